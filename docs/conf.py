@@ -1,0 +1,53 @@
+"""How Sphinx builds the documentation: offline, and with every reference resolved."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+project = "robotsgate"
+author = "the robotsgate contributors"
+project_copyright = author
+release = importlib.metadata.version("robotsgate")
+version = release
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.doctest",
+    "sphinx.ext.napoleon",
+]
+exclude_patterns = ["_build"]
+# `name` in a docstring is code, as it is in Markdown.
+default_role = "code"
+html_theme = "furo"
+html_title = f"robotsgate {release}"
+python_maximum_signature_line_length = 88
+# Users import `Rule` from robotsgate; that it lives deeper is not their business.
+python_use_unqualified_type_names = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
+autodoc_preserve_defaults = True
+napoleon_numpy_docstring = False
+
+nitpicky = True
+# Names of other projects, whose inventories would have to be downloaded.
+nitpick_ignore_regex = [
+    (r"py:.*", rf"{package}\..*")
+    for package in (
+        "anyio",
+        "asyncio",
+        "collections",
+        "contextlib",
+        "dataclasses",
+        "datetime",
+        "enum",
+        "httpcore",
+        "httpx",
+        "pathlib",
+        "ssl",
+        "types",
+        "typing",
+    )
+]

@@ -1,0 +1,82 @@
+"""Fetches, keeps and obeys robots.txt for asynchronous crawlers.
+
+Everything a user needs is here; modules with a leading underscore are private.
+"""
+
+from robotsgate._checker import RobotsChecker
+from robotsgate._clock import Clock, SystemClock
+from robotsgate._events import (
+    AccessChanged,
+    CheckerEvent,
+    RobotsTxtFetched,
+    StoreFailed,
+)
+from robotsgate._stats import CheckerStats
+from robotsgate._version import __version__
+from robotsgate.caching._entry import Copy, Entry
+from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._policy import AfterStaleWindow, Policy
+from robotsgate.errors import (
+    DisallowedError,
+    InvalidProductTokenError,
+    InvalidURLError,
+    RobotsError,
+    StoreError,
+    UnsupportedError,
+)
+from robotsgate.robotstxt._access import AccessResult
+from robotsgate.robotstxt._dialect import Dialect
+from robotsgate.robotstxt._model import (
+    Diagnostic,
+    DiagnosticKind,
+    Group,
+    Match,
+    OtherLine,
+    RequestRate,
+    Rule,
+    RuleKind,
+)
+from robotsgate.robotstxt._origin import Origin
+from robotsgate.robotstxt._robots_txt import RobotsTxt
+from robotsgate.robotstxt._verdict import Reason, Verdict
+from robotsgate.stores._base import Store
+from robotsgate.stores.memory import MemoryStore
+
+__all__ = [
+    "AccessChanged",
+    "AccessResult",
+    "AfterStaleWindow",
+    "CheckerEvent",
+    "CheckerStats",
+    "Clock",
+    "Copy",
+    "Diagnostic",
+    "DiagnosticKind",
+    "Dialect",
+    "DisallowedError",
+    "Entry",
+    "FailureKind",
+    "Group",
+    "InvalidProductTokenError",
+    "InvalidURLError",
+    "Match",
+    "MemoryStore",
+    "Origin",
+    "OtherLine",
+    "Policy",
+    "Reason",
+    "RequestRate",
+    "RobotsChecker",
+    "RobotsError",
+    "RobotsTxt",
+    "RobotsTxtFetched",
+    "Rule",
+    "RuleKind",
+    "Store",
+    "StoreError",
+    "StoreFailed",
+    "SystemClock",
+    "UnsupportedError",
+    "Verdict",
+    "__version__",
+]

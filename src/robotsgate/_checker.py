@@ -1,0 +1,592 @@
+"""Answers "may this agent fetch this URL now?": start reading here.
+
+The way of a question: `can_fetch` → `peek` (memory) → `_current` → under the
+origin's single flight `_renewed` (store, then network) → the pure decisions of
+`caching` and `robotstxt`.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections import Counter
+from typing import TYPE_CHECKING, Self, TypeVar, cast
+
+import anyio
+import anyio.lowlevel
+
+from robotsgate._clock import SystemClock
+from robotsgate._events import AccessChanged, RobotsTxtFetched, StoreFailed
+from robotsgate._live import Agent, LiveOrigins
+from robotsgate._stats import CheckerStats
+from robotsgate._version import __version__
+from robotsgate.caching._entry import Entry
+from robotsgate.caching._outcome import Answered
+from robotsgate.caching._plan import Plan, entry_after, plan
+from robotsgate.caching._policy import Policy
+from robotsgate.caching._ruling import Effect, verdict
+from robotsgate.errors import StoreError, UnsupportedError
+from robotsgate.fetching._single_flight import SingleFlight
+from robotsgate.robotstxt._dialect import Dialect
+from robotsgate.robotstxt._octets import is_plain
+from robotsgate.robotstxt._origin import Origin, split_url
+from robotsgate.robotstxt._product_token import product_tokens
+from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH, grammar_of
+from robotsgate.stores._base import Store
+from robotsgate.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from robotsgate._clock import Clock
+    from robotsgate._events import CheckerEvent
+    from robotsgate._live import LiveOrigin
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.robotstxt._access import AccessResult
+    from robotsgate.robotstxt._model import RequestRate
+    from robotsgate.robotstxt._robots_txt import AgentRules, RobotsTxt
+    from robotsgate.robotstxt._verdict import Verdict
+
+__all__ = ["RobotsChecker"]
+
+_LOGGER = logging.getLogger("robotsgate.checker")
+
+_DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
+_DEFAULT_POLICY = Policy()
+_SYSTEM_CLOCK = SystemClock()
+
+# A loop over known URLs lets others run after so many; about a millisecond.
+_URLS_BETWEEN_CHECKPOINTS = 500
+
+_MAX_KNOWN_AGENTS = 1_000
+
+_Result = TypeVar("_Result")
+
+
+class RobotsChecker:
+    """Fetches, keeps and obeys the robots.txt of every origin it is asked about.
+
+    Use it as an async context manager, or call `aclose` at the end.
+    May be used by any number of tasks of one event loop (asyncio or trio), not by
+    several threads.
+    """
+
+    def __init__(
+        self,
+        *,
+        user_agent: str = _DEFAULT_USER_AGENT,
+        client: object | None = None,
+        store: Store | None = None,
+        policy: Policy = _DEFAULT_POLICY,
+        dialect: Dialect = Dialect.RFC9309,
+        max_origins: int = 10_000,
+        max_concurrent_fetches: int = 100,
+        clock: Clock = _SYSTEM_CLOCK,
+        on_event: Callable[[CheckerEvent], object] | None = None,
+    ) -> None:
+        """Make a checker; nothing is fetched yet.
+
+        Args:
+            user_agent: the User-Agent header that robots.txt files are fetched
+                with; name your crawler, because servers may answer by it.
+            client: an `httpx.AsyncClient`, something shaped like it, or an httpx
+                transport, used as it is and never closed. `None`: a connection
+                for each fetch, without proxies.
+            store: where entries are kept beside those in use, never closed.
+                `None`: a `MemoryStore`.
+            policy: what answers mean and how long they are kept.
+            dialect: whose reading of a robots.txt is followed.
+            max_origins: how many origins are held ready parsed, ≥ 1.
+            max_concurrent_fetches: how many fetches run at once, ≥ 1.
+            clock: where the time comes from.
+            on_event: called with each `CheckerEvent`, in the task that caused
+                it; it must not block, and what it raises is logged.
+
+        Raises:
+            TypeError: an argument has the wrong type.
+            ValueError: an argument is out of range.
+            StoreError: `store` is no store.
+        """
+        _check_user_agent(user_agent)
+        _check_type("policy", policy, Policy)
+        _check_type("dialect", dialect, Dialect)
+        _check_bound("max_origins", max_origins)
+        _check_bound("max_concurrent_fetches", max_concurrent_fetches)
+        _check_store(store)
+        _check_clock(clock)
+        if on_event is not None:
+            _check_callable("on_event", on_event)
+        self._policy = policy
+        self._grammar = grammar_of(dialect)
+        self._now = clock.now
+        self._on_event = on_event
+        self._owns_store = store is None
+        self._store: Store = MemoryStore() if store is None else store
+        # Imported here: who only parses files does not wait for httpx to load.
+        from robotsgate.fetching._fetcher import Fetcher  # noqa: PLC0415
+
+        self._fetcher = Fetcher(
+            client,
+            user_agent=user_agent,
+            policy=policy,
+            max_concurrent_fetches=max_concurrent_fetches,
+        )
+        self._max_concurrent_fetches = max_concurrent_fetches
+        self._live = LiveOrigins(
+            max_origins=max_origins, policy=policy, dialect=dialect
+        )
+        self._by_origin = self._live.by_origin
+        self._flights: SingleFlight[tuple[LiveOrigin, bool]] = SingleFlight()
+        self._agents: dict[str, Agent] = {}
+        self._checks = 0
+        self._counts: Counter[str] = Counter()
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        """The checker itself."""
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Close."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Forget what is in memory; further questions about origins raise.
+
+        A client or a store that was handed over stays open. May be called more
+        than once.
+        """
+        self._is_closed = True
+        self._by_origin.clear()
+        if self._owns_store:
+            await self._store.aclose()
+
+    async def can_fetch(self, agent: str | Sequence[str], url: object) -> bool:
+        """Whether `agent` may fetch `url` now.
+
+        Does not suspend for an origin that is known and fresh; fetches its
+        robots.txt otherwise. A dead host is an answer, not an exception.
+
+        Args:
+            agent: a product token, a whole User-Agent header, or a sequence of
+                those, most specific first: the first that has a group counts.
+            url: an absolute URL: a `str`, or anything whose `str()` is one.
+
+        Raises:
+            InvalidProductTokenError: there is no product token in `agent`, or
+                the arguments are swapped.
+            InvalidURLError: `url` names no origin.
+            UnsupportedError: the scheme of `url` is ftp.
+        """
+        answer = self.peek(agent, url)
+        if answer is not None:
+            return answer
+        known_agent = self._agent(agent)
+        origin, path = split_url(url)
+        live = await self._current(origin)
+        return self._allows(live, known_agent, path)
+
+    async def check(self, agent: str | Sequence[str], url: object) -> Verdict:
+        """The answer of `can_fetch` with what led to it; takes and raises the same."""
+        known_agent = self._agent(agent)
+        origin, path = split_url(url)
+        live = await self._current(origin)
+        return self._verdict(live, known_agent, path)
+
+    async def can_fetch_many(
+        self, agent: str | Sequence[str], urls: Iterable[object]
+    ) -> list[bool]:
+        """The answers of `can_fetch` for many URLs, in the order of `urls`.
+
+        Origins that are not known are fetched concurrently. All URLs are looked
+        at before anything is fetched.
+
+        Raises:
+            InvalidProductTokenError: as `can_fetch`.
+            InvalidURLError: any of `urls` names no origin; nothing was fetched.
+            UnsupportedError: the scheme of one of `urls` is ftp.
+        """
+        known_agent = self._agent(agent)
+        answers: list[bool | None] = []
+        unknown: dict[Origin, list[tuple[int, str]]] = {}
+        for number, url in enumerate(urls):
+            answer = self.peek(agent, url)
+            answers.append(answer)
+            if answer is None:
+                origin, path = split_url(url)
+                unknown.setdefault(origin, []).append((number, path))
+            if number % _URLS_BETWEEN_CHECKPOINTS == _URLS_BETWEEN_CHECKPOINTS - 1:
+                await anyio.lowlevel.checkpoint()
+
+        async def answer_origin(origin: Origin) -> None:
+            live = await self._current(origin)
+            for number, path in unknown[origin]:
+                answers[number] = self._allows(live, known_agent, path)
+
+        await self._for_each(unknown, answer_origin)
+        return cast("list[bool]", answers)
+
+    def peek(self, agent: str | Sequence[str], url: object) -> bool | None:
+        """The answer of `can_fetch` if it is in memory, without waiting.
+
+        `None` where a fetch or a look into the store would be needed.
+
+        Raises:
+            InvalidProductTokenError: as `can_fetch`.
+            InvalidURLError: as `can_fetch`.
+        """
+        # The short way, for a URL that begins with an origin as it is kept and an
+        # agent that was asked about before: no parsing, three look-ups.
+        try:
+            slash = url.index("/", 8)  # type: ignore[attr-defined]  # EAFP: not a str
+            live = self._by_origin[url[:slash]]  # type: ignore[index]
+            rules = live.rules[agent].rules  # type: ignore[index]  # EAFP: a list
+            target = url[slash:]  # type: ignore[index]
+        except (KeyError, ValueError, TypeError, AttributeError):
+            return self._peek_anew(agent, url)
+        if not live.usable_from <= self._now() < live.usable_until:
+            return self._peek_anew(agent, url)
+        if not is_plain(target):
+            target = self._grammar.target_of_path(split_url(url)[1])
+        self._checks += 1
+        self._by_origin.move_to_end(live.entry.origin)
+        return rules.allows(target) or target == ROBOTS_TXT_PATH
+
+    async def robots_txt(self, url: object) -> RobotsTxt | None:
+        """The robots.txt in force for `url`, parsed; `None` where there is none.
+
+        There is none where the origin has none, or is unreachable and no copy
+        may be used.
+        """
+        live = await self._current(Origin.from_url(url))
+        if live.ruling.effect is not Effect.RULES:
+            return None
+        return self._live.robots_txt(live)
+
+    async def crawl_delay(
+        self, agent: str | Sequence[str], url: object
+    ) -> float | None:
+        """Seconds between two requests that the origin asks of `agent`, ≥ 0.
+
+        `None` where it does not say. Takes and raises as `can_fetch`.
+        """
+        return (await self._rules_in_force(agent, url)).crawl_delay
+
+    async def request_rate(
+        self, agent: str | Sequence[str], url: object
+    ) -> RequestRate | None:
+        """The rate that the origin asks of `agent`; `None` where it does not say."""
+        return (await self._rules_in_force(agent, url)).request_rate
+
+    async def sitemaps(self, url: object) -> tuple[str, ...]:
+        """The absolute URLs of the origin's sitemaps, in the order of its file."""
+        robots_txt = await self.robots_txt(url)
+        return () if robots_txt is None else robots_txt.sitemaps
+
+    async def usage_preferences(
+        self, agent: str | Sequence[str], url: object
+    ) -> object:
+        """Not supported yet.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        origin = Origin.from_url(url)
+        message = f"usage preferences are not supported yet, got {agent!r}, {origin}"
+        raise UnsupportedError(message)
+
+    async def prefetch(self, urls: Iterable[object]) -> None:
+        """Fetch what is not known of the origins of `urls`, concurrently.
+
+        Raises:
+            InvalidURLError: any of `urls` names no origin; nothing was fetched.
+        """
+        origins = dict.fromkeys(Origin.from_url(url) for url in urls)
+
+        async def know(origin: Origin) -> None:
+            await self._current(origin)
+
+        await self._for_each(origins, know)
+
+    async def refresh(self, url: object) -> None:
+        """Fetch the robots.txt of the origin of `url`, however fresh it is.
+
+        Where a fetch is under way already, waits for that one.
+        """
+        origin = Origin.from_url(url)
+        self._check_usable(origin)
+        is_fetched = False
+        while not is_fetched:  # a look into the store may have been under way
+            _, is_fetched = await self._flights.run(
+                str(origin), lambda: self._renewed(origin, is_forced=True)
+            )
+
+    async def forget(self, url: object) -> None:
+        """Drop what is known of the origin of `url`, in memory and in the store."""
+        key = str(Origin.from_url(url))
+        self._live.discard(key)
+        await self._with_store("delete", key, lambda: self._store.delete(key))
+
+    @property
+    def stats(self) -> CheckerStats:
+        """The counters as they are now."""
+        return CheckerStats(
+            checks=self._checks,
+            joined=self._flights.joined,
+            live_origins=len(self._by_origin),
+            fetches_under_way=len(self._flights),
+            **self._counts,
+        )
+
+    # --- memory -----------------------------------------------------------------
+
+    def _peek_anew(self, agent: str | Sequence[str], url: object) -> bool | None:
+        """As `peek`, for whatever does not fit its short way."""
+        known_agent = self._agent(agent)
+        origin, path = split_url(url)
+        live = self._live.current(str(origin), self._now())
+        return None if live is None else self._allows(live, known_agent, path)
+
+    def _agent(self, agent: str | Sequence[str]) -> Agent:
+        """`agent` as a good name with its product tokens."""
+        if not isinstance(agent, str):
+            tokens = product_tokens(agent)
+            return Agent(name=tuple(agent), tokens=tokens)
+        known_agent = self._agents.get(agent)
+        if known_agent is None:
+            known_agent = Agent(name=agent, tokens=product_tokens(agent))
+            if len(self._agents) >= _MAX_KNOWN_AGENTS:
+                self._agents.clear()
+            self._agents[agent] = known_agent
+        return known_agent
+
+    def _allows(self, live: LiveOrigin, agent: Agent, path: str) -> bool:
+        self._checks += 1
+        target = self._grammar.target_of_path(path)
+        rules = self._live.rules_for(live, agent).rules
+        return rules.allows(target) or target == ROBOTS_TXT_PATH
+
+    def _verdict(self, live: LiveOrigin, agent: Agent, path: str) -> Verdict:
+        self._checks += 1
+        target = self._grammar.target_of_path(path)
+        match = self._live.rules_for(live, agent).match(
+            target, is_robots_txt=target == ROBOTS_TXT_PATH
+        )
+        return verdict(live.entry, live.ruling, match)
+
+    async def _rules_in_force(
+        self, agent: str | Sequence[str], url: object
+    ) -> AgentRules:
+        known_agent = self._agent(agent)
+        live = await self._current(Origin.from_url(url))
+        return self._live.rules_for(live, known_agent)
+
+    # --- store and network ------------------------------------------------------
+
+    async def _current(self, origin: Origin) -> LiveOrigin:
+        """The origin as it stands now, renewed if need be."""
+        self._check_usable(origin)
+        key = str(origin)
+        live = self._live.current(key, self._now())
+        if live is not None:
+            return live
+        live, _ = await self._flights.run(key, lambda: self._renewed(origin))
+        return live
+
+    async def _renewed(
+        self, origin: Origin, *, is_forced: bool = False
+    ) -> tuple[LiveOrigin, bool]:
+        """The origin from the store if that knows it, else from the network.
+
+        Returns:
+            The origin, and whether it was fetched.
+        """
+        key = str(origin)
+        live = self._live.current(key, self._now())
+        if live is not None and not is_forced:
+            return live, False
+        previous = await self._previous(key)
+        now = self._now()
+        if plan(previous, now) is Plan.USE and not is_forced:
+            return self._live.admit(cast("Entry", previous), now), False
+        outcome = await self._fetcher.fetch(origin)
+        self._check_open()
+        entry = entry_after(
+            previous, outcome, origin=key, now=self._now(), policy=self._policy
+        )
+        live = self._live.admit(entry, entry.checked_at)
+        self._tell_of_fetch(previous, entry, outcome, began_at=now)
+        await self._with_store("put", key, lambda: self._store.put(entry))
+        return live, True
+
+    async def _previous(self, key: str) -> Entry | None:
+        """What is known about an origin, however old; the newer of memory and store.
+
+        The store is asked although the origin is in memory, because another
+        process that shares it may have fetched since.
+        """
+        stored = await self._with_store("get", key, lambda: self._stored(key))
+        is_hit = plan(stored, self._now()) is Plan.USE
+        self._counts["store_hits" if is_hit else "store_misses"] += 1
+        live = self._by_origin.get(key)
+        if live is None or (stored and stored.checked_at > live.entry.checked_at):
+            return stored
+        return live.entry
+
+    async def _stored(self, key: str) -> Entry | None:
+        """The entry in the store.
+
+        Raises:
+            StoreError: what the store gives is no whole entry of this origin.
+        """
+        entry: object = await self._store.get(key)
+        if entry is None:
+            return None
+        if not isinstance(entry, Entry) or entry.origin != key:
+            raise StoreError(f"expected an entry of {key}, got {entry!r}")
+        if entry.copy is not None:
+            try:
+                _ = entry.copy.body
+            except zlib.error as error:
+                raise StoreError(f"the copy of {key} is damaged: {error}") from error
+        return entry
+
+    async def _with_store(
+        self, operation: str, key: str, work: Callable[[], Awaitable[_Result]]
+    ) -> _Result | None:
+        """What the store does; a store that fails is reported and done without."""
+        try:
+            return await work()
+        except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
+            self._counts["store_failures"] += 1
+            _LOGGER.warning("store failed to %s %s: %r", operation, key, error)
+            self._tell(StoreFailed(origin=key, operation=operation, error=error))
+            return None
+
+    async def _for_each(
+        self, origins: Iterable[Origin], work: Callable[[Origin], Awaitable[None]]
+    ) -> None:
+        """Do `work` for all origins, as many at once as fetches are allowed.
+
+        Raises:
+            Exception: the first that `work` raises, and not a group.
+        """
+        every = list(origins)
+        for origin in every:
+            self._check_usable(origin)
+        waiting = iter(every)
+        failures: list[Exception] = []
+
+        async def worker() -> None:
+            for origin in waiting:
+                try:
+                    await work(origin)
+                except Exception as error:  # noqa: BLE001 (raised below, by itself)
+                    failures.append(error)
+                    tasks.cancel_scope.cancel()
+                    return
+
+        workers = min(self._max_concurrent_fetches, len(every))
+        async with anyio.create_task_group() as tasks:
+            for _ in range(workers):
+                tasks.start_soon(worker)
+        if failures:
+            raise failures[0]
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            message = "the checker is closed"
+            raise RuntimeError(message)
+
+    def _check_usable(self, origin: Origin) -> None:
+        self._check_open()
+        if origin.scheme == "ftp":
+            message = f"robots.txt over ftp is not supported yet, got {origin}"
+            raise UnsupportedError(message)
+
+    # --- telling ----------------------------------------------------------------
+
+    def _tell_of_fetch(
+        self, previous: Entry | None, entry: Entry, outcome: Outcome, *, began_at: float
+    ) -> None:
+        self._counts["fetches"] += 1
+        self._counts[entry.access.value] += 1
+        body = outcome.body if isinstance(outcome, Answered) else b""
+        self._tell(
+            RobotsTxtFetched(
+                origin=entry.origin,
+                access=entry.access,
+                status=entry.status,
+                redirects=entry.redirects,
+                error=entry.error,
+                body_bytes=len(body),
+                elapsed_seconds=entry.checked_at - began_at,
+                next_fetch_at=entry.next_fetch_at,
+            )
+        )
+        if previous is not None and previous.access is not entry.access:
+            self._tell_of_change(entry, previous.access)
+
+    def _tell_of_change(self, entry: Entry, before: AccessResult) -> None:
+        _LOGGER.info(
+            "%s was %s and is %s now (status %s, %s)",
+            entry.origin,
+            before.value,
+            entry.access.value,
+            entry.status,
+            entry.error,
+        )
+        self._tell(
+            AccessChanged(origin=entry.origin, before=before, after=entry.access)
+        )
+
+    def _tell(self, event: CheckerEvent) -> None:
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception:  # a listener may be anybody's code
+            self._counts["event_failures"] += 1
+            _LOGGER.exception("on_event raised for %r", event)
+
+
+def _check_user_agent(value: object) -> None:
+    if not isinstance(value, str):
+        message = f"expected user_agent as str, got {value!r}"
+        raise TypeError(message)
+    if not (value.strip() == value != "" and value.isascii() and value.isprintable()):
+        message = f"expected user_agent in printable ASCII, got {value!r}"
+        raise ValueError(message)
+
+
+def _check_type(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        message = f"expected {name} to be a {kind.__name__}, got {value!r}"
+        raise TypeError(message)
+
+
+def _check_store(store: object) -> None:
+    if store is not None and (isinstance(store, type) or not isinstance(store, Store)):
+        message = f"expected a store with the methods of Store, got {store!r}"
+        raise StoreError(message)
+
+
+def _check_clock(clock: object) -> None:
+    if not callable(getattr(clock, "now", None)):
+        message = f"expected clock with a method now, got {clock!r}"
+        raise TypeError(message)
+
+
+def _check_callable(name: str, value: object) -> None:
+    if not callable(value):
+        message = f"expected {name} to be callable, got {value!r}"
+        raise TypeError(message)
+
+
+def _check_bound(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        message = f"expected {name} as int, got {value!r}"
+        raise TypeError(message)
+    if value < 1:
+        message = f"expected {name} of 1 or more, got {value!r}"
+        raise ValueError(message)

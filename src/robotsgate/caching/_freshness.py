@@ -1,0 +1,147 @@
+"""How long an answer is fresh, and when an origin may be asked again.
+
+Sources: RFC 9309 §2.4, RFC 9111 §4.2 and §5.2.2, RFC 9110 §10.2.3.
+Headers are mappings of lower-case names; values that make no sense are ignored.
+"""
+
+from __future__ import annotations
+
+import zlib
+from email.utils import mktime_tz, parsedate_tz
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from robotsgate.caching._policy import Policy
+
+__all__ = [
+    "CACHING_HEADERS",
+    "freshness_lifetime",
+    "http_date",
+    "retry_delay",
+    "retry_delay_asked_for",
+]
+
+CACHING_HEADERS = ("age", "cache-control", "date", "expires", "retry-after")
+"""The only headers that a decision here depends on."""
+
+# RFC 9111 §1.2.2: a delta-seconds too large to handle counts as 2^31.
+_LARGEST_DELTA = 2**31
+_DIGITS_OF_LARGEST_DELTA = 10
+
+# Retries of origins that failed together spread over a tenth of their span.
+_JITTER = 0.1
+
+
+def freshness_lifetime(
+    headers: Mapping[str, str], *, now: float, policy: Policy
+) -> float:
+    """Seconds from `now` for which a response is fresh (RFC 9111 §4.2.1).
+
+    What the headers ask for, within `min_lifetime` and `max_lifetime`; where
+    they ask for nothing, `default_lifetime`.
+    """
+    asked = _lifetime_asked_for(headers, now)
+    if asked is None:
+        return policy.default_lifetime
+    return min(max(asked, policy.min_lifetime), policy.max_lifetime)
+
+
+def retry_delay(
+    *, failures: int, status: int | None, origin: str, policy: Policy
+) -> float:
+    """Seconds before an unreachable origin is asked again.
+
+    Grows with each failure up to `retry_max`; up to a tenth more, fixed for each
+    origin, keeps origins that failed together from being asked together.
+
+    Args:
+        failures: in a row, this one included, ≥ 1.
+        status: of the last response; `None` if there was none.
+        origin: the key of the origin.
+        policy: the numbers.
+    """
+    is_503 = status == HTTPStatus.SERVICE_UNAVAILABLE
+    delay = policy.retry_initial_503 if is_503 else policy.retry_initial
+    try:
+        delay *= float(policy.retry_factor) ** (failures - 1)
+    except OverflowError:
+        delay = policy.retry_max
+    share = zlib.crc32(origin.encode()) / 2**32
+    return min(delay, policy.retry_max) * (1 + _JITTER * share)
+
+
+def retry_delay_asked_for(
+    headers: Mapping[str, str], *, now: float, policy: Policy
+) -> float | None:
+    """Seconds that Retry-After asks to wait (RFC 9110 §10.2.3), `None` if it does not.
+
+    Within `retry_initial` and `retry_after_max`.
+    """
+    value = headers.get("retry-after", "").strip()
+    delay: float | None = _delta_seconds(value)
+    if delay is None:
+        date = http_date(value)
+        if date is None:
+            return None
+        delay = date - now
+    return min(max(delay, policy.retry_initial), policy.retry_after_max)
+
+
+def http_date(value: str) -> float | None:
+    """Epoch seconds of an HTTP-date (RFC 9110 §5.6.7); `None` if it is none."""
+    try:
+        parts = parsedate_tz(value)
+        return None if parts is None else float(mktime_tz(parts))
+    except (ValueError, OverflowError, IndexError):
+        return None
+
+
+def _lifetime_asked_for(headers: Mapping[str, str], now: float) -> float | None:
+    directives = _directives(headers.get("cache-control", ""))
+    if "no-store" in directives or "no-cache" in directives:
+        return 0.0
+    for name in ("s-maxage", "max-age"):
+        lifetime = _delta_seconds(directives.get(name, ""))
+        if lifetime is not None:
+            age = headers.get("age", "").partition(",")[0].strip()
+            return lifetime - (_delta_seconds(age) or 0)
+    expires = http_date(headers.get("expires", ""))
+    if expires is None:
+        return None
+    date = http_date(headers.get("date", ""))
+    return expires - (now if date is None else date)
+
+
+def _directives(cache_control: str) -> dict[str, str]:
+    """Lower-case directives with their values; the first of each name counts."""
+    directives: dict[str, str] = {}
+    for part in _outside_quotes(cache_control):
+        name, _, value = part.partition("=")
+        directives.setdefault(name.strip().lower(), value.strip().strip('"'))
+    return directives
+
+
+def _outside_quotes(value: str) -> Iterator[str]:
+    """The parts of a header's list; a comma in a quoted string parts nothing."""
+    part = ""
+    for number, piece in enumerate(value.replace('\\"', "").split('"')):
+        if number % 2:
+            part += f'"{piece}"'
+            continue
+        *ended, rest = piece.split(",")
+        for end in ended:
+            yield part + end
+            part = ""
+        part += rest
+    yield part
+
+
+def _delta_seconds(value: str) -> int | None:
+    if not (value.isascii() and value.isdigit()):
+        return None
+    if len(value.lstrip("0")) > _DIGITS_OF_LARGEST_DELTA:
+        return _LARGEST_DELTA
+    return min(int(value), _LARGEST_DELTA)

@@ -1,0 +1,154 @@
+"""Decides when an origin is asked, and what is known once it has answered.
+
+Pure: the time is an argument. Sources: RFC 9309 §2.3.1 and §2.4.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import TYPE_CHECKING
+
+from robotsgate.caching._entry import Copy, Entry
+from robotsgate.caching._freshness import (
+    freshness_lifetime,
+    retry_delay,
+    retry_delay_asked_for,
+)
+from robotsgate.caching._outcome import Answered, Failed, FailureKind, access_result
+from robotsgate.caching._policy import AfterStaleWindow
+from robotsgate.robotstxt._access import AccessResult
+
+if TYPE_CHECKING:
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._policy import Policy
+
+__all__ = ["Plan", "entry_after", "plan"]
+
+
+class Plan(enum.Enum):
+    """What to do about an origin before a question is answered."""
+
+    USE = "use"
+    """Answer from the entry."""
+
+    FETCH = "fetch"
+    """Ask the origin first."""
+
+
+def plan(entry: Entry | None, now: float) -> Plan:
+    """Whether `entry` still stands at `now`.
+
+    An entry from the future does not: the clock was set back, and how long the
+    entry has been standing cannot be told.
+    """
+    if entry is not None and entry.checked_at <= now < entry.next_fetch_at:
+        return Plan.USE
+    return Plan.FETCH
+
+
+def entry_after(
+    previous: Entry | None, outcome: Outcome, *, origin: str, now: float, policy: Policy
+) -> Entry:
+    """What is known about `origin` once an attempt has ended.
+
+    Args:
+        previous: what was known before; `None` at first sight.
+        outcome: what the attempt brought.
+        origin: the key of the origin.
+        now: when the attempt ended, epoch seconds.
+        policy: the numbers and choices.
+    """
+    access = access_result(outcome, policy)
+    if access is AccessResult.UNREACHABLE:
+        if previous is not None and now >= previous.retain_until:
+            previous = None
+        return _after_failure(previous, outcome, origin=origin, now=now, policy=policy)
+    headers = {} if isinstance(outcome, Failed) else outcome.headers
+    fresh_until = now + freshness_lifetime(headers, now=now, policy=policy)
+    copy = None
+    if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
+        copy = Copy.of(outcome.body, fetched_at=now, fresh_until=fresh_until)
+    return Entry(
+        origin=origin,
+        access=access,
+        checked_at=now,
+        next_fetch_at=fresh_until,
+        retain_until=_retain_until(copy, fresh_until, policy) if copy else fresh_until,
+        status=_status(outcome),
+        redirects=outcome.redirects,
+        error=_error(outcome),
+        copy=copy,
+    )
+
+
+def _after_failure(
+    previous: Entry | None, outcome: Outcome, *, origin: str, now: float, policy: Policy
+) -> Entry:
+    kind = outcome.kind if isinstance(outcome, Failed) else None
+    failures = 1 if previous is None else previous.failures + 1
+    since = _unreachable_since(previous, kind, now)
+    copy = None if previous is None else previous.copy
+    is_over = now >= since + policy.stale_window
+    if kind is FailureKind.ADDRESS_REFUSED or (
+        is_over and policy.after_stale_window is not AfterStaleWindow.LAST_COPY
+    ):
+        copy = None
+    status = _status(outcome)
+    delay = None
+    if not isinstance(outcome, Failed):
+        delay = retry_delay_asked_for(outcome.headers, now=now, policy=policy)
+    if delay is None:
+        delay = retry_delay(
+            failures=failures, status=status, origin=origin, policy=policy
+        )
+    return Entry(
+        origin=origin,
+        access=AccessResult.UNREACHABLE,
+        checked_at=now,
+        next_fetch_at=now + delay,
+        retain_until=_retain_until(copy, now + delay, policy),
+        status=status,
+        redirects=outcome.redirects,
+        error=_error(outcome),
+        failure=kind,
+        copy=copy,
+        unreachable_since=since,
+        failures=failures,
+    )
+
+
+def _unreachable_since(
+    previous: Entry | None, kind: FailureKind | None, now: float
+) -> float:
+    """When the run of failures began; never in the future, whatever the clock did.
+
+    Refused addresses do not count: time spent refusing to dial an origin says
+    nothing about how long it has been down.
+    """
+    refused = FailureKind.ADDRESS_REFUSED
+    if (
+        previous is None
+        or previous.unreachable_since is None
+        or (previous.failure is refused and kind is not refused)
+    ):
+        return now
+    return min(previous.unreachable_since, now)
+
+
+def _retain_until(copy: Copy | None, next_fetch_at: float, policy: Policy) -> float:
+    """From when on nothing can use an entry: nobody has asked for a stale window.
+
+    A policy that uses the last copy for as long as it takes never lets go of it.
+    """
+    if copy and policy.after_stale_window is AfterStaleWindow.LAST_COPY:
+        return math.inf
+    return next_fetch_at + policy.stale_window
+
+
+def _status(outcome: Outcome) -> int | None:
+    return None if isinstance(outcome, Failed) else outcome.status
+
+
+def _error(outcome: Outcome) -> str | None:
+    return None if isinstance(outcome, Answered) else outcome.error

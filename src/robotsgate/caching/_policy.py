@@ -1,0 +1,188 @@
+"""Every number and choice about fetching, keeping and obeying a robots.txt.
+
+Sources: RFC 9309 §2.3.1 and §2.4, Google's specification in its editions.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+from robotsgate.robotstxt._access import AccessResult
+
+__all__ = ["AfterStaleWindow", "Policy"]
+
+_MINUTE = 60.0
+_HOUR = 60 * _MINUTE
+_DAY = 24 * _HOUR
+
+
+class AfterStaleWindow(enum.Enum):
+    """What an origin gets that is unreachable for longer than the stale window."""
+
+    ALLOW = "allow"
+    """As if there were no file, like Google today; a MAY of RFC 9309 §2.3.1.4."""
+
+    LAST_COPY = "last-copy"
+    """The last good copy for as long as it takes; without one, as `ALLOW`."""
+
+    DISALLOW = "disallow"
+    """Nothing, until the origin answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How robots.txt files are fetched, kept and obeyed.
+
+    All spans are seconds, finite and ≥ 0.
+
+    Attributes:
+        default_lifetime: freshness lifetime of a 2xx or 4xx answer whose headers
+            say nothing about it.
+        min_lifetime: the shortest lifetime that headers can ask for.
+        max_lifetime: the longest one.
+        stale_window: how long after the first failure the last good copy
+            answers for an unreachable origin.
+        outage_grace: how long after the first failure an unreachable origin is
+            disallowed even though there is a copy.
+        after_stale_window: what comes after the stale window.
+        retry_initial: span before an unreachable origin is asked again, > 0.
+        retry_factor: what each further failure multiplies it by, ≥ 1.
+        retry_max: its upper bound.
+        retry_initial_503: as `retry_initial`, after a 503, which says "soon".
+        retry_after_max: the longest Retry-After that is obeyed.
+        max_redirects: how many redirects are followed, 5 or more for RFC 9309.
+        fetch_deadline: for a whole fetch with all of its redirects, > 0.
+        max_body_bytes: how much of a robots.txt counts, decoded; 512,000 or more
+            for RFC 9309 §2.5.
+        detect_missing_page: whether a 5xx page that says "not found" counts as
+            a 404.
+        on_access_denied: what 401 and 403 count as.
+        on_too_many_requests: what 429 counts as.
+        on_broken_redirect: what too many redirects, a loop or a redirect to
+            nowhere count as.
+    """
+
+    default_lifetime: float = 24 * _HOUR
+    min_lifetime: float = _MINUTE
+    max_lifetime: float = 7 * _DAY
+    stale_window: float = 30 * _DAY
+    outage_grace: float = 0.0
+    after_stale_window: AfterStaleWindow = AfterStaleWindow.ALLOW
+    retry_initial: float = _MINUTE
+    retry_factor: float = 2.0
+    retry_max: float = _HOUR
+    retry_initial_503: float = 30.0
+    retry_after_max: float = 24 * _HOUR
+    max_redirects: int = 5
+    fetch_deadline: float = 30.0
+    max_body_bytes: int = 512_000
+    detect_missing_page: bool = True
+    on_access_denied: AccessResult = AccessResult.UNAVAILABLE
+    on_too_many_requests: AccessResult = AccessResult.UNREACHABLE
+    on_broken_redirect: AccessResult = AccessResult.UNAVAILABLE
+
+    def __post_init__(self) -> None:
+        """Check each value.
+
+        Raises:
+            TypeError: a value has the wrong type.
+            ValueError: a value is out of range, or two of them disagree.
+        """
+        for name, lowest in _LOWEST.items():
+            _check_number(name, getattr(self, name), lowest)
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                message = f"expected {name} to be of {kind.__name__}, got {value!r}"
+                raise TypeError(message)
+        for name in _OUTCOMES:
+            if getattr(self, name) is AccessResult.SUCCESSFUL:
+                message = f"expected {name} to be another result than SUCCESSFUL"
+                raise ValueError(message)
+        for low, high in _ORDERED:
+            if getattr(self, low) > getattr(self, high):
+                message = (
+                    f"expected {low} to be at most {high}, got "
+                    f"{getattr(self, low)!r} and {getattr(self, high)!r}"
+                )
+                raise ValueError(message)
+
+    @classmethod
+    def google_today(cls) -> Policy:
+        """Google's page of 2026: 12 hours of stop, then the copy, then no rules."""
+        return cls(outage_grace=12 * _HOUR)
+
+    @classmethod
+    def google_2021(cls) -> Policy:
+        """Google's specification of 2021: 30 days of stop, then the last copy."""
+        return cls(
+            outage_grace=30 * _DAY, after_stale_window=AfterStaleWindow.LAST_COPY
+        )
+
+    @classmethod
+    def rfc9309(cls) -> Policy:
+        """The letter of RFC 9309: 429 is a 4xx, a day at most, no page reading."""
+        return cls(
+            max_lifetime=24 * _HOUR,
+            detect_missing_page=False,
+            on_too_many_requests=AccessResult.UNAVAILABLE,
+        )
+
+    @classmethod
+    def strict(cls) -> Policy:
+        """Whatever is not clearly allowed is disallowed."""
+        return cls(
+            after_stale_window=AfterStaleWindow.DISALLOW,
+            detect_missing_page=False,
+            on_access_denied=AccessResult.RESTRICTED,
+            on_broken_redirect=AccessResult.UNREACHABLE,
+        )
+
+
+# The lowest value of each number; a bound that must itself not be reached is
+# written as the smallest float above it.
+_ABOVE_ZERO = math.ulp(0.0)
+_LOWEST = {
+    "default_lifetime": 0,
+    "min_lifetime": 0,
+    "max_lifetime": 0,
+    "stale_window": 0,
+    "outage_grace": 0,
+    "retry_initial": _ABOVE_ZERO,
+    "retry_factor": 1,
+    "retry_max": _ABOVE_ZERO,
+    "retry_initial_503": _ABOVE_ZERO,
+    "retry_after_max": _ABOVE_ZERO,
+    "max_redirects": 0,
+    "fetch_deadline": _ABOVE_ZERO,
+    "max_body_bytes": 0,
+}
+_OUTCOMES = ("on_access_denied", "on_too_many_requests", "on_broken_redirect")
+_KINDS: dict[str, type] = {
+    "after_stale_window": AfterStaleWindow,
+    "max_redirects": int,
+    "max_body_bytes": int,
+    "detect_missing_page": bool,
+} | dict.fromkeys(_OUTCOMES, AccessResult)
+_ORDERED = (
+    ("min_lifetime", "max_lifetime"),
+    ("retry_initial", "retry_max"),
+    ("retry_initial_503", "retry_max"),
+    ("retry_initial", "retry_after_max"),
+)
+
+
+def _check_number(name: str, value: object, lowest: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        message = f"expected {name} to be a number, got {value!r}"
+        raise TypeError(message)
+    try:
+        is_finite = math.isfinite(value)
+    except OverflowError:  # an int beyond the floats
+        is_finite = False
+    if not (is_finite and value >= lowest):
+        bound = "above 0" if lowest == _ABOVE_ZERO else f"of {lowest} or more"
+        message = f"expected {name} to be a finite number {bound}, got {value!r}"
+        raise ValueError(message)

@@ -1,0 +1,95 @@
+"""What robotsgate raises: the caller's mistakes, never the world's.
+
+RobotsError
+├── InvalidURLError           (also a ValueError)
+├── InvalidProductTokenError  (also a ValueError)
+├── UnsupportedError
+├── StoreError
+└── DisallowedError
+
+A dead host, a broken robots.txt or a refused connection is an answer (a
+`Verdict`), not an exception.
+This module imports nothing of robotsgate but types.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from robotsgate.robotstxt._verdict import Verdict
+
+__all__ = [
+    "DisallowedError",
+    "InvalidProductTokenError",
+    "InvalidURLError",
+    "RobotsError",
+    "StoreError",
+    "UnsupportedError",
+]
+
+
+class RobotsError(Exception):
+    """The base of every exception that robotsgate raises."""
+
+
+class InvalidURLError(RobotsError, ValueError):
+    """A URL that names no origin with a robots.txt.
+
+    Attributes:
+        url: what the caller gave, unchanged; it may hold a password, which the
+            message does not show.
+    """
+
+    def __init__(self, message: str, *, url: object) -> None:
+        super().__init__(message)
+        self.url = url
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let it be pickled, for pools of processes."""
+        return partial(type(self), url=self.url), self.args
+
+
+class InvalidProductTokenError(RobotsError, ValueError):
+    """An agent in which no product token can be found (RFC 9309 §2.2.1).
+
+    Attributes:
+        agent: what the caller gave, unchanged.
+    """
+
+    def __init__(self, message: str, *, agent: object) -> None:
+        super().__init__(message)
+        self.agent = agent
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let it be pickled, for pools of processes."""
+        return partial(type(self), agent=self.agent), self.args
+
+
+class UnsupportedError(RobotsError):
+    """Something that this version of robotsgate cannot do yet."""
+
+
+class StoreError(RobotsError):
+    """A store that cannot be opened or used.
+
+    The checker works without a store that fails later; it raises this only
+    where the caller handed over something that is no store.
+    """
+
+
+class DisallowedError(RobotsError):
+    """A URL that robots.txt does not let the agent fetch.
+
+    Attributes:
+        verdict: the whole answer, with the rule and the line that decided.
+    """
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(str(verdict))
+        self.verdict = verdict
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let it be pickled, for pools of processes."""
+        return type(self), (self.verdict,)

@@ -1,0 +1,1 @@
+"""Fetches one robots.txt over httpx; every failure is an outcome, not an exception."""

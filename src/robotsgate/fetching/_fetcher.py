@@ -1,0 +1,211 @@
+"""Fetches one robots.txt: a GET, its redirects, a bounded body, a deadline.
+
+RFC 9309 §2.3.1. The GET is unconditional, without cookies and credentials.
+Must never decide what an answer means: that is `caching`.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, assert_never, cast
+
+import anyio
+
+from robotsgate.caching._freshness import CACHING_HEADERS
+from robotsgate.caching._missing_page import BYTES_TO_READ
+from robotsgate.caching._outcome import Answered, BrokenRedirect, Failed
+from robotsgate.fetching._body import ACCEPT_ENCODING, check_coding, read_body
+from robotsgate.fetching._exchange import exchange_for
+from robotsgate.fetching._failure import FETCH_ERRORS, failed
+from robotsgate.fetching._redirect import RedirectError, redirect_target
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable
+
+    import httpx
+
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._policy import Policy
+    from robotsgate.robotstxt._origin import Origin
+
+__all__ = ["Fetcher"]
+
+_LOGGER = logging.getLogger("robotsgate.fetching")
+
+# How long an error page may take to show its title, and an unread response to
+# be closed: neither is worth the rest of a deadline.
+_ERROR_PAGE_SECONDS = 5.0
+_CLOSE_SECONDS = 2.0
+
+
+class Fetcher:
+    """Fetches the robots.txt of one origin after the other, or of many at once."""
+
+    def __init__(
+        self,
+        client: object | None,
+        *,
+        user_agent: str,
+        policy: Policy,
+        max_concurrent_fetches: int,
+    ) -> None:
+        """Prepare; nothing is opened.
+
+        Args:
+            client: an httpx client or transport that sends the requests; `None`:
+                a connection for each.
+            user_agent: the whole User-Agent header.
+            policy: deadline, redirects and size.
+            max_concurrent_fetches: ≥ 1; further ones wait, and their deadline
+                begins after that.
+
+        Raises:
+            TypeError: `client` is neither of them.
+        """
+        self._exchange = exchange_for(client, timeout=policy.fetch_deadline)
+        self._policy = policy
+        self._headers = {
+            "User-Agent": user_agent,
+            "Accept": "text/plain, */*;q=0.1",
+            "Accept-Encoding": ACCEPT_ENCODING,
+        }
+        self._max_concurrent_fetches = max_concurrent_fetches
+        self._slots: anyio.Semaphore | None = None
+
+    async def fetch(self, origin: Origin) -> Outcome:
+        """What asking `origin` for its robots.txt came to.
+
+        Raises nothing that the world causes.
+        """
+        if self._slots is None:  # made here, because it belongs to a running loop
+            self._slots = anyio.Semaphore(
+                self._max_concurrent_fetches, fast_acquire=True
+            )
+        async with self._slots:
+            trail = [origin.robots_url]
+            try:
+                with anyio.fail_after(self._policy.fetch_deadline):
+                    outcome = await self._follow(trail)
+            except FETCH_ERRORS as error:
+                outcome = failed(
+                    error,
+                    redirects=len(trail) - 1,
+                    deadline=self._policy.fetch_deadline,
+                )
+        _LOGGER.debug("%s: %s", trail[-1], _summary(outcome))
+        return outcome
+
+    async def _follow(self, trail: list[str]) -> Outcome:
+        """GET the last URL of `trail`, and on from there; `trail` grows."""
+        while True:
+            status: int | None = None
+            headers: dict[str, str] = {}
+            try:
+                response = await self._exchange.get(trail[-1], self._headers)
+                status, headers = response.status_code, _caching_headers(response)
+                try:
+                    if not 300 <= status <= 399:  # noqa: PLR2004
+                        body = await self._body(response)
+                        return Answered(
+                            status=status,
+                            headers=headers,
+                            body=body,
+                            redirects=len(trail) - 1,
+                        )
+                finally:
+                    await _close(response)
+                trail.append(self._next_url(trail, response))
+            except RedirectError as error:
+                return BrokenRedirect(
+                    status=status,
+                    headers=headers,
+                    error=str(error),
+                    redirects=len(trail) - 1,
+                )
+            _LOGGER.debug("%s redirects to %s", trail[-2], trail[-1])
+
+    def _next_url(self, trail: list[str], response: httpx.Response) -> str:
+        """Where `response` redirects to.
+
+        Raises:
+            RedirectError: nowhere that is followed.
+        """
+        url = redirect_target(trail[-1], response.headers.get("location"))
+        if url in trail:
+            message = f"a redirect loop at {url}"
+            raise RedirectError(message)
+        if len(trail) > self._policy.max_redirects:
+            message = f"more than {self._policy.max_redirects} redirects"
+            raise RedirectError(message)
+        return url
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        """As much of the body as the status makes worth reading."""
+        if 200 <= response.status_code <= 299:  # noqa: PLR2004
+            # One byte more than counts, so that the parser sees that the last
+            # line is cut.
+            return await _decoded(response, self._policy.max_body_bytes + 1)
+        is_server_error = 500 <= response.status_code <= 599  # noqa: PLR2004
+        if is_server_error and self._policy.detect_missing_page:
+            return await _error_page(response)
+        return b""
+
+
+async def _decoded(
+    response: httpx.Response, max_bytes: int, into: bytearray | None = None
+) -> bytes:
+    # The raw stream and not aiter_bytes, which decodes without a bound, nor
+    # aiter_raw, which refuses the streams of mock transports.
+    coding = response.headers.get("content-encoding", "")
+    if response.is_stream_consumed:  # by a hook of the client, or it came whole
+        check_coding(coding)
+        return (await response.aread())[:max_bytes]
+    chunks = aiter(cast("AsyncIterable[bytes]", response.stream))
+    try:
+        return await read_body(chunks, coding, max_bytes=max_bytes, into=into)
+    finally:
+        await _close(response)
+        with (
+            anyio.move_on_after(_CLOSE_SECONDS, shield=True),
+            suppress(*FETCH_ERRORS),
+        ):
+            # httpcore's generators must come to their end: trio complains about
+            # those that are left half-way.
+            async for _ in chunks:
+                pass
+
+
+async def _error_page(response: httpx.Response) -> bytes:
+    """The start of an error page; what goes wrong here does not change the status."""
+    page = bytearray()
+    left = anyio.current_effective_deadline() - anyio.current_time()
+    seconds = min(_ERROR_PAGE_SECONDS, left / 2)
+    with anyio.move_on_after(seconds), suppress(*FETCH_ERRORS):
+        return await _decoded(response, BYTES_TO_READ, page)
+    return bytes(page)
+
+
+async def _close(response: httpx.Response) -> None:
+    """Close, whatever else happens; that it fails says nothing about the answer."""
+    with anyio.move_on_after(_CLOSE_SECONDS, shield=True), suppress(*FETCH_ERRORS):
+        await response.aclose()
+
+
+def _caching_headers(response: httpx.Response) -> dict[str, str]:
+    return {
+        name: response.headers[name]
+        for name in CACHING_HEADERS
+        if name in response.headers
+    }
+
+
+def _summary(outcome: Outcome) -> str:
+    """The outcome in a few words, without the body."""
+    match outcome:
+        case Answered():
+            return f"status {outcome.status}, {len(outcome.body)} bytes"
+        case BrokenRedirect() | Failed():
+            return outcome.error
+        case _:
+            assert_never(outcome)

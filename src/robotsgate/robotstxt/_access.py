@@ -1,0 +1,30 @@
+"""What the attempt to get a robots.txt came to (RFC 9309 §2.3.1)."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["AccessResult"]
+
+
+class AccessResult(enum.Enum):
+    """The access results of RFC 9309 §2.3.1, and one more for strict policies.
+
+    Redirects (§2.3.1.2) are followed and so end in one of these.
+    """
+
+    SUCCESSFUL = "successful"
+    """The file was fetched; its rules decide (§2.3.1.1)."""
+
+    UNAVAILABLE = "unavailable"
+    """There is no file; everything is allowed (§2.3.1.3)."""
+
+    UNREACHABLE = "unreachable"
+    """The server or the network failed; everything is disallowed (§2.3.1.4)."""
+
+    RESTRICTED = "restricted"
+    """The server asks for credentials and the policy takes that as a closed door.
+
+    Not in RFC 9309, which counts 401 and 403 as unavailable; used by
+    `Policy.strict()` only.
+    """

@@ -1,0 +1,159 @@
+"""Tells the author of a robots.txt which lines do not do what they seem to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from robotsgate.robotstxt._dialect import Field
+from robotsgate.robotstxt._model import Diagnostic, DiagnosticKind
+from robotsgate.robotstxt._octets import is_utf8, readable
+from robotsgate.robotstxt._records import (
+    crawl_delay_seconds,
+    is_absolute_url,
+    request_rate,
+)
+from robotsgate.robotstxt._rfc9309 import split_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._parser import Outline, Section
+
+__all__ = ["diagnostics"]
+
+_LONGEST_QUOTE = 80
+
+
+def diagnostics(
+    outline: Outline, text: str, grammar: Grammar, *, is_cut: bool
+) -> tuple[Diagnostic, ...]:
+    """What is odd about a file, in the order of its lines.
+
+    Args:
+        outline: the file, cut up.
+        text: what it was cut from.
+        grammar: the dialect it was read in.
+        is_cut: whether the file was longer than its limit.
+    """
+    found = [
+        *_about_the_file(text, is_cut=is_cut),
+        *_about_void_lines(outline),
+        *_about_lengths(text, grammar),
+    ]
+    for section in (outline.outside, *outline.sections):
+        found += _about_rules(section, is_outside=section is outline.outside)
+        found += _about_rates(section)
+    found += _about_agents(outline, text, grammar)
+    found += [
+        _diagnostic(
+            DiagnosticKind.RELATIVE_SITEMAP, line, "a sitemap must be an absolute URL"
+        )
+        for value, line in outline.sitemaps
+        if not is_absolute_url(value)
+    ]
+    return tuple(sorted(found, key=lambda one: one.line))
+
+
+def _diagnostic(kind: DiagnosticKind, line: int, message: str) -> Diagnostic:
+    return Diagnostic(line=line, kind=kind, message=message)
+
+
+def _quoted(octets: str) -> str:
+    text = readable(octets)
+    return repr(text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…")
+
+
+def _about_the_file(text: str, *, is_cut: bool) -> Iterator[Diagnostic]:
+    if is_cut:
+        yield _diagnostic(
+            DiagnosticKind.FILE_CUT, 0, "the file is longer than what is read of it"
+        )
+    if text.lstrip()[:1] == "<":
+        yield _diagnostic(
+            DiagnosticKind.LOOKS_LIKE_HTML, 0, "this looks like a page, not robots.txt"
+        )
+    for number, line in enumerate(split_lines(text), 1):
+        if not is_utf8(line):
+            yield _diagnostic(DiagnosticKind.NOT_UTF8, number, "octets not in UTF-8")
+            break
+
+
+def _about_lengths(text: str, grammar: Grammar) -> Iterator[Diagnostic]:
+    whole = split_lines(text)
+    for number, line in enumerate(grammar.lines(text), 1):
+        if len(line) != len(whole[number - 1]):
+            yield _diagnostic(
+                DiagnosticKind.LINE_CUT, number, f"only {len(line)} octets count"
+            )
+
+
+def _about_void_lines(outline: Outline) -> Iterator[Diagnostic]:
+    for line in outline.void:
+        yield _diagnostic(
+            DiagnosticKind.NO_COLON, line, "expected a field, a colon and a value"
+        )
+    for key, _, line in outline.others:
+        yield _diagnostic(
+            DiagnosticKind.UNKNOWN_FIELD, line, f"unknown field {_quoted(key)}"
+        )
+    for key, line in outline.misspelt:
+        yield _diagnostic(
+            DiagnosticKind.MISSPELT_FIELD,
+            line,
+            f"only lenient crawlers understand {_quoted(key)}",
+        )
+
+
+def _about_rules(section: Section, *, is_outside: bool) -> Iterator[Diagnostic]:
+    for pattern, _, line in section.rules:
+        if is_outside:
+            yield _diagnostic(
+                DiagnosticKind.RULE_OUTSIDE_GROUP,
+                line,
+                "a rule before the first user-agent line binds nobody",
+            )
+        elif pattern and pattern[0] not in "/*":
+            yield _diagnostic(
+                DiagnosticKind.UNMATCHABLE_PATTERN,
+                line,
+                f"{_quoted(pattern)} begins with neither / nor * and matches nothing",
+            )
+
+
+def _about_rates(section: Section) -> Iterator[Diagnostic]:
+    for field, value, line in section.rates:
+        if field is Field.CRAWL_DELAY and crawl_delay_seconds(value) is None:
+            yield _diagnostic(
+                DiagnosticKind.BAD_CRAWL_DELAY,
+                line,
+                f"expected seconds such as 10 or 0.5, got {_quoted(value)}",
+            )
+        if field is Field.REQUEST_RATE and request_rate(value) is None:
+            yield _diagnostic(
+                DiagnosticKind.BAD_REQUEST_RATE,
+                line,
+                f"expected a rate such as 1/5 or 10/1m, got {_quoted(value)}",
+            )
+
+
+def _about_agents(
+    outline: Outline, text: str, grammar: Grammar
+) -> Iterator[Diagnostic]:
+    lines = grammar.lines(text)
+    for section in outline.sections:
+        for token, line in section.agents:
+            value = lines[line - 1].partition("#")[0].partition(":")[2]
+            value = value.strip(grammar.white_space)
+            if not token:
+                yield _diagnostic(
+                    DiagnosticKind.NO_PRODUCT_TOKEN,
+                    line,
+                    f"{_quoted(value)} names no product token",
+                )
+            elif value and len(token) < len(value):
+                yield _diagnostic(
+                    DiagnosticKind.CUT_PRODUCT_TOKEN,
+                    line,
+                    f"{_quoted(value)} is read as {token!r}",
+                )

@@ -1,0 +1,86 @@
+"""Names the two ways to read a robots.txt, and what each must decide."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Dialect", "Field", "Grammar"]
+
+
+class Dialect(enum.Enum):
+    """Whose reading of a robots.txt is followed."""
+
+    RFC9309 = "rfc9309"
+    """The standard, with product tokens that may hold digits and dots."""
+
+    GOOGLE = "google"
+    """Google's published parser to the letter, spelling mistakes included."""
+
+
+class Field(enum.Enum):
+    """What a line is about."""
+
+    USER_AGENT = "user-agent"
+    ALLOW = "allow"
+    DISALLOW = "disallow"
+    SITEMAP = "sitemap"
+    CRAWL_DELAY = "crawl-delay"
+    REQUEST_RATE = "request-rate"
+    OTHER = "other"
+
+
+class Grammar(Protocol):
+    """Everything in which the dialects differ; the parser knows none by name."""
+
+    white_space: str
+    """What may stand around a field and a value."""
+
+    known_fields: Mapping[str, Field]
+    """Frequent spellings, exactly as files write them: a short cut for `field`."""
+
+    implies_robots_txt: bool
+    """Whether /robots.txt itself is always allowed (RFC 9309 §2.2.2)."""
+
+    def without_byte_order_mark(self, body: bytes) -> bytes:
+        """`body` from its first character on."""
+        ...
+
+    def lines(self, text: str) -> list[str]:
+        """The lines of `text` without their ends, as far as each one counts."""
+        ...
+
+    def field(self, key: str) -> Field:
+        """What the lower-case `key` means."""
+        ...
+
+    def split_without_colon(self, line: str) -> tuple[str, str] | None:
+        """Key and value of a line that has no colon; `None` where it is void."""
+        ...
+
+    def group_token(self, value: str) -> str:
+        """The lower-case token of a user-agent line; "*" for any; may be empty."""
+        ...
+
+    def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
+        """The lower-case tokens to look for, most specific first."""
+        ...
+
+    def leaves_alone(self, values: str) -> bool:
+        """Whether `patterns` would give each of the joined `values` as it is."""
+        ...
+
+    def patterns(self, value: str, *, is_allow: bool) -> tuple[str, ...]:
+        """The patterns that a rule stands for, in the form of `target`."""
+        ...
+
+    def target(self, url: object) -> str:
+        """What patterns are matched against: path and query, from "/" on."""
+        ...
+
+    def target_of_path(self, path: str) -> str:
+        """As `target`, for the path and query that `split_url` gives."""
+        ...

@@ -1,0 +1,139 @@
+"""Reads a robots.txt as Google's published parser does, to the letter.
+
+Source: github.com/google/robotstxt, robots.cc.
+Its strings end at a NUL, which is why NUL cuts lines and URLs here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from robotsgate.robotstxt._dialect import Field
+from robotsgate.robotstxt._octets import as_octets, with_escapes_upper
+from robotsgate.robotstxt._product_token import leading_token
+from robotsgate.robotstxt._rfc9309 import frequent_spellings, split_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from robotsgate.robotstxt._dialect import Grammar
+
+__all__ = ["GOOGLE"]
+
+# 2,083 characters (the longest URL of an old browser) times eight, less one.
+_MAX_LINE_LENGTH = 16_663
+
+_TOKEN_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
+
+# Starts of keys, in the order in which they are tried.
+_FIELDS = (
+    ("user-agent", Field.USER_AGENT),
+    ("useragent", Field.USER_AGENT),
+    ("user agent", Field.USER_AGENT),
+    ("allow", Field.ALLOW),
+    ("disallow", Field.DISALLOW),
+    ("dissallow", Field.DISALLOW),
+    ("dissalow", Field.DISALLOW),
+    ("disalow", Field.DISALLOW),
+    ("diasllow", Field.DISALLOW),
+    ("disallaw", Field.DISALLOW),
+    ("sitemap", Field.SITEMAP),
+    ("site-map", Field.SITEMAP),
+)
+_UNKNOWN_TO_GOOGLE = {
+    field.value: field for field in (Field.CRAWL_DELAY, Field.REQUEST_RATE)
+}
+
+
+class _Google:
+    """Starts of fields, frequent typos, missing colons, octets as they come."""
+
+    white_space = " \t\x0b\x0c"
+    implies_robots_txt = False
+
+    def __init__(self) -> None:
+        self.known_fields: Mapping[str, Field] = frequent_spellings()
+
+    def without_byte_order_mark(self, body: bytes) -> bytes:
+        """Without as much of a byte order mark as there is at the start."""
+        for start in (b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"):
+            if body.startswith(start):
+                return body[len(start) :]
+        return body
+
+    def lines(self, text: str) -> list[str]:
+        lines = split_lines(text)
+        if len(text) > _MAX_LINE_LENGTH:
+            lines = [line[:_MAX_LINE_LENGTH] for line in lines]
+        if "\0" in text:
+            lines = [line.partition("\0")[0] for line in lines]
+        return lines
+
+    def field(self, key: str) -> Field:
+        for start, field in _FIELDS:
+            if key.startswith(start):
+                return field
+        return _UNKNOWN_TO_GOOGLE.get(key, Field.OTHER)
+
+    def split_without_colon(self, line: str) -> tuple[str, str] | None:
+        """Two words are a key and a value; only space and tab part words."""
+        words = [
+            word
+            for word in line.strip(self.white_space).replace("\t", " ").split(" ")
+            if word
+        ]
+        return (words[0], words[1]) if len(words) == 2 else None  # noqa: PLR2004
+
+    def group_token(self, value: str) -> str:
+        if value == "*" or (value[:1] == "*" and value[1] in self.white_space):
+            return "*"
+        return leading_token(value, _TOKEN_CHARACTERS).lower()
+
+    def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
+        """The agents as they are: Google's matcher reduces only the file's side."""
+        agents = (agent,) if isinstance(agent, str) else agent
+        return tuple(
+            one.encode("utf-8", "surrogatepass").lower().decode("latin-1")
+            for one in agents
+        )
+
+    def leaves_alone(self, values: str) -> bool:
+        return "%" not in values and values.isascii() and "/index.htm" not in values
+
+    def patterns(self, value: str, *, is_allow: bool) -> tuple[str, ...]:
+        pattern = with_escapes_upper(value)
+        if is_allow:
+            slash = pattern.rfind("/")
+            if slash >= 0 and pattern.startswith("/index.htm", slash):
+                return pattern, f"{pattern[: slash + 1]}$"
+        return (pattern,)
+
+    def target(self, url: object) -> str:
+        """Path, parameters and query of whatever text stands for a URL."""
+        text = as_octets(str(url))
+        start = 2 if text.startswith("//") else 0
+        scheme_end = text.find("://", start)
+        early = _first_of("/?;", text, start)
+        if scheme_end < 0 or 0 <= early < scheme_end:
+            host_start = start
+        else:
+            host_start = scheme_end + 3
+        path_start = _first_of("/?;", text, host_start)
+        fragment = text.find("#", start)
+        if path_start < 0 or 0 <= fragment < path_start:
+            return "/"
+        target = text[path_start : fragment if fragment >= 0 else None]
+        target = target.partition("\0")[0]
+        return target if target.startswith("/") else f"/{target}"
+
+    def target_of_path(self, path: str) -> str:
+        return as_octets(path).partition("\0")[0]
+
+
+def _first_of(characters: str, text: str, start: int) -> int:
+    """Where the first of `characters` stands at or after `start`; -1 for nowhere."""
+    found = [text.find(character, start) for character in characters]
+    return min((index for index in found if index >= 0), default=-1)
+
+
+GOOGLE: Grammar = _Google()

@@ -1,0 +1,144 @@
+"""The parts of a robots.txt as values (RFC 9309 §2.2)."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+__all__ = [
+    "Diagnostic",
+    "DiagnosticKind",
+    "Group",
+    "Match",
+    "OtherLine",
+    "RequestRate",
+    "Rule",
+    "RuleKind",
+]
+
+
+class RuleKind(enum.Enum):
+    """The two kinds of rules (RFC 9309 §2.2.2)."""
+
+    ALLOW = "allow"
+    DISALLOW = "disallow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One allow or disallow line.
+
+    Attributes:
+        kind: allow or disallow.
+        pattern: the path pattern as the file writes it, comment and white space
+            cut; octets that are no UTF-8 appear as U+FFFD.
+        line: where it stands, 1 for the first line.
+    """
+
+    kind: RuleKind
+    pattern: str
+    line: int
+
+    def __str__(self) -> str:
+        """The rule as a line of a robots.txt."""
+        return f"{self.kind.name.capitalize()}: {self.pattern}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRate:
+    """A `Request-rate` record: so many requests in so many seconds.
+
+    Not part of RFC 9309. A time of day behind the rate is ignored: the rate
+    holds all day.
+
+    Attributes:
+        requests: ≥ 1.
+        seconds: > 0, finite.
+    """
+
+    requests: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """One group as it stands in the file, not merged with others of its token.
+
+    Attributes:
+        tokens: the product tokens of its user-agent lines, in lower case and in
+            order; "*" for any agent; "" for a line that names no token.
+        rules: its rules in order, those that can match nothing included.
+        line: the first of its user-agent lines, 1 for the first line.
+    """
+
+    tokens: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherLine:
+    """A record that is no part of a group and no sitemap (RFC 9309 §2.2.4).
+
+    Attributes:
+        line: where it stands, 1 for the first line.
+        field: the name before the colon, in lower case.
+        value: what follows, comment and white space cut; may be empty.
+    """
+
+    line: int
+    field: str
+    value: str
+
+
+class DiagnosticKind(enum.Enum):
+    """What a line does that its author may not have meant."""
+
+    NO_COLON = "no-colon"
+    UNKNOWN_FIELD = "unknown-field"
+    MISSPELT_FIELD = "misspelt-field"
+    RULE_OUTSIDE_GROUP = "rule-outside-group"
+    NO_PRODUCT_TOKEN = "no-product-token"
+    CUT_PRODUCT_TOKEN = "cut-product-token"
+    UNMATCHABLE_PATTERN = "unmatchable-pattern"
+    RELATIVE_SITEMAP = "relative-sitemap"
+    BAD_CRAWL_DELAY = "bad-crawl-delay"
+    BAD_REQUEST_RATE = "bad-request-rate"
+    LINE_CUT = "line-cut"
+    FILE_CUT = "file-cut"
+    NOT_UTF8 = "not-utf8"
+    LOOKS_LIKE_HTML = "looks-like-html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One thing about the file that its author may want to know.
+
+    Attributes:
+        line: the line it is about, 1 for the first; 0 for the whole file.
+        kind: what it is.
+        message: one sentence for people, without a final period.
+    """
+
+    line: int
+    kind: DiagnosticKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """What the rules say about one agent and one URL.
+
+    Attributes:
+        allowed: the answer.
+        rule: the rule that decided; `None` where no rule matches.
+        group: the product token whose groups were used, "*" for the fallback,
+            `None` where no group is for this agent.
+        is_robots_txt: whether the URL is /robots.txt itself, which is always
+            allowed (RFC 9309 §2.2.2).
+    """
+
+    allowed: bool
+    rule: Rule | None
+    group: str | None
+    is_robots_txt: bool = False

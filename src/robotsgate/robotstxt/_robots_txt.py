@@ -1,0 +1,299 @@
+"""One parsed robots.txt: the parser and matcher as users see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from robotsgate.robotstxt._diagnose import diagnostics
+from robotsgate.robotstxt._dialect import Dialect, Field
+from robotsgate.robotstxt._google import GOOGLE
+from robotsgate.robotstxt._matcher import RuleSet
+from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind
+from robotsgate.robotstxt._octets import readable
+from robotsgate.robotstxt._parser import first_lines, outline
+from robotsgate.robotstxt._records import (
+    crawl_delay_seconds,
+    is_absolute_url,
+    request_rate,
+)
+from robotsgate.robotstxt._rfc9309 import RFC9309
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._model import Diagnostic, RequestRate
+    from robotsgate.robotstxt._parser import Outline, Section
+
+__all__ = [
+    "DEFAULT_MAX_BYTES",
+    "ROBOTS_TXT_PATH",
+    "AgentRules",
+    "RobotsTxt",
+    "grammar_of",
+]
+
+DEFAULT_MAX_BYTES = 512_000
+"""500 KiB, the least that RFC 9309 §2.5 asks for and what Google reads."""
+
+ROBOTS_TXT_PATH = "/robots.txt"
+
+# Agents are the caller's own, few; the bound only keeps a mistake from growing.
+_MAX_KNOWN_AGENTS = 1_000
+
+_Rate = TypeVar("_Rate")
+
+_GRAMMARS: dict[Dialect, Grammar] = {Dialect.RFC9309: RFC9309, Dialect.GOOGLE: GOOGLE}
+
+
+def grammar_of(dialect: Dialect) -> Grammar:
+    """How a robots.txt is read in `dialect`."""
+    return _GRAMMARS[dialect]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRules:
+    """What a file holds for one agent, its groups merged.
+
+    Attributes:
+        group: the product token whose groups were merged, "*" for the fallback,
+            `None` where there is no group for the agent.
+        rules: ready to be matched.
+        crawl_delay: seconds, ≥ 0.
+        request_rate: requests in seconds.
+    """
+
+    group: str | None
+    rules: RuleSet
+    crawl_delay: float | None = None
+    request_rate: RequestRate | None = None
+
+    def match(self, target: str, *, is_robots_txt: bool) -> Match:
+        """Which rule decides about `target`.
+
+        Args:
+            target: in the form of the dialect's grammar.
+            is_robots_txt: whether it is the file itself, always allowed.
+        """
+        number = None if is_robots_txt else self.rules.decisive(target)
+        if number is None:
+            return Match(
+                allowed=True, rule=None, group=self.group, is_robots_txt=is_robots_txt
+            )
+        return Match(
+            allowed=self.rules.is_allow(number),
+            rule=_rule(self.rules.as_written(number)),
+            group=self.group,
+        )
+
+
+class RobotsTxt:
+    """A parsed robots.txt.
+
+    Made by `RobotsTxt.parse`. Immutable; parts of it are worked out when they
+    are first asked for.
+    """
+
+    def __init__(self, text: str, *, dialect: Dialect, is_cut: bool) -> None:
+        """Use `RobotsTxt.parse` instead.
+
+        Args:
+            text: latin-1, one character for each octet.
+            dialect: whose reading is followed.
+            is_cut: whether `text` is only the start of the file.
+        """
+        self.dialect = dialect
+        self._grammar = grammar_of(dialect)
+        self._text = text
+        self._is_cut = is_cut
+        self._by_agent: dict[tuple[str, ...], AgentRules] = {}
+        self._rule_sets: dict[tuple[int, ...], RuleSet] = {}
+
+    @classmethod
+    def parse(
+        cls,
+        body: bytes | str,
+        *,
+        dialect: Dialect = Dialect.RFC9309,
+        max_bytes: int | None = DEFAULT_MAX_BYTES,
+    ) -> RobotsTxt:
+        """Read a robots.txt; never raises on what is in it.
+
+        Args:
+            body: the file; a `str` stands for its UTF-8.
+            dialect: whose reading is followed.
+            max_bytes: how much of it counts, ≥ 0; a line that the limit cuts
+                does not. `None`: all of it.
+
+        Raises:
+            TypeError: `body` is neither bytes nor str.
+            ValueError: `max_bytes` is negative.
+        """
+        whole = _octets_of(body)
+        if max_bytes is not None and max_bytes < 0:
+            message = f"expected max_bytes of 0 or more, or None, got {max_bytes!r}"
+            raise ValueError(message)
+        counted = first_lines(whole, max_bytes)
+        text = grammar_of(dialect).without_byte_order_mark(counted).decode("latin-1")
+        return cls(text, dialect=dialect, is_cut=len(counted) < len(whole))
+
+    def can_fetch(self, agent: str | Sequence[str], url: object) -> bool:
+        """Whether `agent` may fetch `url`.
+
+        Args:
+            agent: a product token, a whole User-Agent header, or a sequence of
+                them, most specific first. `Dialect.GOOGLE` takes each agent as it
+                is, as Google's matcher does.
+            url: an absolute URL, or its path with its query, from "/" on.
+                `Dialect.GOOGLE` takes any text.
+
+        Raises:
+            InvalidProductTokenError: there is no product token in `agent`.
+            InvalidURLError: `url` is neither an absolute URL nor a path.
+        """
+        rules = self.rules_for(agent).rules
+        target = self._grammar.target(url)
+        return rules.allows(target) or self._is_implied(target)
+
+    def match(self, agent: str | Sequence[str], url: object) -> Match:
+        """Which rule decides; takes and raises as `can_fetch`."""
+        found = self.rules_for(agent)
+        target = self._grammar.target(url)
+        return found.match(target, is_robots_txt=self._is_implied(target))
+
+    def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
+        """Seconds between two requests of `agent`, ≥ 0; `None` if not said.
+
+        The first sensible crawl-delay of the agent's groups; one that stands
+        above a user-agent line is not for that agent.
+        """
+        return self.rules_for(agent).crawl_delay
+
+    def request_rate(self, agent: str | Sequence[str]) -> RequestRate | None:
+        """The rate that the agent's groups ask for; `None` if not said."""
+        return self.rules_for(agent).request_rate
+
+    @cached_property
+    def sitemaps(self) -> tuple[str, ...]:
+        """Absolute URLs in the order of the file, each once."""
+        urls = (readable(value) for value, _ in self._outline.sitemaps)
+        return tuple(dict.fromkeys(url for url in urls if is_absolute_url(url)))
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups as they stand in the file, not merged."""
+        return tuple(
+            Group(
+                tokens=tuple(token for token, _ in section.agents),
+                rules=tuple(map(_rule, section.rules)),
+                line=section.agents[0][1],
+            )
+            for section in self._outline.sections
+        )
+
+    @cached_property
+    def other_lines(self) -> tuple[OtherLine, ...]:
+        """Records with fields that robotsgate does not know."""
+        return tuple(
+            OtherLine(field=readable(key), value=readable(value), line=line)
+            for key, value, line in self._outline.others
+        )
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What its author may want to know about the file, in the order of lines."""
+        return diagnostics(
+            self._outline, self._text, self._grammar, is_cut=self._is_cut
+        )
+
+    def rules_for(self, agent: str | Sequence[str]) -> AgentRules:
+        """What the file holds for `agent`: its own groups merged, else those of "*".
+
+        Raises:
+            InvalidProductTokenError: there is no product token in `agent`.
+        """
+        tokens = self._grammar.asked_tokens(agent)
+        known = self._by_agent.get(tokens)
+        if known is None:
+            if len(self._by_agent) >= _MAX_KNOWN_AGENTS:
+                self._by_agent.clear()
+            known = self._by_agent[tokens] = self._merged(tokens)
+        return known
+
+    @cached_property
+    def _outline(self) -> Outline:
+        return outline(self._text, self._grammar)
+
+    def _merged(self, tokens: Sequence[str]) -> AgentRules:
+        by_token = self._outline.by_token
+        for token in (*tokens, "*"):
+            sections = by_token.get(token)
+            if sections is not None:
+                return AgentRules(
+                    group=token,
+                    rules=self._rule_set([section for section, _ in sections]),
+                    crawl_delay=_first_rate(
+                        sections, Field.CRAWL_DELAY, crawl_delay_seconds
+                    ),
+                    request_rate=_first_rate(
+                        sections, Field.REQUEST_RATE, request_rate
+                    ),
+                )
+        return AgentRules(group=None, rules=RuleSet(()))
+
+    def _rule_set(self, sections: Sequence[Section]) -> RuleSet:
+        """The rules of `sections`, held once for all agents that share them."""
+        key = tuple(map(id, sections))
+        known = self._rule_sets.get(key)
+        if known is None:
+            raw = [rule for section in sections for rule in section.rules]
+            known = self._rule_sets[key] = RuleSet(self._rewritten(raw))
+        return known
+
+    def _rewritten(
+        self, raw: list[tuple[str, bool, int]]
+    ) -> list[tuple[str, bool, int, str]]:
+        """Rules with their patterns in the spelling that targets have."""
+        if self._grammar.leaves_alone("".join([rule[0] for rule in raw])):
+            return [(pattern, allow, line, pattern) for pattern, allow, line in raw]
+        patterns = self._grammar.patterns
+        return [
+            (pattern, is_allow, line, written)
+            for written, is_allow, line in raw
+            for pattern in patterns(written, is_allow=is_allow)
+        ]
+
+    def _is_implied(self, target: str) -> bool:
+        return target == ROBOTS_TXT_PATH and self._grammar.implies_robots_txt
+
+
+def _octets_of(body: object) -> bytes:
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    message = f"expected the body as bytes or str, got {type(body).__name__}"
+    raise TypeError(message)
+
+
+def _first_rate(
+    sections: Iterable[tuple[Section, int]],
+    field: Field,
+    read: Callable[[str], _Rate | None],
+) -> _Rate | None:
+    """The first sensible value that stands below the agent's user-agent line."""
+    for section, agent_line in sections:
+        for found, value, line in section.rates:
+            if found is field and line > agent_line:
+                rate = read(value)
+                if rate is not None:
+                    return rate
+    return None
+
+
+def _rule(raw: tuple[str, bool, int]) -> Rule:
+    written, is_allow, line = raw
+    kind = RuleKind.ALLOW if is_allow else RuleKind.DISALLOW
+    return Rule(kind=kind, pattern=readable(written), line=line)

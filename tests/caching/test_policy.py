@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from robotsgate.caching._policy import AfterStaleWindow, Policy
+from robotsgate.robotstxt._access import AccessResult
+
+from .builders import DAY, HOUR, MINUTE
+
+DEFAULTS = {
+    "default_lifetime": DAY,
+    "min_lifetime": MINUTE,
+    "max_lifetime": 7 * DAY,
+    "stale_window": 30 * DAY,
+    "outage_grace": 0.0,
+    "after_stale_window": AfterStaleWindow.ALLOW,
+    "retry_initial": MINUTE,
+    "retry_factor": 2.0,
+    "retry_max": HOUR,
+    "retry_initial_503": 30.0,
+    "retry_after_max": DAY,
+    "max_redirects": 5,
+    "fetch_deadline": 30.0,
+    "max_body_bytes": 512_000,
+    "detect_missing_page": True,
+    "on_access_denied": AccessResult.UNAVAILABLE,
+    "on_too_many_requests": AccessResult.UNREACHABLE,
+    "on_broken_redirect": AccessResult.UNAVAILABLE,
+}
+
+ZERO_OR_MORE = (
+    "default_lifetime",
+    "min_lifetime",
+    "max_lifetime",
+    "stale_window",
+    "outage_grace",
+    "max_redirects",
+    "max_body_bytes",
+)
+ABOVE_ZERO = (
+    "retry_initial",
+    "retry_max",
+    "retry_initial_503",
+    "retry_after_max",
+    "fetch_deadline",
+)
+NUMBERS = (*ZERO_OR_MORE, *ABOVE_ZERO, "retry_factor")
+WHOLE_NUMBERS = ("max_redirects", "max_body_bytes")
+ACCESS_RESULTS = ("on_access_denied", "on_too_many_requests", "on_broken_redirect")
+
+
+def policy_with(name: str, value: object) -> Policy:
+    fields: dict[str, Any] = {name: value}
+    return Policy(**fields)
+
+
+def differences_from_default(policy: Policy) -> dict[str, object]:
+    return {
+        name: value
+        for name, value in dataclasses.asdict(policy).items()
+        if value != DEFAULTS[name]
+    }
+
+
+def test_default_policy_is_the_table_of_the_design() -> None:
+    assert dataclasses.asdict(Policy()) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("policy", "differences"),
+    [
+        pytest.param(
+            Policy.google_today(),
+            {"outage_grace": 12 * HOUR},
+            id="google_today stops for 12 hours before it uses the copy",
+        ),
+        pytest.param(
+            Policy.google_2021(),
+            {
+                "outage_grace": 30 * DAY,
+                "after_stale_window": AfterStaleWindow.LAST_COPY,
+            },
+            id="google_2021 stops for 30 days and then uses the last copy",
+        ),
+        pytest.param(
+            Policy.rfc9309(),
+            {
+                "max_lifetime": DAY,
+                "detect_missing_page": False,
+                "on_too_many_requests": AccessResult.UNAVAILABLE,
+            },
+            id="rfc9309 keeps for a day at most and counts 429 as any 4xx",
+        ),
+        pytest.param(
+            Policy.strict(),
+            {
+                "after_stale_window": AfterStaleWindow.DISALLOW,
+                "detect_missing_page": False,
+                "on_access_denied": AccessResult.RESTRICTED,
+                "on_broken_redirect": AccessResult.UNREACHABLE,
+            },
+            id="strict disallows whatever is not clearly allowed",
+        ),
+    ],
+)
+def test_preset_differs_from_default_in(
+    policy: Policy, differences: dict[str, object]
+) -> None:
+    assert differences_from_default(policy) == differences
+
+
+def test_every_number_of_the_policy_is_tested_here() -> None:
+    numbers = {
+        name
+        for name, value in DEFAULTS.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+    assert set(NUMBERS) == numbers
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("60", id="a word"),
+        pytest.param(None, id="None"),
+        pytest.param(True, id="True"),
+        pytest.param(False, id="False"),
+        pytest.param(b"60", id="bytes"),
+        pytest.param((60,), id="a tuple"),
+        pytest.param(1 + 0j, id="a complex number"),
+    ],
+)
+def test_number_of_wrong_type_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(TypeError) as caught:
+        policy_with(name, value)
+
+    assert name in str(caught.value)
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1, -0.5, -1e300])
+def test_number_out_of_range_is_refused_by_name(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=name) as caught:
+        policy_with(name, value)
+
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_number_too_large_for_a_float_is_refused_by_name(name: str) -> None:
+    """Such an int is not finite as a number of seconds; it must not escape as
+    an OverflowError that names nothing."""
+    with pytest.raises(ValueError, match=name):
+        policy_with(name, 10**400)
+
+
+@pytest.mark.parametrize("name", ABOVE_ZERO)
+@pytest.mark.parametrize("value", [0, 0.0, -0.0])
+def test_zero_is_refused_where_a_span_must_pass(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"{name}.*above 0.*{value!r}"):
+        policy_with(name, value)
+
+
+@pytest.mark.parametrize("value", [0, 0.5, math.nextafter(1, 0)])
+def test_retry_factor_below_one_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match=rf"retry_factor.*of 1 or more.*{value!r}"):
+        Policy(retry_factor=value)
+
+
+def test_retry_factor_of_one_is_taken() -> None:
+    assert Policy(retry_factor=1).retry_factor == 1
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ZERO_OR_MORE if name != "max_lifetime"]
+)
+def test_zero_is_taken(name: str) -> None:
+    assert getattr(policy_with(name, 0), name) == 0
+
+
+def test_all_lifetimes_may_be_zero() -> None:
+    policy = Policy(default_lifetime=0, min_lifetime=0, max_lifetime=0)
+
+    assert policy.max_lifetime == 0
+
+
+@pytest.mark.parametrize("name", WHOLE_NUMBERS)
+def test_fraction_is_refused_where_things_are_counted(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"{name}.*int.*5\.0"):
+        policy_with(name, 5.0)
+
+
+@pytest.mark.parametrize("value", [0, 1, None, "yes"])
+def test_detect_missing_page_must_be_a_bool(value: object) -> None:
+    with pytest.raises(TypeError) as caught:
+        policy_with("detect_missing_page", value)
+
+    assert "detect_missing_page" in str(caught.value)
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value", ["allow", None, True, AccessResult.UNAVAILABLE, AfterStaleWindow]
+)
+def test_after_stale_window_must_be_of_its_enum(value: object) -> None:
+    with pytest.raises(TypeError) as caught:
+        policy_with("after_stale_window", value)
+
+    assert "after_stale_window" in str(caught.value)
+    assert "AfterStaleWindow" in str(caught.value)
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ACCESS_RESULTS)
+@pytest.mark.parametrize("value", ["unavailable", None, 404, AfterStaleWindow.ALLOW])
+def test_access_result_must_be_of_its_enum(name: str, value: object) -> None:
+    with pytest.raises(TypeError) as caught:
+        policy_with(name, value)
+
+    assert name in str(caught.value)
+    assert "AccessResult" in str(caught.value)
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ACCESS_RESULTS)
+def test_failure_cannot_count_as_success(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"{name}.*SUCCESSFUL"):
+        policy_with(name, AccessResult.SUCCESSFUL)
+
+
+@pytest.mark.parametrize("name", ACCESS_RESULTS)
+@pytest.mark.parametrize(
+    "value",
+    [AccessResult.UNAVAILABLE, AccessResult.UNREACHABLE, AccessResult.RESTRICTED],
+)
+def test_failure_may_count_as_anything_else(name: str, value: AccessResult) -> None:
+    assert getattr(policy_with(name, value), name) is value
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "fields"),
+    [
+        ("min_lifetime", "max_lifetime", {"min_lifetime": 61, "max_lifetime": 60}),
+        ("retry_initial", "retry_max", {"retry_initial": 61, "retry_max": 60}),
+        ("retry_initial_503", "retry_max", {"retry_initial_503": 61, "retry_max": 60}),
+        (
+            "retry_initial",
+            "retry_after_max",
+            {"retry_initial": 61, "retry_after_max": 60},
+        ),
+    ],
+)
+def test_lower_bound_above_upper_bound_is_refused(
+    low: str, high: str, fields: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match=f"{low} to be at most {high}, got 61 and 60"):
+        Policy(**fields)
+
+
+def test_equal_bounds_are_taken() -> None:
+    policy = Policy(
+        min_lifetime=60,
+        max_lifetime=60,
+        retry_initial=60,
+        retry_initial_503=60,
+        retry_max=60,
+        retry_after_max=60,
+    )
+
+    assert policy.retry_max == 60
+
+
+def test_grace_may_be_longer_than_the_stale_window() -> None:
+    assert Policy(outage_grace=2 * DAY, stale_window=DAY).outage_grace == 2 * DAY
+
+
+def test_policy_is_frozen() -> None:
+    policy = Policy()
+
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        policy.stale_window = 0.0  # type: ignore[misc]  # what must not work
+
+
+def test_policies_with_equal_values_are_equal_and_hash_alike() -> None:
+    assert Policy() == Policy()
+    assert hash(Policy()) == hash(Policy())
+    assert Policy() != Policy.strict()

@@ -1,0 +1,59 @@
+"""What all tests share: both event loops, and certificates."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+
+from tests.servers.loopback import LoopbackServer
+
+pytest.register_assert_rewrite("tests.stores.contract")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.servers.loopback import Answer
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """The event loop that `pytest.mark.anyio` runs a test on: each in turn."""
+    backend: str = request.param
+    return backend
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., LoopbackServer]]:
+    """Starts servers, `serve(answer, **options)`, that end with the test."""
+    with ExitStack() as servers:
+
+        def start(answer: Answer, **options: Any) -> LoopbackServer:  # noqa: ANN401 (those of LoopbackServer)
+            return servers.enter_context(LoopbackServer(answer, **options))
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def certificate_authority() -> trustme.CA:
+    """Signs the certificates of the tests' servers."""
+    return trustme.CA()
+
+
+@pytest.fixture(scope="session")
+def server_tls(certificate_authority: trustme.CA) -> ssl.SSLContext:
+    """For a server that is `127.0.0.1` and `localhost`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate_authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    return context
+
+
+@pytest.fixture(scope="session")
+def client_tls(certificate_authority: trustme.CA) -> ssl.SSLContext:
+    """For a client that trusts the tests' servers and nobody else."""
+    context = ssl.create_default_context()
+    certificate_authority.configure_trust(context)
+    return context

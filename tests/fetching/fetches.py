@@ -1,0 +1,35 @@
+"""Fetches from the servers of the tests, as a checker would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from robotsgate.caching._policy import Policy
+from robotsgate.fetching._fetcher import Fetcher
+from robotsgate.robotstxt._origin import Origin
+
+if TYPE_CHECKING:
+    from robotsgate.caching._outcome import Outcome
+
+__all__ = ["PATIENCE_SECONDS", "USER_AGENT", "fetched"]
+
+USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
+
+PATIENCE_SECONDS = 10.0
+"""How long a test waits for what should come at once, before it fails."""
+
+
+async def fetched(
+    url: str, *, policy: Policy | None = None, client: object | None = None
+) -> Outcome:
+    """What one fetch of the robots.txt of the origin of `url` comes to."""
+    fetcher = Fetcher(
+        client,
+        user_agent=USER_AGENT,
+        policy=policy or Policy(),
+        max_concurrent_fetches=10,
+    )
+    with anyio.fail_after(PATIENCE_SECONDS):
+        return await fetcher.fetch(Origin.from_url(url))

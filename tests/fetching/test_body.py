@@ -1,0 +1,371 @@
+"""The body of a response: codings, whole, in pieces, broken, and bounded."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+from itertools import pairwise
+from typing import TYPE_CHECKING, Self
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robotsgate.fetching._body import ACCEPT_ENCODING, CodingError, read_body
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+TEXT = b"User-agent: *\nDisallow: /private\n" + bytes(range(256))
+MEBIBYTE = 2**20
+NO_LIMIT = 10 * MEBIBYTE
+
+
+def raw_deflate(body: bytes) -> bytes:
+    coder = zlib.compressobj(wbits=-15)
+    return coder.compress(body) + coder.flush()
+
+
+def stored_deflate(body: bytes) -> bytes:
+    coder = zlib.compressobj(level=0, wbits=-15)
+    return coder.compress(body) + coder.flush()
+
+
+def gzip_with_name(body: bytes) -> bytes:
+    """A gzip member with all optional fields of its header (RFC 1952 §2.3)."""
+    plain = gzip.compress(body)
+    fields = b"\x03\x00abc" + b"robots.txt\0" + b"a comment\0"
+    head = plain[:3] + bytes([0b11110]) + plain[4:10] + fields
+    return head + (zlib.crc32(head) & 0xFFFF).to_bytes(2, "little") + plain[10:]
+
+
+# A block of the reserved type 11 (RFC 1951 §3.2.3).
+NO_BLOCK = b"\x07" + bytes(30)
+
+HALF = len(TEXT) // 2
+CODED: dict[str, tuple[str, bytes]] = {
+    "no coding": ("", TEXT),
+    "identity": ("identity", TEXT),
+    "gzip": ("gzip", gzip.compress(TEXT)),
+    "gzip by its old name": ("x-gzip", gzip.compress(TEXT)),
+    "gzip in capitals and spaces": (" GZip\t", gzip.compress(TEXT)),
+    "gzip with every optional field": ("gzip", gzip_with_name(TEXT)),
+    "gzip of two members": (
+        "gzip",
+        gzip.compress(TEXT[:HALF]) + gzip.compress(TEXT[HALF:]),
+    ),
+    "gzip of many members, some empty": (
+        "gzip",
+        b"".join(
+            gzip.compress(TEXT[at : at + 20]) + gzip.compress(b"")
+            for at in range(0, len(TEXT), 20)
+        ),
+    ),
+    "gzip with zeros after it": ("gzip", gzip.compress(TEXT) + bytes(600)),
+    "gzip with rubbish after it": ("gzip", gzip.compress(TEXT) + b"rubbish"),
+    "deflate in zlib": ("deflate", zlib.compress(TEXT)),
+    "deflate in zlib, not compressed": ("deflate", zlib.compress(TEXT, 0)),
+    "deflate in zlib with rubbish after it": ("deflate", zlib.compress(TEXT) + b"x"),
+    "deflate, raw": ("deflate", raw_deflate(TEXT)),
+    "deflate, raw, not compressed": ("deflate", stored_deflate(TEXT)),
+    "deflate, raw, with rubbish after it": ("deflate", raw_deflate(TEXT) + b"\x1f\x8b"),
+}
+
+CHUNKINGS: dict[str, Callable[[bytes], Iterable[bytes]]] = {
+    "whole": lambda octets: [octets],
+    "one byte at a time": lambda octets: (bytes([octet]) for octet in octets),
+    "three bytes at a time": lambda octets: (
+        octets[at : at + 3] for at in range(0, len(octets), 3)
+    ),
+    "with empty chunks between": lambda octets: [
+        b"",
+        octets[:10],
+        b"",
+        b"",
+        octets[10:],
+        b"",
+    ],
+}
+
+
+class arriving:  # noqa: N801 (reads as a function)
+    """The chunks as a stream that need not be read to its end."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return next(self._chunks)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+
+def decoded(chunks: Iterable[bytes], coding: str, *, max_bytes: int) -> bytes:
+    """What `read_body` gives where nothing has to be waited for."""
+    reading = read_body(arriving(chunks), coding, max_bytes=max_bytes)
+    try:
+        reading.send(None)
+    except StopIteration as end:
+        body: bytes = end.value
+        return body
+    reading.close()
+    pytest.fail("it suspended")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
+@pytest.mark.parametrize(("coding", "octets"), CODED.values(), ids=CODED)
+async def test_body_is_decoded_however_it_arrives(
+    coding: str, octets: bytes, chunking: Callable[[bytes], Iterable[bytes]]
+) -> None:
+    body = await read_body(arriving(chunking(octets)), coding, max_bytes=NO_LIMIT)
+
+    assert body == TEXT
+
+
+@pytest.mark.parametrize(("coding", "octets"), CODED.values(), ids=CODED)
+def test_body_is_decoded_wherever_it_is_cut_in_two(coding: str, octets: bytes) -> None:
+    bodies = {
+        decoded([octets[:at], octets[at:]], coding, max_bytes=NO_LIMIT)
+        for at in range(len(octets) + 1)
+    }
+
+    assert bodies == {TEXT}
+
+
+@pytest.mark.parametrize("max_bytes", [1, 2, HALF, len(TEXT) - 1], ids=str)
+@pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
+@pytest.mark.parametrize(("coding", "octets"), CODED.values(), ids=CODED)
+def test_body_is_cut_at_the_limit(
+    coding: str,
+    octets: bytes,
+    chunking: Callable[[bytes], Iterable[bytes]],
+    max_bytes: int,
+) -> None:
+    body = decoded(chunking(octets), coding, max_bytes=max_bytes)
+
+    assert body == TEXT[:max_bytes]
+
+
+@pytest.mark.parametrize("max_bytes", [len(TEXT), len(TEXT) + 1], ids=str)
+@pytest.mark.parametrize(("coding", "octets"), CODED.values(), ids=CODED)
+def test_body_that_fits_the_limit_is_whole(
+    coding: str, octets: bytes, max_bytes: int
+) -> None:
+    body = decoded([octets], coding, max_bytes=max_bytes)
+
+    assert body == TEXT
+
+
+@pytest.mark.parametrize(
+    ("coding", "octets"),
+    [
+        ("", TEXT * 1_000),
+        ("gzip", gzip.compress(TEXT * 1_000, 0)),
+        ("deflate", zlib.compress(TEXT * 1_000, 0)),
+    ],
+    ids=["no coding", "gzip", "deflate"],
+)
+def test_nothing_is_read_beyond_the_limit(coding: str, octets: bytes) -> None:
+    taken: list[bytes] = []
+
+    def chunks() -> Iterable[bytes]:
+        for at in range(0, len(octets), 100):
+            taken.append(octets[at : at + 100])
+            yield taken[-1]
+
+    body = decoded(chunks(), coding, max_bytes=1_000)
+
+    assert body == (TEXT * 4)[:1_000]
+    assert len(taken) <= 12
+
+
+@pytest.mark.parametrize("coding", ["", "identity", "gzip", "deflate"])
+@pytest.mark.parametrize("chunks", [[], [b""], [b"", b""]], ids=repr)
+def test_nothing_is_an_empty_body_in_every_coding(
+    chunks: list[bytes], coding: str
+) -> None:
+    body = decoded(chunks, coding, max_bytes=10)
+
+    assert body == b""
+
+
+@pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
+@pytest.mark.parametrize(
+    ("coding", "octets"),
+    [
+        ("gzip", gzip.compress(b"")),
+        ("gzip", gzip.compress(b"") * 3),
+        ("deflate", zlib.compress(b"")),
+        ("deflate", raw_deflate(b"")),
+    ],
+    ids=["gzip", "gzip of three members", "deflate in zlib", "deflate, raw"],
+)
+def test_empty_body_can_be_coded(
+    coding: str, octets: bytes, chunking: Callable[[bytes], Iterable[bytes]]
+) -> None:
+    body = decoded(chunking(octets), coding, max_bytes=10)
+
+    assert body == b""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "coding",
+    ["br", "zstd", "compress", "gzip, gzip", "gzip, identity", "deflate,gzip", "*"],
+)
+async def test_coding_that_was_not_asked_for_is_an_error(coding: str) -> None:
+    with pytest.raises(CodingError, match="expected the content coding gzip or defl"):
+        await read_body(arriving([TEXT]), coding, max_bytes=10)
+
+
+def test_absurd_name_of_a_coding_is_shown_in_part() -> None:
+    with pytest.raises(CodingError) as caught:
+        decoded([TEXT], "x" * 100_000, max_bytes=10)
+
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
+@pytest.mark.parametrize(
+    ("coding", "octets"),
+    [
+        ("gzip", gzip.compress(TEXT)),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", raw_deflate(TEXT)),
+    ],
+    ids=["gzip", "deflate in zlib", "deflate, raw"],
+)
+def test_coded_body_that_is_cut_off_is_an_error_wherever_it_is_cut(
+    coding: str, octets: bytes, chunking: Callable[[bytes], Iterable[bytes]]
+) -> None:
+    for length in range(1, len(octets)):
+        with pytest.raises(CodingError, match="ends too early"):
+            decoded(chunking(octets[:length]), coding, max_bytes=NO_LIMIT)
+
+
+def test_second_member_that_is_cut_off_is_an_error() -> None:
+    octets = gzip.compress(TEXT) + gzip.compress(TEXT)[:-9]
+
+    with pytest.raises(CodingError, match="ends too early"):
+        decoded([octets], "gzip", max_bytes=NO_LIMIT)
+
+
+def test_member_that_is_cut_off_beyond_the_limit_does_not_matter() -> None:
+    octets = gzip.compress(TEXT * 100)[:-9]
+
+    body = decoded([octets], "gzip", max_bytes=len(TEXT))
+
+    assert body == TEXT
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
+@pytest.mark.parametrize(
+    ("coding", "octets"),
+    [
+        ("gzip", TEXT),
+        ("gzip", zlib.compress(TEXT)),
+        ("gzip", gzip.compress(TEXT)[:-8] + bytes(8)),
+        ("gzip", gzip.compress(TEXT)[:10] + NO_BLOCK),
+        ("gzip", gzip.compress(TEXT) + gzip.compress(TEXT)[:10] + NO_BLOCK),
+        ("deflate", b"User-agent: *"),
+        ("deflate", gzip.compress(TEXT)),
+        ("deflate", zlib.compress(TEXT)[:-4] + bytes(4)),
+    ],
+    ids=[
+        "text for gzip",
+        "zlib for gzip",
+        "gzip with a wrong checksum",
+        "gzip with a broken block",
+        "gzip with a broken second member",
+        "text for deflate",
+        "gzip for deflate",
+        "zlib with a wrong checksum",
+    ],
+)
+async def test_body_that_is_not_in_its_coding_is_an_error(
+    coding: str, octets: bytes, chunking: Callable[[bytes], Iterable[bytes]]
+) -> None:
+    with pytest.raises(CodingError, match="broken") as caught:
+        await read_body(arriving(chunking(octets)), coding, max_bytes=NO_LIMIT)
+
+    assert isinstance(caught.value.__cause__, zlib.error)
+
+
+BOMBS: dict[str, tuple[str, bytes]] = {
+    "gzip": ("gzip", gzip.compress(bytes(100 * MEBIBYTE))),
+    "gzip of many members": ("gzip", gzip.compress(bytes(MEBIBYTE)) * 100),
+    "deflate": ("deflate", zlib.compress(bytes(100 * MEBIBYTE))),
+}
+
+
+@pytest.mark.parametrize(("coding", "octets"), BOMBS.values(), ids=BOMBS)
+def test_bomb_takes_no_more_memory_than_the_limit(coding: str, octets: bytes) -> None:
+    max_bytes = 512_001
+    tracemalloc.start()
+
+    try:
+        body = decoded([octets], coding, max_bytes=max_bytes)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert body == bytes(max_bytes)
+    # The body being built, its copy, and a piece of it.
+    assert peak < 4 * max_bytes
+
+
+@given(
+    pieces=st.lists(st.binary(max_size=50), max_size=8),
+    members=st.lists(st.binary(max_size=50), min_size=1, max_size=4),
+    coding=st.sampled_from(["gzip", "deflate", "identity"]),
+)
+def test_decoding_raises_coding_errors_only(
+    pieces: list[bytes], members: list[bytes], coding: str
+) -> None:
+    prefix = b"".join(map(gzip.compress, members)) if coding == "gzip" else b""
+
+    try:
+        body = decoded([prefix, *pieces], coding, max_bytes=1_000)
+    except CodingError:
+        return
+
+    assert len(body) <= 1_000
+
+
+@given(
+    members=st.lists(st.binary(max_size=100), min_size=1, max_size=5),
+    cuts=st.lists(st.integers(0, 300), max_size=6),
+    max_bytes=st.integers(1, 600),
+)
+def test_members_are_joined_wherever_they_are_cut(
+    members: list[bytes], cuts: list[int], max_bytes: int
+) -> None:
+    octets = b"".join(map(gzip.compress, members))
+    edges = [0, *sorted(cuts), len(octets)]
+    chunks = [octets[at:end] for at, end in pairwise(edges)]
+    if edges[-2] > len(octets):
+        chunks = [octets]
+
+    body = decoded(chunks, "gzip", max_bytes=max_bytes)
+
+    assert body == b"".join(members)[:max_bytes]
+
+
+def test_only_codings_that_can_be_decoded_are_asked_for() -> None:
+    codings = ACCEPT_ENCODING.split(", ")
+
+    bodies = {
+        decoded([gzip.compress(TEXT)], coding, max_bytes=NO_LIMIT)
+        if coding == "gzip"
+        else decoded([zlib.compress(TEXT)], coding, max_bytes=NO_LIMIT)
+        for coding in codings
+    }
+
+    assert bodies == {TEXT}

@@ -1,0 +1,179 @@
+"""Which failure an exception stands for, and what it says."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from contextlib import suppress
+
+import anyio
+import httpx
+import pytest
+
+from robotsgate.caching._outcome import FailureKind
+from robotsgate.fetching._body import CodingError
+from robotsgate.fetching._failure import FETCH_ERRORS, failed
+
+
+def caused(error: Exception, *causes: BaseException) -> Exception:
+    """`error` because of the first of `causes`, that because of the next."""
+    chain = [error, *causes]
+    for effect, cause in zip(chain, causes, strict=False):
+        effect.__cause__ = cause
+    return error
+
+
+def in_context(error: Exception, context: BaseException) -> Exception:
+    """`error` raised while `context` was handled, and not because of it."""
+    error.__context__ = context
+    return error
+
+
+NO_NAME = socket.gaierror(-2, "Name or service not known")
+UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
+REFUSED = ConnectionRefusedError(111, "Connection refused")
+
+ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
+    "name look-up": (NO_NAME, FailureKind.NAME_RESOLUTION, "gaierror: [Errno -2] Na"),
+    "name look-up behind httpx": (
+        caused(httpx.ConnectError(""), OSError(), NO_NAME),
+        FailureKind.NAME_RESOLUTION,
+        "ConnectError: [Errno -2] Name or service not known",
+    ),
+    "name look-up in the context": (
+        in_context(httpx.ConnectError("no"), NO_NAME),
+        FailureKind.NAME_RESOLUTION,
+        "ConnectError: [Errno -2] Name or service not known",
+    ),
+    "name that IDNA cannot encode": (
+        UnicodeError("label empty or too long"),
+        FailureKind.NAME_RESOLUTION,
+        "UnicodeError: label empty or too long",
+    ),
+    "TLS": (
+        caused(httpx.ConnectError("certificate verify failed"), UNTRUSTED),
+        FailureKind.TLS,
+        "ConnectError: certificate verify failed",
+    ),
+    "TLS, bare": (ssl.SSLError(1, "alert"), FailureKind.TLS, "SSLError: alert"),
+    "refused": (
+        caused(httpx.ConnectError("All connection attempts failed"), REFUSED),
+        FailureKind.CONNECT,
+        "ConnectError: [Errno 111] Connection refused",
+    ),
+    "refused, without a cause": (
+        httpx.ConnectError("All connection attempts failed"),
+        FailureKind.CONNECT,
+        "ConnectError: All connection attempts failed",
+    ),
+    "refused, bare": (REFUSED, FailureKind.CONNECT, "ConnectionRefusedError: [Errno"),
+    "proxy": (httpx.ProxyError("407"), FailureKind.CONNECT, "ProxyError: 407"),
+    "too many open files": (OSError(24, "Too many"), FailureKind.CONNECT, "OSError: "),
+    "connect time-out": (
+        httpx.ConnectTimeout("slow"),
+        FailureKind.TIMEOUT,
+        "ConnectTimeout: no answer in time",
+    ),
+    "read time-out": (httpx.ReadTimeout(""), FailureKind.TIMEOUT, "ReadTimeout"),
+    "write time-out": (httpx.WriteTimeout(""), FailureKind.TIMEOUT, "WriteTimeout"),
+    "pool time-out": (httpx.PoolTimeout(""), FailureKind.TIMEOUT, "PoolTimeout"),
+    "deadline": (TimeoutError(), FailureKind.TIMEOUT, "no answer within 2.5 s"),
+    "time-out of the socket": (
+        caused(httpx.ReadError(""), TimeoutError("timed out")),
+        FailureKind.TRANSFER,
+        "ReadError: timed out",
+    ),
+    "reset": (
+        caused(
+            httpx.ReadError(""),
+            anyio.BrokenResourceError(),
+            ConnectionResetError(104, "Connection reset by peer"),
+        ),
+        FailureKind.TRANSFER,
+        "ReadError: [Errno 104] Connection reset by peer",
+    ),
+    "write": (httpx.WriteError("pipe"), FailureKind.TRANSFER, "WriteError: pipe"),
+    "close": (httpx.CloseError("x"), FailureKind.TRANSFER, "CloseError: x"),
+    "invalid HTTP": (
+        httpx.RemoteProtocolError("illegal status line"),
+        FailureKind.PROTOCOL,
+        "RemoteProtocolError: illegal status line",
+    ),
+    "invalid request": (
+        httpx.LocalProtocolError("illegal header"),
+        FailureKind.PROTOCOL,
+        "LocalProtocolError: illegal header",
+    ),
+    "coding": (CodingError("cut off"), FailureKind.CODING, "CodingError: cut off"),
+    "coding, by httpx": (httpx.DecodingError("x"), FailureKind.CODING, "DecodingErr"),
+    "scheme": (httpx.UnsupportedProtocol("x"), FailureKind.OTHER, "UnsupportedProtoc"),
+    "redirects of a client": (
+        httpx.TooManyRedirects("x"),
+        FailureKind.OTHER,
+        "TooMany",
+    ),
+    "URL": (httpx.InvalidURL("bad"), FailureKind.OTHER, "InvalidURL: bad"),
+    "stream": (httpx.StreamConsumed(), FailureKind.OTHER, "StreamConsumed: Attempted"),
+    "value": (ValueError("odd"), FailureKind.OTHER, "ValueError: odd"),
+    "no text at all": (ValueError(), FailureKind.OTHER, "ValueError"),
+    "a group of causes": (
+        caused(
+            httpx.ConnectError(""),
+            ExceptionGroup("several", [OSError("first"), NO_NAME]),
+        ),
+        FailureKind.NAME_RESOLUTION,
+        "ConnectError: [Errno -2] Name or service not known",
+    ),
+}
+
+
+@pytest.mark.parametrize(("error", "kind", "text"), ROWS.values(), ids=ROWS)
+def test_exception_stands_for(error: Exception, kind: FailureKind, text: str) -> None:
+    outcome = failed(error, redirects=3, deadline=2.5)
+
+    assert outcome.kind is kind
+    assert outcome.error.startswith(text)
+    assert outcome.redirects == 3
+    assert outcome.cause is error
+
+
+@pytest.mark.parametrize(("error", "kind", "text"), ROWS.values(), ids=ROWS)
+def test_exception_is_caught(error: Exception, kind: FailureKind, text: str) -> None:
+    del kind, text
+
+    with suppress(*FETCH_ERRORS):
+        raise error
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError(), TypeError(), KeyError(), AssertionError()], ids=repr
+)
+def test_mistake_in_code_is_not_caught(error: Exception) -> None:
+    assert not isinstance(error, FETCH_ERRORS)
+
+
+def test_ring_of_causes_ends() -> None:
+    error, other = httpx.ConnectError(""), OSError()
+    error.__cause__, other.__cause__ = other, error
+
+    outcome = failed(error, redirects=0, deadline=30)
+
+    assert outcome.kind is FailureKind.CONNECT
+    assert outcome.error == "ConnectError"
+
+
+def test_chain_of_causes_is_followed_so_far_only() -> None:
+    causes: list[BaseException] = [OSError() for _ in range(50)]
+    error = caused(httpx.ReadError(""), *causes, NO_NAME)
+
+    outcome = failed(error, redirects=0, deadline=30)
+
+    assert outcome.kind is FailureKind.TRANSFER
+
+
+def test_group_of_causes_is_followed_so_far_only() -> None:
+    group = ExceptionGroup("many", [OSError() for _ in range(50)] + [NO_NAME])
+
+    outcome = failed(caused(httpx.ReadError(""), group), redirects=0, deadline=30)
+
+    assert outcome.kind is FailureKind.TRANSFER

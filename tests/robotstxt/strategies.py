@@ -1,0 +1,47 @@
+"""What hypothesis feeds the parser and the matcher with."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+__all__ = ["AGENTS", "BODIES", "FILES", "PATTERNS", "TARGETS", "steady"]
+
+_WORDS = (
+    b"User-agent", b"Disallow", b"Allow", b"Sitemap", b"Crawl-delay", b"Request-rate",
+    b"disalow", b"useragent", b":", b": ", b" ", b"\t", b"#", b"\n", b"\r", b"\r\n",
+    b"*", b"$", b"/", b"a", b"b", b"%41", b"%2F", b"%", b"\xef\xbb\xbf", b"\xef\xbb",
+    b"\xef", b"\0", b"\x0b", b"\x0c", b"\x1c", b"\x85", b"\xa0", b"\xc3\xa9", b"\xff",
+    b"/index.html", b"?", b"..", b"http://h/s.xml", b"1/5", b"0.5", b"<html>",
+)  # fmt: skip
+
+
+def steady(examples: int) -> settings:
+    """Settings under which a property gives the same result on every run."""
+    return settings(deadline=None, derandomize=True, max_examples=examples)
+
+
+BODIES = st.one_of(
+    st.binary(max_size=200),
+    st.lists(st.sampled_from(_WORDS), max_size=40).map(b"".join),
+)
+"""Anything that a server might send."""
+
+AGENTS = st.sampled_from(["a", "b", "ab", "foobot", "FooBot/1.0 (+https://h/)", "*"])
+
+PATTERNS = st.lists(
+    st.sampled_from(["/", "a", "b", "ab", "/a", "*", "$", "?", "%24", "c"]), max_size=7
+).map("".join)
+"""Patterns in their one spelling; some begin with neither "/" nor "*"."""
+
+TARGETS = st.lists(
+    st.sampled_from(["/", "a", "b", "ab", "/a", "?", "%24", "c", "$"]), max_size=9
+).map(lambda parts: "/" + "".join(parts))
+
+_TOKENS = st.sampled_from(["a", "b", "ab", "foobot", "*"])
+_RULES = st.lists(st.tuples(st.booleans(), PATTERNS), min_size=1, max_size=5)
+
+FILES = st.lists(
+    st.tuples(st.lists(_TOKENS, min_size=1, max_size=3), _RULES), max_size=5
+)
+"""Groups as (tokens, rules), each of them with a rule."""

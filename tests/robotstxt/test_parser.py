@@ -1,0 +1,318 @@
+"""How a robots.txt is cut into lines, records and groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robotsgate.robotstxt import Dialect, RobotsTxt
+from robotsgate.robotstxt._parser import first_lines
+from tests.robotstxt.strategies import BODIES, steady
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
+
+_NO_LINE_ENDS = [
+    pytest.param(b"\x0b", id="VT"),
+    pytest.param(b"\x0c", id="FF"),
+    pytest.param(b"\x1c", id="FS"),
+    pytest.param(b"\x1d", id="GS"),
+    pytest.param(b"\x1e", id="RS"),
+    pytest.param(b"\x85", id="octet 85"),
+    pytest.param(b"\xa0", id="octet A0"),
+    pytest.param(b"\xc2\x85", id="NEL"),
+    pytest.param(b"\xc2\xa0", id="no-break space"),
+    pytest.param(b"\xe2\x80\xa8", id="line separator"),
+]
+
+
+def _groups(body: bytes, *, dialect: Dialect = Dialect.RFC9309) -> list[list[str]]:
+    """The tokens of each group."""
+    robots = RobotsTxt.parse(body, dialect=dialect)
+    return [list(group.tokens) for group in robots.groups]
+
+
+def _rules(body: bytes, *, dialect: Dialect = Dialect.RFC9309) -> list[str]:
+    """The rules of all groups as lines with their numbers."""
+    robots = RobotsTxt.parse(body, dialect=dialect)
+    return [f"{rule.line} {rule}" for group in robots.groups for rule in group.rules]
+
+
+@_DIALECTS
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        pytest.param(b"User-agent: a\nDisallow: /b", [2], id="LF"),
+        pytest.param(b"User-agent: a\rDisallow: /b", [2], id="CR"),
+        pytest.param(b"User-agent: a\r\nDisallow: /b\r\n", [2], id="CRLF"),
+        pytest.param(b"User-agent: a\n\rDisallow: /b", [3], id="LF CR are two ends"),
+        pytest.param(
+            b"User-agent: a\r\r\nDisallow: /b", [3],
+            id="CR CRLF are two ends",
+        ),
+        pytest.param(b"\n\nUser-agent: a\n\n\r\rDisallow: /b", [7], id="empty lines"),
+        pytest.param(
+            b"User-agent: a\rDisallow: /b\r\nDisallow: /c\nAllow: /d", [2, 3, 4],
+            id="a mix",
+        ),
+    ],
+)  # fmt: skip
+def test_lines_end_with_cr_lf_or_crlf(
+    body: bytes, lines: list[int], dialect: Dialect
+) -> None:
+    robots = RobotsTxt.parse(body, dialect=dialect)
+
+    (group,) = robots.groups
+    assert group.tokens == ("a",)
+    assert [rule.line for rule in group.rules] == lines
+
+
+@_DIALECTS
+@pytest.mark.parametrize("octets", _NO_LINE_ENDS)
+def test_nothing_else_ends_a_line(octets: bytes, dialect: Dialect) -> None:
+    body = b"User-agent: a\nDisallow: /b" + octets + b"Disallow: /c"
+
+    robots = RobotsTxt.parse(body, dialect=dialect)
+
+    assert len(robots.groups[0].rules) == 1
+    assert not robots.diagnostics or robots.diagnostics[0].line == 2
+
+
+@_DIALECTS
+@pytest.mark.parametrize("octets", _NO_LINE_ENDS[2:])
+def test_other_octets_are_no_white_space(octets: bytes, dialect: Dialect) -> None:
+    body = b"User-agent: a\n" + octets + b"Disallow: /b\nDisallow: /c" + octets
+
+    (group,) = RobotsTxt.parse(body, dialect=dialect).groups
+
+    assert len(group.rules) == 1
+    assert group.rules[0].pattern == "/c" + octets.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("octet", [b"\x0b", b"\x0c"])
+def test_vertical_space_is_white_space_for_google_only(octet: bytes) -> None:
+    body = b"User-agent: a\n" + octet + b"Disallow:" + octet + b"/b" + octet
+
+    assert _rules(body, dialect=Dialect.GOOGLE) == ["2 Disallow: /b"]
+    assert _rules(body) == []
+
+
+@_DIALECTS
+@pytest.mark.parametrize(
+    ("line", "pattern"),
+    [
+        pytest.param(b"Disallow: /b", "/b", id="as usual"),
+        pytest.param(b"Disallow:/b", "/b", id="no space"),
+        pytest.param(b"  Disallow\t :\t /b \t", "/b", id="white space everywhere"),
+        pytest.param(b"dIsAlLoW: /b", "/b", id="any case"),
+        pytest.param(b"Disallow: /b#c", "/b", id="a comment without a space"),
+        pytest.param(b"Disallow: /b # c: d", "/b", id="a comment with a colon"),
+        pytest.param(b"Disallow: # /b", "", id="a comment instead of a value"),
+        pytest.param(b"Disallow:", "", id="no value"),
+        pytest.param(b"Disallow: /b:c", "/b:c", id="a colon in the value"),
+        pytest.param(b"Disallow:: /b", ": /b", id="two colons"),
+        pytest.param(b"Disallow: /b c", "/b c", id="a space in the value"),
+        pytest.param(b"Disallow: / b", "/ b", id="a space behind the slash"),
+        pytest.param(b"Disallow: /\xff", "/�", id="no UTF-8"),
+        pytest.param(b"Disallow: /\xc3\xa9", "/é", id="UTF-8"),
+    ],
+)
+def test_record_is_field_colon_value_and_comment(
+    line: bytes, pattern: str, dialect: Dialect
+) -> None:
+    (group,) = RobotsTxt.parse(b"User-agent: a\n" + line, dialect=dialect).groups
+
+    assert [rule.pattern for rule in group.rules] == [pattern]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"# Disallow: /b",
+        b"Dis allow: /b",
+        b": /b",
+        b" : /b",
+        b"/b",
+        b"",
+        b" \t",
+        b"x-disallow: /b",
+        b"disallow#: /b",
+        b"disallow/b",
+    ],
+)
+@_DIALECTS
+def test_line_that_is_no_rule_is_ignored(line: bytes, dialect: Dialect) -> None:
+    body = b"User-agent: a\n" + line + b"\nDisallow: /c"
+
+    assert _rules(body, dialect=dialect) == ["3 Disallow: /c"]
+
+
+@_DIALECTS
+@pytest.mark.parametrize(
+    ("body", "groups"),
+    [
+        pytest.param(
+            b"User-agent: a\nUser-agent: b\nDisallow: /", [["a", "b"]], id="a run"
+        ),
+        pytest.param(
+            b"User-agent: a\nDisallow: /\nUser-agent: b\nDisallow: /",
+            [["a"], ["b"]],
+            id="a rule ends the run",
+        ),
+        pytest.param(
+            b"User-agent: a\nDisallow:\nUser-agent: b", [["a"], ["b"]],
+            id="an empty rule ends the run",
+        ),
+        pytest.param(
+            b"User-agent: a\n\n# c\n\nUser-agent: b\nAllow: /", [["a", "b"]],
+            id="empty lines and comments do not end it",
+        ),
+        pytest.param(
+            b"User-agent: a\nSitemap: http://h/s\nUser-agent: b\nAllow: /",
+            [["a", "b"]],
+            id="a sitemap does not end it",
+        ),
+        pytest.param(
+            b"User-agent: a\nCrawl-delay: 5\nUser-agent: b\nAllow: /", [["a", "b"]],
+            id="a crawl-delay does not end it",
+        ),
+        pytest.param(
+            b"User-agent: a\nfoo: bar\nbaz\nUser-agent: b\nAllow: /", [["a", "b"]],
+            id="an unknown line does not end it",
+        ),
+        pytest.param(
+            b"Disallow: /\nUser-agent: a\nUser-agent: b", [["a", "b"]],
+            id="a rule before all groups",
+        ),
+        pytest.param(
+            b"User-agent: a\nUser-agent: a\nUser-agent: A/1", [["a", "a", "a"]],
+            id="one token thrice",
+        ),
+        pytest.param(b"User-agent:\nDisallow: /", [[""]], id="no token"),
+        pytest.param(b"User-agent: *\nAllow: /", [["*"]], id="any agent"),
+        pytest.param(b"User-agent: * x\nAllow: /", [["*"]], id="star and a word"),
+        pytest.param(b"User-agent: *\tx\nAllow: /", [["*"]], id="star, tab, a word"),
+        pytest.param(b"User-agent: *x\nAllow: /", [[""]], id="star and a letter"),
+        pytest.param(b"User-agent: a # b\nAllow: /", [["a"]], id="a comment"),
+        pytest.param(b"Allow: /", [], id="no user-agent line"),
+        pytest.param(b"", [], id="nothing"),
+    ],
+)  # fmt: skip
+def test_groups_are_runs_of_user_agent_lines_and_what_follows(
+    body: bytes, groups: list[list[str]], dialect: Dialect
+) -> None:
+    assert _groups(body, dialect=dialect) == groups
+
+
+@pytest.mark.parametrize(
+    ("body", "limit", "counted"),
+    [
+        pytest.param(b"ab\ncd", None, b"ab\ncd", id="no limit"),
+        pytest.param(b"ab\ncd", 5, b"ab\ncd", id="exactly the limit"),
+        pytest.param(b"ab\ncd\n", 5, b"ab\ncd", id="only the last line end is beyond"),
+        pytest.param(b"ab\rcd\rx", 5, b"ab\rcd", id="CR stands at the limit"),
+        pytest.param(b"ab\ncd", 4, b"ab\n", id="the last line is cut"),
+        pytest.param(b"ab\rcd", 4, b"ab\r", id="the last line is cut, CR"),
+        pytest.param(b"ab\r\ncd", 3, b"ab\r", id="between CR and LF"),
+        pytest.param(b"ab\ncd", 3, b"ab\n", id="right behind a line end"),
+        pytest.param(b"abcd", 3, b"", id="one line, cut"),
+        pytest.param(b"abcd", 0, b"", id="nothing counts"),
+        pytest.param(b"\nabcd", 0, b"", id="nothing counts before a line end"),
+        pytest.param(b"", 0, b"", id="nothing there"),
+    ],
+)
+def test_only_whole_lines_within_the_limit_count(
+    body: bytes, limit: int | None, counted: bytes
+) -> None:
+    """RFC 9309 §2.5."""
+    assert first_lines(body, limit) == counted
+
+
+def test_rule_that_the_limit_cuts_does_not_count() -> None:
+    """Cut to "Disallow: /", it would close the whole site."""
+    body = b"User-agent: a\nAllow: /a\nDisallow: /private"
+
+    robots = RobotsTxt.parse(body, max_bytes=len(body) - len("private"))
+
+    assert robots.can_fetch("a", "/private")
+    assert [str(rule) for rule in robots.groups[0].rules] == ["Allow: /a"]
+
+
+def test_default_limit_is_500_kibibytes() -> None:
+    start, end = b"User-agent: a\n", b"\nDisallow: /b"
+    comment = b"#" * (512_000 - len(start) - len(end))
+
+    whole = RobotsTxt.parse(start + comment + end)
+    cut = RobotsTxt.parse(start + comment + b"#" + end)
+
+    assert not whole.can_fetch("a", "/b")
+    assert cut.can_fetch("a", "/b")
+
+
+@_DIALECTS
+@steady(300)
+@given(BODIES, st.sampled_from([None, 0, 10, 100]))
+def test_parsing_never_raises(dialect: Dialect, body: bytes, limit: int | None) -> None:
+    robots = RobotsTxt.parse(body, dialect=dialect, max_bytes=limit)
+
+    for group in robots.groups:
+        assert group.tokens
+    for diagnostic in robots.diagnostics:
+        assert 0 <= diagnostic.line <= len(body) + 1
+    assert all(line.line >= 1 for line in robots.other_lines)
+    assert all("://" in sitemap for sitemap in robots.sitemaps)
+    for agent in ("a", "foobot", "*"):
+        assert robots.can_fetch(agent, "/a") is robots.match(agent, "/a").allowed
+        delay = robots.crawl_delay(agent)
+        assert delay is None or delay >= 0
+        robots.request_rate(agent)
+
+
+def _facts(body: bytes, *, dialect: Dialect) -> Sequence[object]:
+    robots = RobotsTxt.parse(body, dialect=dialect, max_bytes=None)
+    return (
+        robots.groups,
+        robots.sitemaps,
+        robots.other_lines,
+        robots.diagnostics,
+        robots.crawl_delay("a"),
+        [robots.match("a", path) for path in ("/", "/a", "/b/a", "/ab")],
+    )
+
+
+@_DIALECTS
+@steady(200)
+@given(BODIES, st.data())
+def test_any_mix_of_line_ends_reads_the_same(
+    dialect: Dialect, body: bytes, data: st.DataObject
+) -> None:
+    lines = body.replace(b"\r", b"\n").split(b"\n")
+    plain = b"\n".join(lines)
+    ends = data.draw(
+        st.lists(
+            st.sampled_from([b"\n", b"\r\n", b"\r"]),
+            min_size=len(lines) - 1,
+            max_size=len(lines) - 1,
+        )
+    )
+    mixed = lines[0]
+    for end, line in zip(ends, lines[1:], strict=True):
+        # CR and LF with nothing between them would be one end, not two.
+        is_half = mixed.endswith(b"\r") and end == b"\n"
+        mixed += (b"\r" if is_half else end) + line
+
+    for variant in (mixed, b"\r".join(lines), b"\r\n".join(lines)):
+        assert _facts(variant, dialect=dialect) == _facts(plain, dialect=dialect)
+
+
+@steady(150)
+@given(BODIES, st.text(st.sampled_from("ab:/# \n"), max_size=30))
+def test_text_and_its_octets_read_the_same(body: bytes, text: str) -> None:
+    readable = body.decode("utf-8", "replace") + text
+
+    assert RobotsTxt.parse(readable).groups == RobotsTxt.parse(readable.encode()).groups

@@ -1,0 +1,444 @@
+"""The parsed file as its users see it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robotsgate.errors import InvalidProductTokenError
+from robotsgate.robotstxt import (
+    Dialect,
+    Group,
+    Match,
+    OtherLine,
+    RequestRate,
+    RobotsTxt,
+    Rule,
+    RuleKind,
+)
+from robotsgate.robotstxt._robots_txt import _MAX_KNOWN_AGENTS
+from tests.robotstxt import reference
+from tests.robotstxt.strategies import AGENTS, BODIES, FILES, TARGETS, steady
+
+_DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
+
+_FILE = b"""\
+# A file with everything.
+User-agent: ExampleBot
+User-agent: OtherBot
+Crawl-delay: 2.5
+Disallow: /private
+Allow: /private/open
+Request-rate: 1/5 0600-0845
+Sitemap: https://example.com/sitemap.xml
+Host: example.com
+
+User-agent: *
+Disallow: /
+Noindex:
+Sitemap: HTTPS://example.com/s%C3%A9.xml
+sitemap: https://example.com/sitemap.xml
+Sitemap: /relative.xml
+"""
+
+_Structure = list[tuple[list[str], list[tuple[bool, str]]]]
+
+
+def _rule(kind: RuleKind, pattern: str, line: int) -> Rule:
+    return Rule(kind=kind, pattern=pattern, line=line)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(_FILE, id="bytes"),
+        pytest.param(_FILE.decode(), id="str"),
+        pytest.param(bytearray(_FILE), id="bytearray"),
+        pytest.param(memoryview(_FILE), id="memoryview"),
+        pytest.param(memoryview(_FILE + b"x")[:-1], id="part of a memoryview"),
+    ],
+)
+def test_body_may_be_octets_or_text(body: bytes | str) -> None:
+    assert RobotsTxt.parse(body).groups == RobotsTxt.parse(_FILE).groups
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [(None, "NoneType"), (7, "int"), ([b"a"], "list"), (["a"], "list")],
+)
+def test_body_of_another_type_raises(body: object, name: str) -> None:
+    with pytest.raises(
+        TypeError, match=f"expected the body as bytes or str, got {name}"
+    ):
+        RobotsTxt.parse(body)  # type: ignore[arg-type]  # the mistake under test
+
+
+@pytest.mark.parametrize("limit", [-1, -512_000])
+def test_negative_limit_raises(limit: int) -> None:
+    with pytest.raises(
+        ValueError, match=f"max_bytes of 0 or more, or None, got {limit}"
+    ):
+        RobotsTxt.parse(b"", max_bytes=limit)
+
+
+def test_text_with_a_lone_surrogate_is_read() -> None:
+    robots = RobotsTxt.parse("User-agent: a\nDisallow: /\ud800")
+
+    assert not robots.can_fetch("a", "/%ED%A0%80")
+
+
+def test_groups_are_as_they_stand_in_the_file() -> None:
+    assert RobotsTxt.parse(_FILE).groups == (
+        Group(
+            tokens=("examplebot", "otherbot"),
+            rules=(
+                _rule(RuleKind.DISALLOW, "/private", 5),
+                _rule(RuleKind.ALLOW, "/private/open", 6),
+            ),
+            line=2,
+        ),
+        Group(tokens=("*",), rules=(_rule(RuleKind.DISALLOW, "/", 12),), line=11),
+    )
+
+
+def test_groups_hold_rules_that_can_match_nothing() -> None:
+    (group,) = RobotsTxt.parse("User-agent: a\nDisallow:\nAllow: x").groups
+
+    assert group.rules == (
+        _rule(RuleKind.DISALLOW, "", 2),
+        _rule(RuleKind.ALLOW, "x", 3),
+    )
+
+
+def test_sitemaps_are_absolute_urls_each_once() -> None:
+    assert RobotsTxt.parse(_FILE).sitemaps == (
+        "https://example.com/sitemap.xml",
+        "HTTPS://example.com/s%C3%A9.xml",
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "sitemap"),
+    [
+        pytest.param("Sitemap: http://h/s", "http://h/s", id="outside of groups"),
+        pytest.param("SITEMAP:http://h/s # c", "http://h/s", id="with a comment"),
+        pytest.param("Sitemap: http://h/é", "http://h/é", id="not ASCII"),
+    ],
+)
+def test_sitemap_may_stand_anywhere(body: str, sitemap: str) -> None:
+    assert RobotsTxt.parse(body).sitemaps == (sitemap,)
+
+
+def test_other_lines_are_kept_with_their_numbers() -> None:
+    assert RobotsTxt.parse(_FILE).other_lines == (
+        OtherLine(line=9, field="host", value="example.com"),
+        OtherLine(line=13, field="noindex", value=""),
+    )
+
+
+def test_other_line_is_readable_text() -> None:
+    """Octets were put into lower case as if they were latin-1, which broke them."""
+    (line,) = RobotsTxt.parse(b"\xc3\x89t\xc3\xa9 : \xff # c").other_lines
+
+    assert line.field.lower() == "été"
+    assert line.value == "�"
+
+
+@pytest.mark.parametrize(
+    ("agent", "delay"),
+    [("ExampleBot", 2.5), ("OtherBot", 2.5), ("unknown", None)],
+)
+def test_crawl_delay_is_that_of_the_agents_group(
+    agent: str, delay: float | None
+) -> None:
+    assert RobotsTxt.parse(_FILE).crawl_delay(agent) == delay
+
+
+@pytest.mark.parametrize(
+    ("body", "delay"),
+    [
+        pytest.param(
+            "User-agent: a\nCrawl-delay: 1\nCrawl-delay: 2", 1,
+            id="the first",
+        ),
+        pytest.param("User-agent: a\nCrawl-delay: x\nCrawl-delay: 2", 2, id="sensible"),
+        pytest.param("User-agent: a\nCrawl-delay: inf", None, id="none is sensible"),
+        pytest.param("User-agent: a\nCrawl-delay: 0", 0, id="nought"),
+        pytest.param("User-agent: a\nCrawl-delay: 3 # s", 3, id="with a comment"),
+        pytest.param("Crawl-delay: 1\nUser-agent: a", None, id="outside of groups"),
+        pytest.param(
+            "User-agent: b\nCrawl-delay: 1\nUser-agent: a\nDisallow: /", None,
+            id="above the agent's line",
+        ),
+        pytest.param(
+            "User-agent: a\nUser-agent: b\nCrawl-delay: 1", 1, id="shared by two agents"
+        ),
+        pytest.param(
+            "User-agent: a\nAllow: /\nUser-agent: a\nCrawl-delay: 1", 1, id="merged"
+        ),
+        pytest.param("User-agent: *\nCrawl-delay: 1", 1, id="of any agent"),
+        pytest.param(
+            "User-agent: *\nCrawl-delay: 1\nDisallow:\nUser-agent: a", None,
+            id="never of any agent where there is a group",
+        ),
+        pytest.param("", None, id="an empty file"),
+    ],
+)  # fmt: skip
+def test_crawl_delay_is_the_first_sensible_one_below_the_agents_line(
+    body: str, delay: float | None
+) -> None:
+    assert RobotsTxt.parse(body).crawl_delay("a") == delay
+
+
+def test_request_rate_is_that_of_the_agents_group() -> None:
+    robots = RobotsTxt.parse(_FILE)
+
+    assert robots.request_rate("ExampleBot") == RequestRate(requests=1, seconds=5.0)
+    assert robots.request_rate("unknown") is None
+
+
+@pytest.mark.parametrize(
+    ("agent", "url", "match"),
+    [
+        pytest.param(
+            "ExampleBot",
+            "/private/x",
+            Match(
+                allowed=False,
+                rule=_rule(RuleKind.DISALLOW, "/private", 5),
+                group="examplebot",
+            ),
+            id="a disallow rule",
+        ),
+        pytest.param(
+            "otherbot",
+            "https://example.com/private/open",
+            Match(
+                allowed=True,
+                rule=_rule(RuleKind.ALLOW, "/private/open", 6),
+                group="otherbot",
+            ),
+            id="an allow rule",
+        ),
+        pytest.param(
+            "ExampleBot",
+            "/",
+            Match(allowed=True, rule=None, group="examplebot"),
+            id="no rule",
+        ),
+        pytest.param(
+            "unknown",
+            "/",
+            Match(allowed=False, rule=_rule(RuleKind.DISALLOW, "/", 12), group="*"),
+            id="the rule of any agent",
+        ),
+        pytest.param(
+            "unknown",
+            "/robots.txt",
+            Match(allowed=True, rule=None, group="*", is_robots_txt=True),
+            id="robots.txt itself",
+        ),
+    ],
+)
+def test_match_says_which_rule_decided(agent: str, url: str, match: Match) -> None:
+    robots = RobotsTxt.parse(_FILE)
+
+    assert robots.match(agent, url) == match
+    assert robots.can_fetch(agent, url) is match.allowed
+
+
+def test_match_without_a_group_allows() -> None:
+    robots = RobotsTxt.parse("User-agent: b\nDisallow: /")
+
+    assert robots.match("a", "/") == Match(allowed=True, rule=None, group=None)
+
+
+def test_rule_is_shown_as_the_file_writes_it() -> None:
+    rule = (
+        RobotsTxt.parse("User-agent: a\nDisallow: /é%2f%41 b")
+        .match("a", "/é%2fA b")
+        .rule
+    )
+
+    assert rule is not None
+    assert str(rule) == "Disallow: /é%2f%41 b"
+
+
+def test_first_agent_with_a_group_counts() -> None:
+    robots = RobotsTxt.parse(
+        "User-agent: *\nDisallow: /star\n"
+        "User-agent: a\nDisallow: /a\n"
+        "User-agent: a-news\nDisallow: /news"
+    )
+
+    assert robots.match(["a-news", "a"], "/").group == "a-news"
+    assert robots.match(["a-images", "a"], "/").group == "a"
+    assert robots.match(["b-news", "b"], "/").group == "*"
+    assert robots.match(["*", "a"], "/").group == "*"
+
+
+@pytest.mark.parametrize(
+    ("agent", "url", "words"),
+    [
+        (
+            "https://example.com/",
+            "ExampleBot",
+            "'https://example.com/': arguments swapped",
+        ),
+        ("", "/", "got ''"),
+        ([], "/", "got []"),
+        (None, "/", "got None"),
+    ],
+)
+def test_agent_without_a_token_raises(agent: str, url: str, words: str) -> None:
+    robots = RobotsTxt.parse(_FILE)
+
+    for ask in (robots.can_fetch, robots.match):
+        with pytest.raises(InvalidProductTokenError) as caught:
+            ask(agent, url)
+        assert words in str(caught.value)
+    for ask_rate in (robots.crawl_delay, robots.request_rate):
+        with pytest.raises(InvalidProductTokenError):
+            ask_rate(agent)
+
+
+def test_agents_of_one_group_share_their_rules() -> None:
+    robots = RobotsTxt.parse(_FILE)
+
+    first, second = (robots.rules_for(agent) for agent in ("examplebot", "otherbot"))
+
+    assert first.rules is second.rules
+    assert robots.rules_for("ExampleBot/1.0") is first
+
+
+def test_answers_do_not_change_once_many_agents_have_asked() -> None:
+    robots = RobotsTxt.parse(_FILE)
+
+    for number in range(_MAX_KNOWN_AGENTS + 10):
+        assert not robots.can_fetch(f"agent-{number}", "/x")
+
+    assert len(robots._by_agent) <= _MAX_KNOWN_AGENTS
+    assert robots.can_fetch("ExampleBot", "/x")
+
+
+@_DIALECTS
+@pytest.mark.parametrize(
+    "body", [b"", b"\n", b"#", b"\0", b"\xff\xfe", b"<html></html>"]
+)
+def test_body_without_records_allows_everything(body: bytes, dialect: Dialect) -> None:
+    robots = RobotsTxt.parse(body, dialect=dialect)
+
+    assert not robots.groups
+    assert not robots.sitemaps
+    assert not robots.other_lines
+    assert robots.match("a", "/") == Match(allowed=True, rule=None, group=None)
+
+
+def test_page_counts_with_its_valid_lines_only() -> None:
+    robots = RobotsTxt.parse("<html><body>\nUser-agent: *\nDisallow: /a\n</body>")
+
+    assert not robots.can_fetch("a", "/a")
+    assert robots.can_fetch("a", "/b")
+
+
+def _written(structure: _Structure) -> str:
+    lines: list[str] = []
+    for tokens, rules in structure:
+        lines += [f"User-agent: {token}" for token in tokens]
+        lines += [
+            f"{'Allow' if is_allow else 'Disallow'}: {pattern}"
+            for is_allow, pattern in rules
+        ]
+    return "\n".join(lines)
+
+
+def _rules_of(structure: _Structure, agent: str) -> list[tuple[bool, str]]:
+    """The rules for `agent` of a file, plainly: its own groups, else those of "*"."""
+    for token in (agent, "*"):
+        groups = [rules for tokens, rules in structure if token in tokens]
+        if groups:
+            return [
+                (is_allow, reference.pattern_spelling(pattern.encode()))
+                for rules in groups
+                for is_allow, pattern in rules
+            ]
+    return []
+
+
+@steady(250)
+@given(FILES, st.sampled_from(["a", "b", "ab", "foobot", "other", "*"]), TARGETS)
+def test_file_is_decided_as_by_the_reference(
+    structure: _Structure, agent: str, path: str
+) -> None:
+    robots = RobotsTxt.parse(_written(structure))
+    target = reference.spelling(path.encode()).replace("*", "%2A").replace("$", "%24")
+
+    expected = reference.allows(_rules_of(structure, agent), target)
+
+    assert robots.can_fetch(agent, path) is expected
+    assert robots.match(agent, path).allowed is expected
+
+
+@_DIALECTS
+@steady(100)
+@given(FILES, st.integers(0, 5), TARGETS)
+def test_group_for_another_agent_changes_nothing(
+    dialect: Dialect, structure: _Structure, place: int, path: str
+) -> None:
+    another = (["another", "one-more"], [(False, "/"), (True, "/a")])
+    longer = [*structure[:place], another, *structure[place:]]
+
+    before, after = (
+        RobotsTxt.parse(_written(one), dialect=dialect) for one in (structure, longer)
+    )
+
+    for agent in ("a", "b", "ab", "foobot", "other"):
+        assert before.can_fetch(agent, path) is after.can_fetch(agent, path)
+        assert before.match(agent, path).group == after.match(agent, path).group
+
+
+@_DIALECTS
+@steady(100)
+@given(FILES, AGENTS, TARGETS)
+def test_file_that_only_allows_allows_everything(
+    dialect: Dialect, structure: _Structure, agent: str, path: str
+) -> None:
+    allowing = [
+        (tokens, [(True, pattern) for _, pattern in rules])
+        for tokens, rules in structure
+    ]
+    robots = RobotsTxt.parse(_written(allowing), dialect=dialect)
+
+    assert robots.can_fetch(agent, path)
+
+
+@_DIALECTS
+@steady(100)
+@given(FILES, AGENTS, TARGETS)
+def test_file_that_only_disallows_and_closes_the_root_disallows_everything(
+    dialect: Dialect, structure: _Structure, agent: str, path: str
+) -> None:
+    closing = [
+        (tokens, [(False, pattern) for _, pattern in rules] + [(False, "/")])
+        for tokens, rules in [*structure, (["*"], [])]
+    ]
+    robots = RobotsTxt.parse(_written(closing), dialect=dialect)
+
+    assert not robots.can_fetch(agent, path)
+
+
+@_DIALECTS
+@steady(300)
+@given(BODIES, AGENTS, st.text(max_size=10))
+def test_can_fetch_says_what_match_says(
+    dialect: Dialect, body: bytes, agent: str, text: str
+) -> None:
+    robots = RobotsTxt.parse(body, dialect=dialect)
+
+    match = robots.match(agent, f"/{text}")
+
+    assert robots.can_fetch(agent, f"/{text}") is match.allowed
+    if match.rule is not None:
+        assert match.allowed is (match.rule.kind is RuleKind.ALLOW)
+        assert match.rule in [rule for group in robots.groups for rule in group.rules]

@@ -1,0 +1,280 @@
+"""An HTTP server on a loopback port that may answer anything, right or wrong.
+
+Real sockets, blocking, in threads: what it does cannot depend on the event loop
+that is tested. Every answer is a plain function of a request and a connection.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["Answer", "Connection", "LoopbackServer", "Request", "dead_port"]
+
+_RECEIVE_BYTES = 65_536
+
+# A test that goes wrong must not hang: no step of the server takes longer.
+_STEP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request as it came.
+
+    Attributes:
+        head: all octets up to and including the empty line.
+        target: of the request line.
+        headers: lower-case name to value, the last of each name.
+    """
+
+    head: bytes
+    target: str
+    headers: dict[str, str]
+
+    @classmethod
+    def of(cls, head: bytes) -> Request:
+        """Read what is well-formed of `head`."""
+        request_line, *lines = head.decode("latin-1").split("\r\n")
+        words = request_line.split(" ")
+        pairs = (line.partition(":") for line in lines if line)
+        return cls(
+            head=head,
+            target=words[1] if len(words) > 1 else "",
+            headers={name.lower(): value.strip() for name, _, value in pairs},
+        )
+
+
+class Connection:
+    """One accepted connection."""
+
+    def __init__(self, accepted: socket.socket) -> None:
+        """Talk over `accepted`."""
+        self._socket = accepted
+        self.is_closed = False
+
+    def send(self, octets: bytes) -> None:
+        """Send all of `octets`; OSError if the client has left."""
+        self._socket.sendall(octets)
+
+    def send_for_ever(self, octets: bytes) -> None:
+        """Send `octets` again and again until the client has left."""
+        while True:
+            self._socket.sendall(octets)
+
+    def hang(self) -> None:
+        """Say nothing until the client has left."""
+        with suppress(OSError):
+            while self._socket.recv(_RECEIVE_BYTES):
+                pass
+        self.close()
+
+    def receive(self) -> bytes:
+        """What comes next; empty once the client has left."""
+        return self._socket.recv(_RECEIVE_BYTES)
+
+    def close(self) -> None:
+        """End the connection in order (FIN)."""
+        if not self.is_closed:
+            self.is_closed = True
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.close()
+
+    def reset(self) -> None:
+        """End the connection rudely (RST)."""
+        linger = struct.pack("ii", 1, 0)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.is_closed = True
+        self._socket.close()
+
+    def interrupt(self) -> None:
+        """Wake whoever is in a call of this connection; from another thread."""
+        # Not the method of an SSLSocket, which takes its TLS layer away from a
+        # thread that reads.
+        with suppress(OSError):
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def shake_hands(self, context: ssl.SSLContext) -> None:
+        """Go over to TLS, as its server."""
+        self._socket = context.wrap_socket(
+            self._socket, server_side=True, do_handshake_on_connect=False
+        )
+        self._socket.do_handshake()
+
+
+Answer = Callable[[Request, Connection], None]
+"""Answers one request; afterwards the next one of the connection is read."""
+
+
+class LoopbackServer:
+    """Answers every request with a function, until its `with` block ends.
+
+    Attributes:
+        url: of its origin, without a final slash.
+        port: where it listens.
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        host: str = "127.0.0.1",
+        ssl_context: ssl.SSLContext | None = None,
+        reads_requests: bool = True,
+    ) -> None:
+        """Listen.
+
+        Args:
+            answer: called for each request, in the thread of its connection.
+            host: the loopback address to listen at.
+            ssl_context: makes it https.
+            reads_requests: if not, `answer` is called once for each connection,
+                before anything is read, with an empty request.
+        """
+        self._answer = answer
+        self._ssl_context = ssl_context
+        self._reads_requests = reads_requests
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family, backlog=512)
+        self._address = self._listener.getsockname()[:2]
+        self.port: int = self._address[1]
+        scheme = "http" if ssl_context is None else "https"
+        name = f"[{host}]" if ":" in host else host
+        self.url = f"{scheme}://{name}:{self.port}"
+        self._changed = threading.Condition()
+        self._requests: list[Request] = []
+        self._connections: set[Connection] = set()
+        self._accepted = 0
+        self._handshake_errors: list[OSError] = []
+        self._threads: list[threading.Thread] = []
+        self._is_stopping = False
+
+    def __enter__(self) -> Self:
+        """Begin to answer."""
+        self._start(self._accept_all)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Stop: what is still open is cut."""
+        with self._changed:
+            self._is_stopping = True
+            open_connections = list(self._connections)
+        # Closing a listener does not wake its accept(); a connection does.
+        with suppress(OSError):
+            socket.create_connection(self._address, timeout=_STEP_SECONDS).close()
+        for connection in open_connections:
+            connection.interrupt()
+        for thread in self._threads:
+            thread.join(_STEP_SECONDS)
+        self._listener.close()
+
+    @property
+    def requests(self) -> list[Request]:
+        """What was asked until now, in order of arrival."""
+        with self._changed:
+            return list(self._requests)
+
+    @property
+    def targets(self) -> list[str]:
+        """The targets of `requests`."""
+        return [request.target for request in self.requests]
+
+    @property
+    def accepted(self) -> int:
+        """How many connections came until now."""
+        with self._changed:
+            return self._accepted
+
+    @property
+    def handshake_errors(self) -> list[OSError]:
+        """What TLS handshakes failed with."""
+        with self._changed:
+            return list(self._handshake_errors)
+
+    def is_left_alone(self) -> bool:
+        """Whether every client closes its connections, soon if not yet."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: not self._connections, timeout=_STEP_SECONDS / 5
+            )
+
+    def has_accepted(self, count: int) -> bool:
+        """Whether `count` connections have come, soon if not yet."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: self._accepted >= count, timeout=_STEP_SECONDS / 5
+            )
+
+    def _start(self, work: Callable[..., None], *args: object) -> None:
+        thread = threading.Thread(target=work, args=args, name=f"server {self.port}")
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept_all(self) -> None:
+        while True:
+            accepted, _ = self._listener.accept()
+            connection = Connection(accepted)
+            with self._changed:
+                if self._is_stopping:
+                    break
+                accepted.settimeout(_STEP_SECONDS)
+                self._accepted += 1
+                self._connections.add(connection)
+                self._changed.notify_all()
+            self._start(self._serve, connection)
+        connection.close()
+
+    def _serve(self, connection: Connection) -> None:
+        try:
+            # OSError: the client has left, or the server was stopped.
+            with suppress(OSError):
+                if self._ssl_context is not None:
+                    self._shake_hands(connection, self._ssl_context)
+                self._answer_all(connection)
+        finally:
+            connection.close()
+            with self._changed:
+                self._connections.discard(connection)
+                self._changed.notify_all()
+
+    def _shake_hands(self, connection: Connection, context: ssl.SSLContext) -> None:
+        try:
+            connection.shake_hands(context)
+        except OSError as error:
+            with self._changed:
+                self._handshake_errors.append(error)
+                self._changed.notify_all()
+            raise
+
+    def _answer_all(self, connection: Connection) -> None:
+        if not self._reads_requests:
+            self._answer(Request.of(b""), connection)
+            return
+        received = b""
+        while not connection.is_closed:
+            while b"\r\n\r\n" not in received:
+                octets = connection.receive()
+                if not octets:
+                    return
+                received += octets
+            head, end, received = received.partition(b"\r\n\r\n")
+            request = Request.of(head + end)
+            with self._changed:
+                self._requests.append(request)
+                self._changed.notify_all()
+            self._answer(request, connection)
+
+
+def dead_port() -> int:
+    """A loopback port where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port

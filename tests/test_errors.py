@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from robotsgate import (
+    AccessResult,
+    DisallowedError,
+    InvalidProductTokenError,
+    InvalidURLError,
+    Reason,
+    RobotsError,
+    Rule,
+    RuleKind,
+    StoreError,
+    UnsupportedError,
+    Verdict,
+    errors,
+)
+
+VERDICT = Verdict(
+    allowed=False,
+    reason=Reason.DISALLOWED_BY_RULE,
+    rule=Rule(kind=RuleKind.DISALLOW, pattern="/private", line=2),
+    group="*",
+    access=AccessResult.SUCCESSFUL,
+    is_stale=False,
+    origin="https://example.com",
+    status=200,
+    redirects=0,
+    error=None,
+    fetched_at=1_800_000_000.0,
+    fresh_until=1_800_086_400.0,
+)
+
+ERRORS: list[RobotsError] = [
+    RobotsError("something went wrong"),
+    InvalidURLError("expected a host, got 'https://'", url="https://"),
+    InvalidProductTokenError("expected a product token, got ''", agent=""),
+    UnsupportedError("not supported yet"),
+    StoreError("expected a store, got 7"),
+    DisallowedError(VERDICT),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_every_error_is_a_robots_error(error: RobotsError) -> None:
+    assert isinstance(error, RobotsError)
+    assert type(error).__name__ in errors.__all__
+
+
+def test_every_exported_error_is_tested_here() -> None:
+    assert {type(error).__name__ for error in ERRORS} == set(errors.__all__)
+
+
+@pytest.mark.parametrize("kind", [InvalidURLError, InvalidProductTokenError])
+def test_bad_value_is_a_value_error(kind: type[Exception]) -> None:
+    assert issubclass(kind, ValueError)
+
+
+@pytest.mark.parametrize("kind", [UnsupportedError, StoreError, DisallowedError])
+def test_other_errors_are_no_value_errors(kind: type[Exception]) -> None:
+    assert not issubclass(kind, ValueError)
+
+
+def test_invalid_url_error_keeps_what_came() -> None:
+    url = object()
+
+    error = InvalidURLError("expected a URL", url=url)
+
+    assert error.url is url
+    assert str(error) == "expected a URL"
+
+
+def test_invalid_product_token_error_keeps_what_came() -> None:
+    agent = object()
+
+    error = InvalidProductTokenError("expected a token", agent=agent)
+
+    assert error.agent is agent
+    assert str(error) == "expected a token"
+
+
+def test_disallowed_error_keeps_the_verdict_and_reads_as_it() -> None:
+    error = DisallowedError(VERDICT)
+
+    assert error.verdict is VERDICT
+    assert str(error) == str(VERDICT)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    "copied",
+    [
+        pytest.param(lambda error: pickle.loads(pickle.dumps(error)), id="pickle"),  # noqa: S301 (our own bytes)
+        pytest.param(copy.copy, id="copy"),
+    ],
+)
+def test_error_survives_the_way_to_another_process(
+    error: RobotsError, copied: object
+) -> None:
+    """A pool of processes hangs on exceptions that cannot be pickled."""
+    assert callable(copied)
+
+    twin = copied(error)
+
+    assert type(twin) is type(error)
+    assert str(twin) == str(error)
+    assert vars(twin) == vars(error)
+
+
+def test_tree_of_the_docstring_names_every_error() -> None:
+    assert errors.__doc__ is not None
+
+    missing = [name for name in errors.__all__ if name not in errors.__doc__]
+
+    assert missing == []

@@ -1,0 +1,187 @@
+"""What users may import: it exists, it is documented, and the docs know it."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import robotsgate
+
+MODULES = (
+    "robotsgate",
+    "robotsgate.caching",
+    "robotsgate.errors",
+    "robotsgate.robotstxt",
+    "robotsgate.stores",
+    "robotsgate.testing",
+)
+API_PAGE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
+
+# Names that stand for several types and so have no docstring of their own.
+UNIONS = {"CheckerEvent"}
+
+
+def exports_of(module: str) -> list[str]:
+    names: list[str] = importlib.import_module(module).__all__
+    return names
+
+
+def is_documented(value: object) -> bool:
+    return bool(inspect.getdoc(value))
+
+
+def public_classes() -> dict[str, type]:
+    found = {name: getattr(robotsgate, name) for name in exports_of("robotsgate")}
+    return {name: value for name, value in found.items() if isinstance(value, type)}
+
+
+CLASSES = public_classes()
+
+MEMBERS = [
+    pytest.param(kind, name, id=f"{kind.__name__}.{name}")
+    for kind in CLASSES.values()
+    for name, value in sorted(vars(kind).items())
+    if not name.startswith("_")
+    and (
+        callable(value)
+        or isinstance(value, (classmethod, staticmethod, property))
+        or type(value).__name__ == "cached_property"
+    )
+    and not issubclass(kind, enum.Enum)
+]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_exports_are_sorted_and_named_once(module: str) -> None:
+    names = exports_of(module)
+
+    # As ruff sorts them: constants, then classes, then functions.
+    assert names == sorted(set(names), key=lambda name: (not name[:1].isupper(), name))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_exports_exist(module: str) -> None:
+    imported = importlib.import_module(module)
+
+    missing = [name for name in exports_of(module) if not hasattr(imported, name)]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_exports_are_all_public_names_of_the_module(module: str) -> None:
+    imported = importlib.import_module(module)
+
+    public = {
+        name
+        for name, value in vars(imported).items()
+        if isinstance(value, type)
+        and not name.startswith("_")
+        and value.__module__.startswith("robotsgate")
+    }
+
+    assert public - set(exports_of(module)) <= {"Origin"}
+
+
+@pytest.mark.parametrize("name", exports_of("robotsgate"))
+def test_public_name_is_documented(name: str) -> None:
+    assert name in UNIONS or is_documented(getattr(robotsgate, name))
+
+
+@pytest.mark.parametrize("name", UNIONS)
+def test_every_part_of_a_union_is_public(name: str) -> None:
+    parts = getattr(robotsgate, name).__args__
+
+    assert {part.__name__ for part in parts} <= set(exports_of("robotsgate"))
+
+
+@pytest.mark.parametrize(("kind", "name"), MEMBERS)
+def test_public_member_is_documented(kind: type, name: str) -> None:
+    if (kind, name) == (robotsgate.SystemClock, "now"):
+        return  # the function of the system itself, documented by Clock.now
+
+    assert is_documented(inspect.getattr_static(kind, name))
+
+
+def test_members_are_found() -> None:
+    found = {f"{kind.__name__}.{name}" for kind, name in (p.values for p in MEMBERS)}
+
+    assert {
+        "RobotsChecker.can_fetch",
+        "RobotsChecker.stats",
+        "RobotsTxt.parse",
+        "RobotsTxt.sitemaps",
+        "Store.get",
+        "Verdict.as_dict",
+    } <= found
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (
+            robotsgate.RobotsChecker,
+            {
+                "aclose",
+                "can_fetch",
+                "can_fetch_many",
+                "check",
+                "crawl_delay",
+                "forget",
+                "peek",
+                "prefetch",
+                "refresh",
+                "request_rate",
+                "robots_txt",
+                "sitemaps",
+                "stats",
+                "usage_preferences",
+            },
+        ),
+        (robotsgate.Store, {"aclose", "delete", "get", "purge", "put"}),
+        (robotsgate.Clock, {"now"}),
+    ],
+)
+def test_class_has_exactly_the_members_of_the_design(
+    kind: type, names: set[str]
+) -> None:
+    assert {name for name in vars(kind) if not name.startswith("_")} == names
+
+
+def test_values_have_documented_fields() -> None:
+    undocumented = [
+        f"{kind.__name__}.{field}"
+        for kind in CLASSES.values()
+        for field in getattr(kind, "__dataclass_fields__", ())
+        if f"{field}:" not in (inspect.getdoc(kind) or "")
+    ]
+
+    assert undocumented == []
+
+
+def documented_names() -> list[str]:
+    text = API_PAGE.read_text(encoding="utf-8")
+    return re.findall(r"\.\. (?:auto(?:class|exception)|py:data):: (\S+)", text)
+
+
+def test_every_name_on_the_api_page_exists() -> None:
+    missing = []
+    for path in documented_names():
+        module, _, name = path.rpartition(".")
+        if not hasattr(importlib.import_module(module), name):
+            missing.append(path)
+
+    assert documented_names()
+    assert missing == []
+
+
+def test_every_public_name_is_on_the_api_page() -> None:
+    documented = {path.rpartition(".")[2] for path in documented_names()}
+    missing = set(exports_of("robotsgate")) - documented
+
+    assert missing <= {"__version__"}

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import doctest
+import gzip
+
+import anyio
+import httpx
+import pytest
+
+from robotsgate import RobotsChecker, testing
+from robotsgate.testing import FakeSite, ManualClock
+
+from .builders_checker import AGENT, ORIGIN, PRIVATE, PUBLIC, ROBOTS_TXT, RULES
+
+
+def test_example_of_the_module_runs() -> None:
+    results = doctest.testmod(testing)
+
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+# --- ManualClock ----------------------------------------------------------------
+
+
+def test_clock_stands_where_it_was_set() -> None:
+    clock = ManualClock(5.0)
+
+    assert [clock.now(), clock.now()] == [5.0, 5.0]
+
+
+def test_clock_without_a_start_stands_in_the_present_century() -> None:
+    assert 1.7e9 < ManualClock().now() < 4.1e9
+
+
+def test_clock_goes_on_by_seconds() -> None:
+    clock = ManualClock(100)
+
+    clock.advance(0.5)
+    clock.advance(0)
+
+    assert clock.now() == 100.5
+
+
+@pytest.mark.parametrize("seconds", [-1, -0.001, float("-inf")])
+def test_clock_does_not_advance_backwards(seconds: float) -> None:
+    clock = ManualClock(100)
+
+    with pytest.raises(ValueError, match=f"0 or more, got {seconds}"):
+        clock.advance(seconds)
+
+    assert clock.now() == 100
+
+
+def test_clock_can_be_set_back() -> None:
+    clock = ManualClock(100)
+
+    clock.set(50)
+
+    assert clock.now() == 50
+
+
+# --- FakeSite ---------------------------------------------------------------------
+
+
+async def response_of(site: FakeSite, url: str) -> httpx.Response:
+    """What an httpx client gets of the site."""
+    async with httpx.AsyncClient(transport=site) as client:
+        return await client.get(url)
+
+
+@pytest.mark.anyio
+async def test_site_answers_as_told() -> None:
+    site = FakeSite()
+    site.serve(ORIGIN, RULES, status=203, headers={"Cache-Control": "max-age=60"})
+
+    response = await response_of(site, ROBOTS_TXT)
+
+    assert (response.status_code, response.text) == (203, RULES)
+    assert response.headers["cache-control"] == "max-age=60"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        pytest.param(b"", b"", id="nothing"),
+        pytest.param("caf\u00e9", b"caf\xc3\xa9", id="text"),
+        pytest.param(b"\xff\x00", b"\xff\x00", id="octets"),
+    ],
+)
+async def test_site_sends_bytes_as_they_are_and_text_as_utf8(
+    body: bytes | str, sent: bytes
+) -> None:
+    site = FakeSite()
+    site.serve(ORIGIN, body)
+
+    response = await response_of(site, ROBOTS_TXT)
+
+    assert response.content == sent
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("https://example.com", "https://example.com/robots.txt"),
+        ("https://EXAMPLE.com:443/some/page?q#f", "https://example.com/robots.txt"),
+        ("http://example.com:8080", "http://example.com:8080/robots.txt"),
+        ("https://b\u00fccher.example", "https://xn--bcher-kva.example/robots.txt"),
+        ("http://[2001:DB8::0:1]", "http://[2001:db8::1]/robots.txt"),
+        ("http://0x7f.1", "http://127.0.0.1/robots.txt"),
+        ("http://[::ffff:192.0.2.1]", "http://[::ffff:c000:201]/robots.txt"),
+        ("http://snake_case.example", "http://snake_case.example/robots.txt"),
+        ("http://semi;colon", "http://semi;colon/robots.txt"),
+    ],
+)
+async def test_site_answers_a_checker_for_any_spelling_of_an_origin(
+    told: str, asked: str
+) -> None:
+    site = FakeSite()
+    site.serve(told, "User-agent: *\nDisallow: /\n")
+    checker = RobotsChecker(client=site, clock=ManualClock())
+
+    allowed = await checker.can_fetch(AGENT, f"{asked}/page")
+
+    assert allowed is False
+    assert site.requests == [asked]
+
+
+@pytest.mark.anyio
+async def test_site_answers_404_for_what_is_not_served() -> None:
+    site = FakeSite()
+    site.serve(ORIGIN, RULES)
+
+    statuses = [
+        (await response_of(site, url)).status_code
+        for url in (PUBLIC, "http://example.com/robots.txt", ROBOTS_TXT)
+    ]
+
+    assert statuses == [404, 404, 200]
+
+
+@pytest.mark.anyio
+async def test_site_remembers_requests_in_order() -> None:
+    site = FakeSite()
+
+    await response_of(site, PUBLIC)
+    await response_of(site, PRIVATE)
+    await response_of(site, PUBLIC)
+
+    assert site.requests == [PUBLIC, PRIVATE, PUBLIC]
+
+
+@pytest.mark.anyio
+async def test_site_raises_what_it_was_told_until_told_otherwise() -> None:
+    site = FakeSite()
+    error = httpx.ConnectTimeout("too slow")
+    site.fail(ORIGIN, error)
+
+    for _ in range(2):
+        with pytest.raises(httpx.ConnectTimeout) as caught:
+            await response_of(site, ROBOTS_TXT)
+        assert caught.value is error
+    site.serve(ORIGIN, RULES)
+
+    assert (await response_of(site, ROBOTS_TXT)).status_code == 200
+    assert site.requests == [ROBOTS_TXT] * 3
+
+
+@pytest.mark.anyio
+async def test_site_changes_its_answer_when_told() -> None:
+    site = FakeSite()
+    site.serve(ORIGIN, RULES)
+    site.serve(ORIGIN, status=503)
+
+    response = await response_of(site, ROBOTS_TXT)
+
+    assert (response.status_code, response.content) == (503, b"")
+
+
+@pytest.mark.anyio
+async def test_site_does_not_see_later_changes_of_the_headers_it_was_given() -> None:
+    site = FakeSite()
+    headers = {"X-Name": "before"}
+    site.serve(ORIGIN, headers=headers)
+    headers["X-Name"] = "after"
+
+    response = await response_of(site, ROBOTS_TXT)
+
+    assert response.headers["x-name"] == "before"
+
+
+@pytest.mark.anyio
+async def test_site_lets_other_tasks_run_before_it_answers() -> None:
+    site = FakeSite()
+    events: list[str] = []
+
+    async def ask(name: str) -> None:
+        events.append(f"{name} asks")
+        await response_of(site, ROBOTS_TXT)
+        events.append(f"{name} has it")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, "one")
+        tasks.start_soon(ask, "other")
+
+    assert sorted(events[:2]) == ["one asks", "other asks"]
+
+
+@pytest.mark.anyio
+async def test_gzip_body_is_decoded_by_the_checker() -> None:
+    site = FakeSite()
+    site.serve(
+        ORIGIN, gzip.compress(RULES.encode()), headers={"Content-Encoding": "gzip"}
+    )
+    checker = RobotsChecker(client=site, clock=ManualClock())
+
+    verdict = await checker.check(AGENT, PRIVATE)
+
+    assert (verdict.allowed, verdict.error) == (False, None)
+
+
+@pytest.mark.anyio
+async def test_broken_gzip_body_makes_the_origin_unreachable() -> None:
+    site = FakeSite()
+    site.serve(ORIGIN, b"no gzip", headers={"Content-Encoding": "gzip"})
+    checker = RobotsChecker(client=site, clock=ManualClock())
+
+    verdict = await checker.check(AGENT, PUBLIC)
+
+    assert verdict.allowed is False
+    assert verdict.error is not None
+
+
+@pytest.mark.parametrize("origin", ["example.com", "/robots.txt", ""])
+def test_site_refuses_what_is_no_origin(origin: str) -> None:
+    site = FakeSite()
+
+    with pytest.raises(ValueError, match="expected an absolute URL"):
+        site.serve(origin)
+    with pytest.raises(ValueError, match="expected an absolute URL"):
+        site.fail(origin, OSError())
