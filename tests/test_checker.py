@@ -607,6 +607,16 @@ async def test_ftp_among_many_urls_is_refused_before_any_request() -> None:
     assert site.requests == []
 
 
+async def test_mistake_of_the_caller_among_many_is_raised_by_itself() -> None:
+    """A client that was closed too early raises RuntimeError, and not in a group."""
+    client = httpx.AsyncClient(transport=site_of())
+    await client.aclose()
+    checker = checker_of(client)
+
+    with pytest.raises(RuntimeError, match="client has been closed"):
+        await checker.can_fetch_many(AGENT, [PUBLIC, "https://other.example/"])
+
+
 async def test_ftp_is_unknown_to_peek_and_forget() -> None:
     checker = checker_of(site_of())
 

@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from robotsgate.caching._entry import Copy
+from robotsgate.caching._entry import Copy, Entry
+from robotsgate.robotstxt._access import AccessResult
 
 from .builders import NOW, RULES, answered, first_entry
 
@@ -62,3 +63,15 @@ def test_values_have_no_dict_for_ten_thousand_live_at_once() -> None:
 
     assert not hasattr(entry, "__dict__")
     assert not hasattr(entry.copy, "__dict__")
+
+
+def test_successful_entry_without_a_copy_is_refused() -> None:
+    """It would mean an empty file, and so allow everything."""
+    with pytest.raises(ValueError, match=r"copy .* 'https://example\.com'"):
+        Entry(
+            origin="https://example.com",
+            access=AccessResult.SUCCESSFUL,
+            checked_at=NOW,
+            next_fetch_at=NOW + 60,
+            retain_until=NOW + 60,
+        )

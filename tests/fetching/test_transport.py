@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import ssl
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -359,6 +360,28 @@ async def test_certificate_is_checked_against_the_usual_authorities_by_default(
     assert isinstance(outcome, Failed)
     assert outcome.kind is FailureKind.TLS
     assert server.requests == []
+
+
+async def test_concurrent_first_fetches_over_https_make_one_context(
+    serve: Serve, server_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(Reply(body=RULES), ssl_context=server_tls)
+    transport = OneRequestTransport()
+    contexts = []
+    create_ssl_context = httpx.create_ssl_context
+
+    def counting() -> ssl.SSLContext:
+        contexts.append(create_ssl_context())
+        return contexts[-1]
+
+    monkeypatch.setattr(httpx, "create_ssl_context", counting)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(partial(fetched, server.url, client=transport))
+    await fetched(server.url, client=transport)
+
+    assert len(contexts) == 1
 
 
 async def test_certificate_of_another_host_is_a_tls_failure(

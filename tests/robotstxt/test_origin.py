@@ -314,6 +314,18 @@ def test_label_longer_than_any_name_server_takes_raises() -> None:
         Origin.from_url(f"http://{label}/")
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param("\u00fc" * 64, id="a label"),
+        pytest.param(".".join(["\u00fc" * 30] * 10), id="a name"),
+    ],
+)
+def test_international_host_that_dns_has_no_room_for_raises(host: str) -> None:
+    with pytest.raises(InvalidURLError, match="fits into DNS"):
+        Origin.from_url(f"https://{host}/")
+
+
 def test_error_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="expected") as caught:
         Origin.from_url("/page")
