@@ -118,7 +118,7 @@ def test_phase_that_ended_is_ruled_anew() -> None:
     for hour in range(6):
         current = live.current("https://example.com", NOW + hour * HOUR)
         assert current is not None
-        effects.append(current.ruling.effect)
+        effects.append(current.effect)
 
     assert effects == [
         *[Effect.DISALLOW] * 2,
@@ -135,7 +135,7 @@ def test_phase_of_an_earlier_time_is_ruled_anew_when_the_clock_is_set_back() -> 
     for hour in (5, 3, 1):
         current = live.current("https://example.com", NOW + hour * HOUR)
         assert current is not None
-        effects.append(current.ruling.effect)
+        effects.append(current.effect)
 
     assert effects == [Effect.ALLOW, Effect.RULES, Effect.DISALLOW]
 

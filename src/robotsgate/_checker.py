@@ -24,12 +24,12 @@ from robotsgate.caching._entry import Entry
 from robotsgate.caching._outcome import Answered
 from robotsgate.caching._plan import Plan, entry_after, plan
 from robotsgate.caching._policy import Policy
-from robotsgate.caching._ruling import Effect, verdict
+from robotsgate.caching._ruling import Effect
 from robotsgate.errors import StoreError, UnsupportedError
 from robotsgate.fetching._single_flight import SingleFlight
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._octets import is_plain
-from robotsgate.robotstxt._origin import Origin, split_url
+from robotsgate.robotstxt._origin import Origin, dialled_path, split_url
 from robotsgate.robotstxt._product_token import product_tokens
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH, grammar_of
 from robotsgate.stores._base import Store
@@ -239,17 +239,18 @@ class RobotsChecker:
         # agent that was asked about before: no parsing, three look-ups.
         try:
             slash = url.index("/", 8)  # type: ignore[attr-defined]  # EAFP: not a str
-            live = self._by_origin[url[:slash]]  # type: ignore[index]
+            origin = url[:slash]  # type: ignore[index]
+            live = self._by_origin[origin]
             rules = live.rules[agent].rules  # type: ignore[index]  # EAFP: a list
-            target = url[slash:]  # type: ignore[index]
         except (KeyError, ValueError, TypeError, AttributeError):
             return self._peek_anew(agent, url)
         if not live.usable_from <= self._now() < live.usable_until:
             return self._peek_anew(agent, url)
+        target: str = url[slash:]  # type: ignore[index]
         if not is_plain(target):
-            target = self._grammar.target_of_path(split_url(url)[1])
+            target = self._grammar.target_of_path(dialled_path(target))
         self._checks += 1
-        self._by_origin.move_to_end(live.entry.origin)
+        self._by_origin.move_to_end(origin)
         return rules.allows(target) or target == ROBOTS_TXT_PATH
 
     async def robots_txt(self, url: object) -> RobotsTxt | None:
@@ -259,7 +260,7 @@ class RobotsChecker:
         may be used.
         """
         live = await self._current(Origin.from_url(url))
-        if live.ruling.effect is not Effect.RULES:
+        if live.effect is not Effect.RULES:
             return None
         return self._live.robots_txt(live)
 
@@ -372,7 +373,7 @@ class RobotsChecker:
         match = self._live.rules_for(live, agent).match(
             target, is_robots_txt=target == ROBOTS_TXT_PATH
         )
-        return verdict(live.entry, live.ruling, match)
+        return self._live.verdict(live, match)
 
     async def _rules_in_force(
         self, agent: str | Sequence[str], url: object

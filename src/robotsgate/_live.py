@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from robotsgate.caching._plan import Plan, plan
-from robotsgate.caching._ruling import Effect, Ruling, ruling
+from robotsgate.caching._ruling import Effect, Ruling, ruling, verdict
 from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._robots_txt import AgentRules, RobotsTxt
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._dialect import Dialect
+    from robotsgate.robotstxt._model import Match
     from robotsgate.robotstxt._product_token import ProductToken
+    from robotsgate.robotstxt._verdict import Verdict
 
 __all__ = ["Agent", "LiveOrigin", "LiveOrigins"]
 
@@ -55,14 +57,14 @@ class LiveOrigin:
 
     Attributes:
         entry: what is known about it.
-        ruling: what that means, from `usable_from` until `usable_until`.
+        effect: what that means, from `usable_from` until `usable_until`.
         usable_from: epoch seconds.
         usable_until: epoch seconds; from then on the entry must be looked at again.
         rules: for each agent that was asked about, what is in force for it.
         weight: about how many bytes the copy and the rules take.
     """
 
-    __slots__ = ("entry", "rules", "ruling", "usable_from", "usable_until", "weight")
+    __slots__ = ("effect", "entry", "rules", "usable_from", "usable_until", "weight")
 
     def __init__(
         self,
@@ -74,7 +76,7 @@ class LiveOrigin:
     ) -> None:
         """Hold `entry`, which means `found` at `now`; `rules` may be shared."""
         self.entry = entry
-        self.ruling = found
+        self.effect = found.effect
         self.usable_from = now
         self.usable_until = found.until
         self.rules = rules
@@ -148,9 +150,9 @@ class LiveOrigins:
         return rules
 
     def _parsed(self, live: LiveOrigin, tokens: Sequence[str]) -> AgentRules:
-        if live.ruling.effect is Effect.ALLOW:
+        if live.effect is Effect.ALLOW:
             return _FULL_ALLOW
-        if live.ruling.effect is Effect.DISALLOW:
+        if live.effect is Effect.DISALLOW:
             return _FULL_DISALLOW
         found = self.robots_txt(live).rules_for(tokens)
         for other in live.rules.values():
@@ -165,6 +167,11 @@ class LiveOrigins:
         if self.by_origin.get(live.entry.origin) is live:
             self._weight += more
             self._shrink()
+
+    def verdict(self, live: LiveOrigin, match: Match) -> Verdict:
+        """The answer that `match` gives, with what led to it."""
+        found = ruling(live.entry, now=live.usable_from, policy=self._policy)
+        return verdict(live.entry, found, match)
 
     def robots_txt(self, live: LiveOrigin) -> RobotsTxt:
         """The file of the copy, parsed anew.

@@ -14,6 +14,8 @@ from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from robotsgate.robotstxt._packed_strings import compact
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -33,8 +35,10 @@ class RuleSet:
     """
 
     __slots__ = (
+        "_anchors",
         "_blocking_prefixes",
         "_blocking_wildcards",
+        "_has_allow",
         "_is_allow",
         "_lines",
         "_patterns",
@@ -51,14 +55,17 @@ class RuleSet:
                 nothing and are left out.
         """
         usable = [rule for rule in rules if rule[0].startswith(("/", "*"))]
-        self._patterns = tuple([rule[0] for rule in usable])
+        self._patterns = compact([rule[0] for rule in usable])
         self._is_allow = bytes([rule[1] for rule in usable])
+        self._has_allow = 1 in self._is_allow
         self._lines = array("I", [rule[2] for rule in usable])
-        written = tuple([rule[3] for rule in usable])
-        self._written = self._patterns if written == self._patterns else written
+        is_rewritten = any(rule[0] is not rule[3] for rule in usable)
+        self._written = (
+            compact([rule[3] for rule in usable]) if is_rewritten else self._patterns
+        )
         self._ranking: _Ranking | None = None
         prefixes: list[str] = []
-        wildcards: list[tuple[str, _Wildcard]] = []
+        wildcards: list[str] = []
         for pattern, is_allow, _, _ in usable:
             if is_allow:
                 continue
@@ -67,14 +74,16 @@ class RuleSet:
                 continue
             prefix = _as_prefix(pattern)
             if prefix is None:
-                wildcard = _Wildcard(pattern)
-                wildcards.append((wildcard.anchor, wildcard))
+                wildcards.append(pattern)
             else:
                 prefixes.append(prefix)
         self._blocking_prefixes: Sequence[str] = (
-            tuple(prefixes) if len(prefixes) <= _FEW_PREFIXES else _shortest(prefixes)
+            tuple(prefixes)
+            if len(prefixes) <= _FEW_PREFIXES
+            else _bisectable(_shortest(prefixes))
         )
-        self._blocking_wildcards = tuple(wildcards)
+        self._blocking_wildcards = compact(wildcards)
+        self._anchors = tuple(dict.fromkeys(map(_anchor, wildcards)))
 
     def __len__(self) -> int:
         """The number of rules that can match anything."""
@@ -83,13 +92,27 @@ class RuleSet:
     @property
     def weight(self) -> int:
         """About how many bytes of memory the rules take."""
-        return sum(map(len, self._patterns)) + _BYTES_OF_A_RULE * len(self._patterns)
+        characters = sum(map(len, self._patterns))
+        return characters + _BYTES_OF_A_RULE * len(self._patterns)
 
     def allows(self, target: str) -> bool:
         """Whether the rules let `target` be fetched; a target no rule matches is."""
-        if not self._is_blocked(target):
-            return True
-        if 1 not in self._is_allow:
+        prefixes = self._blocking_prefixes
+        if type(prefixes) is tuple:
+            is_blocked = target.startswith(prefixes)
+        else:
+            before = bisect_right(prefixes, target)
+            is_blocked = before > 0 and target.startswith(prefixes[before - 1])
+        if not is_blocked:
+            for anchor in self._anchors:
+                if anchor in target:
+                    break
+            else:
+                return True
+            wildcards = self._blocking_wildcards
+            if not any(_matches(pattern, target) for pattern in wildcards):
+                return True
+        if not self._has_allow:
             return False
         number = self.decisive(target)
         return number is None or self.is_allow(number)
@@ -115,55 +138,6 @@ class RuleSet:
         """Whether `other`, made of the same file, holds the same lines."""
         return self._lines == other._lines
 
-    def _is_blocked(self, target: str) -> bool:
-        """Whether any disallow rule matches `target`."""
-        prefixes = self._blocking_prefixes
-        if type(prefixes) is tuple:
-            if target.startswith(prefixes):
-                return True
-        else:
-            before = bisect_right(prefixes, target)
-            if before and target.startswith(prefixes[before - 1]):
-                return True
-        for anchor, wildcard in self._blocking_wildcards:
-            if anchor in target and wildcard.matches(target):
-                return True
-        return False
-
-
-class _Wildcard:
-    """A pattern with a "*" inside of it or a "$" at its end."""
-
-    __slots__ = ("_end", "_inner", "_is_exact", "_start", "anchor")
-
-    def __init__(self, pattern: str) -> None:
-        is_anchored = pattern.endswith("$")
-        start, *rest = pattern.removesuffix("$").split("*")
-        self._is_exact = not rest
-        self._start = start
-        self._end: str | None = None
-        if rest and is_anchored:
-            self._end = rest.pop()
-        self._inner = tuple(part for part in rest if part)
-        self.anchor = max(start, *self._inner, self._end or "", "", key=len)
-        """The longest part: where it does not occur, the pattern cannot match."""
-
-    def matches(self, target: str) -> bool:
-        """Whether the pattern matches; each part is taken where it first fits."""
-        if self._is_exact:
-            return target == self._start
-        if not target.startswith(self._start):
-            return False
-        position = len(self._start)
-        for part in self._inner:
-            position = target.find(part, position)
-            if position < 0:
-                return False
-            position += len(part)
-        if self._end is None:
-            return True
-        return len(target) - len(self._end) >= position and target.endswith(self._end)
-
 
 class _Ranking:
     """All rules in order of precedence, searchable.
@@ -181,15 +155,16 @@ class _Ranking:
             key=lambda number: (-len(patterns[number]), not is_allow[number]),
         )
         ranks: dict[str, int] = {}
-        wildcards: list[tuple[int, _Wildcard]] = []
+        wildcards: list[tuple[int, str, str]] = []
         for rank, number in enumerate(self._numbers):
-            prefix = _as_prefix(patterns[number])
+            pattern = patterns[number]
+            prefix = _as_prefix(pattern)
             if prefix is None:
-                wildcards.append((rank, _Wildcard(patterns[number])))
+                wildcards.append((rank, _anchor(pattern), pattern))
             else:
                 ranks.setdefault(prefix, rank)
         self._wildcards = tuple(wildcards)
-        self._prefixes = sorted(ranks)
+        self._prefixes = compact(sorted(ranks))
         self._parents = array("i")
         self._best = array("I")
         chain: list[int] = []
@@ -210,10 +185,10 @@ class _Ranking:
                 best = self._best[index]
                 break
             index = self._parents[index]
-        for rank, wildcard in self._wildcards:
+        for rank, anchor, pattern in self._wildcards:
             if rank > best:
                 break
-            if wildcard.matches(target):
+            if anchor in target and _matches(pattern, target):
                 best = rank
                 break
         return self._numbers[best] if best < len(self._numbers) else None
@@ -225,6 +200,38 @@ def _as_prefix(pattern: str) -> str | None:
         return None
     prefix = pattern.rstrip("*")
     return None if "*" in prefix else prefix
+
+
+def _anchor(pattern: str) -> str:
+    """The longest part of a pattern; where it does not occur, nothing matches."""
+    return max(pattern.removesuffix("$").split("*"), key=len)
+
+
+def _matches(pattern: str, target: str) -> bool:
+    """Whether a pattern that `_as_prefix` has no prefix for matches `target`.
+
+    Each part is taken where it first fits: a later place would leave less room for
+    the parts that follow.
+    """
+    start, *parts = pattern.removesuffix("$").split("*")
+    if not parts:
+        return target == start
+    if not target.startswith(start):
+        return False
+    end = parts.pop() if pattern.endswith("$") else None
+    position = len(start)
+    for part in parts:
+        position = target.find(part, position)
+        if position < 0:
+            return False
+        position += len(part)
+    return end is None or (len(target) - len(end) >= position and target.endswith(end))
+
+
+def _bisectable(prefixes: list[str]) -> Sequence[str]:
+    """Never a tuple: that is how `allows` tells few prefixes from many."""
+    packed = compact(prefixes)
+    return prefixes if type(packed) is tuple else packed
 
 
 def _shortest(prefixes: list[str]) -> list[str]:

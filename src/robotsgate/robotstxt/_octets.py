@@ -39,6 +39,7 @@ _UPPER = {pair: f"%{pair.upper()}" for pair in _DECODED}
 _PLAIN = "".join(sorted((_UNRESERVED | _RESERVED) - set("#$%*"))).encode("ascii")
 
 _LEFT_ALONE = _PLAIN + b"#$*"
+_SAFE = _LEFT_ALONE + b"%"
 
 _ENCODED = {
     octet: f"%{octet:02X}"
@@ -108,7 +109,12 @@ def normalised(octets: str) -> str:
     for part in rest:
         decoded = _DECODED.get(part[:2])
         parts.append(f"%25{part}" if decoded is None else decoded + part[2:])
-    return "".join(parts).translate(_ENCODED)
+    joined = "".join(parts)
+    return joined.translate(_ENCODED) if _has_unsafe(joined) else joined
+
+
+def _has_unsafe(octets: str) -> bool:
+    return bool(octets.encode("latin-1").translate(None, _SAFE))
 
 
 def with_escapes_upper(octets: str) -> str:

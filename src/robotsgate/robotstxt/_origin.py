@@ -19,7 +19,7 @@ import idna
 from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt._octets import without_dots
 
-__all__ = ["Origin", "split_url"]
+__all__ = ["Origin", "dialled_path", "split_url"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}
 
@@ -30,6 +30,7 @@ _MAX_NAME_LENGTH = 255
 _MAX_LABEL_LENGTH = 63
 _TOO_LONG = "expected an international host that fits into DNS"
 
+_BACKSLASH = "\\"
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _TAB_AND_LINE_ENDS = dict.fromkeys(map(ord, "\t\r\n"))
 _FORBIDDEN_IN_HOST = frozenset(_C0_AND_SPACE + "#/:<>?@[\\]^|%\x7f")
@@ -107,7 +108,19 @@ def split_url(url: object) -> tuple[Origin, str]:
         port = _port(port_text, scheme)
     except ValueError as error:
         raise _error(str(error), url, text) from error
-    return Origin(scheme, host, port), target
+    return Origin(scheme, host, port), dialled_path(target)
+
+
+def dialled_path(rest: str) -> str:
+    """Path and query of a URL as they are on the wire, but for their escapes.
+
+    Args:
+        rest: what follows the host; begins with "/" or a backslash.
+    """
+    if not rest.isprintable() or rest.endswith(" "):
+        rest = rest.rstrip(_C0_AND_SPACE).translate(_TAB_AND_LINE_ENDS)
+    path, question, query = rest.partition("#")[0].partition("?")
+    return f"{without_dots(path.replace(_BACKSLASH, '/'))}{question}{query}"
 
 
 def _error(message: str, url: object, text: str) -> InvalidURLError:
@@ -130,11 +143,10 @@ def _is_scheme(scheme: str) -> bool:
 
 def _split_authority(rest: str) -> tuple[str, str]:
     """Cut "user@host:80/path?query#fragment" before the path."""
-    rest = rest.partition("#")[0]
-    before_query, question, query = rest.partition("?")
-    authority, slash, path = before_query.replace("\\", "/").partition("/")
-    path = without_dots(f"/{path}") if slash else "/"
-    return authority, f"{path}{question}{query}"
+    before_query = rest.partition("#")[0].partition("?")[0]
+    authority = before_query.replace("\\", "/").partition("/")[0]
+    path = rest[len(authority) :]
+    return authority, path if path.startswith(("/", "\\")) else f"/{path}"
 
 
 def _split_port(host_and_port: str) -> tuple[str, str]:
