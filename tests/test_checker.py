@@ -60,7 +60,14 @@ from .builders_checker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Coroutine,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
 
     from robotsgate import Entry
 
@@ -666,6 +673,7 @@ class NoStore:
         pytest.param({"max_concurrent_fetches": "9"}, TypeError, "fetches .* got '9'"),
         pytest.param({"clock": 7}, TypeError, "clock .* got 7"),
         pytest.param({"on_event": 7}, TypeError, "on_event .* got 7"),
+        pytest.param({"on_event": anyio.sleep_forever}, TypeError, "on_event .* plain"),
     ],
 )
 def test_wrong_argument_of_the_constructor_is_refused_by_name(
@@ -762,8 +770,12 @@ async def test_bad_agent_is_refused_even_without_urls() -> None:
 
 
 async def test_one_url_in_the_place_of_many_is_refused() -> None:
-    with pytest.raises(InvalidURLError):
-        await checker_of(site_of()).can_fetch_many(AGENT, PUBLIC)
+    checker = checker_of(site_of())
+
+    with pytest.raises(TypeError, match="several URLs, got the single 'https://"):
+        await checker.can_fetch_many(AGENT, PUBLIC)
+    with pytest.raises(TypeError, match="several URLs"):
+        await checker.prefetch(PUBLIC)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
@@ -824,19 +836,56 @@ async def test_origins_do_not_wait_for_each_other() -> None:
     assert slow_is_unknown
 
 
-async def test_known_urls_let_others_run_from_time_to_time() -> None:
+async def turns_of_others_while(question: Awaitable[object]) -> int:
+    """How often another task gets its turn before `question` is answered."""
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(count)
+        await question
+        tasks.cancel_scope.cancel()
+    return turns
+
+
+async def test_many_known_urls_let_others_run_from_time_to_time() -> None:
     checker = checker_of(site_of())
     await checker.can_fetch(AGENT, PUBLIC)
-    question = checker.can_fetch_many(AGENT, [PUBLIC] * 500)
 
-    is_suspended = True
-    try:
-        question.send(None)
-    except StopIteration:
-        is_suspended = False
-    question.close()
+    turns = await turns_of_others_while(
+        checker.can_fetch_many(AGENT, [PUBLIC] * 10_000)
+    )
 
-    assert is_suspended
+    assert turns >= 19
+
+
+async def test_many_urls_of_a_cold_origin_let_others_run_from_time_to_time() -> None:
+    few = await turns_of_others_while(
+        checker_of(site_of()).can_fetch_many(AGENT, [PUBLIC])
+    )
+    checker = checker_of(site_of())
+
+    turns = await turns_of_others_while(
+        checker.can_fetch_many(AGENT, [PUBLIC] * 10_000)
+    )
+
+    assert turns >= few + 2 * 19  # those of the first look, and those of the answers
+
+
+async def test_many_origins_in_the_store_let_others_run_from_time_to_time() -> None:
+    checker = checker_of(FakeSite(), max_origins=1, max_concurrent_fetches=5)
+    urls = [f"https://host{number}.example/" for number in range(200)]
+    await checker.prefetch(urls)
+
+    turns = await turns_of_others_while(checker.can_fetch_many(AGENT, urls))
+
+    assert checker.stats.store_hits >= 199
+    assert turns >= 200 / 5 - 1
 
 
 # --- peek ---------------------------------------------------------------------
@@ -1507,6 +1556,37 @@ async def test_context_manager_closes_after_an_exception() -> None:
         await checker.can_fetch(AGENT, PRIVATE)
 
 
+async def test_closing_under_many_waiters_causes_no_further_request() -> None:
+    site = GatedSite()
+    checker = checker_of(site)
+    ended = []
+
+    async def ask() -> None:
+        with pytest.raises(RuntimeError, match="closed"):
+            await checker.can_fetch(AGENT, PUBLIC)
+        ended.append(1)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(50):
+            tasks.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        await checker.aclose()
+        site.gate.set()
+
+    assert len(ended) == 50
+    assert site.requests == [ROBOTS_TXT]
+
+
+async def test_endless_error_of_a_client_is_cut() -> None:
+    site = FakeSite()
+    site.fail(ORIGIN, httpx.RemoteProtocolError("x" * 400_000))
+
+    verdict = await checker_of(site).check(AGENT, PUBLIC)
+
+    assert verdict.error is not None
+    assert 100 < len(verdict.error) < 400
+
+
 async def test_question_after_the_end_of_a_fetch_that_outlived_the_checker() -> None:
     """A fetch under way at `aclose` must not bring the closed checker back to life."""
     site = GatedSite()
@@ -2026,6 +2106,21 @@ async def entry_of_origin(clock: ManualClock) -> Entry:
             id="an entry of another origin",
         ),
         pytest.param(
+            lambda entry: replace(entry, checked_at=None), id="an entry without a date"
+        ),
+        pytest.param(
+            lambda entry: replace(entry, failures="2"), id="a number that is none"
+        ),
+        pytest.param(
+            lambda entry: replace(entry, access="successful"), id="no access result"
+        ),
+        pytest.param(
+            lambda entry: replace(
+                entry, copy=replace(entry.copy, fetched_at="yesterday")
+            ),
+            id="a copy without a date",
+        ),
+        pytest.param(
             lambda entry: replace(entry, copy=replace(entry.copy, packed=b"rubbish")),
             id="a copy that cannot be unpacked",
         ),
@@ -2044,6 +2139,102 @@ async def test_store_that_gives_rubbish_is_worked_without(
 
     assert answers == [False, True]
     assert checker.peek(AGENT, f"{OTHER_ORIGIN}/private") is None
+    assert site.requests == [ROBOTS_TXT]
+
+
+async def test_older_entry_of_the_store_does_not_replace_a_newer_one_in_memory() -> (
+    None
+):
+    clock = ManualClock()
+    site = site_of()
+    store = FailingStore("put")
+    old = await entry_of_origin(clock)
+    await MemoryStore.put(store, old)
+    clock.advance(2 * DAY)
+    checker = checker_of(site, store=store, clock=clock)
+    await checker.refresh(ORIGIN)  # in memory only: the store cannot keep it
+    site.serve(ORIGIN, status=503)
+    clock.advance(2 * DAY)
+
+    verdict = await checker.check(AGENT, PUBLIC)
+
+    assert verdict.is_stale
+    assert verdict.fetched_at == old.checked_at + 2 * DAY
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "later", "policy", "allowed"),
+    [
+        pytest.param(401, {}, 1, Policy.strict(), False, id="401, strict"),
+        pytest.param(301, {}, 1, Policy.strict(), False, id="broken redirect, strict"),
+        pytest.param(429, {}, 1, Policy.rfc9309(), True, id="429, RFC 9309"),
+        pytest.param(404, {}, 1, Policy.strict(), True, id="404, strict"),
+        pytest.param(503, {}, 1, Policy.strict(), False, id="503, strict"),
+        pytest.param(
+            404,
+            {"cache_control": "max-age=604800"},
+            2 * DAY,
+            Policy.rfc9309(),
+            True,
+            id="longer than the policy keeps anything",
+        ),
+    ],
+)
+async def test_entry_of_another_policy_is_not_used_where_ours_would_differ(
+    status: int,
+    headers: dict[str, str],
+    later: float,
+    policy: Policy,
+    *,
+    allowed: bool,
+) -> None:
+    """A store may be shared by checkers with different policies."""
+    clock = ManualClock()
+    site, store = FakeSite(), MemoryStore()
+    site.serve(
+        ORIGIN,
+        status=status,
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+    )
+    await checker_of(site, store=store, clock=clock).prefetch([ORIGIN])
+    clock.advance(later)
+    ours = checker_of(site, store=store, clock=clock, policy=policy)
+
+    answer = await ours.can_fetch(AGENT, PRIVATE)
+
+    is_reused = status in {404, 503} and not headers
+    assert answer is allowed
+    assert site.requests == [ROBOTS_TXT] * (1 if is_reused else 2)
+
+
+async def test_missing_page_in_the_store_stands_where_the_policy_would_see_it() -> None:
+    clock = ManualClock()
+    site, store = FakeSite(), MemoryStore()
+    site.serve(ORIGIN, "<title>Not found</title>", status=500)
+    await checker_of(site, store=store, clock=clock).prefetch([ORIGIN])
+    same = checker_of(site, store=store, clock=clock)
+    literal = checker_of(site, store=store, clock=clock, policy=Policy.rfc9309())
+
+    answers = [await same.can_fetch(AGENT, PUBLIC)]
+    assert site.requests == [ROBOTS_TXT]
+    answers.append(await literal.can_fetch(AGENT, PUBLIC))
+
+    assert answers == [True, False]
+    assert site.requests == [ROBOTS_TXT] * 2
+
+
+async def test_line_cut_by_a_smaller_limit_does_not_count_under_a_larger_one() -> None:
+    clock = ManualClock()
+    site, store = FakeSite(), MemoryStore()
+    site.serve(ORIGIN, "User-agent: *\nDisallow: /a\nAllow: /a/press\n")
+    small = checker_of(site, store=store, clock=clock, policy=Policy(max_body_bytes=35))
+    await small.prefetch([ORIGIN])
+
+    allowed = await checker_of(site, store=store, clock=clock).can_fetch(
+        AGENT, f"{ORIGIN}/a/secret"
+    )
+
+    assert allowed is False
     assert site.requests == [ROBOTS_TXT]
 
 

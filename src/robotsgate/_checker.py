@@ -7,49 +7,55 @@ origin's single flight `_renewed` (store, then network) → the pure decisions o
 
 from __future__ import annotations
 
-import logging
-import zlib
-from collections import Counter
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, cast
 
-import anyio
 import anyio.lowlevel
 
+from robotsgate._arguments import (
+    check_bound,
+    check_clock,
+    check_listener,
+    check_store,
+    check_type,
+    check_urls,
+    check_user_agent,
+)
 from robotsgate._clock import SystemClock
-from robotsgate._events import AccessChanged, RobotsTxtFetched, StoreFailed
+from robotsgate._guarded_store import GuardedStore
 from robotsgate._live import Agent, LiveOrigins
+from robotsgate._many import for_each
+from robotsgate._reporter import Reporter
 from robotsgate._stats import CheckerStats
 from robotsgate._version import __version__
-from robotsgate.caching._entry import Entry
-from robotsgate.caching._outcome import Answered
-from robotsgate.caching._plan import Plan, entry_after, plan
+from robotsgate.caching._plan import Plan, entry_after, outdated, plan, suits
 from robotsgate.caching._policy import Policy
 from robotsgate.caching._ruling import Effect
-from robotsgate.errors import StoreError, UnsupportedError
+from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._single_flight import SingleFlight
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._octets import is_plain
 from robotsgate.robotstxt._origin import Origin, dialled_path, split_url
 from robotsgate.robotstxt._product_token import product_tokens
-from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH, grammar_of
-from robotsgate.stores._base import Store
+from robotsgate.robotstxt._robots_txt import (
+    MAX_KNOWN_AGENTS,
+    ROBOTS_TXT_PATH,
+    grammar_of,
+)
 from robotsgate.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from robotsgate._clock import Clock
     from robotsgate._events import CheckerEvent
     from robotsgate._live import LiveOrigin
-    from robotsgate.caching._outcome import Outcome
-    from robotsgate.robotstxt._access import AccessResult
+    from robotsgate.caching._entry import Entry
     from robotsgate.robotstxt._model import RequestRate
     from robotsgate.robotstxt._robots_txt import AgentRules, RobotsTxt
     from robotsgate.robotstxt._verdict import Verdict
+    from robotsgate.stores._base import Store
 
 __all__ = ["RobotsChecker"]
-
-_LOGGER = logging.getLogger("robotsgate.checker")
 
 _DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
 _DEFAULT_POLICY = Policy()
@@ -57,10 +63,6 @@ _SYSTEM_CLOCK = SystemClock()
 
 # A loop over known URLs lets others run after so many; about a millisecond.
 _URLS_BETWEEN_CHECKPOINTS = 500
-
-_MAX_KNOWN_AGENTS = 1_000
-
-_Result = TypeVar("_Result")
 
 
 class RobotsChecker:
@@ -107,21 +109,22 @@ class RobotsChecker:
             ValueError: an argument is out of range.
             StoreError: `store` is no store.
         """
-        _check_user_agent(user_agent)
-        _check_type("policy", policy, Policy)
-        _check_type("dialect", dialect, Dialect)
-        _check_bound("max_origins", max_origins)
-        _check_bound("max_concurrent_fetches", max_concurrent_fetches)
-        _check_store(store)
-        _check_clock(clock)
-        if on_event is not None:
-            _check_callable("on_event", on_event)
+        check_user_agent(user_agent)
+        check_type("policy", policy, Policy)
+        check_type("dialect", dialect, Dialect)
+        check_bound("max_origins", max_origins)
+        check_bound("max_concurrent_fetches", max_concurrent_fetches)
+        check_store(store)
+        check_clock(clock)
+        check_listener(on_event)
         self._policy = policy
         self._grammar = grammar_of(dialect)
         self._now = clock.now
-        self._on_event = on_event
-        self._owns_store = store is None
-        self._store: Store = MemoryStore() if store is None else store
+        self._reporter = Reporter(on_event)
+        self._own_store = MemoryStore()
+        self._store = GuardedStore(
+            self._own_store if store is None else store, self._reporter
+        )
         # Imported here: who only parses files does not wait for httpx to load.
         from robotsgate.fetching._fetcher import Fetcher  # noqa: PLC0415
 
@@ -139,7 +142,6 @@ class RobotsChecker:
         self._flights: SingleFlight[tuple[LiveOrigin, bool]] = SingleFlight()
         self._agents: dict[str, Agent] = {}
         self._checks = 0
-        self._counts: Counter[str] = Counter()
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -158,8 +160,7 @@ class RobotsChecker:
         """
         self._is_closed = True
         self._by_origin.clear()
-        if self._owns_store:
-            await self._store.aclose()
+        await self._own_store.aclose()
 
     async def can_fetch(self, agent: str | Sequence[str], url: object) -> bool:
         """Whether `agent` may fetch `url` now.
@@ -204,8 +205,10 @@ class RobotsChecker:
         Raises:
             InvalidProductTokenError: as `can_fetch`.
             InvalidURLError: any of `urls` names no origin; nothing was fetched.
+            TypeError: `urls` is a single URL.
             UnsupportedError: the scheme of one of `urls` is ftp.
         """
+        check_urls(urls)
         known_agent = self._agent(agent)
         answers: list[bool | None] = []
         unknown: dict[Origin, list[tuple[int, str]]] = {}
@@ -220,11 +223,14 @@ class RobotsChecker:
 
         async def answer_origin(origin: Origin) -> None:
             live = await self._current(origin)
-            for number, path in unknown[origin]:
+            for done, (number, path) in enumerate(unknown[origin], 1):
                 answers[number] = self._allows(live, known_agent, path)
+                if done % _URLS_BETWEEN_CHECKPOINTS == 0:
+                    await anyio.lowlevel.checkpoint()
 
-        await self._for_each(unknown, answer_origin)
-        return cast("list[bool]", answers)
+        self._check_usable(*unknown)
+        await for_each(unknown, answer_origin, at_once=self._max_concurrent_fetches)
+        return cast("list[bool]", answers)  # each `None` has been answered by now
 
     def peek(self, agent: str | Sequence[str], url: object) -> bool | None:
         """The answer of `can_fetch` if it is in memory, without waiting.
@@ -302,12 +308,14 @@ class RobotsChecker:
         Raises:
             InvalidURLError: any of `urls` names no origin; nothing was fetched.
         """
+        check_urls(urls)
         origins = dict.fromkeys(Origin.from_url(url) for url in urls)
 
         async def know(origin: Origin) -> None:
             await self._current(origin)
 
-        await self._for_each(origins, know)
+        self._check_usable(*origins)
+        await for_each(origins, know, at_once=self._max_concurrent_fetches)
 
     async def refresh(self, url: object) -> None:
         """Fetch the robots.txt of the origin of `url`, however fresh it is.
@@ -323,10 +331,13 @@ class RobotsChecker:
             )
 
     async def forget(self, url: object) -> None:
-        """Drop what is known of the origin of `url`, in memory and in the store."""
+        """Drop what is known of the origin of `url`, in memory and in the store.
+
+        A fetch that is under way is not stopped, and what it brings is kept.
+        """
         key = str(Origin.from_url(url))
         self._live.discard(key)
-        await self._with_store("delete", key, lambda: self._store.delete(key))
+        await self._store.delete(key)
 
     @property
     def stats(self) -> CheckerStats:
@@ -336,7 +347,7 @@ class RobotsChecker:
             joined=self._flights.joined,
             live_origins=len(self._by_origin),
             fetches_under_way=len(self._flights),
-            **self._counts,
+            **self._reporter.counts,
         )
 
     # --- memory -----------------------------------------------------------------
@@ -356,7 +367,7 @@ class RobotsChecker:
         known_agent = self._agents.get(agent)
         if known_agent is None:
             known_agent = Agent(name=agent, tokens=product_tokens(agent))
-            if len(self._agents) >= _MAX_KNOWN_AGENTS:
+            if len(self._agents) >= MAX_KNOWN_AGENTS:
                 self._agents.clear()
             self._agents[agent] = known_agent
         return known_agent
@@ -402,22 +413,24 @@ class RobotsChecker:
         Returns:
             The origin, and whether it was fetched.
         """
+        self._check_usable(origin)
         key = str(origin)
         live = self._live.current(key, self._now())
         if live is not None and not is_forced:
             return live, False
         previous = await self._previous(key)
+        self._check_usable(origin)
         now = self._now()
         if plan(previous, now) is Plan.USE and not is_forced:
-            return self._live.admit(cast("Entry", previous), now), False
+            return self._live.admit(cast("Entry", previous), now), False  # USE
         outcome = await self._fetcher.fetch(origin)
-        self._check_open()
+        self._check_usable(origin)
         entry = entry_after(
             previous, outcome, origin=key, now=self._now(), policy=self._policy
         )
         live = self._live.admit(entry, entry.checked_at)
-        self._tell_of_fetch(previous, entry, outcome, began_at=now)
-        await self._with_store("put", key, lambda: self._store.put(entry))
+        self._reporter.fetched(entry, previous=previous, outcome=outcome, began_at=now)
+        await self._store.put(entry)
         return live, True
 
     async def _previous(self, key: str) -> Entry | None:
@@ -426,168 +439,19 @@ class RobotsChecker:
         The store is asked although the origin is in memory, because another
         process that shares it may have fetched since.
         """
-        stored = await self._with_store("get", key, lambda: self._stored(key))
-        is_hit = plan(stored, self._now()) is Plan.USE
-        self._counts["store_hits" if is_hit else "store_misses"] += 1
+        stored = await self._store.get(key)
+        if stored is not None and not suits(stored, self._policy):
+            stored = outdated(stored)
+        self._reporter.looked_up(is_hit=plan(stored, self._now()) is Plan.USE)
         live = self._by_origin.get(key)
         if live is None or (stored and stored.checked_at > live.entry.checked_at):
             return stored
         return live.entry
 
-    async def _stored(self, key: str) -> Entry | None:
-        """The entry in the store.
-
-        Raises:
-            StoreError: what the store gives is no whole entry of this origin.
-        """
-        entry: object = await self._store.get(key)
-        if entry is None:
-            return None
-        if not isinstance(entry, Entry) or entry.origin != key:
-            raise StoreError(f"expected an entry of {key}, got {entry!r}")
-        if entry.copy is not None:
-            try:
-                _ = entry.copy.body
-            except zlib.error as error:
-                raise StoreError(f"the copy of {key} is damaged: {error}") from error
-        return entry
-
-    async def _with_store(
-        self, operation: str, key: str, work: Callable[[], Awaitable[_Result]]
-    ) -> _Result | None:
-        """What the store does; a store that fails is reported and done without."""
-        try:
-            return await work()
-        except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
-            self._counts["store_failures"] += 1
-            _LOGGER.warning("store failed to %s %s: %r", operation, key, error)
-            self._tell(StoreFailed(origin=key, operation=operation, error=error))
-            return None
-
-    async def _for_each(
-        self, origins: Iterable[Origin], work: Callable[[Origin], Awaitable[None]]
-    ) -> None:
-        """Do `work` for all origins, as many at once as fetches are allowed.
-
-        Raises:
-            Exception: the first that `work` raises, and not a group.
-        """
-        every = list(origins)
-        for origin in every:
-            self._check_usable(origin)
-        waiting = iter(every)
-        failures: list[Exception] = []
-
-        async def worker() -> None:
-            for origin in waiting:
-                try:
-                    await work(origin)
-                except Exception as error:  # noqa: BLE001 (raised below, by itself)
-                    failures.append(error)
-                    tasks.cancel_scope.cancel()
-                    return
-
-        workers = min(self._max_concurrent_fetches, len(every))
-        async with anyio.create_task_group() as tasks:
-            for _ in range(workers):
-                tasks.start_soon(worker)
-        if failures:
-            raise failures[0]
-
-    def _check_open(self) -> None:
+    def _check_usable(self, *origins: Origin) -> None:
         if self._is_closed:
-            message = "the checker is closed"
-            raise RuntimeError(message)
-
-    def _check_usable(self, origin: Origin) -> None:
-        self._check_open()
-        if origin.scheme == "ftp":
-            message = f"robots.txt over ftp is not supported yet, got {origin}"
-            raise UnsupportedError(message)
-
-    # --- telling ----------------------------------------------------------------
-
-    def _tell_of_fetch(
-        self, previous: Entry | None, entry: Entry, outcome: Outcome, *, began_at: float
-    ) -> None:
-        self._counts["fetches"] += 1
-        self._counts[entry.access.value] += 1
-        body = outcome.body if isinstance(outcome, Answered) else b""
-        self._tell(
-            RobotsTxtFetched(
-                origin=entry.origin,
-                access=entry.access,
-                status=entry.status,
-                redirects=entry.redirects,
-                error=entry.error,
-                body_bytes=len(body),
-                elapsed_seconds=entry.checked_at - began_at,
-                next_fetch_at=entry.next_fetch_at,
-            )
-        )
-        if previous is not None and previous.access is not entry.access:
-            self._tell_of_change(entry, previous.access)
-
-    def _tell_of_change(self, entry: Entry, before: AccessResult) -> None:
-        _LOGGER.info(
-            "%s was %s and is %s now (status %s, %s)",
-            entry.origin,
-            before.value,
-            entry.access.value,
-            entry.status,
-            entry.error,
-        )
-        self._tell(
-            AccessChanged(origin=entry.origin, before=before, after=entry.access)
-        )
-
-    def _tell(self, event: CheckerEvent) -> None:
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(event)
-        except Exception:  # a listener may be anybody's code
-            self._counts["event_failures"] += 1
-            _LOGGER.exception("on_event raised for %r", event)
-
-
-def _check_user_agent(value: object) -> None:
-    if not isinstance(value, str):
-        message = f"expected user_agent as str, got {value!r}"
-        raise TypeError(message)
-    if not (value.strip() == value != "" and value.isascii() and value.isprintable()):
-        message = f"expected user_agent in printable ASCII, got {value!r}"
-        raise ValueError(message)
-
-
-def _check_type(name: str, value: object, kind: type) -> None:
-    if not isinstance(value, kind):
-        message = f"expected {name} to be a {kind.__name__}, got {value!r}"
-        raise TypeError(message)
-
-
-def _check_store(store: object) -> None:
-    if store is not None and (isinstance(store, type) or not isinstance(store, Store)):
-        message = f"expected a store with the methods of Store, got {store!r}"
-        raise StoreError(message)
-
-
-def _check_clock(clock: object) -> None:
-    if not callable(getattr(clock, "now", None)):
-        message = f"expected clock with a method now, got {clock!r}"
-        raise TypeError(message)
-
-
-def _check_callable(name: str, value: object) -> None:
-    if not callable(value):
-        message = f"expected {name} to be callable, got {value!r}"
-        raise TypeError(message)
-
-
-def _check_bound(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        message = f"expected {name} as int, got {value!r}"
-        raise TypeError(message)
-    if value < 1:
-        message = f"expected {name} of 1 or more, got {value!r}"
-        raise ValueError(message)
+            raise RuntimeError("the checker is closed")
+        for origin in origins:
+            if origin.scheme == "ftp":
+                message = f"robots.txt over ftp is not supported yet, got {origin}"
+                raise UnsupportedError(message)

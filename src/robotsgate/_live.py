@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from robotsgate.caching._plan import Plan, plan
 from robotsgate.caching._ruling import Effect, Ruling, ruling, verdict
 from robotsgate.robotstxt._matcher import RuleSet
-from robotsgate.robotstxt._robots_txt import AgentRules, RobotsTxt
+from robotsgate.robotstxt._robots_txt import (
+    MAX_KNOWN_AGENTS,
+    AgentRules,
+    RobotsTxt,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,12 +45,10 @@ class Agent(NamedTuple):
     tokens: tuple[ProductToken, ...]
 
 
-# What all live origins together may hold, for each that there may be. The rules and
-# the packed copy of an average robots.txt take 4 KiB; of a hostile one, 200 times that.
-_BYTES_PER_ORIGIN = 16 * 1024
-
-# Agents are the caller's own, few; the bound only keeps a mistake from growing.
-_MAX_AGENTS = 1_000
+# What all live origins together may hold, for each that there may be. The rules
+# and the packed copy of an average robots.txt take 8 KiB, all built; those of a
+# hostile one, a thousand times as much.
+_BYTES_PER_ORIGIN = 32 * 1024
 
 _FULL_ALLOW = AgentRules(group=None, rules=RuleSet(()))
 _FULL_DISALLOW = AgentRules(group=None, rules=RuleSet([("/", False, 0, "/")]))
@@ -143,7 +145,7 @@ class LiveOrigins:
         known = live.rules.get(agent.name)
         if known is not None:
             return known
-        if len(live.rules) >= _MAX_AGENTS:
+        if len(live.rules) >= MAX_KNOWN_AGENTS:
             self._weigh(live, _weight_of_copy(live.entry) - live.weight)
             live.rules.clear()
         rules = live.rules[agent.name] = self._parsed(live, agent.tokens)

@@ -17,7 +17,6 @@ from robotsgate.fetching._exchange import (
     ClientExchange,
     TransportExchange,
 )
-from robotsgate.fetching._redirect import RedirectError
 from robotsgate.fetching._transport import OneRequestTransport
 from tests.fetching.fetches import USER_AGENT, fetched
 from tests.servers.answers import Raw, Reply, Routes, chunked, redirect
@@ -201,30 +200,50 @@ UNUSABLE_LOCATIONS = {
 @pytest.mark.parametrize(
     "location", UNUSABLE_LOCATIONS.values(), ids=UNUSABLE_LOCATIONS
 )
-@pytest.mark.parametrize("is_client", [True, False], ids=["client", "transport"])
 async def test_unusable_location_is_a_broken_redirect(
-    serve: Callable[..., LoopbackServer], location: str, *, is_client: bool
+    serve: Callable[..., LoopbackServer], location: str
 ) -> None:
     server = serve(redirect(location, status=301))
 
-    async with httpx.AsyncClient() as client:
-        outcome = await fetched(server.url, client=client if is_client else None)
+    outcome = await fetched(server.url)
 
     assert isinstance(outcome, BrokenRedirect)
-    assert outcome.status == (301 if not is_client else outcome.status)
-    assert outcome.redirects == 0
+    assert (outcome.status, outcome.redirects) == (301, 0)
     assert server.targets == ["/robots.txt"]
 
 
-async def test_client_that_refuses_a_location_raises_a_redirect_error() -> None:
-    def answer(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(302, headers={"Location": "http://example.com:x/"})
+@pytest.mark.parametrize(
+    "location", UNUSABLE_LOCATIONS.values(), ids=UNUSABLE_LOCATIONS
+)
+async def test_location_that_a_client_cannot_read_is_a_failure(
+    serve: Callable[..., LoopbackServer], location: str
+) -> None:
+    """What httpx cannot read, others can: it must not count as "no file"."""
+    server = serve(redirect(location, status=301))
 
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
-        with pytest.raises(RedirectError, match="unusable") as caught:
-            await ClientExchange(client).get("http://example.com/robots.txt", {})
+    async with httpx.AsyncClient() as client:
+        outcome = await fetched(server.url, client=client)
 
-    assert isinstance(caught.value.__cause__, httpx.RemoteProtocolError)
+    assert isinstance(outcome, BrokenRedirect | Failed)
+    assert isinstance(outcome, BrokenRedirect) or "URL" in outcome.error
+    assert server.targets == ["/robots.txt"]
+
+
+async def test_location_that_httpx_refuses_and_browsers_follow_is_no_full_allow(
+    serve: Callable[..., LoopbackServer],
+) -> None:
+    target = serve(Reply(body=b"User-agent: *\nDisallow: /"))
+    server = serve(redirect(target.url.replace("/", "\\") + "\\robots.txt"))
+    url = f"{server.url}/page"
+
+    async with httpx.AsyncClient() as client:
+        through_client = RobotsChecker(client=client)
+        answers = [
+            await through_client.can_fetch("ExampleBot", url),
+            await RobotsChecker().can_fetch("ExampleBot", url),
+        ]
+
+    assert answers == [False, False]
 
 
 async def test_protocol_error_of_a_client_stays_one() -> None:
@@ -304,19 +323,29 @@ class ForeignError(Exception):
     """The error of a client that has nothing to do with httpx but its shape."""
 
 
-async def test_error_of_a_client_that_is_only_shaped_like_httpx_is_raised() -> None:
-    """Only httpx's own exceptions can be told from a caller's mistake."""
+@pytest.mark.parametrize(
+    "error",
+    [ForeignError(), EOFError(), ExceptionGroup("several", [OSError("reset")])],
+    ids=["of its own", "end of file", "a group"],
+)
+async def test_error_of_a_client_that_is_only_shaped_like_httpx_is_an_answer(
+    error: Exception,
+) -> None:
+    attempts = []
 
     class ForeignClient:
         def build_request(self, *_: object, **__: object) -> httpx.Request:
             return httpx.Request("GET", "http://example.com/robots.txt")
 
         async def send(self, *_: object, **__: object) -> httpx.Response:
-            raise ForeignError
+            attempts.append(1)
+            raise error
 
     async with RobotsChecker(client=ForeignClient()) as checker:
-        with pytest.raises(ForeignError):
-            await checker.check("ExampleBot", "http://example.com/")
+        verdicts = [await checker.check("ExampleBot", "http://example.com/")] * 2
+
+    assert [verdict.allowed for verdict in verdicts] == [False, False]
+    assert len(attempts) == 1
 
 
 def test_synchronous_client_is_refused_when_it_is_handed_over() -> None:

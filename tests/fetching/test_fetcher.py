@@ -37,7 +37,7 @@ from tests.servers.loopback import Connection, LoopbackServer, Request, dead_por
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from robotsgate.caching._outcome import Outcome
     from tests.servers.loopback import Answer
@@ -897,9 +897,6 @@ SLOW: dict[str, Answer] = {
         head("200 OK", "Content-Length: 99") + RULES, Connection.hang
     ),
     "sends its body byte by byte": Raw(head("200 OK") + RULES, dripping(b"#")),
-    "sends a body that decodes to nothing": Raw(
-        head("200 OK", "Content-Encoding: gzip"), endless(gzip.compress(b"") * 50)
-    ),
     "redirects slowly": Routes(
         {
             "/robots.txt": Late(0.08, redirect("/1")),
@@ -925,6 +922,48 @@ async def test_deadline_ends_a_fetch_from_a_server_that(
     )
     assert anyio.current_time() - began_at < 1
     assert server.is_left_alone()
+
+
+async def test_body_that_decodes_to_nothing_is_given_up_before_the_deadline(
+    serve: Serve,
+) -> None:
+    empty_members = endless(gzip.compress(b"") * 50)
+    server = serve(Raw(head("200 OK", "Content-Encoding: gzip"), empty_members))
+
+    outcome = await fetched(server.url)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.CODING
+    assert "decode to hardly anything" in outcome.error
+
+
+async def test_octets_behind_the_end_of_a_coding_are_not_waited_for(
+    serve: Serve,
+) -> None:
+    start = head("200 OK", "Content-Encoding: deflate") + zlib.compress(RULES)
+    server = serve(Raw(start, endless(b"\0")))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Answered(status=200, body=RULES)
+
+
+async def test_body_that_never_suspends_ends_at_the_deadline() -> None:
+    class EndlessBody(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            while True:
+                yield b""
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, stream=EndlessBody())
+
+    outcome = await fetched(
+        "http://example.com",
+        policy=HURRIED,
+        client=httpx.MockTransport(answer),
+    )
+
+    assert outcome == Failed(kind=FailureKind.TIMEOUT, error=ANY)
 
 
 async def test_deadline_makes_an_origin_unreachable(serve: Serve) -> None:

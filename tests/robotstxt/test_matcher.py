@@ -110,7 +110,7 @@ def test_weight_grows_with_rules_and_their_patterns() -> None:
 
     assert none.weight == 0
     assert short.weight > len("/a")
-    assert long.weight == short.weight + 999
+    assert long.weight == short.weight + 2 * 999
     assert two.weight == 2 * short.weight
 
 

@@ -318,7 +318,7 @@ def test_label_longer_than_any_name_server_takes_raises() -> None:
     "host",
     [
         pytest.param("\u00fc" * 64, id="a label"),
-        pytest.param(".".join(["\u00fc" * 30] * 10), id="a name"),
+        pytest.param(".".join(["a" * 63] * 13), id="a name"),
     ],
 )
 def test_international_host_that_dns_has_no_room_for_raises(host: str) -> None:

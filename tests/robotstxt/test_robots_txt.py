@@ -17,7 +17,7 @@ from robotsgate.robotstxt import (
     Rule,
     RuleKind,
 )
-from robotsgate.robotstxt._robots_txt import _MAX_KNOWN_AGENTS
+from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS
 from tests.robotstxt import reference
 from tests.robotstxt.strategies import AGENTS, BODIES, FILES, TARGETS, steady
 
@@ -315,10 +315,10 @@ def test_agents_of_one_group_share_their_rules() -> None:
 def test_answers_do_not_change_once_many_agents_have_asked() -> None:
     robots = RobotsTxt.parse(_FILE)
 
-    for number in range(_MAX_KNOWN_AGENTS + 10):
+    for number in range(MAX_KNOWN_AGENTS + 10):
         assert not robots.can_fetch(f"agent-{number}", "/x")
 
-    assert len(robots._by_agent) <= _MAX_KNOWN_AGENTS
+    assert len(robots._by_agent) <= MAX_KNOWN_AGENTS
     assert robots.can_fetch("ExampleBot", "/x")
 
 

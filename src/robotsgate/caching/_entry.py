@@ -37,7 +37,7 @@ class Copy:
 
     @property
     def body(self) -> bytes:
-        """The robots.txt, decoded, at most one byte longer than the policy's limit."""
+        """The whole lines of the robots.txt, as far as the policy's limit."""
         return zlib.decompress(self.packed)
 
 

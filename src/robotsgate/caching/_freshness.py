@@ -20,6 +20,7 @@ __all__ = [
     "CACHING_HEADERS",
     "freshness_lifetime",
     "http_date",
+    "longest_retry_delay",
     "retry_delay",
     "retry_delay_asked_for",
 ]
@@ -71,6 +72,11 @@ def retry_delay(
         delay = policy.retry_max
     share = zlib.crc32(origin.encode()) / 2**32
     return min(delay, policy.retry_max) * (1 + _JITTER * share)
+
+
+def longest_retry_delay(policy: Policy) -> float:
+    """What `retry_delay` never exceeds, seconds."""
+    return policy.retry_max * (1 + _JITTER)
 
 
 def retry_delay_asked_for(

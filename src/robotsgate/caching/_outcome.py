@@ -22,6 +22,7 @@ __all__ = [
     "FailureKind",
     "Outcome",
     "access_result",
+    "is_server_error",
 ]
 
 
@@ -112,6 +113,11 @@ def access_result(outcome: Outcome, policy: Policy) -> AccessResult:
             assert_never(outcome)
 
 
+def is_server_error(status: int) -> bool:
+    """Whether `status` is a 5xx."""
+    return 500 <= status <= 599  # noqa: PLR2004
+
+
 def _access_result_of_answer(answer: Answered, policy: Policy) -> AccessResult:
     status = answer.status
     if 200 <= status <= 299:  # noqa: PLR2004
@@ -122,7 +128,7 @@ def _access_result_of_answer(answer: Answered, policy: Policy) -> AccessResult:
         return policy.on_too_many_requests
     if 400 <= status <= 499:  # noqa: PLR2004
         return AccessResult.UNAVAILABLE
-    if 500 <= status <= 599:  # noqa: PLR2004
+    if is_server_error(status):
         is_missing = policy.detect_missing_page and says_not_found(answer.body)
         return AccessResult.UNAVAILABLE if is_missing else AccessResult.UNREACHABLE
     return AccessResult.UNREACHABLE

@@ -7,23 +7,35 @@ from __future__ import annotations
 
 import enum
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from robotsgate.caching._entry import Copy, Entry
 from robotsgate.caching._freshness import (
     freshness_lifetime,
+    longest_retry_delay,
     retry_delay,
     retry_delay_asked_for,
 )
-from robotsgate.caching._outcome import Answered, Failed, FailureKind, access_result
+from robotsgate.caching._outcome import (
+    Answered,
+    Failed,
+    FailureKind,
+    access_result,
+    is_server_error,
+)
 from robotsgate.caching._policy import AfterStaleWindow
 from robotsgate.robotstxt._access import AccessResult
+from robotsgate.robotstxt._parser import first_lines
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
 
-__all__ = ["Plan", "entry_after", "plan"]
+__all__ = ["Plan", "entry_after", "outdated", "plan", "suits"]
+
+
+_LONGEST_ERROR = 300
 
 
 class Plan(enum.Enum):
@@ -47,6 +59,39 @@ def plan(entry: Entry | None, now: float) -> Plan:
     return Plan.FETCH
 
 
+def suits(entry: Entry, policy: Policy) -> bool:
+    """Whether `policy` would have come to `entry` as well.
+
+    A store may be shared by checkers with different policies, and hold what an
+    earlier run with another policy has left.
+    """
+    longest = max(
+        policy.default_lifetime,
+        policy.max_lifetime,
+        policy.retry_after_max,
+        longest_retry_delay(policy),
+    )
+    if entry.next_fetch_at - entry.checked_at > longest:
+        return False
+    if entry.failure is not None or entry.status is None:
+        return True
+    if entry.error is not None:
+        return entry.access is policy.on_broken_redirect
+    expected = access_result(Answered(status=entry.status), policy)
+    is_missing_page = (
+        entry.access is AccessResult.UNAVAILABLE
+        and expected is AccessResult.UNREACHABLE
+        and policy.detect_missing_page
+        and is_server_error(entry.status)
+    )
+    return entry.access is expected or is_missing_page
+
+
+def outdated(entry: Entry) -> Entry:
+    """`entry` as one that must be fetched anew; its copy can still be used."""
+    return replace(entry, next_fetch_at=entry.checked_at)
+
+
 def entry_after(
     previous: Entry | None, outcome: Outcome, *, origin: str, now: float, policy: Policy
 ) -> Entry:
@@ -68,7 +113,10 @@ def entry_after(
     fresh_until = now + freshness_lifetime(headers, now=now, policy=policy)
     copy = None
     if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
-        copy = Copy.of(outcome.body, fetched_at=now, fresh_until=fresh_until)
+        # Whole lines only, so that who reads the copy with a larger limit does not
+        # take half a line for a rule.
+        body = first_lines(outcome.body, policy.max_body_bytes)
+        copy = Copy.of(body, fetched_at=now, fresh_until=fresh_until)
     return Entry(
         origin=origin,
         access=access,
@@ -151,4 +199,8 @@ def _status(outcome: Outcome) -> int | None:
 
 
 def _error(outcome: Outcome) -> str | None:
-    return None if isinstance(outcome, Answered) else outcome.error
+    """What went wrong, cut: a server can put hundreds of kilobytes into it."""
+    if isinstance(outcome, Answered):
+        return None
+    text = outcome.error
+    return text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…"

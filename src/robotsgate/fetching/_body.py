@@ -16,6 +16,11 @@ __all__ = ["ACCEPT_ENCODING", "CodingError", "check_coding", "read_body"]
 
 ACCEPT_ENCODING = "gzip, deflate"
 
+# Neither coding makes a body much longer than it is; octets that decode to nothing
+# could go on for ever.
+_RAW_SLACK = 2
+_RAW_BYTES_AT_LEAST = 65_536
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _WINDOW_GZIP = 31
 _WINDOW_ZLIB = 15
@@ -46,24 +51,34 @@ async def read_body(
 
     Raises:
         CodingError: the coding is not one that was asked for, or the body is
-            not in it, or ends too early.
+            not in it, ends too early, or grows by decoding the wrong way.
     """
-    decoder = _decoder(content_encoding)
+    decoder: _Decoder = _Identity()
     body = bytearray() if into is None else into
+    raw_bytes = 0
     async for chunk in chunks:
+        if chunk and not raw_bytes:  # what is empty needs no coding
+            decoder = _decoder(content_encoding)
+        raw_bytes += len(chunk)
+        if raw_bytes > _RAW_SLACK * max_bytes + _RAW_BYTES_AT_LEAST:
+            message = f"{raw_bytes} coded octets that decode to hardly anything"
+            raise CodingError(message)
         decoder.feed(chunk)
         while len(body) < max_bytes:
             piece = decoder.take(max_bytes - len(body))
             if not piece:
                 break
             body += piece
-        if len(body) >= max_bytes:
+        if len(body) >= max_bytes or decoder.is_over:
             return bytes(body)
     decoder.finish()
     return bytes(body)
 
 
 class _Decoder(Protocol):
+    is_over: bool
+    """Whether nothing that follows can count."""
+
     def feed(self, chunk: bytes) -> None:
         """Take what came."""
         ...
@@ -99,6 +114,8 @@ def _decoder(content_encoding: str) -> _Decoder:
 
 
 class _Identity:
+    is_over = False
+
     def __init__(self) -> None:
         self._waiting = b""
 
@@ -124,14 +141,14 @@ class _Inflate:
         self._waiting = b""
         self._inflate: zlib._Decompress | None = None
         self._is_after_member = False
-        self._is_over = False
+        self.is_over = False
 
     def feed(self, chunk: bytes) -> None:
-        if not self._is_over:
+        if not self.is_over:
             self._waiting += chunk
 
     def take(self, max_bytes: int) -> bytes:
-        while not self._is_over:
+        while not self.is_over:
             if self._inflate is None and not self._begin():
                 return b""
             piece = self._inflated(max_bytes)
@@ -141,7 +158,7 @@ class _Inflate:
 
     def finish(self) -> None:
         is_started = self._waiting and not self._is_after_member
-        if not self._is_over and (self._inflate is not None or is_started):
+        if not self.is_over and (self._inflate is not None or is_started):
             message = "the coded body ends too early"
             raise CodingError(message)
 
@@ -150,7 +167,7 @@ class _Inflate:
         if len(self._waiting) < 2:  # noqa: PLR2004
             return False
         if self._is_after_member and self._waiting[:2] != _GZIP_MAGIC:
-            self._is_over, self._waiting = True, b""
+            self.is_over, self._waiting = True, b""
             return False
         window = _WINDOW_GZIP
         if not self._is_gzip:
@@ -171,7 +188,7 @@ class _Inflate:
         self._waiting = inflate.unconsumed_tail
         if inflate.eof:
             self._inflate = None
-            self._is_over = not self._is_gzip
+            self.is_over = not self._is_gzip
             self._is_after_member = True
-            self._waiting = b"" if self._is_over else inflate.unused_data
+            self._waiting = b"" if self.is_over else inflate.unused_data
         return piece

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import httpx
 
-from robotsgate.fetching._redirect import RedirectError
 from robotsgate.fetching._transport import OneRequestTransport
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ _NEVER_SENT = (
     "if-none-match",
     "if-range",
     "if-unmodified-since",
+    "proxy-authorization",
     "range",
 )
 
@@ -71,9 +71,6 @@ class Exchange(Protocol):
         """Send a GET without cookies and credentials; the body is left unread.
 
         The caller closes the response.
-
-        Raises:
-            RedirectError: the response is a redirect that cannot be followed.
         """
         ...
 
@@ -135,18 +132,15 @@ class ClientExchange:
 
         Keeps the client's own headers, but for those that identify somebody or
         make the GET conditional, and none of its URL parameters.
+        httpx works out where a redirect leads even when it is not to follow, and
+        raises where it cannot; that is a failure then, and not a redirect to
+        nowhere, because what it cannot read may be a good place.
         """
         request = self._client.build_request("GET", url, headers=headers)
         request.url = type(request.url)(url)
         for name in _NEVER_SENT:
             request.headers.pop(name, None)
-        try:
-            return await self._client.send(
-                request, stream=True, auth=None, follow_redirects=False
-            )
-        except (httpx.RemoteProtocolError, httpx.InvalidURL) as error:
-            # httpx works out the next request even when it is not to follow.
-            if isinstance(error.__context__ or error, httpx.InvalidURL):
-                message = "a redirect to an unusable Location"
-                raise RedirectError(message) from error
-            raise
+        request.headers["Host"] = request.url.netloc.decode("ascii")
+        return await self._client.send(
+            request, stream=True, auth=None, follow_redirects=False
+        )

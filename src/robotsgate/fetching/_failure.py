@@ -14,7 +14,7 @@ from robotsgate.fetching._body import CodingError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["FETCH_ERRORS", "failed"]
+__all__ = ["FETCH_ERRORS", "MISTAKES", "failed"]
 
 FETCH_ERRORS: tuple[type[Exception], ...] = (
     httpx.HTTPError,
@@ -24,10 +24,13 @@ FETCH_ERRORS: tuple[type[Exception], ...] = (
     OSError,
     ValueError,
 )
-"""All that a fetch can raise because of the world.
+"""What reading and closing a response can raise because of the world.
 
 ValueError is here for UnicodeError and IDNAError, which name look-ups raise.
 """
+
+MISTAKES = (RuntimeError, TypeError, AttributeError, LookupError, AssertionError)
+"""What a client raises because of its owner, and not because of the world."""
 
 # Looked for along the chain of causes, in this order: the first that is found
 # anywhere says more than the exception that carries it.
@@ -59,7 +62,7 @@ def failed(error: Exception, *, redirects: int, deadline: float) -> Failed:
     """The outcome that `error` stands for.
 
     Args:
-        error: one of `FETCH_ERRORS`.
+        error: anything but one of `MISTAKES`.
         redirects: how many were followed before.
         deadline: of the whole fetch, seconds, for the text of a time-out.
     """

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, assert_never, cast
+from typing import TYPE_CHECKING, Self, assert_never, cast
 
 import anyio
+import anyio.lowlevel
+import httpx
 
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._missing_page import BYTES_TO_READ
-from robotsgate.caching._outcome import Answered, BrokenRedirect, Failed
+from robotsgate.caching._outcome import (
+    Answered,
+    BrokenRedirect,
+    Failed,
+    is_server_error,
+)
 from robotsgate.fetching._body import ACCEPT_ENCODING, check_coding, read_body
 from robotsgate.fetching._exchange import exchange_for
-from robotsgate.fetching._failure import FETCH_ERRORS, failed
+from robotsgate.fetching._failure import FETCH_ERRORS, MISTAKES, failed
 from robotsgate.fetching._redirect import RedirectError, redirect_target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
-
-    import httpx
 
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
@@ -37,6 +42,8 @@ _LOGGER = logging.getLogger("robotsgate.fetching")
 # be closed: neither is worth the rest of a deadline.
 _ERROR_PAGE_SECONDS = 5.0
 _CLOSE_SECONDS = 2.0
+
+_CHUNKS_BETWEEN_CHECKPOINTS = 256
 
 
 class Fetcher:
@@ -77,6 +84,10 @@ class Fetcher:
         """What asking `origin` for its robots.txt came to.
 
         Raises nothing that the world causes.
+
+        Raises:
+            RuntimeError: or another of `MISTAKES`, from a client that the caller
+                brought and, for example, has closed.
         """
         if self._slots is None:  # made here, because it belongs to a running loop
             self._slots = anyio.Semaphore(
@@ -87,7 +98,9 @@ class Fetcher:
             try:
                 with anyio.fail_after(self._policy.fetch_deadline):
                     outcome = await self._follow(trail)
-            except FETCH_ERRORS as error:
+            except MISTAKES:
+                raise
+            except Exception as error:  # noqa: BLE001 (a client may be anybody's code)
                 outcome = failed(
                     error,
                     redirects=len(trail) - 1,
@@ -138,6 +151,11 @@ class Fetcher:
         if len(trail) > self._policy.max_redirects:
             message = f"more than {self._policy.max_redirects} redirects"
             raise RedirectError(message)
+        try:
+            httpx.Request("GET", url)
+        except (httpx.InvalidURL, ValueError) as error:
+            message = "a redirect to an unusable Location"
+            raise RedirectError(message) from error
         return url
 
     async def _body(self, response: httpx.Response) -> bytes:
@@ -146,8 +164,7 @@ class Fetcher:
             # One byte more than counts, so that the parser sees that the last
             # line is cut.
             return await _decoded(response, self._policy.max_body_bytes + 1)
-        is_server_error = 500 <= response.status_code <= 599  # noqa: PLR2004
-        if is_server_error and self._policy.detect_missing_page:
+        if is_server_error(response.status_code) and self._policy.detect_missing_page:
             return await _error_page(response)
         return b""
 
@@ -161,7 +178,8 @@ async def _decoded(
     if response.is_stream_consumed:  # by a hook of the client, or it came whole
         check_coding(coding)
         return (await response.aread())[:max_bytes]
-    chunks = aiter(cast("AsyncIterable[bytes]", response.stream))
+    # An httpx.AsyncByteStream, which its type does not say.
+    chunks = _Chunks(cast("AsyncIterable[bytes]", response.stream))
     try:
         return await read_body(chunks, coding, max_bytes=max_bytes, into=into)
     finally:
@@ -174,6 +192,26 @@ async def _decoded(
             # those that are left half-way.
             async for _ in chunks:
                 pass
+
+
+class _Chunks:
+    """A body that lets others run, and can be cancelled, however it arrives.
+
+    Thousands of chunks may come in one segment, and reading those never waits.
+    """
+
+    def __init__(self, chunks: AsyncIterable[bytes]) -> None:
+        self._chunks = aiter(chunks)
+        self._number = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        self._number += 1
+        if self._number % _CHUNKS_BETWEEN_CHECKPOINTS == 0:
+            await anyio.lowlevel.checkpoint()
+        return await anext(self._chunks)
 
 
 async def _error_page(response: httpx.Response) -> bytes:

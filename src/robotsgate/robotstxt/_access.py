@@ -23,8 +23,8 @@ class AccessResult(enum.Enum):
     """The server or the network failed; everything is disallowed (§2.3.1.4)."""
 
     RESTRICTED = "restricted"
-    """The server asks for credentials and the policy takes that as a closed door.
+    """The policy takes the answer for a closed door; everything is disallowed.
 
-    Not in RFC 9309, which counts 401 and 403 as unavailable; used by
-    `Policy.strict()` only.
+    Not in RFC 9309. `Policy.strict()` counts 401 and 403 so, which the standard
+    counts as unavailable; no other preset uses it.
     """

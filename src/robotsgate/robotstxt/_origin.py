@@ -19,16 +19,17 @@ import idna
 from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt._octets import without_dots
 
-__all__ = ["Origin", "dialled_path", "split_url"]
+__all__ = ["Origin", "dialled_path", "split_url", "without_userinfo"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}
 
 _MAX_PORT = 65_535
 
-# RFC 1035 §2.3.4
-_MAX_NAME_LENGTH = 255
+# RFC 1035 §2.3.4: 255 octets in a name, 63 in a label; a URL may write each octet
+# of a name as three.
+_MAX_HOST_LENGTH = 3 * 255
 _MAX_LABEL_LENGTH = 63
-_TOO_LONG = "expected an international host that fits into DNS"
+_TOO_LONG = "expected a host that fits into DNS"
 
 _BACKSLASH = "\\"
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
@@ -124,17 +125,16 @@ def dialled_path(rest: str) -> str:
 
 
 def _error(message: str, url: object, text: str) -> InvalidURLError:
-    return InvalidURLError(f"{message}, got {_without_userinfo(text)!r}", url=url)
+    return InvalidURLError(f"{message}, got {without_userinfo(text)!r}", url=url)
 
 
-def _without_userinfo(text: str) -> str:
+def without_userinfo(text: str) -> str:
     """`text` as it may be shown: what may be a user's name and password is cut.
 
     However broken the URL is: whatever stands before an "@" may be a secret.
     """
-    before_query, mark, query = text.partition("?")
-    _, at, rest = before_query.rpartition("@")
-    return f"…@{rest}{mark}{query}" if at else text
+    _, at, rest = text.rpartition("@")
+    return f"…@{rest}" if at else text
 
 
 def _is_scheme(scheme: str) -> bool:
@@ -173,6 +173,8 @@ def _host(text: str) -> str:
     if not text:
         message = "expected a host"
         raise ValueError(message)
+    if len(text) > _MAX_HOST_LENGTH:
+        raise ValueError(_TOO_LONG)
     if text.startswith("["):
         return _ipv6(text)
     host = text
@@ -206,11 +208,9 @@ def _domain_to_ascii(domain: str) -> str:
 
     IDNA 2008's own checks are left out, as browsers leave them out: a name that
     they refuse is a name that no DNS server knows.
-    Names that DNS has no room for are refused, because punycode takes time with
-    the square of a label's length.
+    Labels that DNS has no room for are refused, because punycode takes time with
+    the square of their length.
     """
-    if len(domain) > _MAX_NAME_LENGTH:
-        raise ValueError(_TOO_LONG)
     try:
         mapped = idna.uts46_remap(domain, std3_rules=False)
     except idna.IDNAError as error:

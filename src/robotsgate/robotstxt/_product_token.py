@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NewType
 
 from robotsgate.errors import InvalidProductTokenError
+from robotsgate.robotstxt._origin import without_userinfo
 
 __all__ = ["ProductToken", "leading_token", "product_tokens"]
 
@@ -57,7 +58,8 @@ def _product_token(agent: object) -> ProductToken:
         return ProductToken("*")
     first_product = text.partition("(")[0].partition(" ")[0]
     if "://" in first_product:
-        message = f"expected a product token, got {agent!r}: arguments swapped?"
+        shown = without_userinfo(agent)
+        message = f"expected a product token, got {shown!r}: arguments swapped?"
         raise InvalidProductTokenError(message, agent=agent)
     token = leading_token(_after_compatible(text))
     if not token:

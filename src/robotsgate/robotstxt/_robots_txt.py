@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MAX_BYTES",
+    "MAX_KNOWN_AGENTS",
     "ROBOTS_TXT_PATH",
     "AgentRules",
     "RobotsTxt",
@@ -41,7 +42,7 @@ DEFAULT_MAX_BYTES = 512_000
 ROBOTS_TXT_PATH = "/robots.txt"
 
 # Agents are the caller's own, few; the bound only keeps a mistake from growing.
-_MAX_KNOWN_AGENTS = 1_000
+MAX_KNOWN_AGENTS = 1_000
 
 _Rate = TypeVar("_Rate")
 
@@ -217,7 +218,7 @@ class RobotsTxt:
         tokens = self._grammar.asked_tokens(agent)
         known = self._by_agent.get(tokens)
         if known is None:
-            if len(self._by_agent) >= _MAX_KNOWN_AGENTS:
+            if len(self._by_agent) >= MAX_KNOWN_AGENTS:
                 self._by_agent.clear()
             known = self._by_agent[tokens] = self._merged(tokens)
         return known

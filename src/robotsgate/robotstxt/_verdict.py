@@ -34,7 +34,7 @@ class Reason(enum.Enum):
     ADDRESS_REFUSED = "address-refused"
     """Disallowed, because the address guard would not let the origin be dialled."""
     RESTRICTED = "restricted"
-    """Disallowed, because the origin asks for credentials and the policy is strict."""
+    """Disallowed, because the policy takes the answer for a closed door."""
 
 
 _SENTENCES = {
@@ -100,12 +100,12 @@ class Verdict:
             reason = _SENTENCES[self.reason].format(
                 file=file, group=group, evidence=self._evidence()
             )
-        if self.is_stale:
+        if self.is_stale and self.reason is not Reason.ROBOTS_TXT:
             reason += (
                 f"; that is the copy of {_date(self.fetched_at)},"
                 f" because the origin is unreachable ({self._evidence()})"
             )
-        return f"{start}: {reason}"
+        return _printable(f"{start}: {reason}")
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as JSON types: enums by value, the rule as a dict."""
@@ -133,6 +133,14 @@ class Verdict:
         if self.error is not None:
             return self.error
         return f"status {self.status}"
+
+
+def _printable(text: str) -> str:
+    """`text` without what a robots.txt or a server could send to a terminal."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1]
+        for character in text
+    )
 
 
 def _date(epoch_seconds: float | None) -> str:

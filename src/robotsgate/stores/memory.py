@@ -85,4 +85,5 @@ class MemoryStore:
 
 
 def _size(entry: Entry) -> int:
-    return _BYTES_OF_AN_ENTRY + (len(entry.copy.packed) if entry.copy else 0)
+    texts = len(entry.origin) + len(entry.error or "")
+    return _BYTES_OF_AN_ENTRY + texts + (len(entry.copy.packed) if entry.copy else 0)

@@ -1,0 +1,87 @@
+"""Stands before a store: what fails there is reported and done without."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, TypeVar
+
+from robotsgate.caching._entry import Entry
+from robotsgate.errors import StoreError
+from robotsgate.robotstxt._access import AccessResult
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from robotsgate._reporter import Reporter
+    from robotsgate.stores._base import Store
+
+__all__ = ["GuardedStore"]
+
+_Result = TypeVar("_Result")
+
+
+class GuardedStore:
+    """A store whose methods never raise because of the world."""
+
+    def __init__(self, store: Store, reporter: Reporter) -> None:
+        """Stand before `store`."""
+        self._store = store
+        self._reporter = reporter
+
+    async def get(self, origin: str) -> Entry | None:
+        """The whole entry of `origin`; `None` where there is none, or none whole."""
+        return await self._reported("get", origin, work=lambda: self._whole(origin))
+
+    async def put(self, entry: Entry) -> None:
+        """Keep `entry`, if the store can."""
+        await self._reported("put", entry.origin, work=lambda: self._store.put(entry))
+
+    async def delete(self, origin: str) -> None:
+        """Drop the entry of `origin`, if the store can."""
+        await self._reported("delete", origin, work=lambda: self._store.delete(origin))
+
+    async def _whole(self, origin: str) -> Entry | None:
+        """The entry of `origin`.
+
+        Raises:
+            StoreError: what the store gives is no whole entry of this origin.
+        """
+        entry: object = await self._store.get(origin)
+        if entry is None:
+            return None
+        if not isinstance(entry, Entry) or not _is_of_types(entry, origin):
+            raise StoreError(f"expected an entry of {origin}, got {entry!r}")
+        if entry.copy is not None:
+            try:
+                _ = entry.copy.body
+            except zlib.error as error:
+                raise StoreError(f"the copy of {origin} is damaged: {error}") from error
+        return entry
+
+    async def _reported(
+        self, operation: str, origin: str, *, work: Callable[[], Awaitable[_Result]]
+    ) -> _Result | None:
+        try:
+            return await work()
+        except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
+            self._reporter.store_failed(operation, origin, error=error)
+            return None
+
+
+def _is_of_types(entry: Entry, origin: str) -> bool:
+    """Whether `entry` is of `origin`, and its fields are what they should be."""
+    copy = entry.copy
+    numbers: list[object] = [
+        entry.checked_at,
+        entry.next_fetch_at,
+        entry.retain_until,
+        entry.failures,
+        0 if entry.unreachable_since is None else entry.unreachable_since,
+        *(() if copy is None else (copy.fetched_at, copy.fresh_until)),
+    ]
+    access: object = entry.access
+    return (
+        entry.origin == origin
+        and isinstance(access, AccessResult)
+        and all(isinstance(number, int | float) for number in numbers)
+    )
