@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 
-from robotsgate import AccessResult, RobotsChecker
+from robotsgate import AccessResult, RobotsChecker, RobotsError, SystemClock
 from robotsgate.testing import ManualClock
 
 if TYPE_CHECKING:
@@ -46,71 +46,59 @@ async def ask_about(urls: list[str]) -> None:
     """Ask the real web: this is all it takes."""
     async with RobotsChecker(user_agent=USER_AGENT) as checker:
         for url in urls:
-            verdict = await checker.check(AGENT, url)
-            print(url, verdict, sep="\n    ")
+            try:
+                verdict = await checker.check(AGENT, url)
+            except RobotsError as error:
+                print(url, f"no question: {error}", sep="\n    ")
+            else:
+                print(url, verdict, sep="\n    ")
 
 
 async def ask_the_local_servers() -> None:
     """Ask one server for each way in which a robots.txt can turn out."""
     # A clock to turn, so that a day passes without anybody waiting for it.
-    clock = ManualClock()
+    clock = ManualClock(SystemClock().now())
     with ExitStack() as running:
-        # Never the same port for two servers: each of them is an origin.
-        rules = running.enter_context(serving(answer_with(200, RULES)))
-        missing = running.enter_context(serving(answer_with(404)))
-        login = running.enter_context(serving(answer_with(401)))
-        busy = running.enter_context(
-            serving(answer_with(429, headers={"Retry-After": "120"}))
-        )
-        down_later = running.enter_context(
-            serving(answer_with(200, RULES), answer_with(503))
-        )
-        five_hops = running.enter_context(serving(redirect_times(5)))
-        six_hops = running.enter_context(serving(redirect_times(6)))
-        loop = running.enter_context(
-            serving(answer_with(302, headers={"Location": "/robots.txt"}))
-        )
-        truncated = running.enter_context(serving(truncate))
-        huge = running.enter_context(serving(answer_with(200, huge_robots_txt())))
-        page = running.enter_context(serving(answer_with(200, "<h1>Welcome</h1>")))
-        with serving(answer_with(200)) as dead_port:
-            pass  # closed again: nobody listens there any more
-
-        questions = [
-            ("rules", AGENT, f"{rules}/"),
-            ("rules", AGENT, f"{rules}/private/diary"),
-            ("rules", AGENT, f"{rules}/private/press.html"),
-            ("rules", AGENT, f"{rules}/report.pdf"),
-            ("rules", AGENT, f"{rules}/report.pdf?page=2"),
-            ("rules", "GreedyBot/2.1", f"{rules}/"),
-            ("rules", "GreedyBot/2.1", f"{rules}/robots.txt"),
-            ("404", AGENT, f"{missing}/private"),
-            ("401", AGENT, f"{login}/private"),
-            ("429", AGENT, f"{busy}/"),
-            ("up, then 503", AGENT, f"{down_later}/private"),
-            ("5 redirects", AGENT, f"{five_hops}/private"),
-            ("6 redirects", AGENT, f"{six_hops}/private"),
-            ("loop", AGENT, f"{loop}/private"),
-            ("dead port", AGENT, f"{dead_port}/"),
-            ("truncated", AGENT, f"{truncated}/"),
-            ("2 MiB", AGENT, f"{huge}/private"),
-            ("2 MiB", AGENT, f"{huge}/beyond-500-KiB"),
-            ("HTML page", AGENT, f"{page}/private"),
-        ]
+        origins = start_servers(running)
         async with RobotsChecker(user_agent=USER_AGENT, clock=clock) as checker:
             print_row("SERVER", "URL", "AGENT", "MAY?", "REASON", "RULE", "STATE")
-            for server, agent, url in questions:
+            for server, agent, path in QUESTIONS:
+                url = origins[server] + path
                 print_verdict(server, agent, url, await checker.check(agent, url))
 
-            # A day later the copy has run out, and the server is down.
+            print("\nA day later the copy has run out, and its server is down:")
             clock.advance(25 * 60 * 60)
-            diary = f"{down_later}/private"
+            diary = origins["up, then 503"] + "/private"
             verdict = await checker.check(AGENT, diary)
             print_verdict("up, then 503", AGENT, diary, verdict)
 
-            print(f"\nThe last line as a sentence: {verdict}.")
-            print(f"Crawl-delay: {await checker.crawl_delay(AGENT, rules)} s")
+            print(f"\nThe same as a sentence: {verdict}.")
+            delay = await checker.crawl_delay(AGENT, origins["rules"])
+            print(f"Crawl-delay: {delay} s")
             print(f"Counted: {checker.stats}")
+
+
+QUESTIONS = [
+    ("rules", AGENT, "/"),
+    ("rules", AGENT, "/private/diary"),
+    ("rules", AGENT, "/private/press.html"),
+    ("rules", AGENT, "/report.pdf"),
+    ("rules", AGENT, "/report.pdf?page=2"),
+    ("rules", "GreedyBot/2.1", "/"),
+    ("rules", "GreedyBot/2.1", "/robots.txt"),
+    ("404", AGENT, "/private"),
+    ("401", AGENT, "/private"),
+    ("429", AGENT, "/"),
+    ("up, then 503", AGENT, "/private"),
+    ("5 redirects", AGENT, "/private"),
+    ("6 redirects", AGENT, "/private"),
+    ("loop", AGENT, "/private"),
+    ("dead port", AGENT, "/"),
+    ("truncated", AGENT, "/"),
+    ("2 MiB", AGENT, "/private"),
+    ("2 MiB", AGENT, "/beyond-500-KiB"),
+    ("HTML page", AGENT, "/private"),
+]
 
 
 def print_verdict(server: str, agent: str, url: str, verdict: Verdict) -> None:
@@ -131,12 +119,35 @@ def print_verdict(server: str, agent: str, url: str, verdict: Verdict) -> None:
 
 def print_row(*cells: str) -> None:
     """Cells in columns."""
-    widths = (12, 41, 13, 4, 18, 30, 7)
+    widths = (12, 38, 13, 4, 18, 30, 7)
     row = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
     print("  ".join(row).rstrip())
 
 
 # --- The servers: nothing below is needed to use robotsgate -----------------------
+
+
+def start_servers(running: ExitStack) -> dict[str, str]:
+    """The origins of the servers, by what they do; `running` ends them."""
+    answers: dict[str, list[Answer]] = {
+        "rules": [answer_with(200, RULES)],
+        "404": [answer_with(404)],
+        "401": [answer_with(401)],
+        "429": [answer_with(429, headers={"Retry-After": "120"})],
+        "up, then 503": [answer_with(200, RULES), answer_with(503)],
+        "5 redirects": [redirect_times(5)],
+        "6 redirects": [redirect_times(6)],
+        "loop": [answer_with(302, headers={"Location": "/robots.txt"})],
+        "truncated": [truncate],
+        "2 MiB": [answer_with(200, huge_robots_txt())],
+        "HTML page": [answer_with(200, "<h1>Welcome</h1>")],
+    }
+    origins = {
+        name: running.enter_context(serving(*given)) for name, given in answers.items()
+    }
+    with serving(answer_with(200)) as dead_port:
+        origins["dead port"] = dead_port  # nobody listens there after this block
+    return origins
 
 
 class Server(ThreadingHTTPServer):

@@ -14,7 +14,7 @@ from typing import overload
 __all__ = ["compact"]
 
 # Packed strings cost a slice at each look: not worth it for an average file.
-_FEW_STRINGS = 256
+_FEW_STRINGS = 128
 
 
 def compact(strings: list[str]) -> Sequence[str]:

@@ -1,0 +1,1 @@
+"""Measurements; each is run by hand and prints what it finds."""
