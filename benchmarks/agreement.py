@@ -46,9 +46,8 @@ def main() -> None:
                     counts[f"{dialect.value}: differs from Google"] += 1
     for what, count in sorted(counts.items()):
         print(f"{what}: {count}")
-    print(
-        f"google: agrees {1 - counts['google: differs from Google'] / counts['questions']:.4%}"
-    )
+    agreed = 1 - counts["google: differs from Google"] / counts["questions"]
+    print(f"google: agrees {agreed:.4%}")
 
 
 if __name__ == "__main__":

@@ -966,6 +966,27 @@ async def test_body_that_never_suspends_ends_at_the_deadline() -> None:
     assert outcome == Failed(kind=FailureKind.TIMEOUT, error=ANY)
 
 
+@pytest.mark.parametrize("is_client", [True, False], ids=["client", "transport"])
+async def test_international_name_that_idna_2008_refuses_is_asked(
+    *, is_client: bool
+) -> None:
+    """IDNA 2008 has no emoji; browsers and name servers do."""
+    hosts = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        hosts.append((request.url.raw_host, request.headers["host"]))
+        return httpx.Response(200, content=RULES)
+
+    transport = httpx.MockTransport(answer)
+    async with httpx.AsyncClient(transport=transport) as client:
+        outcome = await fetched(
+            "http://i\u2764.ws:8080", client=client if is_client else transport
+        )
+
+    assert outcome == Answered(status=200, body=RULES)
+    assert hosts == [(b"xn--i-7iq.ws", "xn--i-7iq.ws:8080")]
+
+
 async def test_deadline_makes_an_origin_unreachable(serve: Serve) -> None:
     server = serve(Raw(b"", Connection.hang))
 

@@ -144,8 +144,7 @@ class _Inflate:
         self.is_over = False
 
     def feed(self, chunk: bytes) -> None:
-        if not self.is_over:
-            self._waiting += chunk
+        self._waiting += chunk
 
     def take(self, max_bytes: int) -> bytes:
         while not self.is_over:

@@ -140,7 +140,6 @@ class ClientExchange:
         request.url = type(request.url)(url)
         for name in _NEVER_SENT:
             request.headers.pop(name, None)
-        request.headers["Host"] = request.url.netloc.decode("ascii")
         return await self._client.send(
             request, stream=True, auth=None, follow_redirects=False
         )

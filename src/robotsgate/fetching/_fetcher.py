@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self, assert_never, cast
 
 import anyio
 import anyio.lowlevel
-import httpx
 
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._missing_page import BYTES_TO_READ
@@ -29,6 +28,8 @@ from robotsgate.fetching._redirect import RedirectError, redirect_target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
+
+    import httpx
 
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
@@ -115,7 +116,7 @@ class Fetcher:
             status: int | None = None
             headers: dict[str, str] = {}
             try:
-                response = await self._exchange.get(trail[-1], self._headers)
+                response = await self._get(trail[-1])
                 status, headers = response.status_code, _caching_headers(response)
                 try:
                     if not 300 <= status <= 399:  # noqa: PLR2004
@@ -138,6 +139,12 @@ class Fetcher:
                 )
             _LOGGER.debug("%s redirects to %s", trail[-2], trail[-1])
 
+    async def _get(self, url: str) -> httpx.Response:
+        # With its own Host, httpx does not try to decode international names, of
+        # which it refuses some that browsers and DNS know.
+        authority = url.split("/", 3)[2]
+        return await self._exchange.get(url, {"Host": authority, **self._headers})
+
     def _next_url(self, trail: list[str], response: httpx.Response) -> str:
         """Where `response` redirects to.
 
@@ -151,11 +158,6 @@ class Fetcher:
         if len(trail) > self._policy.max_redirects:
             message = f"more than {self._policy.max_redirects} redirects"
             raise RedirectError(message)
-        try:
-            httpx.Request("GET", url)
-        except (httpx.InvalidURL, ValueError) as error:
-            message = "a redirect to an unusable Location"
-            raise RedirectError(message) from error
         return url
 
     async def _body(self, response: httpx.Response) -> bytes:

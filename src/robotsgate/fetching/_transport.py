@@ -93,17 +93,18 @@ class OneRequestTransport(httpx.AsyncBaseTransport):
         )
 
     async def _context_for(self, scheme: str) -> ssl.SSLContext | None:
-        if scheme != "https" or self._ssl_context is not None:
-            return self._ssl_context
+        if scheme == "https" and self._ssl_context is None:
+            await self._make_context()
+        return self._ssl_context
+
+    async def _make_context(self) -> None:
         if self._making_context is None:
             self._making_context = anyio.Lock()
         async with self._making_context:
-            if self._ssl_context is None:
-                # In a thread, because reading all roots takes a tenth of a second.
-                self._ssl_context = await anyio.to_thread.run_sync(
-                    httpx.create_ssl_context
-                )
-        return self._ssl_context
+            # In a thread, because reading all roots takes a tenth of a second.
+            self._ssl_context = self._ssl_context or await anyio.to_thread.run_sync(
+                httpx.create_ssl_context
+            )
 
 
 class _RememberingBackend(httpcore.AnyIOBackend):
