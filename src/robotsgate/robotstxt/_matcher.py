@@ -82,7 +82,7 @@ class RuleSet:
             if len(prefixes) <= _FEW_PREFIXES
             else _bisectable(_shortest(prefixes))
         )
-        self._blocking_wildcards = compact(wildcards)
+        self._blocking_wildcards = compact(list(dict.fromkeys(wildcards)))
         self._anchors = tuple(dict.fromkeys(map(_anchor, wildcards)))
 
     def __len__(self) -> int:
@@ -156,15 +156,17 @@ class _Ranking:
             key=lambda number: (-len(patterns[number]), not is_allow[number]),
         )
         ranks: dict[str, int] = {}
-        wildcards: list[tuple[int, str, str]] = []
+        wildcards: dict[str, int] = {}
         for rank, number in enumerate(self._numbers):
             pattern = patterns[number]
             prefix = _as_prefix(pattern)
             if prefix is None:
-                wildcards.append((rank, _anchor(pattern), pattern))
+                wildcards.setdefault(pattern, rank)
             else:
                 ranks.setdefault(prefix, rank)
-        self._wildcards = tuple(wildcards)
+        self._wildcards = tuple(
+            (rank, _anchor(pattern), pattern) for pattern, rank in wildcards.items()
+        )
         self._prefixes = compact(sorted(ranks))
         self._parents = array("i")
         self._best = array("I")
