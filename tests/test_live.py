@@ -191,15 +191,31 @@ def test_robots_txt_without_a_copy_is_empty() -> None:
     assert robots_txt.groups == ()
 
 
-def test_origin_that_was_used_longest_ago_goes_first() -> None:
-    live = origins_of(max_origins=2)
-    live.admit(entry_of("https://one.example"), NOW)
-    live.admit(entry_of("https://two.example"), NOW)
-    live.current("https://one.example", NOW)
+def test_origin_that_is_not_used_goes_before_those_that_are() -> None:
+    live = origins_of(max_origins=3)
+    for name in ("one", "two", "three", "four"):  # "one" goes, all lose their marks
+        live.admit(entry_of(f"https://{name}.example"), NOW)
+    live.current("https://two.example", NOW)
+    live.current("https://four.example", NOW)
 
-    live.admit(entry_of("https://three.example"), NOW)
+    live.admit(entry_of("https://five.example"), NOW)
 
-    assert list(live.by_origin) == ["https://one.example", "https://three.example"]
+    assert set(live.by_origin) == {
+        "https://two.example",
+        "https://four.example",
+        "https://five.example",
+    }
+
+
+def test_newest_origin_stays_where_all_others_are_used() -> None:
+    live = origins_of(max_origins=3)
+    for number in range(10):
+        live.admit(entry_of(f"https://{number}.example"), NOW)
+        for origin in list(live.by_origin):
+            live.current(origin, NOW)
+
+    assert "https://9.example" in live.by_origin
+    assert len(live.by_origin) == 3
 
 
 def test_newest_origin_stays_however_heavy_it_is() -> None:

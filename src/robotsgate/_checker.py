@@ -245,8 +245,7 @@ class RobotsChecker:
         # agent that was asked about before: no parsing, three look-ups.
         try:
             slash = url.index("/", 8)  # type: ignore[attr-defined]  # EAFP: not a str
-            origin = url[:slash]  # type: ignore[index]
-            live = self._by_origin[origin]
+            live = self._by_origin[url[:slash]]  # type: ignore[index]
             rules = live.rules[agent].rules  # type: ignore[index]  # EAFP: a list
         except (KeyError, ValueError, TypeError, AttributeError):
             return self._peek_anew(agent, url)
@@ -256,7 +255,7 @@ class RobotsChecker:
         if not is_plain(target):
             target = self._grammar.target_of_path(dialled_path(target))
         self._checks += 1
-        self._by_origin.move_to_end(origin)
+        live.is_used = True
         return rules.allows(target) or target == ROBOTS_TXT_PATH
 
     async def robots_txt(self, url: object) -> RobotsTxt | None:

@@ -64,9 +64,19 @@ class LiveOrigin:
         usable_until: epoch seconds; from then on the entry must be looked at again.
         rules: for each agent that was asked about, what is in force for it.
         weight: about how many bytes the copy and the rules take.
+        is_used: whether it was asked about since it was last looked at for a
+            place.
     """
 
-    __slots__ = ("effect", "entry", "rules", "usable_from", "usable_until", "weight")
+    __slots__ = (
+        "effect",
+        "entry",
+        "is_used",
+        "rules",
+        "usable_from",
+        "usable_until",
+        "weight",
+    )
 
     def __init__(
         self,
@@ -83,6 +93,7 @@ class LiveOrigin:
         self.usable_until = found.until
         self.rules = rules
         self.weight = _weight_of_copy(entry)
+        self.is_used = False
 
     def is_usable(self, now: float) -> bool:
         """Whether the ruling stands at `now`."""
@@ -111,14 +122,14 @@ class LiveOrigins:
             Effect.DISALLOW: {},
         }
         self.by_origin: OrderedDict[str, LiveOrigin] = OrderedDict()
-        """By the key of the origin; the one that was used last stands last."""
+        """By the key of the origin, in the order in which their places come up."""
 
     def current(self, origin: str, now: float) -> LiveOrigin | None:
         """The origin, if it can be answered from memory at `now`."""
         live = self.by_origin.get(origin)
         if live is None or plan(live.entry, now) is Plan.FETCH:
             return None
-        self.by_origin.move_to_end(origin)
+        live.is_used = True
         if live.is_usable(now):
             return live
         return self.admit(live.entry, now)
@@ -131,7 +142,9 @@ class LiveOrigins:
         live = LiveOrigin(entry, found, now=now, rules={} if shared is None else shared)
         self.by_origin[entry.origin] = live
         self._weight += live.weight
+        live.is_used = True  # so that it does not go for itself
         self._shrink()
+        live.is_used = False
         return live
 
     def discard(self, origin: str) -> None:
@@ -186,12 +199,21 @@ class LiveOrigins:
         )
 
     def _shrink(self) -> None:
-        """Let go of what was not used for longest, but never of the newest."""
+        """Let go of what has not been used for long, but never of the newest.
+
+        Who was used since its place came up last has a second chance. That is
+        nearly "the one used longest ago", for one mark on each use: to move it to
+        the end each time would touch its neighbours as well.
+        """
         while len(self.by_origin) > self._max_origins or (
             self._weight > self._max_weight and len(self.by_origin) > 1
         ):
-            _, live = self.by_origin.popitem(last=False)
-            self._weight -= live.weight
+            origin, live = self.by_origin.popitem(last=False)
+            if live.is_used:
+                live.is_used = False
+                self.by_origin[origin] = live
+            else:
+                self._weight -= live.weight
 
 
 def _weight_of_copy(entry: Entry) -> int:
