@@ -11,6 +11,12 @@ from hypothesis import strategies as st
 from robotsgate.robotstxt import Dialect, RobotsTxt
 from robotsgate.robotstxt._google import GOOGLE
 from robotsgate.robotstxt._origin import split_url
+from tests.robotstxt.strategies import BODIES, steady
+
+pytest.importorskip(
+    "jwm.robotstxt", reason="Google's own matcher has wheels up to Python 3.12 only"
+)
+
 from tests.robotstxt import google_fuzz
 from tests.robotstxt.google_fuzz import (
     Difference,
@@ -19,7 +25,6 @@ from tests.robotstxt.google_fuzz import (
     google_allows,
     minimised,
 )
-from tests.robotstxt.strategies import BODIES, steady
 
 _LONGEST = 16_663
 
