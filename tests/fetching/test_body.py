@@ -6,6 +6,7 @@ import gzip
 import tracemalloc
 import zlib
 from itertools import pairwise
+from random import Random
 from typing import TYPE_CHECKING, Self
 
 import pytest
@@ -369,3 +370,14 @@ def test_only_codings_that_can_be_decoded_are_asked_for() -> None:
     }
 
     assert bodies == {TEXT}
+
+
+@pytest.mark.parametrize("coding", ["", "gzip", "deflate"])
+def test_large_body_that_comes_as_one_chunk_is_cut_and_no_error(coding: str) -> None:
+    """Its octets beyond the limit came before anybody could stop reading."""
+    noise = Random(9309).randbytes(1_000_000)  # noqa: S311 (does not compress)
+    octets = {"": noise, "gzip": gzip.compress(noise), "deflate": zlib.compress(noise)}
+
+    body = decoded([octets[coding]], coding, max_bytes=1_000)
+
+    assert body == noise[:1_000]

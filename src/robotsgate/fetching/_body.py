@@ -60,9 +60,6 @@ async def read_body(
         if chunk and not raw_bytes:  # what is empty needs no coding
             decoder = _decoder(content_encoding)
         raw_bytes += len(chunk)
-        if raw_bytes > _RAW_SLACK * max_bytes + _RAW_BYTES_AT_LEAST:
-            message = f"{raw_bytes} coded octets that decode to hardly anything"
-            raise CodingError(message)
         decoder.feed(chunk)
         while len(body) < max_bytes:
             piece = decoder.take(max_bytes - len(body))
@@ -71,6 +68,9 @@ async def read_body(
             body += piece
         if len(body) >= max_bytes or decoder.is_over:
             return bytes(body)
+        if raw_bytes > _RAW_SLACK * max_bytes + _RAW_BYTES_AT_LEAST:
+            message = f"{raw_bytes} coded octets that decode to hardly anything"
+            raise CodingError(message)
     decoder.finish()
     return bytes(body)
 
