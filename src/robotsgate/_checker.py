@@ -421,7 +421,7 @@ class RobotsChecker:
         self._check_usable(origin)
         now = self._now()
         if plan(previous, now) is Plan.USE and not is_forced:
-            return self._live.admit(cast("Entry", previous), now), False  # USE
+            return self._live.admit(cast("Entry", previous), now), False  # or no USE
         outcome = await self._fetcher.fetch(origin)
         self._check_usable(origin)
         entry = entry_after(

@@ -163,8 +163,7 @@ class Fetcher:
     async def _body(self, response: httpx.Response) -> bytes:
         """As much of the body as the status makes worth reading."""
         if 200 <= response.status_code <= 299:  # noqa: PLR2004
-            # One byte more than counts, so that the parser sees that the last
-            # line is cut.
+            # One byte more than counts, which tells a cut last line from a whole one.
             return await _decoded(response, self._policy.max_body_bytes + 1)
         if is_server_error(response.status_code) and self._policy.detect_missing_page:
             return await _error_page(response)

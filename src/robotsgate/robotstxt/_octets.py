@@ -104,12 +104,7 @@ def normalised(octets: str) -> str:
     """
     if is_normalised(octets):
         return octets
-    first, *rest = octets.split("%")
-    parts = [first]
-    for part in rest:
-        decoded = _DECODED.get(part[:2])
-        parts.append(f"%25{part}" if decoded is None else decoded + part[2:])
-    joined = "".join(parts)
+    joined = _with_escapes(octets, _DECODED, lone="%25")
     return joined.translate(_ENCODED) if _has_unsafe(joined) else joined
 
 
@@ -124,12 +119,18 @@ def with_escapes_upper(octets: str) -> str:
     """
     if "%" not in octets and octets.isascii():
         return octets
+    upper = _with_escapes(octets, _UPPER, lone="%")
+    return upper.translate(_ENCODED_OUTSIDE_ASCII)
+
+
+def _with_escapes(octets: str, spellings: dict[str, str], *, lone: str) -> str:
+    """`octets` with each %xx as `spellings` has it, and other "%" as `lone`."""
     first, *rest = octets.split("%")
     parts = [first]
     for part in rest:
-        escape = _UPPER.get(part[:2])
-        parts.append(f"%{part}" if escape is None else escape + part[2:])
-    return "".join(parts).translate(_ENCODED_OUTSIDE_ASCII)
+        spelling = spellings.get(part[:2])
+        parts.append(lone + part if spelling is None else spelling + part[2:])
+    return "".join(parts)
 
 
 def without_dots(path: str) -> str:
