@@ -920,7 +920,7 @@ async def test_deadline_ends_a_fetch_from_a_server_that(
         error="no answer within 0.2 s",
         redirects=len(server.requests) - 1,
     )
-    assert anyio.current_time() - began_at < 1
+    assert anyio.current_time() - began_at < 10  # the server would go on for ever
     assert server.is_left_alone()
 
 

@@ -103,6 +103,12 @@ def test_robots_txt_is_responsible_for_its_own_origin_only(
         ),
         pytest.param("http://0177.0.0.1/", "http://127.0.0.1", id="IPv4 in octal"),
         pytest.param("http://0x/", "http://0.0.0.0", id="IPv4 of a bare 0x"),
+        pytest.param(
+            f"http://0x{'0' * 80}7f000001/", "http://127.0.0.1", id="IPv4 of many zeros"
+        ),
+        pytest.param(
+            f"http://{'0' * 80}17700000001/", "http://127.0.0.1", id="many octal zeros"
+        ),
         pytest.param("http://1.2.3.4./", "http://1.2.3.4", id="IPv4 with a final dot"),
         pytest.param("http://[::1]/", "http://[::1]", id="IPv6"),
         pytest.param("http://[::1]:8080/", "http://[::1]:8080", id="IPv6 and a port"),

@@ -31,6 +31,10 @@ _MAX_HOST_LENGTH = 3 * 255
 _MAX_LABEL_LENGTH = 63
 _TOO_LONG = "expected a host that fits into DNS"
 
+# 2^32 has eleven octal digits; more of them need not be counted.
+_MAX_DIGITS_OF_AN_ADDRESS = 11
+_BEYOND_ALL_ADDRESSES = 2**32
+
 _BACKSLASH = "\\"
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _TAB_AND_LINE_ENDS = dict.fromkeys(map(ord, "\t\r\n"))
@@ -120,7 +124,12 @@ def dialled_path(rest: str) -> str:
     """
     if not rest.isprintable() or rest.endswith(" "):
         rest = rest.rstrip(_C0_AND_SPACE).translate(_TAB_AND_LINE_ENDS)
-    path, question, query = rest.partition("#")[0].partition("?")
+    if "#" in rest:
+        rest = rest[: rest.index("#")]
+    is_odd = _BACKSLASH in rest or "/." in rest or "%2e" in rest or "%2E" in rest
+    if not is_odd:
+        return rest
+    path, question, query = rest.partition("?")
     return f"{without_dots(path.replace(_BACKSLASH, '/'))}{question}{query}"
 
 
@@ -271,15 +280,14 @@ def _ipv4(host: str) -> str:
 
 def _ipv4_number(text: str) -> int | None:
     """A number as inet_aton reads it: 0x for hexadecimal, 0 for octal."""
-    if not text or len(text) > 64 or not text.isascii():  # noqa: PLR2004
-        return None
     digits, base = text, 10
     if text.startswith("0x"):
         digits, base = text[2:], 16
     elif text.startswith("0") and len(text) > 1:
         digits, base = text[1:], 8
-    if not digits:
-        return 0
-    if not frozenset("0123456789abcdef"[:base]).issuperset(digits):
+    if not text or not frozenset("0123456789abcdef"[:base]).issuperset(digits):
         return None
-    return int(digits, base)
+    digits = digits.lstrip("0")
+    if len(digits) > _MAX_DIGITS_OF_AN_ADDRESS:
+        return _BEYOND_ALL_ADDRESSES
+    return int(digits or "0", base)
