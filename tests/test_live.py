@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from robotsgate import AccessResult, Copy, Dialect, Entry, Policy
-from robotsgate._live import Agent, LiveOrigins
+from robotsgate._live import Agent, LiveOrigin, LiveOrigins
 from robotsgate.caching._ruling import Effect
-from robotsgate.robotstxt._product_token import product_tokens
+
+if TYPE_CHECKING:
+    from robotsgate.robotstxt._robots_txt import AgentRules
 
 NOW = 1_800_000_000.0
 HOUR = 3_600.0
@@ -18,7 +21,7 @@ RULES = b"User-agent: a\nUser-agent: b\nDisallow: /x\n\nUser-agent: *\nDisallow:
 
 
 def agent(name: str) -> Agent:
-    return Agent(name=name, tokens=product_tokens(name))
+    return Agent.of(name)
 
 
 def entry_of(
@@ -58,6 +61,14 @@ def origins_of(*, max_origins: int = 10, policy: Policy | None = None) -> LiveOr
     return LiveOrigins(
         max_origins=max_origins, policy=policy or Policy(), dialect=Dialect.RFC9309
     )
+
+
+def rules_of(live: LiveOrigins, origin: LiveOrigin, name: str) -> AgentRules:
+    """What is in force for an agent, read if need be."""
+    known = live.known_rules(origin, agent(name))
+    if known is None:
+        known = live.read_rules(origin, agent(name), origin.body)
+    return known
 
 
 def many_rules(count: int) -> bytes:
@@ -144,14 +155,14 @@ def test_agents_of_one_group_share_their_rules() -> None:
     live = origins_of()
     origin = live.admit(entry_of(), NOW)
 
-    first = live.rules_for(origin, agent("a"))
-    second = live.rules_for(origin, agent("b"))
-    other = live.rules_for(origin, agent("c"))
+    first = rules_of(live, origin, "a")
+    second = rules_of(live, origin, "b")
+    other = rules_of(live, origin, "c")
 
     assert first.rules is second.rules
     assert (first.group, second.group, other.group) == ("a", "b", "*")
     assert other.rules is not first.rules
-    assert live.rules_for(origin, agent("a")) is first
+    assert rules_of(live, origin, "a") is first
 
 
 @pytest.mark.parametrize(
@@ -165,10 +176,9 @@ def test_full_allow_and_full_disallow_are_shared_by_all_origins(
     one = live.admit(entry_of("https://one.example", access=access), NOW)
     other = live.admit(entry_of("https://other.example", access=access), NOW)
 
-    rules = live.rules_for(one, agent("a"))
+    rules = rules_of(live, one, "a")
 
-    assert one.rules is other.rules
-    assert live.rules_for(other, agent("a")) is rules
+    assert rules_of(live, other, "a") is rules
     assert rules.rules.allows("/x") is allowed
 
 
@@ -177,18 +187,25 @@ def test_agents_of_an_origin_are_bounded() -> None:
     origin = live.admit(entry_of(), NOW)
 
     for number in range(1_200):
-        live.rules_for(origin, agent(f"bot{number}"))
+        rules_of(live, origin, f"bot{number}")
 
-    assert len(origin.rules) <= 1_000
+    assert len(origin.agents) <= 1_000
+    assert set(live.by_agent) == set(origin.agents)
 
 
-def test_robots_txt_without_a_copy_is_empty() -> None:
+def test_body_without_a_copy_is_empty() -> None:
     live = origins_of()
     missing = replace(entry_of(access=AccessResult.UNAVAILABLE), copy=None)
 
-    robots_txt = live.robots_txt(live.admit(missing, NOW))
+    body = live.admit(missing, NOW).body
 
-    assert robots_txt.groups == ()
+    assert body == b""
+
+
+def test_body_of_an_origin_whose_copy_is_not_in_force_is_empty() -> None:
+    live = origins_of()
+
+    assert live.admit(entry_of(access=AccessResult.RESTRICTED), NOW).body == b""
 
 
 def test_origin_that_is_not_used_goes_before_those_that_are() -> None:
@@ -218,11 +235,25 @@ def test_newest_origin_stays_where_all_others_are_used() -> None:
     assert len(live.by_origin) == 3
 
 
+def test_little_is_looked_at_for_a_place_where_all_origins_are_used() -> None:
+    live = origins_of(max_origins=3_000)
+    for number in range(3_000):
+        live.admit(entry_of(f"https://{number}.example"), NOW)
+    for origin in live.by_origin.values():
+        origin.is_used = True
+
+    live.admit(entry_of("https://new.example"), NOW)
+
+    assert "https://1000.example" not in live.by_origin
+    assert len(live.by_origin) == 3_000
+    assert sum(origin.is_used for origin in live.by_origin.values()) == 1_999
+
+
 def test_newest_origin_stays_however_heavy_it_is() -> None:
     live = origins_of(max_origins=1)
     origin = live.admit(entry_of(body=many_rules(20_000)), NOW)
 
-    rules = live.rules_for(origin, agent("a"))
+    rules = rules_of(live, origin, "a")
 
     assert list(live.by_origin) == [origin.entry.origin]
     assert rules.rules.allows("/19999x") is False
@@ -232,10 +263,10 @@ def test_heavy_origin_makes_light_ones_go() -> None:
     live = origins_of(max_origins=3)
     for name in ("one", "two"):
         light = live.admit(entry_of(f"https://{name}.example"), NOW)
-        live.rules_for(light, agent("a"))
+        rules_of(live, light, "a")
 
     heavy = live.admit(entry_of("https://heavy.example", body=many_rules(2_000)), NOW)
-    live.rules_for(heavy, agent("a"))
+    rules_of(live, heavy, "a")
 
     assert list(live.by_origin) == ["https://heavy.example"]
 
@@ -245,9 +276,9 @@ def test_origin_that_goes_takes_its_weight_with_it() -> None:
 
     for _ in range(5):
         heavy = live.admit(entry_of(body=many_rules(150)), NOW)
-        live.rules_for(heavy, agent("a"))
+        rules_of(live, heavy, "a")
     light = live.admit(entry_of("https://light.example"), NOW)
-    live.rules_for(light, agent("a"))
+    rules_of(live, light, "a")
 
     assert list(live.by_origin) == ["https://example.com", "https://light.example"]
 
@@ -256,7 +287,7 @@ def test_rules_of_an_origin_that_has_gone_weigh_nothing() -> None:
     live = origins_of(max_origins=2)
     gone = live.admit(entry_of(body=many_rules(2_000)), NOW)
     live.discard(gone.entry.origin)
-    live.rules_for(gone, agent("a"))
+    rules_of(live, gone, "a")
 
     live.admit(entry_of("https://one.example"), NOW)
     live.admit(entry_of("https://two.example"), NOW)
@@ -269,7 +300,7 @@ def test_rules_of_an_origin_that_was_replaced_weigh_nothing() -> None:
     live = origins_of(max_origins=2)
     replaced = live.admit(entry_of(body=many_rules(2_000)), NOW)
     live.admit(entry_of(), NOW)
-    live.rules_for(replaced, agent("a"))
+    rules_of(live, replaced, "a")
 
     live.admit(entry_of("https://one.example"), NOW)
     live.admit(entry_of("https://two.example"), NOW)
@@ -283,10 +314,12 @@ def test_rules_that_were_let_go_with_their_agents_weigh_nothing() -> None:
     origin = live.admit(entry_of(body=b"User-agent: *\nDisallow: /x\n"), NOW)
 
     for number in range(1_001):
-        rules = live.rules_for(origin, agent(f"bot{number}"))
+        rules = rules_of(live, origin, f"bot{number}")
 
     assert origin.entry.copy is not None
-    assert origin.weight == rules.rules.weight + len(origin.entry.copy.packed)
+    assert origin.weight_of_copy == len(origin.entry.copy.packed)
+    assert len(origin.agents) == 1
+    assert origin.weight - origin.weight_of_copy - rules.rules.weight in range(500)
 
 
 def test_copies_of_all_origins_together_are_bounded() -> None:
@@ -296,7 +329,7 @@ def test_copies_of_all_origins_together_are_bounded() -> None:
 
     for number in range(20):
         entry = entry_of(f"https://h{number}.example", body=chance.randbytes(100_000))
-        live.rules_for(live.admit(entry, NOW), agent("a"))
+        rules_of(live, live.admit(entry, NOW), "a")
 
     held = [origin.entry.copy for origin in live.by_origin.values()]
     packed_bytes = sum(len(copy.packed) for copy in held if copy is not None)

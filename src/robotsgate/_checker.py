@@ -24,16 +24,16 @@ from robotsgate._clock import SystemClock
 from robotsgate._guarded_store import GuardedStore
 from robotsgate._live import Agent, LiveOrigins
 from robotsgate._many import for_each
+from robotsgate._reader import Reader
 from robotsgate._reporter import Reporter
 from robotsgate._stats import CheckerStats
 from robotsgate._version import __version__
 from robotsgate.caching._plan import Plan, entry_after, outdated, plan, suits
 from robotsgate.caching._policy import Policy
-from robotsgate.caching._ruling import Effect
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._single_flight import SingleFlight
 from robotsgate.robotstxt._dialect import Dialect
-from robotsgate.robotstxt._octets import is_plain
+from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
 from robotsgate.robotstxt._origin import Origin, dialled_path, split_url
 from robotsgate.robotstxt._product_token import product_tokens
 from robotsgate.robotstxt._robots_txt import (
@@ -138,7 +138,8 @@ class RobotsChecker:
         self._live = LiveOrigins(
             max_origins=max_origins, policy=policy, dialect=dialect
         )
-        self._by_origin = self._live.by_origin
+        self._by_agent = self._live.by_agent
+        self._reader = Reader(self._live)
         self._flights: SingleFlight[tuple[LiveOrigin, bool]] = SingleFlight()
         self._agents: dict[str, Agent] = {}
         self._checks = 0
@@ -159,7 +160,7 @@ class RobotsChecker:
         than once.
         """
         self._is_closed = True
-        self._by_origin.clear()
+        self._live.clear()
         await self._own_store.aclose()
 
     async def can_fetch(self, agent: str | Sequence[str], url: object) -> bool:
@@ -184,15 +185,18 @@ class RobotsChecker:
             return answer
         known_agent = self._agent(agent)
         origin, path = split_url(url)
-        live = await self._current(origin)
-        return self._allows(live, known_agent, path)
+        rules = await self._reader.rules(await self._current(origin), known_agent)
+        return await self._allows(rules, path)
 
     async def check(self, agent: str | Sequence[str], url: object) -> Verdict:
         """The answer of `can_fetch` with what led to it; takes and raises the same."""
         known_agent = self._agent(agent)
         origin, path = split_url(url)
         live = await self._current(origin)
-        return self._verdict(live, known_agent, path)
+        found = await self._reader.rules(live, known_agent)
+        self._checks += 1
+        match = await self._reader.match(found, self._grammar.target_of_path(path))
+        return self._live.verdict(live, match)
 
     async def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[object]
@@ -222,9 +226,9 @@ class RobotsChecker:
                 await anyio.lowlevel.checkpoint()
 
         async def answer_origin(origin: Origin) -> None:
-            live = await self._current(origin)
+            rules = await self._reader.rules(await self._current(origin), known_agent)
             for done, (number, path) in enumerate(unknown[origin], 1):
-                answers[number] = self._allows(live, known_agent, path)
+                answers[number] = await self._allows(rules, path)
                 if done % _URLS_BETWEEN_CHECKPOINTS == 0:
                     await anyio.lowlevel.checkpoint()
 
@@ -235,28 +239,35 @@ class RobotsChecker:
     def peek(self, agent: str | Sequence[str], url: object) -> bool | None:
         """The answer of `can_fetch` if it is in memory, without waiting.
 
-        `None` where a fetch or a look into the store would be needed.
+        `None` where a fetch or a look into the store would be needed, or where the
+        answer takes so long that it is worked out beside the event loop: for files
+        of more than 64 KiB that are not parsed for `agent` yet, and for hostile
+        rules on long URLs.
 
         Raises:
             InvalidProductTokenError: as `can_fetch`.
             InvalidURLError: as `can_fetch`.
         """
         # The short way, for a URL that begins with an origin as it is kept and an
-        # agent that was asked about before: no parsing, three look-ups.
+        # agent that was asked about before: no parsing, two look-ups.
         try:
             slash = url.index("/", 8)  # type: ignore[attr-defined]  # EAFP: not a str
-            live = self._by_origin[url[:slash]]  # type: ignore[index]
-            rules = live.rules[agent].rules  # type: ignore[index]  # EAFP: a list
+            live = self._by_agent[agent][url[:slash]]  # type: ignore[index]  # a list
+            target: str = url[slash:]  # type: ignore[index]
+            octets = target.encode()
         except (KeyError, ValueError, TypeError, AttributeError):
             return self._peek_anew(agent, url)
         if not live.usable_from <= self._now() < live.usable_until:
             return self._peek_anew(agent, url)
-        target: str = url[slash:]  # type: ignore[index]
-        if not is_plain(target):
+        # `is_plain`, written out: a call would be a twentieth of all this.
+        if "/." in target or octets.translate(UNLESS_PLAIN_CHANGED) != octets:
             target = self._grammar.target_of_path(dialled_path(target))
-        self._checks += 1
         live.is_used = True
-        return rules.allows(target) or target == ROBOTS_TXT_PATH
+        answer = live.rules.allows_at_once(target)
+        if answer is None:
+            return None
+        self._checks += 1
+        return answer or target == ROBOTS_TXT_PATH
 
     async def robots_txt(self, url: object) -> RobotsTxt | None:
         """The robots.txt in force for `url`, parsed; `None` where there is none.
@@ -265,9 +276,7 @@ class RobotsChecker:
         may be used.
         """
         live = await self._current(Origin.from_url(url))
-        if live.effect is not Effect.RULES:
-            return None
-        return self._live.robots_txt(live)
+        return await self._reader.part(live, lambda robots_txt: robots_txt)
 
     async def crawl_delay(
         self, agent: str | Sequence[str], url: object
@@ -286,8 +295,9 @@ class RobotsChecker:
 
     async def sitemaps(self, url: object) -> tuple[str, ...]:
         """The absolute URLs of the origin's sitemaps, in the order of its file."""
-        robots_txt = await self.robots_txt(url)
-        return () if robots_txt is None else robots_txt.sitemaps
+        live = await self._current(Origin.from_url(url))
+        sitemaps = await self._reader.part(live, lambda robots_txt: robots_txt.sitemaps)
+        return sitemaps or ()
 
     async def usage_preferences(
         self, agent: str | Sequence[str], url: object
@@ -344,7 +354,7 @@ class RobotsChecker:
         return CheckerStats(
             checks=self._checks,
             joined=self._flights.joined,
-            live_origins=len(self._by_origin),
+            live_origins=len(self._live.by_origin),
             fetches_under_way=len(self._flights),
             **self._reporter.counts,
         )
@@ -356,41 +366,42 @@ class RobotsChecker:
         known_agent = self._agent(agent)
         origin, path = split_url(url)
         live = self._live.current(str(origin), self._now())
-        return None if live is None else self._allows(live, known_agent, path)
+        if live is None:
+            return None
+        found = self._reader.rules_at_once(live, known_agent)
+        if found is None:
+            return None
+        target = self._grammar.target_of_path(path)
+        answer = found.rules.allows_at_once(target)
+        if answer is None:
+            return None
+        self._checks += 1
+        return answer or target == ROBOTS_TXT_PATH
 
     def _agent(self, agent: str | Sequence[str]) -> Agent:
         """`agent` as a good name with its product tokens."""
         if not isinstance(agent, str):
-            tokens = product_tokens(agent)
-            return Agent(name=tuple(agent), tokens=tokens)
+            product_tokens(agent)  # says what is wrong with what is no sequence
+            return Agent.of(tuple(agent))
         known_agent = self._agents.get(agent)
         if known_agent is None:
-            known_agent = Agent(name=agent, tokens=product_tokens(agent))
+            known_agent = Agent.of(agent)
             if len(self._agents) >= MAX_KNOWN_AGENTS:
                 self._agents.clear()
             self._agents[agent] = known_agent
         return known_agent
 
-    def _allows(self, live: LiveOrigin, agent: Agent, path: str) -> bool:
-        self._checks += 1
-        target = self._grammar.target_of_path(path)
-        rules = self._live.rules_for(live, agent).rules
-        return rules.allows(target) or target == ROBOTS_TXT_PATH
-
-    def _verdict(self, live: LiveOrigin, agent: Agent, path: str) -> Verdict:
-        self._checks += 1
-        target = self._grammar.target_of_path(path)
-        match = self._live.rules_for(live, agent).match(
-            target, is_robots_txt=target == ROBOTS_TXT_PATH
-        )
-        return self._live.verdict(live, match)
-
     async def _rules_in_force(
         self, agent: str | Sequence[str], url: object
     ) -> AgentRules:
         known_agent = self._agent(agent)
-        live = await self._current(Origin.from_url(url))
-        return self._live.rules_for(live, known_agent)
+        return await self._reader.rules(
+            await self._current(Origin.from_url(url)), known_agent
+        )
+
+    async def _allows(self, found: AgentRules, path: str) -> bool:
+        self._checks += 1
+        return await self._reader.allows(found, self._grammar.target_of_path(path))
 
     # --- store and network ------------------------------------------------------
 
@@ -442,7 +453,7 @@ class RobotsChecker:
         if stored is not None and not suits(stored, self._policy):
             stored = outdated(stored)
         self._reporter.looked_up(is_hit=plan(stored, self._now()) is Plan.USE)
-        live = self._by_origin.get(key)
+        live = self._live.by_origin.get(key)
         if live is None or (stored and stored.checked_at > live.entry.checked_at):
             return stored
         return live.entry

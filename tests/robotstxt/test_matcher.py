@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robotsgate.robotstxt._matcher import RuleSet
+from robotsgate.robotstxt._matcher import RuleLines, RuleSet
 from tests.robotstxt import reference
 from tests.robotstxt.strategies import PATTERNS, TARGETS, steady
 
@@ -22,27 +22,37 @@ _RULES = st.lists(st.tuples(st.booleans(), PATTERNS), max_size=12)
 
 
 def _rule_set(rules: Sequence[Record]) -> RuleSet:
-    return RuleSet(
-        (pattern, is_allow, line, pattern)
-        for line, (is_allow, pattern) in enumerate(rules, 1)
-    )
+    sides = []
+    for kind in (False, True):
+        numbered = [
+            (pattern, line)
+            for line, (is_allow, pattern) in enumerate(rules, 1)
+            if is_allow is kind
+        ]
+        patterns = [pattern for pattern, _ in numbered]
+        lines = [line for _, line in numbered]
+        sides.append(RuleLines(patterns, lines, patterns))
+    return RuleSet(*sides)
+
+
+def _deciding_line(rule_set: RuleSet, target: str) -> int | None:
+    number = rule_set.decisive(target)
+    if number is None:
+        return None
+    _, is_allow, line = rule_set.as_written(number)
+    assert rule_set.is_allow(number) is is_allow
+    return line
 
 
 def _assert_as_reference(rules: Sequence[Record], target: str) -> None:
     rule_set = _rule_set(rules)
 
     allows = rule_set.allows(target)
-    number = rule_set.decisive(target)
+    line = _deciding_line(rule_set, target)
 
     expected = reference.decisive(rules, target)
     assert allows is reference.allows(rules, target)
-    if expected is None:
-        assert number is None
-    else:
-        assert number is not None
-        is_allow, pattern = rules[expected]
-        assert rule_set.is_allow(number) is is_allow
-        assert rule_set.as_written(number) == (pattern, is_allow, expected + 1)
+    assert line == (None if expected is None else expected + 1)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +92,7 @@ def test_pattern_matches(pattern: str, target: str, *, is_match: bool) -> None:
 
 
 def test_rule_set_without_rules_allows() -> None:
-    rule_set = RuleSet(())
+    rule_set = RuleSet()
 
     assert rule_set.allows("/")
     assert rule_set.decisive("/") is None
@@ -98,8 +108,8 @@ def test_rule_set_without_an_allow_rule_needs_no_ranking() -> None:
     assert rule_set._ranking is None
 
 
-def test_length_counts_only_rules_that_can_match() -> None:
-    assert len(_rule_set([(False, "/a"), (True, ""), (False, "b"), (True, "*")])) == 2
+def test_length_counts_rules_that_are_not_empty() -> None:
+    assert len(_rule_set([(False, "/a"), (True, ""), (False, ""), (True, "*")])) == 2
 
 
 def test_weight_grows_with_rules_and_their_patterns() -> None:
@@ -115,14 +125,14 @@ def test_weight_grows_with_rules_and_their_patterns() -> None:
 
 
 def test_rule_is_known_as_the_file_writes_it() -> None:
-    rule_set = RuleSet([("/%C3%A9", False, 7, "/\xc3\xa9")])
+    rule_set = RuleSet(RuleLines(["/%C3%A9"], [7], ["/\xc3\xa9"]))
 
     assert rule_set.as_written(0) == ("/\xc3\xa9", False, 7)
 
 
 def test_rule_sets_of_the_same_lines_are_the_same() -> None:
     first, second = _rule_set([(False, "/a")]), _rule_set([(False, "/a")])
-    other = RuleSet([("/a", False, 2, "/a")])
+    other = RuleSet(RuleLines(["/a"], [2], ["/a"]))
 
     assert first.is_same(second)
     assert not first.is_same(other)
@@ -149,7 +159,7 @@ def test_rule_sets_of_the_same_lines_are_the_same() -> None:
 def test_longest_pattern_decides(rules: list[Record], number: int | None) -> None:
     rule_set = _rule_set(rules)
 
-    assert rule_set.decisive("/abc") == number
+    assert _deciding_line(rule_set, "/abc") == (None if number is None else number + 1)
     assert rule_set.allows("/abc") is (number is None or rules[number][0])
 
 
@@ -191,11 +201,12 @@ def test_matcher_of_a_thousand_prefixes_equals_the_reference(seed: int) -> None:
 
     for _ in range(100):
         target = path()[: chance.randrange(3, 9)] + chance.choice(("", "d", "/ab"))
-        number = rule_set.decisive(target)
+        line = _deciding_line(rule_set, target)
         allows = rule_set.allows(target)
-        assert number == reference.decisive(rules, target)
+        expected = reference.decisive(rules, target)
+        assert line == (None if expected is None else expected + 1)
         assert allows is reference.allows(rules, target)
-        answers.append((number is None, allows))
+        answers.append((line is None, allows))
 
     assert set(answers) == {(True, True), (False, True), (False, False)}
 

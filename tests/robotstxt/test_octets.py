@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from robotsgate.robotstxt._octets import (
     as_octets,
     is_plain,
-    normalised,
+    normalised_patterns,
+    normalised_target,
     readable,
     with_escapes_upper,
     without_dots,
@@ -40,18 +41,34 @@ _ESCAPES = st.lists(
     ],
 )
 def test_normalised_gives_each_octet_one_spelling(octets: str, expected: str) -> None:
-    assert normalised(octets) == expected
+    assert normalised_patterns(octets) == expected
+
+
+@pytest.mark.parametrize("octet", range(256))
+def test_each_escape_has_one_spelling(octet: int) -> None:
+    is_unreserved = chr(octet).isascii() and (
+        chr(octet).isalnum() or chr(octet) in "-._~"
+    )
+    spelt = chr(octet) if is_unreserved else f"%{octet:02X}"
+
+    for escape in (f"%{octet:02X}", f"%{octet:02x}"):
+        assert normalised_target(f"/{escape}") == f"/{spelt}"
 
 
 @steady(400)
-@given(st.one_of(_ESCAPES, st.text(st.characters(max_codepoint=255))))
+@given(
+    st.one_of(
+        _ESCAPES,
+        st.text(st.characters(max_codepoint=255, exclude_characters="\r\n")),
+    )
+)
 def test_normalised_equals_the_reference_and_is_its_own_fixed_point(
     octets: str,
 ) -> None:
-    once = normalised(octets)
+    once = normalised_patterns(octets)
 
     assert once == spelling(octets.encode("latin-1"))
-    assert normalised(once) == once
+    assert normalised_patterns(once) == once
 
 
 @pytest.mark.parametrize(

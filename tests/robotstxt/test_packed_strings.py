@@ -4,7 +4,7 @@ from bisect import bisect_right
 
 import pytest
 
-from robotsgate.robotstxt._packed_strings import compact
+from robotsgate.robotstxt._packed_strings import compact, count_up_to
 
 MANY = [f"/{number:04}" for number in range(500)]
 
@@ -20,16 +20,24 @@ def test_compact_strings_are_the_strings(count: int) -> None:
     assert list(packed[3:7]) == strings[3:7]
 
 
-def test_packed_strings_can_be_searched() -> None:
+@pytest.mark.parametrize("count", [0, 1, 128, 129, 500])
+def test_compact_strings_can_be_searched(count: int) -> None:
+    strings = MANY[:count]
+    packed = compact(strings)
+
+    for text in ["", "/", "/00", *strings, *(f"{one}x" for one in strings), "/9"]:
+        assert count_up_to(packed, text) == bisect_right(strings, text)
+
+
+def test_packed_strings_end() -> None:
     packed = compact(MANY)
 
-    assert bisect_right(packed, "/0123x") == 124
-    assert packed[123] == "/0123"
+    assert packed[499] == "/0499"
     with pytest.raises(IndexError):
         packed[500]
 
 
-def test_packed_strings_may_be_empty_and_hold_any_text() -> None:
-    strings = ["", "\u00e9", "a\nb"] * 100
+def test_packed_strings_may_be_empty_and_hold_any_other_text() -> None:
+    strings = ["", "\u00e9", "a\rb"] * 100
 
     assert list(compact(strings)) == strings

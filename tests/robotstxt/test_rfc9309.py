@@ -384,9 +384,20 @@ def test_octets_outside_utf8_match_their_escapes() -> None:
 def test_pattern_has_the_spelling_of_the_reference(value: str) -> None:
     octets = as_octets(value)
 
-    (pattern,) = RFC9309.patterns(octets, is_allow=True)
+    pattern = RFC9309.spelt(octets)
 
     assert pattern == pattern_spelling(octets.encode("latin-1"))
+
+
+@steady(100)
+@given(st.lists(st.lists(st.sampled_from(["%", "4", "1", "$", "*", "/"])), min_size=1))
+def test_many_patterns_are_spelt_as_each_by_itself(values: list[list[str]]) -> None:
+    """Neither an escape nor a final "$" reaches over the end of a line."""
+    patterns = ["".join(value) for value in values]
+
+    spelt = RFC9309.spelt("\n".join(patterns))
+
+    assert spelt.split("\n") == [RFC9309.spelt(pattern) for pattern in patterns]
 
 
 @steady(300)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import anyio
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Hashable
 
 __all__ = ["SingleFlight"]
 
@@ -31,7 +31,7 @@ class SingleFlight(Generic[_Result]):
     """Pieces of work under way, by key."""
 
     def __init__(self) -> None:
-        self._flights: dict[str, _Flight[_Result]] = {}
+        self._flights: dict[Hashable, _Flight[_Result]] = {}
         self.joined = 0
         """How many callers got the result of another's work."""
 
@@ -39,7 +39,9 @@ class SingleFlight(Generic[_Result]):
         """How many pieces of work are under way."""
         return len(self._flights)
 
-    async def run(self, key: str, work: Callable[[], Awaitable[_Result]]) -> _Result:
+    async def run(
+        self, key: Hashable, work: Callable[[], Awaitable[_Result]]
+    ) -> _Result:
         """The result of `work`, done here or by whoever began it for `key` before.
 
         Args:
@@ -58,7 +60,9 @@ class SingleFlight(Generic[_Result]):
                 self.joined += 1
                 return flight.result
 
-    async def _lead(self, key: str, work: Callable[[], Awaitable[_Result]]) -> _Result:
+    async def _lead(
+        self, key: Hashable, work: Callable[[], Awaitable[_Result]]
+    ) -> _Result:
         flight = self._flights[key] = _Flight[_Result]()
         try:
             flight.result = await work()

@@ -12,13 +12,12 @@ from robotsgate.robotstxt._records import (
     is_absolute_url,
     request_rate,
 )
-from robotsgate.robotstxt._rfc9309 import split_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
-    from robotsgate.robotstxt._parser import Outline, Section
+    from robotsgate.robotstxt._parser import Outline, Records
 
 __all__ = ["diagnostics"]
 
@@ -26,32 +25,32 @@ _LONGEST_QUOTE = 80
 
 
 def diagnostics(
-    outline: Outline, text: str, grammar: Grammar, *, is_cut: bool
+    outline: Outline,
+    records: Sequence[Records],
+    text: str,
+    grammar: Grammar,
+    *,
+    is_cut: bool,
 ) -> tuple[Diagnostic, ...]:
     """What is odd about a file, in the order of its lines.
 
     Args:
         outline: the file, cut up.
-        text: what it was cut from.
-        grammar: the dialect it was read in.
+        records: what stands outside of its sections, then in each of them.
+        text: what they were cut from; lines end with LF.
+        grammar: the dialect they were read in.
         is_cut: whether the file was longer than its limit.
     """
     found = [
         *_about_the_file(text, is_cut=is_cut),
-        *_about_void_lines(outline),
         *_about_lengths(text, grammar),
+        *_about_agents(outline, text, grammar),
     ]
-    for section in (outline.outside, *outline.sections):
-        found += _about_rules(section, is_outside=section is outline.outside)
-        found += _about_rates(section)
-    found += _about_agents(outline, text, grammar)
-    found += [
-        _diagnostic(
-            DiagnosticKind.RELATIVE_SITEMAP, line, "a sitemap must be an absolute URL"
-        )
-        for value, line in outline.sitemaps
-        if not is_absolute_url(value)
-    ]
+    for number, read in enumerate(records):
+        found += _about_rules(read, is_outside=number == 0)
+        found += _about_rates(read)
+        found += _about_void_lines(read)
+        found += _about_sitemaps(read)
     return tuple(sorted(found, key=lambda one: one.line))
 
 
@@ -73,14 +72,14 @@ def _about_the_file(text: str, *, is_cut: bool) -> Iterator[Diagnostic]:
         yield _diagnostic(
             DiagnosticKind.LOOKS_LIKE_HTML, 0, "this looks like a page, not robots.txt"
         )
-    for number, line in enumerate(split_lines(text), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not is_utf8(line):
             yield _diagnostic(DiagnosticKind.NOT_UTF8, number, "octets not in UTF-8")
             break
 
 
 def _about_lengths(text: str, grammar: Grammar) -> Iterator[Diagnostic]:
-    whole = split_lines(text)
+    whole = text.split("\n")
     for number, line in enumerate(grammar.lines(text), 1):
         if len(line) != len(whole[number - 1]):
             yield _diagnostic(
@@ -88,16 +87,16 @@ def _about_lengths(text: str, grammar: Grammar) -> Iterator[Diagnostic]:
             )
 
 
-def _about_void_lines(outline: Outline) -> Iterator[Diagnostic]:
-    for line in outline.void:
+def _about_void_lines(records: Records) -> Iterator[Diagnostic]:
+    for line in records.void:
         yield _diagnostic(
             DiagnosticKind.NO_COLON, line, "expected a field, a colon and a value"
         )
-    for key, _, line in outline.others:
+    for key, _, line in records.others:
         yield _diagnostic(
             DiagnosticKind.UNKNOWN_FIELD, line, f"unknown field {_quoted(key)}"
         )
-    for key, line in outline.misspelt:
+    for key, line in records.misspelt:
         yield _diagnostic(
             DiagnosticKind.MISSPELT_FIELD,
             line,
@@ -105,8 +104,8 @@ def _about_void_lines(outline: Outline) -> Iterator[Diagnostic]:
         )
 
 
-def _about_rules(section: Section, *, is_outside: bool) -> Iterator[Diagnostic]:
-    for pattern, _, line in section.rules:
+def _about_rules(records: Records, *, is_outside: bool) -> Iterator[Diagnostic]:
+    for pattern, _, line in records.rules():
         if is_outside:
             yield _diagnostic(
                 DiagnosticKind.RULE_OUTSIDE_GROUP,
@@ -121,8 +120,8 @@ def _about_rules(section: Section, *, is_outside: bool) -> Iterator[Diagnostic]:
             )
 
 
-def _about_rates(section: Section) -> Iterator[Diagnostic]:
-    for field, value, line in section.rates:
+def _about_rates(records: Records) -> Iterator[Diagnostic]:
+    for field, value, line in records.rates:
         if field is Field.CRAWL_DELAY and crawl_delay_seconds(value) is None:
             yield _diagnostic(
                 DiagnosticKind.BAD_CRAWL_DELAY,
@@ -134,6 +133,16 @@ def _about_rates(section: Section) -> Iterator[Diagnostic]:
                 DiagnosticKind.BAD_REQUEST_RATE,
                 line,
                 f"expected a rate such as 1/5 or 10/1m, got {_quoted(value)}",
+            )
+
+
+def _about_sitemaps(records: Records) -> Iterator[Diagnostic]:
+    for value, line in records.sitemaps:
+        if not is_absolute_url(value):
+            yield _diagnostic(
+                DiagnosticKind.RELATIVE_SITEMAP,
+                line,
+                "a sitemap must be an absolute URL",
             )
 
 

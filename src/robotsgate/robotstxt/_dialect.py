@@ -50,7 +50,7 @@ class Grammar(Protocol):
         ...
 
     def lines(self, text: str) -> list[str]:
-        """The lines of `text` without their ends, as far as each one counts."""
+        """The lines of `text`, which end with LF, as far as each one counts."""
         ...
 
     def field(self, key: str) -> Field:
@@ -69,12 +69,12 @@ class Grammar(Protocol):
         """The lower-case tokens to look for, most specific first."""
         ...
 
-    def leaves_alone(self, values: str) -> bool:
-        """Whether `patterns` would give each of the joined `values` as it is."""
+    def spelt(self, values: str) -> str:
+        """The patterns `values`, joined by LF, in the spelling of `target`."""
         ...
 
-    def patterns(self, value: str, *, is_allow: bool) -> tuple[str, ...]:
-        """The patterns that a rule stands for, in the form of `target`."""
+    def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
+        """What allow rules stand for besides: (place of its rule, pattern)."""
         ...
 
     def target(self, url: object) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from robotsgate.robotstxt._dialect import Field
 from robotsgate.robotstxt._octets import as_octets, with_escapes_upper
 from robotsgate.robotstxt._product_token import leading_token
-from robotsgate.robotstxt._rfc9309 import frequent_spellings, split_lines
+from robotsgate.robotstxt._rfc9309 import frequent_spellings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +24,8 @@ __all__ = ["GOOGLE"]
 _MAX_LINE_LENGTH = 16_663
 
 _TOKEN_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
+
+_INDEX_FILE = "/index.htm"
 
 # Starts of keys, in the order in which they are tried.
 _FIELDS = (
@@ -62,7 +64,7 @@ class _Google:
         return body
 
     def lines(self, text: str) -> list[str]:
-        lines = split_lines(text)
+        lines = text.split("\n")
         if len(text) > _MAX_LINE_LENGTH:
             lines = [line[:_MAX_LINE_LENGTH] for line in lines]
         if "\0" in text:
@@ -85,6 +87,8 @@ class _Google:
         return (words[0], words[1]) if len(words) == 2 else None  # noqa: PLR2004
 
     def group_token(self, value: str) -> str:
+        if value.isalpha() and value.isascii():
+            return value.lower()
         if value == "*" or (value[:1] == "*" and value[1] in self.white_space):
             return "*"
         return leading_token(value, _TOKEN_CHARACTERS).lower()
@@ -97,16 +101,19 @@ class _Google:
             for one in agents
         )
 
-    def leaves_alone(self, values: str) -> bool:
-        return "%" not in values and values.isascii() and "/index.htm" not in values
+    def spelt(self, values: str) -> str:
+        return with_escapes_upper(values)
 
-    def patterns(self, value: str, *, is_allow: bool) -> tuple[str, ...]:
-        pattern = with_escapes_upper(value)
-        if is_allow:
-            slash = pattern.rfind("/")
-            if slash >= 0 and pattern.startswith("/index.htm", slash):
-                return pattern, f"{pattern[: slash + 1]}$"
-        return (pattern,)
+    def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
+        """An allowed …/index.html is its folder as well."""
+        if _INDEX_FILE not in "\n".join(patterns):
+            return []
+        return [
+            (number, f"{pattern[: slash + 1]}$")
+            for number, pattern in enumerate(patterns)
+            for slash in (pattern.rfind("/"),)
+            if pattern.startswith(_INDEX_FILE, slash)
+        ]
 
     def target(self, url: object) -> str:
         """Path, parameters and query of whatever text stands for a URL."""

@@ -4,247 +4,306 @@ Works on patterns and targets that are in one spelling already, and knows no
 dialect. No regular expressions: nothing here can backtrack.
 
 The question "is it allowed?" is answered in two steps. First, does any disallow
-rule match at all? Mostly none does, and that is found without looking at the
-rules one by one. Only then the most specific rule is searched for.
+rule match at all, and does any allow rule? Mostly that is enough, and it is found
+without looking at the rules one by one. Only when both kinds match, the most
+specific rule is searched for.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from robotsgate.robotstxt._packed_strings import compact
+from robotsgate.robotstxt._packed_strings import compact, count_up_to, shared
+from robotsgate.robotstxt._pattern import as_prefix, matches, telling_part
+from robotsgate.robotstxt._ranking import Ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["RuleSet"]
+__all__ = ["NO_RULES", "RuleLines", "RuleSet"]
 
 # Up to here trying each prefix in turn is faster than a binary search.
-_FEW_PREFIXES = 16
+_FEW_PREFIXES = 32
 
 # Measured on CPython 3.11: a rule without the characters of its pattern, and with
 # its place in the ranking.
 _BYTES_OF_A_RULE = 300
 
+# How many characters of wildcard patterns times characters of a target are compared
+# at once. At worst each pair is: that takes some ten milliseconds.
+_QUICK_WORK = 8_000_000
+
+# So many rules are put into order within some milliseconds.
+_QUICKLY_RANKED = 2_000
+
+
+class RuleLines(NamedTuple):
+    """The rules of one kind, in the order of the file.
+
+    Attributes:
+        patterns: in the spelling that targets have; may be empty. Those that
+            begin with neither "/" nor "*" match nothing, as all targets begin
+            with "/".
+        lines: where each stands.
+        written: the patterns as the file has them.
+    """
+
+    patterns: list[str]
+    lines: list[int]
+    written: list[str]
+
+
+NO_RULES = RuleLines([], [], [])
+
 
 class RuleSet:
     """The allow and disallow rules of one agent, ready to be asked.
 
-    A rule is known by its number: its place among the rules it was made of.
+    A rule is known by its number: the disallow rules come first, then the allow
+    rules.
+
+    Attributes:
+        quick_length: targets up to this length, in characters, are answered
+            within some ten milliseconds, however hostile the rules are.
     """
 
-    __slots__ = (
-        "_anchors",
-        "_blocking_prefixes",
-        "_blocking_wildcards",
-        "_has_allow",
-        "_marks",
-        "_patterns",
-        "_ranking",
-        "_written",
-    )
+    __slots__ = ("_allows", "_disallows", "_prefixes", "_ranking", "quick_length")
 
-    def __init__(self, rules: Iterable[tuple[str, bool, int, str]]) -> None:
-        """Take over rules.
-
-        Args:
-            rules: (pattern, whether it allows, its line, the pattern as the file
-                writes it); patterns that begin with neither "/" nor "*" match
-                nothing and are left out.
-        """
-        usable = [rule for rule in rules if rule[0].startswith(("/", "*"))]
-        self._patterns = compact([rule[0] for rule in usable])
-        # The line, times two, plus one for allow: one array is smaller than two.
-        self._marks = array("I", [rule[2] * 2 + rule[1] for rule in usable])
-        self._has_allow = any(rule[1] for rule in usable)
-        is_rewritten = any(rule[0] is not rule[3] for rule in usable)
-        self._written = (
-            compact([rule[3] for rule in usable]) if is_rewritten else self._patterns
-        )
-        self._ranking: _Ranking | None = None
-        prefixes: list[str] = []
-        wildcards: list[str] = []
-        for pattern, is_allow, _, _ in usable:
-            if is_allow:
-                continue
-            if "*" not in pattern and not pattern.endswith("$"):
-                prefixes.append(pattern)
-                continue
-            prefix = _as_prefix(pattern)
-            if prefix is None:
-                wildcards.append(pattern)
-            else:
-                prefixes.append(prefix)
-        self._blocking_prefixes: Sequence[str] = (
-            tuple(prefixes)
-            if len(prefixes) <= _FEW_PREFIXES
-            else _bisectable(_shortest(prefixes))
-        )
-        self._blocking_wildcards = compact(list(dict.fromkeys(wildcards)))
-        self._anchors = tuple(dict.fromkeys(map(_anchor, wildcards)))
+    def __init__(
+        self, disallows: RuleLines = NO_RULES, allows: RuleLines = NO_RULES
+    ) -> None:
+        """Take over rules."""
+        self._disallows = _Side(disallows)
+        self._disallows.prepare()
+        # Not prepared yet: most files are never asked what they allow.
+        self._allows = _Side(allows) if allows.patterns else _NONE
+        # For the quickest answer: nearly half of all files disallow few prefixes.
+        self._prefixes = self._disallows.few_prefixes
+        self._ranking: Ranking | None = None
+        wild = self._disallows.wild_characters + self._allows.wild_characters
+        self.quick_length = _QUICK_WORK // (wild + 1)
+        if self._allows.patterns and len(self) > _QUICKLY_RANKED:
+            self._rank()
 
     def __len__(self) -> int:
-        """The number of rules that can match anything."""
-        return len(self._patterns)
+        """The number of rules."""
+        return len(self._disallows.patterns) + len(self._allows.patterns)
 
     @property
     def weight(self) -> int:
         """About how many bytes of memory the rules take when all is built."""
-        characters = sum(map(len, self._patterns))
-        return 2 * characters + _BYTES_OF_A_RULE * len(self._patterns)
+        characters = sum(
+            len(pattern)
+            for side in (self._disallows, self._allows)
+            for pattern in side.patterns
+        )
+        return 2 * characters + _BYTES_OF_A_RULE * len(self)
 
     def allows(self, target: str) -> bool:
         """Whether the rules let `target` be fetched; a target no rule matches is."""
-        prefixes = self._blocking_prefixes
-        if type(prefixes) is tuple:
-            is_blocked = target.startswith(prefixes)
-        else:
-            before = bisect_right(prefixes, target)
-            is_blocked = before > 0 and target.startswith(prefixes[before - 1])
-        if not is_blocked:
-            for anchor in self._anchors:
-                if anchor in target:
-                    break
-            else:
+        answer = self.allows_at_once(target)
+        if answer is None:
+            number = self.decisive(target)
+            return number is None or self.is_allow(number)
+        return answer
+
+    def allows_at_once(self, target: str) -> bool | None:
+        """As `allows`; `None` for a target longer than `quick_length`."""
+        if self._prefixes is not None:
+            if not target.startswith(self._prefixes):
                 return True
-            wildcards = self._blocking_wildcards
-            if not any(_matches(pattern, target) for pattern in wildcards):
-                return True
-        if not self._has_allow:
+        elif len(target) > self.quick_length:
+            return None
+        elif not self._disallows.has_match(target):
+            return True
+        if self._allows is _NONE:
             return False
-        number = self.decisive(target)
-        return number is None or self.is_allow(number)
+        if len(target) > self.quick_length:
+            return None
+        if not self._allows.is_ready:
+            self._allows.prepare()
+        if not self._allows.has_match(target):
+            return False
+        return self.is_allow(cast("int", self.decisive(target)))  # some rule matches
 
     def decisive(self, target: str) -> int | None:
         """The number of the most specific rule that matches `target`.
 
         The longest pattern wins, then allow over disallow, then the first line.
         """
-        if self._ranking is None:
-            kinds = [mark & 1 for mark in self._marks]
-            self._ranking = _Ranking(self._patterns, kinds)
-        return self._ranking.first_match(target)
+        ranking = self._ranking or self._rank()
+        is_quick = len(target) <= self.quick_length
+        return ranking.first_match(target, is_quick=is_quick)
+
+    def decides_quickly(self, target: str) -> bool:
+        """Whether `decisive` answers within some ten milliseconds."""
+        is_ranked = self._ranking is not None or len(self) <= _QUICKLY_RANKED
+        return is_ranked and len(target) <= self.quick_length
+
+    def _rank(self) -> Ranking:
+        disallows, allows = self._disallows, self._allows
+        if not allows.is_ready:
+            allows.prepare()
+        wildcards = (*disallows.wildcards, *allows.wildcards)
+        anchors = (*disallows.anchors, *allows.anchors)
+        telling_parts = dict(zip(wildcards, anchors, strict=True))
+        self._ranking = Ranking(disallows.patterns, allows.patterns, telling_parts)
+        return self._ranking
 
     def is_allow(self, number: int) -> bool:
         """Whether the rule of this number allows."""
-        return bool(self._marks[number] & 1)
+        return number >= len(self._disallows.patterns)
 
     def as_written(self, number: int) -> tuple[str, bool, int]:
         """The rule of this number: pattern in the file, whether it allows, line."""
-        return self._written[number], self.is_allow(number), self._marks[number] >> 1
+        if not self.is_allow(number):
+            side = self._disallows
+            return side.written[number], False, side.lines[number]
+        number -= len(self._disallows.patterns)
+        return self._allows.written[number], True, self._allows.lines[number]
 
     def is_same(self, other: RuleSet) -> bool:
         """Whether `other`, made of the same file, holds the same lines."""
-        return self._marks == other._marks
+        return (
+            self._disallows.lines == other._disallows.lines
+            and self._allows.lines == other._allows.lines
+        )
 
 
-class _Ranking:
-    """All rules in order of precedence, searchable.
+class _Side:
+    """The rules of one kind, to be asked whether any matches.
 
-    A pattern that is a mere prefix is found by binary search: the longest prefix
-    of a target is the last one that sorts before it, or a prefix of that one.
-    `best[i]` is the winner among prefix i and the prefixes of prefix i.
+    Attributes:
+        patterns: those of all rules, without empty ones.
+        lines: where each stands.
+        written: as the file has them.
+        wild_characters: how long those are together that are more than plain text.
+        is_ready: whether the attributes that follow are there.
+        prefixes: what a target must begin with to be matched by a rule without
+            wildcards: a tuple of few, or many, sorted, none of them beginning
+            with another.
+        wildcards: the other patterns, each once.
+        anchors: for each of `wildcards` a text that a target must hold.
     """
 
-    __slots__ = ("_best", "_numbers", "_parents", "_prefixes", "_wildcards")
+    __slots__ = (
+        "anchors",
+        "is_ready",
+        "lines",
+        "patterns",
+        "prefixes",
+        "wild_characters",
+        "wildcards",
+        "written",
+    )
 
-    def __init__(self, patterns: Sequence[str], is_allow: Sequence[int]) -> None:
-        self._numbers = sorted(
-            range(len(patterns)),
-            key=lambda number: (-len(patterns[number]), not is_allow[number]),
-        )
-        ranks: dict[str, int] = {}
-        wildcards: dict[str, int] = {}
-        for rank, number in enumerate(self._numbers):
-            pattern = patterns[number]
-            prefix = _as_prefix(pattern)
-            if prefix is None:
-                wildcards.setdefault(pattern, rank)
-            else:
-                ranks.setdefault(prefix, rank)
-        self._wildcards = tuple(
-            (rank, _anchor(pattern), pattern) for pattern, rank in wildcards.items()
-        )
-        self._prefixes = compact(sorted(ranks))
-        self._parents = array("i")
-        self._best = array("I")
-        chain: list[int] = []
-        for index, prefix in enumerate(self._prefixes):
-            while chain and not prefix.startswith(self._prefixes[chain[-1]]):
-                chain.pop()
-            parent = chain[-1] if chain else -1
-            rank = ranks[prefix]
-            self._parents.append(parent)
-            self._best.append(rank if parent < 0 else min(rank, self._best[parent]))
-            chain.append(index)
+    def __init__(self, rules: RuleLines) -> None:
+        rules = _without_empty(rules)
+        self.patterns = compact(rules.patterns)
+        self.lines = array("I", rules.lines)
+        is_written_so = rules.written is rules.patterns
+        self.written = self.patterns if is_written_so else compact(rules.written)
+        self.wild_characters = _wild_characters(rules.patterns)
+        self.is_ready = False
 
-    def first_match(self, target: str) -> int | None:
-        best = len(self._numbers)
-        index = bisect_right(self._prefixes, target) - 1
-        while index >= 0:
-            if target.startswith(self._prefixes[index]):
-                best = self._best[index]
-                break
-            index = self._parents[index]
-        for rank, anchor, pattern in self._wildcards:
-            if rank > best:
-                break
-            if anchor in target and _matches(pattern, target):
-                best = rank
-                break
-        return self._numbers[best] if best < len(self._numbers) else None
+    def prepare(self) -> None:
+        """Sort the patterns out."""
+        prefixes, wildcards = _by_shape(self.patterns)
+        self.prefixes: Sequence[str]
+        if len(prefixes) > _FEW_PREFIXES:
+            self.prefixes = _bisectable(_shortest(prefixes))
+        else:
+            is_all = prefixes is self.patterns
+            self.prefixes = self.patterns if is_all else tuple(prefixes)
+        self.wildcards = compact(wildcards)
+        self.anchors = shared(map(telling_part, wildcards))
+        self.is_ready = True
 
+    @property
+    def few_prefixes(self) -> tuple[str, ...] | None:
+        """All that there is to match, where that is a few prefixes."""
+        is_few = type(self.prefixes) is tuple and not self.anchors
+        return cast("tuple[str, ...]", self.prefixes) if is_few else None
 
-def _as_prefix(pattern: str) -> str | None:
-    """What a target must begin with, where that is all that `pattern` asks for."""
-    if pattern.endswith("$"):
-        return None
-    prefix = pattern.rstrip("*")
-    return None if "*" in prefix else prefix
-
-
-def _anchor(pattern: str) -> str:
-    """The longest part of a pattern; where it does not occur, nothing matches."""
-    return max(pattern.removesuffix("$").split("*"), key=len)
-
-
-def _matches(pattern: str, target: str) -> bool:
-    """Whether a pattern that `_as_prefix` has no prefix for matches `target`.
-
-    Each part is taken where it first fits: a later place would leave less room for
-    the parts that follow.
-    """
-    start, *parts = pattern.removesuffix("$").split("*")
-    if not parts:
-        return target == start
-    if not target.startswith(start):
+    def has_match(self, target: str) -> bool:
+        """Whether any rule matches `target`."""
+        prefixes = self.prefixes
+        if type(prefixes) is tuple:
+            if target.startswith(prefixes):
+                return True
+        else:
+            before = count_up_to(prefixes, target)
+            if before and target.startswith(prefixes[before - 1]):
+                return True
+        for anchor in self.anchors:
+            if anchor in target:
+                return self._has_wildcard_match(target)
         return False
-    end = parts.pop() if pattern.endswith("$") else None
-    position = len(start)
-    for part in parts:
-        position = target.find(part, position)
-        if position < 0:
-            return False
-        position += len(part)
-    return end is None or (len(target) - len(end) >= position and target.endswith(end))
+
+    def _has_wildcard_match(self, target: str) -> bool:
+        for anchor, pattern in zip(self.anchors, self.wildcards, strict=True):
+            if anchor in target and matches(pattern, target):
+                return True
+        return False
+
+
+def _without_empty(rules: RuleLines) -> RuleLines:
+    """Without the patterns of no characters, which match nothing."""
+    if "" not in rules.patterns:
+        return rules
+    kept = [rule for rule in zip(*rules, strict=True) if rule[0]]
+    return RuleLines(*map(list, zip(*kept, strict=True))) if kept else NO_RULES
+
+
+def _wild_characters(patterns: list[str]) -> int:
+    """How long the patterns are together that hold more than plain text."""
+    joined = "\n".join(patterns)
+    if "*" not in joined and "$" not in joined:
+        return 0
+    return sum(len(one) for one in patterns if "*" in one or one.endswith("$"))
+
+
+def _by_shape(patterns: Sequence[str]) -> tuple[Sequence[str], list[str]]:
+    """What mere prefixes ask for, and the other patterns, each once."""
+    joined = "\n".join(patterns)
+    if "*" not in joined and "$" not in joined:
+        return patterns, []
+    prefixes: list[str] = []
+    wildcards: dict[str, None] = {}
+    for pattern in patterns:
+        if "*" not in pattern and not pattern.endswith("$"):
+            prefixes.append(pattern)
+            continue
+        prefix = as_prefix(pattern)
+        if prefix is None:
+            wildcards[pattern] = None
+        else:
+            prefixes.append(prefix)
+    return prefixes, list(wildcards)
 
 
 def _bisectable(prefixes: list[str]) -> Sequence[str]:
-    """Never a tuple: that is how `allows` tells few prefixes from many."""
+    """Never a tuple: that is how `has_match` tells few prefixes from many."""
     packed = compact(prefixes)
     return prefixes if type(packed) is tuple else packed
 
 
-def _shortest(prefixes: list[str]) -> list[str]:
+def _shortest(prefixes: Sequence[str]) -> list[str]:
     """`prefixes` sorted, without those that begin with another one of them.
 
     In such a list only the last element that sorts before a target can be a
     prefix of it.
     """
-    shortest: list[str] = []
-    for prefix in sorted(prefixes):
-        if not (shortest and prefix.startswith(shortest[-1])):
+    ordered = sorted(prefixes)
+    last = ordered[0]
+    shortest = [last]
+    for prefix in ordered:
+        if not prefix.startswith(last):
             shortest.append(prefix)
+            last = prefix
     return shortest
+
+
+_NONE = _Side(NO_RULES)
+_NONE.prepare()

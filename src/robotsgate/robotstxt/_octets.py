@@ -10,13 +10,16 @@ Text is latin-1 here: one character for each octet.
 
 from __future__ import annotations
 
+import re
+
 __all__ = [
+    "UNLESS_PLAIN_CHANGED",
     "as_octets",
-    "is_normalised",
     "is_plain",
     "is_utf8",
     "lower",
-    "normalised",
+    "normalised_patterns",
+    "normalised_target",
     "readable",
     "with_escapes_upper",
     "without_dots",
@@ -36,16 +39,48 @@ _DECODED = {
 }
 _UPPER = {pair: f"%{pair.upper()}" for pair in _DECODED}
 
-_PLAIN = "".join(sorted((_UNRESERVED | _RESERVED) - set("#$%*"))).encode("ascii")
+# A "%" that does not begin an escape as it should be: two digits in upper case that
+# stand for no unreserved character. Most escapes are in order.
+_UNUSUAL_ESCAPE = re.compile(
+    r"%(?![0189A-F][0-9A-F]|2[0-9ABCF]|3[A-F]|40|5[BCDE]|60|7[BCDF])"
+)
 
-_LEFT_ALONE = _PLAIN + b"#$*"
-_SAFE = _LEFT_ALONE + b"%"
+_PLAIN = (_UNRESERVED | _RESERVED) - set("#$%*")
 
-_ENCODED = {
-    octet: f"%{octet:02X}"
-    for octet in range(256)
-    if chr(octet) not in _UNRESERVED | _RESERVED | {"%"}
-}
+
+def _changed_unless(safe: frozenset[str]) -> bytes:
+    """A table for `bytes.translate` that leaves only `safe` as it is.
+
+    To translate with a table and to compare is twice as fast as to delete what is
+    safe and to see whether anything is left.
+    """
+    return bytes(octet ^ (chr(octet) not in safe) for octet in range(256))
+
+
+class _Safe:
+    """The characters that need no encoding, as tables.
+
+    Attributes:
+        changed: leaves them, and no others, as they are.
+        encoded: the spellings of all others.
+    """
+
+    def __init__(self, characters: frozenset[str]) -> None:
+        self.changed = _changed_unless(characters)
+        self.encoded = {
+            octet: f"%{octet:02X}"
+            for octet in range(256)
+            if chr(octet) not in characters
+        }
+
+
+# The ends of lines part patterns. A "%" is looked at by itself.
+_IN_PATTERNS = _Safe(_PLAIN | set("#$*%\r\n"))
+_IN_TARGETS = _Safe(_PLAIN | set("#%"))
+
+UNLESS_PLAIN_CHANGED = _changed_unless(_PLAIN)
+"""Leaves a target in ASCII as it is only if `is_plain` may be true of it."""
+
 _ENCODED_OUTSIDE_ASCII = {octet: f"%{octet:02X}" for octet in range(0x80, 0x100)}
 
 
@@ -85,31 +120,37 @@ def is_plain(target: str) -> bool:
     True for most targets of most sites: then nothing is escaped, nothing needs
     to be, there are no "." segments, no fragment and no "*" or "$".
     """
-    return (
-        "/." not in target
-        and target.isascii()
-        and not target.encode().translate(None, _PLAIN)
-    )
+    if "/." in target or not target.isascii():
+        return False
+    octets = target.encode()
+    return octets.translate(UNLESS_PLAIN_CHANGED) == octets
 
 
-def is_normalised(octets: str) -> bool:
-    """Whether `normalised` would surely give `octets` as they are."""
-    return not octets.encode("latin-1").translate(None, _LEFT_ALONE)
+def normalised_patterns(octets: str) -> str:
+    """Patterns, joined by LF, with each escape in the one form of this module.
 
-
-def normalised(octets: str) -> str:
-    """`octets` with each percent-encoding in the one form of this module.
-
-    "*" and "$" are left alone: what they mean depends on the side.
+    "*" and "$" are left alone.
     """
-    if is_normalised(octets):
-        return octets
-    joined = _with_escapes(octets, _DECODED, lone="%25")
-    return joined.translate(_ENCODED) if _has_unsafe(joined) else joined
+    return _normalised(octets, _IN_PATTERNS)
 
 
-def _has_unsafe(octets: str) -> bool:
-    return bool(octets.encode("latin-1").translate(None, _SAFE))
+def normalised_target(target: str) -> str:
+    """Path and query in the one spelling that patterns are compared in.
+
+    A "*" or "$" is itself here, and no wildcard.
+
+    Args:
+        target: begins with "/"; without fragment and without dot segments.
+    """
+    return _normalised(as_octets(target), _IN_TARGETS)
+
+
+def _normalised(octets: str, safe: _Safe) -> str:
+    raw = octets.encode("latin-1")
+    is_encoded = raw.translate(safe.changed) == raw
+    if _UNUSUAL_ESCAPE.search(octets):
+        octets = _with_escapes(octets, _DECODED, lone="%25")
+    return octets if is_encoded else octets.translate(safe.encoded)
 
 
 def with_escapes_upper(octets: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NewType
 
 from robotsgate.errors import InvalidProductTokenError
@@ -17,6 +18,10 @@ ProductToken = NewType("ProductToken", str)
 # and dots (MJ12bot, 008, sitecheck.internetseer.com), in 3 % of their
 # user-agent lines; cut short, those would match the wrong agents or none.
 _TOKEN_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+
+
+# Agents are the caller's own, and few.
+_KNOWN_AGENTS = 256
 
 
 def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
@@ -36,7 +41,7 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
             or the agent looks like a URL.
     """
     if isinstance(agent, str):
-        return (_product_token(agent),)
+        return _one_token(agent)
     given: object = agent
     if not isinstance(given, Sequence) or isinstance(given, bytes) or not given:
         message = f"expected a product token or a sequence of them, got {agent!r}"
@@ -47,6 +52,11 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
 def leading_token(text: str, alphabet: str = _TOKEN_CHARACTERS) -> str:
     """The longest start of `text` that is made of token characters; may be empty."""
     return text[: len(text) - len(text.lstrip(alphabet))]
+
+
+@lru_cache(maxsize=_KNOWN_AGENTS)
+def _one_token(agent: str) -> tuple[ProductToken]:
+    return (_product_token(agent),)
 
 
 def _product_token(agent: object) -> ProductToken:

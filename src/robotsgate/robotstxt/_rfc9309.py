@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._dialect import Field
 from robotsgate.robotstxt._octets import (
-    as_octets,
-    is_normalised,
     is_plain,
-    normalised,
+    normalised_patterns,
+    normalised_target,
     without_dots,
 )
 from robotsgate.robotstxt._origin import split_url
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from robotsgate.robotstxt._dialect import Grammar
 
-__all__ = ["RFC9309", "frequent_spellings", "normalised_target", "split_lines"]
+__all__ = ["RFC9309", "frequent_spellings"]
 
 _FIELDS = {field.value: field for field in Field if field is not Field.OTHER}
 
@@ -38,7 +37,7 @@ class _Rfc9309:
         return body.removeprefix(b"\xef\xbb\xbf")
 
     def lines(self, text: str) -> list[str]:
-        return split_lines(text)
+        return text.split("\n")
 
     def field(self, key: str) -> Field:
         return _FIELDS.get(key, Field.OTHER)
@@ -47,6 +46,8 @@ class _Rfc9309:
         return None
 
     def group_token(self, value: str) -> str:
+        if value.isalnum() and value.isascii():
+            return value.lower()
         if value == "*" or value.startswith(("* ", "*\t")):
             return "*"
         return leading_token(value).lower()
@@ -54,41 +55,27 @@ class _Rfc9309:
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
         return product_tokens(agent)
 
-    def leaves_alone(self, values: str) -> bool:
-        return "$" not in values and is_normalised(values)
+    def spelt(self, values: str) -> str:
+        if "$" not in values:
+            return normalised_patterns(values)
+        ends_marked = f"{values}\n".replace("$\n", "\r\n")
+        spelt = normalised_patterns(ends_marked).replace("$", "%24")
+        return spelt.replace("\r\n", "$\n")[:-1]
 
-    def patterns(self, value: str, *, is_allow: bool) -> tuple[str, ...]:  # noqa: ARG002
-        end = "$" if value.endswith("$") else ""
-        pattern = normalised(value[: len(value) - len(end)]).replace("$", "%24") + end
-        return (value if pattern == value else pattern,)
+    def folders(self, patterns: list[str]) -> list[tuple[int, str]]:  # noqa: ARG002
+        return []
 
     def target(self, url: object) -> str:
         text = str(url)
         if not text.startswith("/"):
             return normalised_target(split_url(url)[1])
+        if is_plain(text):
+            return text
         path, mark, rest = text.partition("#")[0].partition("?")
         return normalised_target(without_dots(path) + mark + rest)
 
     def target_of_path(self, path: str) -> str:
         return normalised_target(path)
-
-
-def normalised_target(target: str) -> str:
-    """Path and query in the one spelling that patterns are compared in.
-
-    Args:
-        target: begins with "/"; without fragment and without dot segments.
-    """
-    if is_plain(target):
-        return target
-    return normalised(as_octets(target)).replace("*", "%2A").replace("$", "%24")
-
-
-def split_lines(text: str) -> list[str]:
-    """The lines of `text`, ended by CR, LF or CRLF; nothing else ends a line."""
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.split("\n")
 
 
 def frequent_spellings() -> dict[str, Field]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from robotsgate.robotstxt._diagnose import diagnostics
 from robotsgate.robotstxt._dialect import Dialect, Field
 from robotsgate.robotstxt._google import GOOGLE
-from robotsgate.robotstxt._matcher import RuleSet
+from robotsgate.robotstxt._matcher import NO_RULES, RuleLines, RuleSet
 from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind
 from robotsgate.robotstxt._octets import readable
-from robotsgate.robotstxt._parser import first_lines, outline
+from robotsgate.robotstxt._parser import Records, first_lines, outline, read
 from robotsgate.robotstxt._records import (
     crawl_delay_seconds,
     is_absolute_url,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._model import Diagnostic, RequestRate
-    from robotsgate.robotstxt._parser import Outline, Section
+    from robotsgate.robotstxt._parser import Rate, Section
 
 __all__ = [
     "DEFAULT_MAX_BYTES",
@@ -44,14 +45,12 @@ ROBOTS_TXT_PATH = "/robots.txt"
 # Agents are the caller's own, few; the bound only keeps a mistake from growing.
 MAX_KNOWN_AGENTS = 1_000
 
-_Rate = TypeVar("_Rate")
-
-_GRAMMARS: dict[Dialect, Grammar] = {Dialect.RFC9309: RFC9309, Dialect.GOOGLE: GOOGLE}
+_Value = TypeVar("_Value")
 
 
 def grammar_of(dialect: Dialect) -> Grammar:
     """How a robots.txt is read in `dialect`."""
-    return _GRAMMARS[dialect]
+    return GOOGLE if dialect is Dialect.GOOGLE else RFC9309
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,7 @@ class RobotsTxt:
         """Use `RobotsTxt.parse` instead.
 
         Args:
-            text: latin-1, one character for each octet.
+            text: latin-1, one character for each octet; lines end with LF.
             dialect: whose reading is followed.
             is_cut: whether `text` is only the start of the file.
         """
@@ -109,8 +108,9 @@ class RobotsTxt:
         self._grammar = grammar_of(dialect)
         self._text = text
         self._is_cut = is_cut
+        self._outline = outline(text, self._grammar)
         self._by_agent: dict[tuple[str, ...], AgentRules] = {}
-        self._rule_sets: dict[tuple[int, ...], RuleSet] = {}
+        self._by_sections: dict[tuple[int, ...], tuple[RuleSet, list[Rate]]] = {}
 
     @classmethod
     def parse(
@@ -138,6 +138,8 @@ class RobotsTxt:
             raise ValueError(message)
         counted = first_lines(whole, max_bytes)
         text = grammar_of(dialect).without_byte_order_mark(counted).decode("latin-1")
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
         return cls(text, dialect=dialect, is_cut=len(counted) < len(whole))
 
     def can_fetch(self, agent: str | Sequence[str], url: object) -> bool:
@@ -179,7 +181,11 @@ class RobotsTxt:
     @cached_property
     def sitemaps(self) -> tuple[str, ...]:
         """Absolute URLs in the order of the file, each once."""
-        urls = (readable(value) for value, _ in self._outline.sitemaps)
+        urls = (
+            readable(value)
+            for records in self._records
+            for value, _ in records.sitemaps
+        )
         return tuple(dict.fromkeys(url for url in urls if is_absolute_url(url)))
 
     @cached_property
@@ -188,10 +194,12 @@ class RobotsTxt:
         return tuple(
             Group(
                 tokens=tuple(token for token, _ in section.agents),
-                rules=tuple(map(_rule, section.rules)),
-                line=section.agents[0][1],
+                rules=tuple(map(_rule, records.rules())),
+                line=section.start + 1,
             )
-            for section in self._outline.sections
+            for section, records in zip(
+                self._outline.sections, self._records[1:], strict=True
+            )
         )
 
     @cached_property
@@ -199,14 +207,19 @@ class RobotsTxt:
         """Records with fields that robotsgate does not know."""
         return tuple(
             OtherLine(field=readable(key), value=readable(value), line=line)
-            for key, value, line in self._outline.others
+            for records in self._records
+            for key, value, line in records.others
         )
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """What its author may want to know about the file, in the order of lines."""
         return diagnostics(
-            self._outline, self._text, self._grammar, is_cut=self._is_cut
+            self._outline,
+            self._records,
+            self._text,
+            self._grammar,
+            is_cut=self._is_cut,
         )
 
     def rules_for(self, agent: str | Sequence[str]) -> AgentRules:
@@ -224,73 +237,113 @@ class RobotsTxt:
         return known
 
     @cached_property
-    def _outline(self) -> Outline:
-        return outline(self._text, self._grammar)
+    def _records(self) -> tuple[Records, ...]:
+        """What stands before the first group, and in each group."""
+        sections = (self._outline.outside, *self._outline.sections)
+        return tuple(self._read([section]) for section in sections)
+
+    def _read(self, sections: Iterable[Section]) -> Records:
+        records = Records()
+        for section in sections:
+            read(self._outline, section, self._grammar, records)
+        return records
 
     def _merged(self, tokens: Sequence[str]) -> AgentRules:
         by_token = self._outline.by_token
         for token in (*tokens, "*"):
-            sections = by_token.get(token)
-            if sections is not None:
+            found = by_token.get(token)
+            if found is not None:
+                rules, rates = self._compiled([section for section, _ in found])
+                if not rates:
+                    return AgentRules(group=token, rules=rules)
+                valid = _below_agent_lines(rates, found)
                 return AgentRules(
                     group=token,
-                    rules=self._rule_set([section for section, _ in sections]),
-                    crawl_delay=_first_rate(
-                        sections, Field.CRAWL_DELAY, crawl_delay_seconds
-                    ),
-                    request_rate=_first_rate(
-                        sections, Field.REQUEST_RATE, request_rate
-                    ),
+                    rules=rules,
+                    crawl_delay=_first(valid, Field.CRAWL_DELAY, crawl_delay_seconds),
+                    request_rate=_first(valid, Field.REQUEST_RATE, request_rate),
                 )
-        return AgentRules(group=None, rules=RuleSet(()))
+        return AgentRules(group=None, rules=RuleSet())
 
-    def _rule_set(self, sections: Sequence[Section]) -> RuleSet:
-        """The rules of `sections`, held once for all agents that share them."""
+    def _compiled(self, sections: Sequence[Section]) -> tuple[RuleSet, list[Rate]]:
+        """What `sections` hold, held once for all agents that share them."""
         key = tuple(map(id, sections))
-        known = self._rule_sets.get(key)
+        known = self._by_sections.get(key)
         if known is None:
-            raw = [rule for section in sections for rule in section.rules]
-            known = self._rule_sets[key] = RuleSet(self._rewritten(raw))
+            records = self._read(sections)
+            rules = RuleSet(
+                self._spelt(records.disallows, records.disallow_lines, is_allow=False),
+                self._spelt(records.allows, records.allow_lines, is_allow=True),
+            )
+            known = self._by_sections[key] = rules, records.rates
         return known
 
-    def _rewritten(
-        self, raw: list[tuple[str, bool, int]]
-    ) -> list[tuple[str, bool, int, str]]:
+    def _spelt(
+        self, written: list[str], lines: list[int], *, is_allow: bool
+    ) -> RuleLines:
         """Rules with their patterns in the spelling that targets have."""
-        if self._grammar.leaves_alone("".join([rule[0] for rule in raw])):
-            return [(pattern, allow, line, pattern) for pattern, allow, line in raw]
-        patterns = self._grammar.patterns
-        return [
-            (pattern, is_allow, line, written)
-            for written, is_allow, line in raw
-            for pattern in patterns(written, is_allow=is_allow)
-        ]
+        if not written:
+            return NO_RULES
+        joined = "\n".join(written)
+        spelt = self._grammar.spelt(joined)
+        patterns = written
+        if spelt != joined:
+            patterns = [
+                text if text == pattern else pattern  # one string for both
+                for text, pattern in zip(written, spelt.split("\n"), strict=True)
+            ]
+        rules = RuleLines(patterns, lines, written)
+        folders = self._grammar.folders(patterns) if is_allow else ()
+        return _with_more(rules, folders) if folders else rules
 
     def _is_implied(self, target: str) -> bool:
         return target == ROBOTS_TXT_PATH and self._grammar.implies_robots_txt
 
 
 def _octets_of(body: object) -> bytes:
+    if type(body) is bytes:
+        return body
     if isinstance(body, str):
         return body.encode("utf-8", "surrogatepass")
-    if isinstance(body, bytes | bytearray | memoryview):
+    if isinstance(body, (bytes, bytearray, memoryview)):
         return bytes(body)
     message = f"expected the body as bytes or str, got {type(body).__name__}"
     raise TypeError(message)
 
 
-def _first_rate(
-    sections: Iterable[tuple[Section, int]],
-    field: Field,
-    read: Callable[[str], _Rate | None],
-) -> _Rate | None:
-    """The first sensible value that stands below the agent's user-agent line."""
-    for section, agent_line in sections:
-        for found, value, line in section.rates:
-            if found is field and line > agent_line:
-                rate = read(value)
-                if rate is not None:
-                    return rate
+def _with_more(rules: RuleLines, more: Sequence[tuple[int, str]]) -> RuleLines:
+    """`rules`, with each further pattern behind the rule of its number."""
+    patterns = [*rules.patterns, *(pattern for _, pattern in more)]
+    numbers = [*range(len(rules.patterns)), *(number for number, _ in more)]
+    order = sorted(range(len(numbers)), key=numbers.__getitem__)
+    return RuleLines(
+        [patterns[index] for index in order],
+        [rules.lines[numbers[index]] for index in order],
+        [rules.written[numbers[index]] for index in order],
+    )
+
+
+def _below_agent_lines(
+    rates: Iterable[Rate], sections: Sequence[tuple[Section, int]]
+) -> list[Rate]:
+    """The records that stand below the agent's user-agent line of their section."""
+    starts = [section.start for section, _ in sections]
+    return [
+        rate
+        for rate in rates
+        if rate[2] > sections[bisect_right(starts, rate[2]) - 1][1]
+    ]
+
+
+def _first(
+    rates: Iterable[Rate], field: Field, read_value: Callable[[str], _Value | None]
+) -> _Value | None:
+    """The first value of `field` that makes sense."""
+    for found, text, _ in rates:
+        if found is field:
+            value = read_value(text)
+            if value is not None:
+                return value
     return None
 
 
