@@ -1,0 +1,292 @@
+"""Explains each answer in which our default dialect differs from Google's matcher.
+
+    python -m benchmarks.differences --corpus DIR --verdicts FILE [--write PAGE]
+
+DIR holds robots.txt files by name; FILE is gzipped JSON lines with the keys file,
+agent, url and google: a question, and the answer of Google's own code.
+Counts how often each dialect differs from Google, and why `Dialect.RFC9309` does.
+Exits with 1 if `Dialect.GOOGLE` differs anywhere, or `Dialect.RFC9309` for a reason
+that `points_of_difference` does not list, and prints the questions.
+`--write` renews the marked parts of docs/explanation/differences-from-google.md.
+
+A difference belongs to a point if settling that point alone makes the two agree, and
+to several if it takes them together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.points_of_difference import (
+    POINTS,
+    REFUSED,
+    SEVERAL,
+    SITE,
+    Point,
+    Question,
+    google,
+    ours,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Tally", "parts_of_page", "reasons", "renewed", "tally"]
+
+# Two are the most that real files have needed; three are searched in a second.
+_MOST_REASONS = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What came of a corpus.
+
+    Attributes:
+        files: the names of the files.
+        questions: how many were asked.
+        google_differs: questions that `Dialect.GOOGLE` answers unlike Google.
+        refused: how many agents `Dialect.RFC9309` finds no product token in.
+        explained: how many differences each set of points explains.
+        ambiguous: how many of these another set of the same size explains as well.
+        unexplained: differences that no set explains.
+    """
+
+    files: set[str] = field(default_factory=set)
+    questions: int = 0
+    google_differs: list[str] = field(default_factory=list)
+    refused: int = 0
+    explained: Counter[tuple[Point, ...]] = field(default_factory=Counter)
+    ambiguous: int = 0
+    unexplained: list[str] = field(default_factory=list)
+
+    @property
+    def differences(self) -> int:
+        """How many questions `Dialect.RFC9309` answers unlike Google."""
+        return self.explained.total() + len(self.unexplained)
+
+
+def reasons(question: Question) -> list[tuple[Point, ...]]:
+    """The smallest sets of points that make the two agree once they are settled.
+
+    Settling must leave our own answer alone: what changes it is no reason.
+
+    Args:
+        question: one that the two answer differently.
+
+    Returns:
+        Sets of one size, in the order of `POINTS`; none if nothing explains it.
+    """
+    answer = ours(question)
+    for size in range(1, _MOST_REASONS + 1):
+        found = []
+        for points in combinations(POINTS, size):
+            settled = question
+            for point in points:
+                settled = point.settle(settled)
+            if google(settled) is answer is ours(settled):
+                found.append(points)
+        if found:
+            return found
+    return []
+
+
+def tally(corpus: Path, verdicts: Iterable[str]) -> Tally:
+    """Ask everything in both dialects, and explain what differs.
+
+    Args:
+        corpus: the folder of the robots.txt files.
+        verdicts: JSON texts with the keys file, agent, url and google.
+    """
+    result = Tally()
+    name, body = "", b""
+    for line in verdicts:
+        verdict = json.loads(line)
+        if verdict["file"] != name:
+            name = verdict["file"]
+            body = (corpus / name).read_bytes()
+            result.files.add(name)
+        question = Question(body=body, agent=verdict["agent"], url=verdict["url"])
+        shown = f"{name}: {question.agent!r} {question.url!r}"
+        result.questions += 1
+        if google(question) is not verdict["google"]:
+            result.google_differs.append(shown)
+        _explain(question, result, googles=verdict["google"], shown=shown)
+    return result
+
+
+def _explain(question: Question, result: Tally, *, googles: bool, shown: str) -> None:
+    answer = ours(question)
+    if answer is None:
+        result.refused += 1
+        return
+    if answer is googles:
+        return
+    found = reasons(question)
+    if not found:
+        result.unexplained.append(f"{shown}: Google {googles}, RFC9309 {answer}")
+        return
+    result.explained[found[0]] += 1
+    result.ambiguous += len(found) > 1
+
+
+def parts_of_page(result: Tally) -> dict[str, str]:
+    """The marked parts of the page, by the names of their marks."""
+    return {
+        "counts": _counts(result),
+        "classes": _classes(result),
+        "unmet": _unmet(result),
+    }
+
+
+def _counts(result: Tally) -> str:
+    return (
+        f"The corpus has {result.questions:,} questions about {len(result.files):,}"
+        " files.\n"
+        f"`Dialect.GOOGLE` differs from Google on {len(result.google_differs):,} of"
+        " them.\n"
+        f"`Dialect.RFC9309` differs on {result.differences:,}, and refuses to answer"
+        f" {result.refused:,}.\n"
+        f"{len(result.unexplained):,} of its differences are outside the classes of"
+        " the table.\n"
+    )
+
+
+def _classes(result: Tally) -> str:
+    met = _met(result)
+    rows = [
+        _row(f"{number}. {point.name}", f"{result.explained[(point,)]:,}", of=point)
+        for number, point in enumerate(met, 1)
+    ]
+    several = {
+        points: count for points, count in result.explained.items() if len(points) > 1
+    }
+    if several:
+        rows.append(_row_of_several(several, met))
+    if result.refused:
+        rows.append(_row(REFUSED.name, f"{result.refused:,}", of=REFUSED))
+    text = _head("where we part", "questions") + "".join(rows)
+    if result.ambiguous:
+        text += (
+            f"\n{result.ambiguous:,} differences would stand in either of two rows;"
+            " they count in the upper one.\n"
+        )
+    return text
+
+
+def _met(result: Tally) -> list[Point]:
+    """The points that the corpus has differences on, alone or with others."""
+    met = {point for points in result.explained for point in points}
+    return [point for point in POINTS if point in met]
+
+
+def _row_of_several(several: dict[tuple[Point, ...], int], met: list[Point]) -> str:
+    numbered = sorted(
+        ([met.index(point) + 1 for point in points], count)
+        for points, count in several.items()
+    )
+    kinds = ", ".join(
+        f"{' and '.join(map(str, numbers))} ({count:,})" for numbers, count in numbered
+    )
+    return _cells(
+        "more than one of these at once",
+        f"{sum(several.values()):,}",
+        *_example(SEVERAL),
+        f"What it says on rows {kinds}.",
+    )
+
+
+def _unmet(result: Tally) -> str:
+    met = _met(result)
+    rows = [_row(point.name, of=point) for point in POINTS if point not in met]
+    return _head("where we would part") + "".join(rows)
+
+
+def _head(*first: str) -> str:
+    names = (*first, "robots.txt", "asked", "Google", "we", "the standard")
+    return _cells(*names) + "|" + "---|" * len(names) + "\n"
+
+
+def _row(*first: str, of: Point) -> str:
+    return _cells(*first, *_example(of.example), of.standard)
+
+
+def _cells(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _example(question: Question) -> Iterator[str]:
+    """Robots.txt, agent and URL, and the two answers."""
+    path = question.url.removeprefix(SITE)
+    asked = path if path.startswith("/") else question.url
+    yield "<br>".join(map(_code, question.body.split(b"\n")))
+    yield f"{_code(question.agent.encode())}<br>{_code(asked.encode())}"
+    for answer in (google(question), ours(question)):
+        yield {True: "yes", False: "no", None: "error"}[answer]
+
+
+def _code(octets: bytes) -> str:
+    """`octets` as code, with a picture for each control; long gaps are told."""
+    text = octets.decode("utf-8", "backslashreplace")
+    pictured = "".join(chr(0x2400 + ord(one)) if one < " " else one for one in text)
+    return re.sub(" {9,}", lambda gap: f"` {len(gap[0]):,} spaces `", f"`{pictured}`")
+
+
+def renewed(page: str, parts: dict[str, str]) -> str:
+    """`page` with the text between the marks of each part replaced.
+
+    Raises:
+        ValueError: the page lacks the marks of a part.
+    """
+    for name, text in parts.items():
+        begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
+        before, found, rest = page.partition(begin)
+        _, found_end, after = rest.partition(end)
+        if not (found and found_end):
+            message = f"expected {begin.strip()} and {end.strip()} in the page"
+            raise ValueError(message)
+        page = f"{before}{begin}\n{text}\n{end}{after}"
+    return page
+
+
+def _report(result: Tally) -> None:
+    print(f"{result.questions:,} questions about {len(result.files):,} files")
+    print(f"Dialect.GOOGLE differs from Google on {len(result.google_differs):,}")
+    print(f"Dialect.RFC9309 differs from Google on {result.differences:,}:")
+    for points, count in result.explained.most_common():
+        print(f"{count:9,}  {' + '.join(point.name for point in points)}")
+    print(f"{len(result.unexplained):9,}  anything else")
+    print(f"Dialect.RFC9309 refuses {result.refused:,}: {REFUSED.name}")
+    for shown in (*result.google_differs, *result.unexplained):
+        print(f"unexplained: {shown}")
+
+
+def main() -> int:
+    """Ask the corpus; 1 if anything is unexplained."""
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument("--corpus", type=Path, required=True)
+    arguments.add_argument("--verdicts", type=Path, required=True)
+    arguments.add_argument("--write", type=Path, metavar="PAGE")
+    given = arguments.parse_args()
+    with gzip.open(given.verdicts, "rt", encoding="utf-8") as verdicts:
+        result = tally(given.corpus, verdicts)
+    _report(result)
+    if given.write:
+        page = given.write.read_text(encoding="utf-8")
+        new = renewed(page, parts_of_page(result))
+        given.write.write_text(new, encoding="utf-8")
+    return 1 if result.google_differs or result.unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,556 @@
+"""Lists what `Dialect.RFC9309` and Google's matcher read differently.
+
+Each `Point` can settle itself: write a question so that both read it alike in this
+point, and in no other, without changing what it means by the standard.
+Asks robotsgate by its public names, and knows how Google reads from
+github.com/google/robotstxt; sections without a name are those of RFC 9309.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from robotsgate import Dialect, InvalidProductTokenError, RobotsTxt
+from robotsgate.robotstxt._octets import without_dots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "POINTS",
+    "REFUSED",
+    "SEVERAL",
+    "SITE",
+    "Point",
+    "Question",
+    "google",
+    "ours",
+]
+
+SITE = "https://shop.example"
+"""Where the examples are asked."""
+
+# Questions come file by file, and each file is rewritten in a few ways.
+_FEW_BODIES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """May `agent` fetch `url`, if `body` is the robots.txt?"""
+
+    body: bytes
+    agent: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One thing that the standard and Google's matcher read differently.
+
+    Attributes:
+        name: what it is about, as the page calls it.
+        settle: gives a question that both read alike in this point; by the standard
+            it asks the same as the given one.
+        example: a question that the two answer differently for this reason alone.
+        standard: what the standard says, and where.
+    """
+
+    name: str
+    settle: Callable[[Question], Question]
+    example: Question
+    standard: str
+
+
+def google(question: Question) -> bool:
+    """Google's answer, as `Dialect.GOOGLE` gives it."""
+    robots_txt = _parsed(question.body, Dialect.GOOGLE)
+    return robots_txt.can_fetch(question.agent, question.url)
+
+
+def ours(question: Question) -> bool | None:
+    """The answer of `Dialect.RFC9309`; `None` if the agent has no product token."""
+    robots_txt = _parsed(question.body, Dialect.RFC9309)
+    try:
+        return robots_txt.can_fetch(question.agent, question.url)
+    except InvalidProductTokenError:
+        return None
+
+
+@lru_cache(maxsize=_FEW_BODIES)
+def _parsed(body: bytes, dialect: Dialect) -> RobotsTxt:
+    return RobotsTxt.parse(body, dialect=dialect, max_bytes=None)
+
+
+# Ways through a file and a URL.
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_WHITE_SPACE = b" \t"
+_RULES = frozenset({b"allow", b"disallow"})
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_BEFORE_VALUE = re.compile(rb"^(?:[^:]*:|[ \t]*[^ \t]+)[ \t]*")
+_BEFORE_TARGET = re.compile(r"^[a-z][a-z0-9+.-]*:[/\\]{2}[^/\\?#]*", re.IGNORECASE)
+
+
+def _by_lines(question: Question, change: Callable[[bytes], bytes]) -> Question:
+    """`question` with each line of the file changed, up to its comment."""
+    body = question.body
+    mark = _BYTE_ORDER_MARK if body.startswith(_BYTE_ORDER_MARK) else b""
+    lines = []
+    for line in _LINE_END.split(body[len(mark) :]):
+        record, number_sign, comment = line.partition(b"#")
+        lines.append(change(record) + number_sign + comment)
+    return replace(question, body=mark + b"\n".join(lines))
+
+
+def _field(record: bytes) -> bytes:
+    """The field of a record, as the standard reads it."""
+    return record.partition(b":")[0].strip(_WHITE_SPACE).lower()
+
+
+def _by_value(record: bytes, change: Callable[[str], str]) -> bytes:
+    """`record` with what follows its colon, or else its first word, changed.
+
+    `change` takes latin-1, one character for each octet, without space around it.
+    """
+    rest = _BEFORE_VALUE.sub(b"", record, count=1)
+    value = rest.rstrip(_WHITE_SPACE)
+    start = record[: len(record) - len(rest)]
+    changed = change(value.decode("latin-1")).encode("latin-1")
+    return start + changed + rest[len(value) :]
+
+
+def _by_target(question: Question, change: Callable[[str], str]) -> Question:
+    """`question` with that part of its URL changed which follows the host."""
+    target = _BEFORE_TARGET.sub("", question.url, count=1)
+    start = question.url[: len(question.url) - len(target)]
+    return replace(question, url=start + change(target))
+
+
+def _by_paths(question: Question, change: Callable[[str], str]) -> Question:
+    """`question` with its URL changed, and all values but names of agents."""
+
+    def changed(record: bytes) -> bytes:
+        is_name = _field(record).startswith(b"user")
+        return record if is_name else _by_value(record, change)
+
+    return _by_target(_by_lines(question, changed), change)
+
+
+# How each point is settled.
+
+# Not behind a "%" that is none of an escape: decoded, it could become one.
+_UNRESERVED = re.compile(
+    "(?<!%)(?<!%[0-9A-F])%(2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])",
+    re.IGNORECASE,
+)
+# Without NUL, vertical tab and form feed: these are points of their own.
+_IN_NO_URI = re.compile(r'[\x01-\x0a\x0d-\x20"<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})')
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_OUTSIDE_ASCII = re.compile("[^\x00-\x7f]+")
+_TOKEN = re.compile("^[A-Za-z0-9_.-]*")
+_BEFORE_TOKEN = re.compile(
+    r"^\s*(?:mozilla/.*?compatible;\s*(?=[a-z0-9_.-]))?", re.IGNORECASE
+)
+_DIGIT_OR_DOT = re.compile("[0-9.]")
+_N_OR_J = re.compile("%6[AEae]|[nj]")
+_N_AND_J = {"n": "j", "j": "n", "%6e": "%6A", "%6a": "%6E"}
+_HALF_A_MARK = re.compile(rb"^\xef(?!\xbb\xbf)")
+_LONGEST_LINE = 16_663
+_CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
+# A path may end with these, but not a URL.
+_LOST_IN_URL = re.compile(r"[\x00-\x20\\]")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "".join(
+        f"%{octet:02X}" for octet in found[0].encode("utf-8", "surrogatepass")
+    )
+
+
+def settle_unreserved(question: Question) -> Question:
+    """Decode escapes of letters, digits and "-._~"."""
+
+    def decoded(text: str) -> str:
+        return _UNRESERVED.sub(lambda found: chr(int(found[1], 16)), text)
+
+    return _by_paths(question, decoded)
+
+
+def settle_unsafe(question: Question) -> Question:
+    """Escape what no URI may hold."""
+    return _by_paths(question, lambda text: _IN_NO_URI.sub(_escaped, text))
+
+
+def settle_case_of_escapes(question: Question) -> Question:
+    """Write escapes of the URL in upper case."""
+
+    def upper(target: str) -> str:
+        return _ESCAPE.sub(lambda found: found[0].upper(), target)
+
+    return _by_target(question, upper)
+
+
+def settle_outside_ascii(question: Question) -> Question:
+    """Escape the octets of the URL that are outside ASCII."""
+    return _by_target(question, lambda text: _OUTSIDE_ASCII.sub(_escaped, text))
+
+
+def settle_special_characters(question: Question) -> Question:
+    """Escape "*" and "$" where they stand for themselves."""
+
+    def without_dollars(pattern: str) -> str:
+        return pattern[:-1].replace("$", "%24") + pattern[-1:]
+
+    def rule(record: bytes) -> bytes:
+        is_rule = _field(record) in _RULES
+        return _by_value(record, without_dollars) if is_rule else record
+
+    def target(text: str) -> str:
+        return text.replace("*", "%2A").replace("$", "%24")
+
+    return _by_target(_by_lines(question, rule), target)
+
+
+def settle_robots_txt(question: Question) -> Question:
+    """Drop all rules if the URL is /robots.txt itself."""
+    closed = Question(body=b"User-agent: *\nDisallow: /", agent="a", url=question.url)
+    return replace(question, body=b"") if ours(closed) else question
+
+
+def _leading_token(text: str) -> str:
+    return text[: len(text) - len(_TOKEN.sub("", text, count=1))]
+
+
+def _token_of(agent: str) -> str:
+    """The product token of a User-Agent header; `agent` where it has none."""
+    return _leading_token(_BEFORE_TOKEN.sub("", agent, count=1)) or agent
+
+
+def settle_header(question: Question) -> Question:
+    """Ask for the product token alone."""
+    return replace(question, agent=_token_of(question.agent))
+
+
+def _spelt(text: str) -> str:
+    """`text` with the digits and dots of its token in letters, which Google reads."""
+
+    def letters(found: re.Match[str]) -> str:
+        return f"_-_-{'abcdefghijk'['0123456789.'.index(found[0])]}"
+
+    token = _leading_token(text)
+    return _DIGIT_OR_DOT.sub(letters, token) + text[len(token) :]
+
+
+def _names_spelt(question: Question, *, asked: bool) -> Question:
+    """`question` with digits spelt in the file: in the agent's name, or in others."""
+    token = _token_of(question.agent).lower()
+
+    def spelt(value: str) -> str:
+        is_asked = _leading_token(value).lower() == token
+        return _spelt(value) if is_asked is asked else value
+
+    def name(record: bytes) -> bytes:
+        is_name = _field(record) == b"user-agent"
+        return _by_value(record, spelt) if is_name else record
+
+    return _by_lines(question, name)
+
+
+def settle_own_name(question: Question) -> Question:
+    """Spell the digits and dots of the agent's name, in the file as well."""
+    return replace(_names_spelt(question, asked=True), agent=_spelt(question.agent))
+
+
+def settle_other_names(question: Question) -> Question:
+    """Spell the digits and dots of names that are not the agent's."""
+    return _names_spelt(question, asked=False)
+
+
+def settle_fields(question: Question) -> Question:
+    """Drop records whose field is none of the standard."""
+
+    def known(record: bytes) -> bytes:
+        is_known = _field(record) in _RULES | {b"user-agent"}
+        return record if is_known or b":" not in record else b""
+
+    return _by_lines(question, known)
+
+
+def settle_colons(question: Question) -> Question:
+    """Drop lines without a colon."""
+    return _by_lines(question, lambda line: line if b":" in line else b"")
+
+
+def settle_index(question: Question) -> Question:
+    """Exchange two letters everywhere, so that "index.html" is a name like others."""
+
+    def exchanged(text: str) -> str:
+        return _N_OR_J.sub(lambda found: _N_AND_J[found[0].lower()], text)
+
+    return _by_paths(question, exchanged)
+
+
+def settle_dot_segments(question: Question) -> Question:
+    """Resolve "." and ".." segments of the URL."""
+
+    def resolved(target: str) -> str:
+        path, mark, query = target.partition("#")[0].partition("?")
+        return (without_dots(path) if path.startswith("/") else path) + mark + query
+
+    return _by_target(question, resolved)
+
+
+def settle_spelling_of_url(question: Question) -> Question:
+    """Write the URL as clients read it: no white space around it, no backslash."""
+    url = question.url
+    if url.startswith("/"):
+        return replace(question, url=SITE + _LOST_IN_URL.sub(_escaped, url))
+    url = url.strip(_CONTROLS_AND_SPACE)
+    url = url.translate(dict.fromkeys(map(ord, "\t\r\n")))
+    target = _BEFORE_TARGET.sub("", url, count=1).partition("#")[0]
+    path, mark, query = target.partition("?")
+    slash = "" if path.startswith(("/", "\\")) else "/"
+    return replace(question, url=SITE + slash + path.replace("\\", "/") + mark + query)
+
+
+def settle_long_lines(question: Question) -> Question:
+    """Drop the white space of lines that are longer than Google reads."""
+
+    def trimmed(record: bytes) -> bytes:
+        if len(record) <= _LONGEST_LINE:
+            return record
+        key, colon, value = record.partition(b":")
+        return key.strip(_WHITE_SPACE) + colon + value.strip(_WHITE_SPACE)
+
+    return _by_lines(question, trimmed)
+
+
+def _octets_escaped(question: Question, octets: re.Pattern[bytes]) -> Question:
+    """`question` with `octets` escaped in values, and no field that holds one."""
+
+    def escaped(record: bytes) -> bytes:
+        key, colon, value = record.partition(b":")
+        if octets.search(key):
+            return b""
+        return key + colon + octets.sub(lambda found: b"%%%02X" % ord(found[0]), value)
+
+    return _by_lines(question, escaped)
+
+
+def settle_nul(question: Question) -> Question:
+    """Escape NUL, at which Google's strings end."""
+    escaped = _octets_escaped(question, re.compile(rb"\0"))
+    return _by_target(escaped, lambda target: target.replace("\0", "%00"))
+
+
+def settle_white_space(question: Question) -> Question:
+    """Escape vertical tabs and form feeds, which only Google takes for white space."""
+    escaped = _octets_escaped(question, re.compile(rb"[\x0b\x0c]"))
+    return _by_target(
+        escaped, lambda target: target.replace("\x0b", "%0B").replace("\x0c", "%0C")
+    )
+
+
+def settle_half_a_mark(question: Question) -> Question:
+    """Make a comment of a first line that begins with a part of a byte order mark."""
+    body = _HALF_A_MARK.sub(b"#", question.body, count=1)
+    return replace(question, body=body)
+
+
+# The points.
+
+
+def _example(*lines: str | bytes, agent: str = "ExampleBot", path: str) -> Question:
+    octets = [line.encode() if isinstance(line, str) else line for line in lines]
+    return Question(body=b"\n".join(octets), agent=agent, url=f"{SITE}{path}")
+
+
+POINTS = (
+    Point(
+        name="a URL that clients read in another way than it looks",
+        settle=settle_spelling_of_url,
+        example=_example(
+            "User-agent: *", "Disallow: /private/", path="\\private\\orders"
+        ),
+        standard=(
+            "§2.2.2: rules are matched against the URI. A backslash is in none; clients"
+            " send a slash instead, and what is sent is what the rules are about."
+        ),
+    ),
+    Point(
+        name="a letter, a digit or one of `-._~` written as an escape",
+        settle=settle_unreserved,
+        example=_example("User-agent: *", "Disallow: /checkout/", path="/chec%6Bout/"),
+        standard=(
+            "§2.2.2: an escape of an unreserved character is decoded before paths are"
+            " compared."
+        ),
+    ),
+    Point(
+        name="a group whose name begins as the agent's and goes on with a digit or a"
+        " dot",
+        settle=settle_other_names,
+        example=_example(
+            "User-agent: News24Bot", "Disallow: /", agent="News", path="/"
+        ),
+        standard=(
+            "§2.2.1: a group is for the crawler whose product token it names. Nothing"
+            " makes `News24Bot` a name of `News`."
+        ),
+    ),
+    Point(
+        name="an agent whose own name has digits or dots",
+        settle=settle_own_name,
+        example=_example(
+            "User-agent: News24Bot", "Disallow: /", agent="News24Bot", path="/"
+        ),
+        standard=(
+            "§2.2.1: a crawler obeys the group that matches its product token. That a"
+            " token may have digits and dots is ours: the alphabet of §2.2 has none."
+        ),
+    ),
+    Point(
+        name="an agent that is more than a product token",
+        settle=settle_header,
+        example=_example(
+            "User-agent: ExampleBot", "Disallow: /", agent="ExampleBot/1.0", path="/"
+        ),
+        standard=(
+            "§2.2.1: the product token is a part of what the crawler sends as its"
+            " identification, and groups are found by the token."
+        ),
+    ),
+    Point(
+        name="`/robots.txt` itself",
+        settle=settle_robots_txt,
+        example=_example("User-agent: *", "Disallow: /", path="/robots.txt"),
+        standard="§2.2.2: `/robots.txt` is allowed without saying so.",
+    ),
+    Point(
+        name="a character that no URI may hold, raw in one and escaped in the other",
+        settle=settle_unsafe,
+        example=_example(
+            "User-agent: *", "Disallow: /media library/", path="/media%20library/"
+        ),
+        standard=(
+            "§2.2.2: paths are compared percent-encoded, as RFC 3986 defines it. No URI"
+            " can have a space (RFC 3986 §2), so `%20` is the only way to ask for it."
+        ),
+    ),
+    Point(
+        name="the first one or two octets of a byte order mark",
+        settle=settle_half_a_mark,
+        example=_example(
+            b"\xef\xbbUser-agent: *", "Disallow: /private/", path="/private/"
+        ),
+        standard=(
+            "§2.3: the file is UTF-8, where a mark has all of its three octets. A part"
+            " of it belongs to the field, which is then unknown (§2.2)."
+        ),
+    ),
+    Point(
+        name="vertical tab and form feed",
+        settle=settle_white_space,
+        example=_example("User-agent: *", "Disallow:\x0c/private/", path="/private/"),
+        standard="§2.2: white space is space and tab.",
+    ),
+    Point(
+        name="NUL",
+        settle=settle_nul,
+        example=_example("User-agent: *", "Disallow: /a\0b", path="/able"),
+        standard="§2.2: a line ends with CR or LF, not with any other control.",
+    ),
+    Point(
+        name="a misspelt field",
+        settle=settle_fields,
+        example=_example("User Agent: *", "Disallow: /account/", path="/account/"),
+        standard=(
+            "§2.2: the fields are `user-agent`, `allow` and `disallow`. §2.2.4 permits"
+            " leniency about other records only."
+        ),
+    ),
+    Point(
+        name="the case of hexadecimal digits",
+        settle=settle_case_of_escapes,
+        example=_example(
+            "User-agent: *", "Disallow: /wiki/Special%3a", path="/wiki/Special%3aLog"
+        ),
+        standard=(
+            "§2.2.2: percent-encoding is that of RFC 3986, whose §6.2.2.1 makes `%3a`"
+            " and `%3A` the same."
+        ),
+    ),
+    Point(
+        name="octets outside ASCII in the URL",
+        settle=settle_outside_ascii,
+        example=_example("User-agent: *", "Disallow: /café/", path="/café/menu"),
+        standard="§2.2.2: octets outside ASCII are percent-encoded, also in the URL.",
+    ),
+    Point(
+        name="`*` and `$` that stand for themselves",
+        settle=settle_special_characters,
+        example=_example("User-agent: *", "Disallow: /price-%24", path="/price-$"),
+        standard=(
+            "§2.2.3: a rule names a special character of the URL by its escape, as in"
+            " `/path/foo-%24`."
+        ),
+    ),
+    Point(
+        name="a missing colon",
+        settle=settle_colons,
+        example=_example("User-agent: *", "Disallow /account/", path="/account/"),
+        standard="§2.2: a colon stands between the field and the value.",
+    ),
+    Point(
+        name="an allow of `index.html`",
+        settle=settle_index,
+        example=_example(
+            "User-agent: *", "Disallow: /", "Allow: /news/index.html", path="/news/"
+        ),
+        standard=(
+            "§2.2.2: a rule matches if its path comes to an end before an octet"
+            " differs."
+        ),
+    ),
+    Point(
+        name="dot segments",
+        settle=settle_dot_segments,
+        example=_example(
+            "User-agent: *", "Disallow: /private/", path="/public/../private/"
+        ),
+        standard=(
+            "§2.2.2: rules are matched against the URI; RFC 3986 §6.2.2.3 removes dot"
+            " segments from it."
+        ),
+    ),
+    Point(
+        name="a line of more than 16,663 octets",
+        settle=settle_long_lines,
+        example=_example(
+            "User-agent: *", f"Disallow:{' ' * 17_000}/private/", path="/private/"
+        ),
+        standard="§2.2: a line ends with CR or LF. §2.5 permits limits on files only.",
+    ),
+)
+"""All that is known; a difference counts with the first that explains it."""
+
+REFUSED = Point(
+    name="an agent without a product token",
+    settle=lambda question: question,
+    example=_example("User-agent: *", "Disallow: /cart/", agent=": *", path="/"),
+    standard=(
+        "§2.2.1: a product token is made of letters, `_` and `-`. Where there is none,"
+        " no group can be meant, and a mistake of the caller is not answered."
+    ),
+)
+"""No difference in the answer: we give none."""
+
+SEVERAL = Question(
+    body=b"User-agent: *\nDisallow: /media library/",
+    agent="ExampleBot",
+    url=f"{SITE}/m%65dia%20library/",
+)
+"""Takes two points at once."""
