@@ -1,0 +1,155 @@
+"""Fuzzes the decoding of bodies: gzip, deflate, none, in chunks, up to a limit."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING
+
+from robotsgate.fetching._body import CodingError, check_coding, read_body
+from tests.fuzzing.target import Target, in_time
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine
+    from typing import Any
+
+__all__ = ["TARGET"]
+
+_CODINGS = ("", "gzip", "deflate", "GZip ", "identity", "x-gzip", "br", "gzip, gzip")
+_UNKNOWN = frozenset(_CODINGS[-2:])
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_WINDOW_GZIP, _WINDOW_ZLIB, _WINDOW_RAW = 31, 15, -15
+
+# Further octets would be refused for decoding to hardly anything.
+_MOST_CODED_OCTETS = 60_000
+
+
+def check(data: bytes) -> None:
+    """Decode what follows four octets, which choose how."""
+    options, rest = data[:4].ljust(4, b"\0"), data[4 : 4 + _MOST_CODED_OCTETS]
+    coding = _CODINGS[options[0] % len(_CODINGS)]
+    wire = _coded(rest, coding) if options[0] >= 128 else rest
+    chunk_size = options[1] or max(len(wire), 1)
+    max_bytes = 1 + int.from_bytes(options[2:4], "big")
+    body, is_refused = in_time(
+        "decoding", lambda: _decoded(wire, chunk_size, coding, max_bytes)
+    )
+    expected, is_whole = _plainly_decoded(wire, coding)
+    assert len(body) <= max_bytes
+    assert body == expected[: len(body)]
+    if is_refused:
+        assert not is_whole
+    else:
+        assert len(body) == min(len(expected), max_bytes)
+        assert is_whole or len(body) == max_bytes
+    _check_coding(coding)
+
+
+def _decoded(
+    wire: bytes, chunk_size: int, coding: str, max_bytes: int
+) -> tuple[bytes, bool]:
+    """What is decoded of `wire`, and whether the rest is refused."""
+    into = bytearray()
+    chunks = _chunks(wire, chunk_size)
+    try:
+        body = _result_of(read_body(chunks, coding, max_bytes=max_bytes, into=into))
+    except CodingError:
+        return bytes(into), True
+    assert body == into
+    return body, False
+
+
+def _coded(body: bytes, coding: str) -> bytes:
+    if "gzip" in coding.lower():
+        return gzip.compress(body, mtime=0)
+    return zlib.compress(body) if coding == "deflate" else body
+
+
+async def _chunks(wire: bytes, size: int) -> AsyncIterator[bytes]:
+    for start in range(0, len(wire), size):
+        yield wire[start : start + size]
+
+
+def _result_of(coroutine: Coroutine[Any, Any, bytes]) -> bytes:
+    """What a coroutine returns that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: bytes = stop.value
+        return result
+    message = "expected a coroutine that does not wait"
+    raise AssertionError(message)
+
+
+def _plainly_decoded(wire: bytes, coding: str) -> tuple[bytes, bool]:
+    """As much as can be decoded, octet by octet, and whether that is all."""
+    name = coding.strip().lower()
+    if not wire or name in {"", "identity"}:
+        return wire, True
+    if name in _UNKNOWN:
+        return b"", False
+    if name == "deflate":
+        is_zlib = wire[0] & 15 == 8 and int.from_bytes(wire[:2], "big") % 31 == 0
+        decoded, is_whole, _ = _member(wire, _WINDOW_ZLIB if is_zlib else _WINDOW_RAW)
+        return decoded, is_whole
+    everything = b""
+    while True:
+        decoded, is_whole, wire = _member(wire, _WINDOW_GZIP)
+        everything += decoded
+        if not is_whole or not wire.startswith(_GZIP_MAGIC):
+            return everything, is_whole
+
+
+def _member(wire: bytes, window: int) -> tuple[bytes, bool, bytes]:
+    """What it decodes to, whether it ends, and what follows it."""
+    inflate = zlib.decompressobj(window)
+    decoded = bytearray()
+    for place in range(len(wire)):
+        try:
+            decoded += inflate.decompress(wire[place : place + 1])
+        except zlib.error:
+            return bytes(decoded), False, b""
+        if inflate.eof:
+            return bytes(decoded), True, wire[place + 1 :]
+    return bytes(decoded), False, b""
+
+
+def _check_coding(coding: str) -> None:
+    try:
+        check_coding(coding)
+    except CodingError:
+        assert coding in _UNKNOWN
+    else:
+        assert coding not in _UNKNOWN
+
+
+def _seed(coding: int, wire: bytes, *, chunk_size: int = 0, more: int = 1_000) -> bytes:
+    return bytes([coding, chunk_size]) + more.to_bytes(2, "big") + wire
+
+
+_FILE = b"User-agent: *\nDisallow: /a\n"
+
+TARGET = Target(
+    check=check,
+    seeds=(
+        _seed(0, _FILE, chunk_size=3),
+        _seed(1, gzip.compress(_FILE, mtime=0)),
+        _seed(1, gzip.compress(_FILE, mtime=0) * 2 + b"\0\0", chunk_size=1),
+        _seed(1, gzip.compress(b"a" * 5_000, mtime=0), chunk_size=7, more=4_999),
+        _seed(2, zlib.compress(_FILE), chunk_size=2),
+        _seed(2, zlib.compress(_FILE, wbits=_WINDOW_RAW)),
+        _seed(2, b"\x00\x00\x00\xff\xff" * 20 + b"\x03\x00", chunk_size=4),
+        _seed(129, _FILE * 3, chunk_size=5, more=40),
+        _seed(130, _FILE),
+        _seed(6, b"x"),
+        _seed(7, b""),
+    ),
+    words=(
+        b"\x1f\x8b\x08", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", b"\x78\x9c",
+        b"\x03\x00", b"\x01\x00\x00\xff\xff", b"\x00\x00\x00\xff\xff", b"\x1f",
+        gzip.compress(b"", mtime=0), gzip.compress(b"a", mtime=0), zlib.compress(b""),
+        zlib.compress(b"a"), zlib.compress(b"a", wbits=_WINDOW_RAW),
+    ),
+    max_length=1_024,
+)  # fmt: skip

@@ -1,0 +1,60 @@
+"""Fuzzes where a redirect leads: nowhere but to http and https, as browsers go."""
+
+from __future__ import annotations
+
+from robotsgate.fetching._redirect import RedirectError, redirect_target
+from robotsgate.robotstxt import Origin
+from tests.fuzzing.target import Target, as_header, fields, in_time, joined
+from tests.fuzzing.url import check_against_browsers, check_origin
+
+__all__ = ["TARGET"]
+
+_FIRST_URL = "https://example.com/robots.txt"
+
+
+def check(data: bytes) -> None:
+    """Follow a redirect to one place, and from there to another."""
+    first, second = map(as_header, fields(data, 2))
+    url = _checked(_FIRST_URL, first)
+    _checked(url or _FIRST_URL, second)
+
+
+def _checked(url: str, location: str) -> str | None:
+    """Where a redirect from `url` leads; `None` for nowhere."""
+    try:
+        found = in_time("joining", lambda: redirect_target(url, location))
+    except RedirectError:
+        return None
+    origin = Origin.from_url(found)
+    target = found.removeprefix(str(origin))
+    assert target.startswith("/")
+    assert origin.scheme in {"http", "https"}
+    check_origin(origin)
+    if not found.endswith(" "):  # which a fragment had protected
+        assert redirect_target(url, found) == found
+    check_against_browsers(origin, target, location, base=url)
+    return found.replace(" ", "%20")
+
+
+TARGET = Target(
+    check=check,
+    seeds=(
+        joined(b"https://www.example.com/robots.txt", b"/new/robots.txt"),
+        joined(b"//cdn.example/a/b/", b"../c?d#e"),
+        joined(b"robots.txt", b"?q"),
+        joined(b"http:\\\\h\\x", b"\\\\h\\y"),
+        joined(b"http://u:p@h:8080/;p?q", b";x"),
+        joined(b"http:foo", b"https:/foo"),
+        joined(b"ftp://h/robots.txt", b"javascript:0"),
+        joined("http://bücher.example/é".encode(), b"\xe9?\xe9"),
+        joined(b"#f", b""),
+    ),
+    words=(
+        b"http://", b"https://", b"http:", b"https:", b"//", b"///", b"\\\\", b"\\",
+        b"/", b"/.", b"/..", b"../", b"./", b"..", b"%2e", b"/%2e%2e", b";", b"?", b"#",
+        b"@", b":", b":80", b":443", b"[::1]", b"xn--", b"1.2.3.4", b"0x7f.1", b" ",
+        b"%", b"%20", b"*", b"$", b"'", b"\xfe", b"\xe9", "é".encode(),
+        "\uff0f".encode(), "。".encode(), "\xa0".encode(),
+    ),
+    max_length=256,
+)  # fmt: skip

@@ -1,0 +1,20 @@
+"""The table of what is fuzzed; a new target is one more line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.fuzzing import body, headers, location, robotstxt, url
+
+if TYPE_CHECKING:
+    from tests.fuzzing.target import Target
+
+__all__ = ["TARGETS"]
+
+TARGETS: dict[str, Target] = {
+    "robotstxt": robotstxt.TARGET,
+    "headers": headers.TARGET,
+    "body": body.TARGET,
+    "location": location.TARGET,
+    "url": url.TARGET,
+}
