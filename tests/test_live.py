@@ -249,6 +249,17 @@ def test_little_is_looked_at_for_a_place_where_all_origins_are_used() -> None:
     assert sum(origin.is_used for origin in live.by_origin.values()) == 1_999
 
 
+def test_newest_origin_stays_where_all_others_use_up_the_second_chances() -> None:
+    live = origins_of(max_origins=1_000)
+    for number in range(1_000):
+        live.admit(entry_of(f"https://{number}.example"), NOW).is_used = True
+
+    newest = live.admit(entry_of("https://new.example"), NOW)
+
+    assert live.by_origin.get("https://new.example") is newest
+    assert len(live.by_origin) == 1_000
+
+
 def test_newest_origin_stays_however_heavy_it_is() -> None:
     live = origins_of(max_origins=1)
     origin = live.admit(entry_of(body=many_rules(20_000)), NOW)

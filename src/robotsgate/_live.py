@@ -181,9 +181,7 @@ class LiveOrigins:
         live = LiveOrigin(entry, ruling(entry, now=now, policy=self._policy), now=now)
         self.by_origin[entry.origin] = live
         self._weight += live.weight
-        live.is_used = True  # so that it does not go for itself
-        self._shrink()
-        live.is_used = False
+        self._shrink(live)
         return live
 
     def discard(self, origin: str) -> None:
@@ -247,7 +245,7 @@ class LiveOrigins:
         more = weight + _BYTES_OF_AN_AGENT
         live.weight += more
         self._weight += more
-        self._shrink()
+        self._shrink(live)
         return found
 
     def _let_go(self, live: LiveOrigin) -> None:
@@ -264,7 +262,7 @@ class LiveOrigins:
         self._weight -= live.weight - live.weight_of_copy
         live.weight = live.weight_of_copy
 
-    def _shrink(self) -> None:
+    def _shrink(self, newest: LiveOrigin) -> None:
         """Let go of what has not been used for long, but never of the newest.
 
         Who was used since its place came up last has a second chance. That is
@@ -276,7 +274,7 @@ class LiveOrigins:
             self._weight > self._max_weight and len(self.by_origin) > 1
         ):
             origin, live = self.by_origin.popitem(last=False)
-            if self._was_used(live) and chances > 0:
+            if live is newest or (chances > 0 and self._was_used(live)):
                 chances -= 1
                 self.by_origin[origin] = live
             else:

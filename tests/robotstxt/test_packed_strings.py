@@ -4,7 +4,7 @@ from bisect import bisect_right
 
 import pytest
 
-from robotsgate.robotstxt._packed_strings import compact, count_up_to
+from robotsgate.robotstxt._packed_strings import _COMMON, compact, count_up_to, shared
 
 MANY = [f"/{number:04}" for number in range(500)]
 
@@ -41,3 +41,12 @@ def test_packed_strings_may_be_empty_and_hold_any_other_text() -> None:
     strings = ["", "\u00e9", "a\rb"] * 100
 
     assert list(compact(strings)) == strings
+
+
+def test_strings_of_a_file_with_very_many_are_not_held_for_others() -> None:
+    """One hostile file would fill the table for good."""
+    strings = [f"/never-seen-{number}" for number in range(200)]
+    before = len(_COMMON)
+
+    assert shared(strings) == tuple(strings)
+    assert len(_COMMON) == before

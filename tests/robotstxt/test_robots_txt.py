@@ -191,6 +191,19 @@ def test_crawl_delay_is_the_first_sensible_one_below_the_agents_line(
     assert RobotsTxt.parse(body).crawl_delay("a") == delay
 
 
+@pytest.mark.parametrize("dialect", Dialect)
+def test_crawl_delay_at_the_end_of_a_group_counts_if_its_agent_follows_again(
+    dialect: Dialect,
+) -> None:
+    """It was taken for one above the user-agent line that follows."""
+    robots = RobotsTxt.parse(
+        "User-agent: a\nDisallow: /x\nCrawl-delay: 5\nUser-agent: a\nDisallow: /y",
+        dialect=dialect,
+    )
+
+    assert robots.crawl_delay("a") == 5
+
+
 def test_request_rate_is_that_of_the_agents_group() -> None:
     robots = RobotsTxt.parse(_FILE)
 

@@ -214,10 +214,10 @@ class _Side:
         if len(prefixes) > _FEW_PREFIXES:
             self.prefixes = _bisectable(_shortest(prefixes))
         else:
-            is_all = prefixes is self.patterns
+            is_all = prefixes is self.patterns and type(prefixes) is tuple
             self.prefixes = self.patterns if is_all else tuple(prefixes)
         self.wildcards = compact(wildcards)
-        self.anchors = shared(map(telling_part, wildcards))
+        self.anchors = shared(list(map(telling_part, wildcards)))
         self.is_ready = True
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 __all__ = ["compact", "count_up_to", "shared"]
 
@@ -33,11 +33,14 @@ def compact(strings: list[str]) -> Sequence[str]:
     return _PackedStrings(strings)
 
 
-def shared(strings: Iterable[str]) -> tuple[str, ...]:
+def shared(strings: list[str]) -> tuple[str, ...]:
     """`strings` as a tuple; what many files have in common is held once for all.
 
     The first few thousand strings that come are shared: "/wp-admin/" is among them.
+    Those of files with very many are not, for they would leave no room.
     """
+    if len(strings) > _FEW_STRINGS:
+        return tuple(strings)
     if len(_COMMON) < _MANY_COMMON:
         return tuple(
             [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -233,6 +233,7 @@ class RobotsTxt:
         if known is None:
             if len(self._by_agent) >= MAX_KNOWN_AGENTS:
                 self._by_agent.clear()
+                self._by_sections.clear()
             known = self._by_agent[tokens] = self._merged(tokens)
         return known
 
@@ -331,7 +332,7 @@ def _below_agent_lines(
     return [
         rate
         for rate in rates
-        if rate[2] > sections[bisect_right(starts, rate[2]) - 1][1]
+        if rate[2] > sections[bisect_left(starts, rate[2]) - 1][1]
     ]
 
 
