@@ -260,7 +260,7 @@ def _record(
             result.void.append(number)
         return None
     written, value = words
-    key = lower(written.strip(grammar.white_space))
+    key = written and lower(written.strip(grammar.white_space))
     if ":" not in line:
         result.misspelt.append((written, number))
     if not key:
