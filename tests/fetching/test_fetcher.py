@@ -915,10 +915,13 @@ async def test_deadline_ends_a_fetch_from_a_server_that(
 
     outcome = await fetched(server.url, policy=HURRIED)
 
+    # The deadline may fall between following a redirect and the server's seeing it.
+    assert isinstance(outcome, Failed)
+    assert outcome.redirects in {len(server.requests) - 1, len(server.requests)}
     assert outcome == Failed(
         kind=FailureKind.TIMEOUT,
         error="no answer within 0.2 s",
-        redirects=len(server.requests) - 1,
+        redirects=outcome.redirects,
     )
     assert anyio.current_time() - began_at < 10  # the server would go on for ever
     assert server.is_left_alone()
