@@ -15,7 +15,7 @@ from robotsgate._stats import CheckerStats
 from robotsgate._version import __version__
 from robotsgate.caching._entry import Copy, Entry
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.caching._policy import AfterStaleWindow, Policy
+from robotsgate.caching._policy import AddressGuard, AfterStaleWindow, Policy
 from robotsgate.errors import (
     DisallowedError,
     InvalidProductTokenError,
@@ -45,6 +45,7 @@ from robotsgate.stores.memory import MemoryStore
 __all__ = [
     "AccessChanged",
     "AccessResult",
+    "AddressGuard",
     "AfterStaleWindow",
     "CheckerEvent",
     "CheckerStats",

@@ -7,6 +7,7 @@ origin's single flight `_renewed` (store, then network) → the pure decisions o
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
 import anyio.lowlevel
@@ -22,11 +23,12 @@ from robotsgate._arguments import (
 )
 from robotsgate._clock import SystemClock
 from robotsgate._guarded_store import GuardedStore
-from robotsgate._live import Agent, LiveOrigins
+from robotsgate._live import Agent, LiveOrigins, implies_robots_txt
 from robotsgate._many import for_each
 from robotsgate._reader import Reader
 from robotsgate._reporter import Reporter
 from robotsgate._stats import CheckerStats
+from robotsgate._under_way import UnderWay
 from robotsgate._version import __version__
 from robotsgate.caching._plan import Plan, entry_after, outdated, plan, suits
 from robotsgate.caching._policy import Policy
@@ -123,7 +125,9 @@ class RobotsChecker:
         self._reporter = Reporter(on_event)
         self._own_store = MemoryStore()
         self._store = GuardedStore(
-            self._own_store if store is None else store, self._reporter
+            self._own_store if store is None else store,
+            self._reporter,
+            timeout=policy.store_timeout,
         )
         # Imported here: who only parses files does not wait for httpx to load.
         from robotsgate.fetching._fetcher import Fetcher  # noqa: PLC0415
@@ -143,7 +147,7 @@ class RobotsChecker:
         self._flights: SingleFlight[tuple[LiveOrigin, bool]] = SingleFlight()
         self._agents: dict[str, Agent] = {}
         self._checks = 0
-        self._is_closed = False
+        self._under_way = UnderWay("the checker")
 
     async def __aenter__(self) -> Self:
         """The checker itself."""
@@ -154,14 +158,17 @@ class RobotsChecker:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Forget what is in memory; further questions about origins raise.
+        """End the fetches under way, and forget what is in memory.
 
-        A client or a store that was handed over stays open. May be called more
-        than once.
+        Who waits for a fetch, and who asks about an origin from now on, gets a
+        RuntimeError. A client or a store that was handed over stays open. May be
+        called more than once.
         """
-        self._is_closed = True
-        self._live.clear()
-        await self._own_store.aclose()
+        try:
+            await self._under_way.aclose()
+        finally:
+            self._live.clear()
+            await self._own_store.aclose()
 
     async def can_fetch(self, agent: str | Sequence[str], url: object) -> bool:
         """Whether `agent` may fetch `url` now.
@@ -267,7 +274,7 @@ class RobotsChecker:
         if answer is None:
             return None
         self._checks += 1
-        return answer or target == ROBOTS_TXT_PATH
+        return answer or (target == ROBOTS_TXT_PATH and implies_robots_txt(live.rules))
 
     async def robots_txt(self, url: object) -> RobotsTxt | None:
         """The robots.txt in force for `url`, parsed; `None` where there is none.
@@ -336,7 +343,7 @@ class RobotsChecker:
         is_fetched = False
         while not is_fetched:  # a look into the store may have been under way
             _, is_fetched = await self._flights.run(
-                str(origin), lambda: self._renewed(origin, is_forced=True)
+                str(origin), partial(self._renewal, origin, is_forced=True)
             )
 
     async def forget(self, url: object) -> None:
@@ -376,7 +383,7 @@ class RobotsChecker:
         if answer is None:
             return None
         self._checks += 1
-        return answer or target == ROBOTS_TXT_PATH
+        return answer or (target == ROBOTS_TXT_PATH and implies_robots_txt(found.rules))
 
     def _agent(self, agent: str | Sequence[str]) -> Agent:
         """`agent` as a good name with its product tokens."""
@@ -412,29 +419,35 @@ class RobotsChecker:
         live = self._live.current(key, self._now())
         if live is not None:
             return live
-        live, _ = await self._flights.run(key, lambda: self._renewed(origin))
+        live, _ = await self._flights.run(key, partial(self._renewal, origin))
         return live
 
-    async def _renewed(
+    async def _renewal(
         self, origin: Origin, *, is_forced: bool = False
+    ) -> tuple[LiveOrigin, bool]:
+        """As `_renewed`, unless the checker is closed before that ends."""
+        work = partial(self._renewed, origin, is_forced=is_forced)
+        return await self._under_way.run(work)
+
+    async def _renewed(
+        self, origin: Origin, *, is_forced: bool
     ) -> tuple[LiveOrigin, bool]:
         """The origin from the store if that knows it, else from the network.
 
         Returns:
             The origin, and whether it was fetched.
         """
-        self._check_usable(origin)
         key = str(origin)
         live = self._live.current(key, self._now())
         if live is not None and not is_forced:
             return live, False
         previous = await self._previous(key)
-        self._check_usable(origin)
+        self._under_way.check()
         now = self._now()
         if plan(previous, now) is Plan.USE and not is_forced:
             return self._live.admit(cast("Entry", previous), now), False  # or no USE
         outcome = await self._fetcher.fetch(origin)
-        self._check_usable(origin)
+        self._under_way.check()
         entry = entry_after(
             previous, outcome, origin=key, now=self._now(), policy=self._policy
         )
@@ -459,8 +472,7 @@ class RobotsChecker:
         return live.entry
 
     def _check_usable(self, *origins: Origin) -> None:
-        if self._is_closed:
-            raise RuntimeError("the checker is closed")
+        self._under_way.check()
         for origin in origins:
             if origin.scheme == "ftp":
                 message = f"robots.txt over ftp is not supported yet, got {origin}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, TypeVar
 
+import anyio
+
 from robotsgate.caching._entry import Entry
 from robotsgate.errors import StoreError
 from robotsgate.robotstxt._access import AccessResult
@@ -21,12 +23,19 @@ _Result = TypeVar("_Result")
 
 
 class GuardedStore:
-    """A store whose methods never raise because of the world."""
+    """A store whose methods never raise because of the world, and never hang."""
 
-    def __init__(self, store: Store, reporter: Reporter) -> None:
-        """Stand before `store`."""
+    def __init__(self, store: Store, reporter: Reporter, *, timeout: float) -> None:
+        """Stand before `store`.
+
+        Args:
+            store: what may fail.
+            reporter: who is told.
+            timeout: seconds that each operation may take, > 0.
+        """
         self._store = store
         self._reporter = reporter
+        self._timeout = timeout
 
     async def get(self, origin: str) -> Entry | None:
         """The whole entry of `origin`; `None` where there is none, or none whole."""
@@ -62,7 +71,8 @@ class GuardedStore:
         self, operation: str, origin: str, *, work: Callable[[], Awaitable[_Result]]
     ) -> _Result | None:
         try:
-            return await work()
+            with anyio.fail_after(self._timeout):
+                return await work()
         except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
             self._reporter.store_failed(operation, origin, error=error)
             return None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._product_token import ProductToken
     from robotsgate.robotstxt._verdict import Verdict
 
-__all__ = ["Agent", "LiveOrigin", "LiveOrigins", "LiveRules"]
+__all__ = ["Agent", "LiveOrigin", "LiveOrigins", "LiveRules", "implies_robots_txt"]
 
 AgentName = str | tuple[str, ...]
 
@@ -66,8 +66,25 @@ _MOST_CHANCES = 1_000
 # A `LiveRules` with its place in the dictionaries, measured on CPython 3.11.
 _BYTES_OF_AN_AGENT = 250
 
+_EVERYTHING = RuleLines(["/"], [0], ["/"])
 _FULL_ALLOW = AgentRules(group=None, rules=RuleSet())
-_FULL_DISALLOW = AgentRules(group=None, rules=RuleSet(RuleLines(["/"], [0], ["/"])))
+_FULL_DISALLOW = AgentRules(group=None, rules=RuleSet(_EVERYTHING))
+_REFUSAL = AgentRules(group=None, rules=RuleSet(_EVERYTHING))
+
+
+def implies_robots_txt(rules: RuleSet) -> bool:
+    """Whether /robots.txt is allowed although `rules` do not say so.
+
+    RFC 9309 §2.2.2; but not where the address guard refused its origin.
+    """
+    return rules is not _REFUSAL.rules
+
+
+_WITHOUT_RULES = {
+    Effect.ALLOW: _FULL_ALLOW,
+    Effect.DISALLOW: _FULL_DISALLOW,
+    Effect.REFUSE: _REFUSAL,
+}
 
 
 class LiveOrigin:
@@ -201,8 +218,7 @@ class LiveOrigins:
             return self.by_agent[agent.name][live.entry.origin].found
         if live.effect is Effect.RULES:
             return None
-        is_allow = live.effect is Effect.ALLOW
-        return self.hold(live, agent, _FULL_ALLOW if is_allow else _FULL_DISALLOW)
+        return self.hold(live, agent, _WITHOUT_RULES[live.effect])
 
     def read_rules(self, live: LiveOrigin, agent: Agent, body: bytes) -> AgentRules:
         """What `body`, the copy of `live`, holds for `agent`; held from now on."""

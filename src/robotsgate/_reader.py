@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import anyio.to_thread
 
+from robotsgate._live import implies_robots_txt
 from robotsgate.caching._ruling import Effect
 from robotsgate.fetching._single_flight import SingleFlight
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
@@ -67,7 +68,7 @@ class Reader:
     async def allows(self, found: AgentRules, target: str) -> bool:
         """Whether `target` may be fetched."""
         if target == ROBOTS_TXT_PATH:
-            return True
+            return implies_robots_txt(found.rules)
         answer = found.rules.allows_at_once(target)
         if answer is None:
             answer = await self._aside(found.rules.allows, target)

@@ -62,7 +62,10 @@ class FakeSite(httpx.AsyncBaseTransport):
 
     Attributes:
         requests: the URLs that were asked for, in order.
+        dials_nothing: that there is nothing for an address guard to see.
     """
+
+    dials_nothing = True
 
     def __init__(self) -> None:
         """Serve nothing yet."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robotsgate.caching._outcome import access_result
+from robotsgate.caching._outcome import FailureKind, access_result
 from robotsgate.caching._plan import Plan, plan
 from robotsgate.caching._policy import AfterStaleWindow, Policy
 from robotsgate.caching._ruling import Effect, ruling
@@ -57,6 +57,7 @@ OUTCOMES = st.sampled_from(
         broken_redirect(),
         failed(),
         refused(),
+        failed(FailureKind.POOL),
     ]
 )
 
@@ -130,6 +131,7 @@ class Model:
     policy: Policy
     has_copy: bool = False
     is_refused: bool = False
+    is_ours: bool = False
     since: float | None = None
     failures: int = 0
 
@@ -143,12 +145,13 @@ class Model:
             self.has_copy, self.is_refused = False, False
             self.since, self.failures = None, 0
         is_refused = outcome == refused()
+        self.is_ours = outcome == failed(FailureKind.POOL)
         if self.since is None or (self.is_refused and not is_refused):
             self.since = now
         self.since = min(self.since, now)
         self.is_refused = is_refused
         self.has_copy = self.has_copy and not is_refused
-        self.failures += 1
+        self.failures += not self.is_ours
 
     def may_use_copy(self, now: float) -> bool:
         """Whether a copy may answer for an unreachable origin."""
@@ -170,6 +173,7 @@ class Model:
         has_last_copy = after is AfterStaleWindow.LAST_COPY and self.has_copy
         return (
             not self.is_refused
+            and not self.is_ours
             and now >= self.since + self.policy.stale_window
             and now >= self.since + self.policy.outage_grace
             and after is not AfterStaleWindow.DISALLOW
@@ -222,7 +226,7 @@ def check_ruling(entry: Entry, model: Model, now: float) -> None:
             else entry.access is AccessResult.UNAVAILABLE
         )
     if is_unreachable and model.is_refused:
-        assert found.effect is Effect.DISALLOW
+        assert found.effect is Effect.REFUSE
     if private.allowed:
         assert public.allowed
     last = math.nextafter(found.until, -math.inf)

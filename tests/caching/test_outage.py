@@ -266,7 +266,7 @@ def test_refused_origin_is_disallowed_for_ever_and_asked_rarely(preset: str) -> 
         attempts += site.ask(now)
         effects.add(site.effect(now))
 
-    assert effects == {Effect.DISALLOW}
+    assert effects == {Effect.REFUSE}
     assert attempts <= 100 * 24 / 2 + 10
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from robotsgate.caching._policy import AfterStaleWindow, Policy
+from robotsgate.caching._policy import AddressGuard, AfterStaleWindow, Policy
 from robotsgate.robotstxt._access import AccessResult
 
 from .builders import DAY, HOUR, MINUTE
@@ -25,11 +25,16 @@ DEFAULTS = {
     "retry_after_max": DAY,
     "max_redirects": 5,
     "fetch_deadline": 30.0,
+    "connect_timeout": 10.0,
+    "read_timeout": 20.0,
+    "store_timeout": 5.0,
     "max_body_bytes": 512_000,
     "detect_missing_page": True,
     "on_access_denied": AccessResult.UNAVAILABLE,
     "on_too_many_requests": AccessResult.UNREACHABLE,
     "on_broken_redirect": AccessResult.UNAVAILABLE,
+    "address_guard": AddressGuard.REDIRECTS,
+    "allowed_networks": (),
 }
 
 ZERO_OR_MORE = (
@@ -47,6 +52,9 @@ ABOVE_ZERO = (
     "retry_initial_503",
     "retry_after_max",
     "fetch_deadline",
+    "connect_timeout",
+    "read_timeout",
+    "store_timeout",
 )
 NUMBERS = (*ZERO_OR_MORE, *ABOVE_ZERO, "retry_factor")
 WHOLE_NUMBERS = ("max_redirects", "max_body_bytes")
@@ -292,3 +300,34 @@ def test_policies_with_equal_values_are_equal_and_hash_alike() -> None:
     assert Policy() == Policy()
     assert hash(Policy()) == hash(Policy())
     assert Policy() != Policy.strict()
+
+
+@pytest.mark.parametrize("value", ["public-only", None, False])
+def test_address_guard_must_be_of_its_enum(value: object) -> None:
+    with pytest.raises(TypeError, match=r"address_guard.*AddressGuard"):
+        policy_with("address_guard", value)
+
+
+def test_networks_are_kept_in_canonical_form() -> None:
+    networks = ["10.0.0.0/255.0.0.0", "FD00:0::/32", "127.0.0.1"]
+
+    policy = Policy(allowed_networks=networks)
+
+    assert policy.allowed_networks == ("10.0.0.0/8", "fd00::/32", "127.0.0.1/32")
+    assert hash(policy) == hash(Policy(allowed_networks=policy.allowed_networks))
+
+
+@pytest.mark.parametrize(
+    "value", ["10.0.0.0/8", b"10.0.0.0/8", None, 10, [10], [b"10.0.0.0/8"]]
+)
+def test_what_is_no_sequence_of_texts_is_no_networks(value: object) -> None:
+    with pytest.raises(TypeError, match=r"expected .*network"):
+        policy_with("allowed_networks", value)
+
+
+@pytest.mark.parametrize("text", ["", "example.com", "10.0.0.1/8", "::/129", "1.2.3"])
+def test_text_that_is_no_network_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a network") as caught:
+        Policy(allowed_networks=[text])
+
+    assert repr(text) in str(caught.value)

@@ -328,7 +328,7 @@ def test_refused_address_is_never_allowed(
 
     found = ruling(entry, now=NOW + DAY + days * DAY, policy=policy)
 
-    assert found.effect is Effect.DISALLOW
+    assert found.effect is Effect.REFUSE
     assert found.reason is Reason.ADDRESS_REFUSED
     assert not found.is_stale
     assert not answer(entry, PUBLIC, now=NOW + DAY, policy=policy).allowed
@@ -344,7 +344,26 @@ def test_refusal_after_a_long_outage_is_not_allowed_either(preset: str) -> None:
     entry = next_entry(entry, refused(), now=NOW + 31 * DAY, policy=policy)
     found = ruling(entry, now=NOW + 31 * DAY, policy=policy)
 
-    assert found.effect is Effect.DISALLOW
+    assert found.effect is Effect.REFUSE
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("has_copy", [True, False])
+def test_caller_without_free_connections_for_months_is_never_let_in_for_that(
+    preset: str, *, has_copy: bool
+) -> None:
+    policy = PRESETS[preset]
+    entry = first_entry(answered() if has_copy else refused(), policy=policy)
+    for day in range(1, 100):
+        entry = next_entry(
+            entry, failed(FailureKind.POOL), now=NOW + day * DAY, policy=policy
+        )
+
+    found = ruling(entry, now=NOW + 99 * DAY, policy=policy)
+
+    goes_on = has_copy and preset == "google_2021"
+    assert found.effect is (Effect.RULES if goes_on else Effect.DISALLOW)
+    assert entry.failures == (0 if has_copy else 1)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

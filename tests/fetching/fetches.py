@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING
 import anyio
 
 from robotsgate.caching._policy import Policy
+from robotsgate.fetching._address_guard import FetchGuard, GuardRules
 from robotsgate.fetching._fetcher import Fetcher
 from robotsgate.robotstxt._origin import Origin
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
 
-__all__ = ["PATIENCE_SECONDS", "USER_AGENT", "fetched"]
+__all__ = ["PATIENCE_SECONDS", "USER_AGENT", "fetched", "guard"]
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
 PATIENCE_SECONDS = 10.0
 """How long a test waits for what should come at once, before it fails."""
+
+
+def guard(policy: Policy | None = None) -> FetchGuard:
+    """That of a fetch which has not dialled anything yet."""
+    return FetchGuard(GuardRules(policy or Policy()))
 
 
 async def fetched(

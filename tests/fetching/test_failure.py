@@ -76,7 +76,7 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
     ),
     "read time-out": (httpx.ReadTimeout(""), FailureKind.TIMEOUT, "ReadTimeout"),
     "write time-out": (httpx.WriteTimeout(""), FailureKind.TIMEOUT, "WriteTimeout"),
-    "pool time-out": (httpx.PoolTimeout(""), FailureKind.TIMEOUT, "PoolTimeout"),
+    "pool time-out": (httpx.PoolTimeout(""), FailureKind.POOL, "PoolTimeout"),
     "deadline": (TimeoutError(), FailureKind.TIMEOUT, "no answer within 2.5 s"),
     "time-out of the socket": (
         caused(httpx.ReadError(""), TimeoutError("timed out")),

@@ -891,7 +891,6 @@ SLOW: dict[str, Answer] = {
     "says nothing": Raw(b"", Connection.hang),
     "says half a head": Raw(b"HTTP/1.1 200 OK\r\n", Connection.hang),
     "sends its head byte by byte": Raw(b"HTTP/1.1 200 OK\r\nX: ", dripping(b"x")),
-    "sends 1xx without an end": Raw(b"", endless(head("103 Early Hints"))),
     "sends 1xx slowly, without an end": Raw(b"", dripping(head("100 Continue"))),
     "says half a body": Raw(
         head("200 OK", "Content-Length: 99") + RULES, Connection.hang

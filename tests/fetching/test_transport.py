@@ -14,9 +14,9 @@ import trustme
 
 from robotsgate.caching._outcome import Answered, BrokenRedirect, Failed, FailureKind
 from robotsgate.caching._policy import Policy
-from robotsgate.fetching._transport import OneRequestTransport
-from tests.fetching.fetches import PATIENCE_SECONDS, fetched
-from tests.servers.answers import Raw, Reply, Routes, chunked, redirect
+from robotsgate.fetching._transport import GUARD_EXTENSION, OneRequestTransport
+from tests.fetching.fetches import PATIENCE_SECONDS, fetched, guard
+from tests.servers.answers import Raw, Reply, Routes, chunked, endless, redirect
 from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
@@ -32,11 +32,13 @@ RULES = b"User-agent: *\nDisallow: /private\n"
 
 CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-TIMEOUTS = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), 5.0)}
 
-
-def get(url: str) -> httpx.Request:
-    return httpx.Request("GET", url, extensions=TIMEOUTS)
+def get(url: str, *, timeout: float = 5.0) -> httpx.Request:
+    extensions = {
+        "timeout": dict.fromkeys(("connect", "read", "write", "pool"), timeout),
+        GUARD_EXTENSION: guard(),
+    }
+    return httpx.Request("GET", url, extensions=extensions)
 
 
 async def body_of(response: httpx.Response) -> bytes:
@@ -183,12 +185,9 @@ async def test_dead_port_is_a_connect_error_with_its_cause() -> None:
 
 async def test_read_that_takes_too_long_is_an_httpx_error(serve: Serve) -> None:
     server = serve(Raw(b"", Connection.hang))
-    request = httpx.Request(
-        "GET", server.url, extensions={"timeout": {"connect": 5, "read": 0.1}}
-    )
 
     with pytest.raises(httpx.ReadTimeout):
-        await OneRequestTransport().handle_async_request(request)
+        await OneRequestTransport().handle_async_request(get(server.url, timeout=0.1))
 
     assert server.is_left_alone()
 
@@ -212,6 +211,68 @@ async def test_proxy_of_the_environment_is_ignored(
     outcome = await fetched(server.url)
 
     assert outcome == Answered(status=200, body=RULES)
+
+
+# --- octets without end ---------------------------------------------------------
+
+ENDLESS_HEADS = {
+    "informational responses": b"HTTP/1.1 103 Early Hints\r\n\r\n",
+    "informational responses with headers": (
+        b"HTTP/1.1 103 Early Hints\r\n" + b"Link: </style.css>\r\n" * 99 + b"\r\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("octets", ENDLESS_HEADS.values(), ids=ENDLESS_HEADS)
+async def test_head_without_end_is_given_up_early(serve: Serve, octets: bytes) -> None:
+    server = serve(Raw(b"", endless(octets)))
+
+    with pytest.raises(httpx.RemoteProtocolError, match="more octets than any answer"):
+        await OneRequestTransport().handle_async_request(get(server.url))
+
+    assert server.is_left_alone()
+
+
+ENDLESS_BODIES = {
+    "extensions of chunks": b"1;" + b"x" * 30_000 + b"\r\nx\r\n",
+    "chunks of one octet": b"1\r\nx\r\n",
+}
+
+
+@pytest.mark.parametrize("octets", ENDLESS_BODIES.values(), ids=ENDLESS_BODIES)
+async def test_body_that_is_mostly_framing_is_given_up(
+    serve: Serve, octets: bytes
+) -> None:
+    server = serve(Raw(CHUNKED_HEAD, endless(octets)))
+    transport = OneRequestTransport(max_bytes=200_000)
+
+    response = await transport.handle_async_request(get(server.url))
+    with pytest.raises(httpx.RemoteProtocolError, match="more octets than any answer"):
+        await body_of(response)
+    await response.aclose()
+
+    assert server.is_left_alone()
+
+
+async def test_file_of_the_largest_size_may_come_octet_by_octet(serve: Serve) -> None:
+    """Framing takes six octets for each that counts, and is no attack yet."""
+    policy = Policy(max_body_bytes=100_000)
+    body = b"1\r\n#\r\n" * 100_000 + b"0\r\n\r\n"
+    server = serve(Raw(CHUNKED_HEAD + body, Connection.hang))
+
+    outcome = await fetched(server.url, policy=policy)
+
+    assert outcome == Answered(status=200, body=b"#" * 100_000)
+
+
+@pytest.mark.parametrize("header", [b"Set-Cookie: a=b; Path=/", b"Link: </x>; rel=y"])
+async def test_five_hundred_headers_of_one_name_do_not_matter(
+    serve: Serve, header: bytes
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\n" + (header + b"\r\n") * 500
+    server = serve(Raw(head + b"Content-Length: %d\r\n\r\n" % len(RULES) + RULES))
+
+    assert await fetched(server.url) == Answered(status=200, body=RULES)
 
 
 # --- cancellation ---------------------------------------------------------------

@@ -60,7 +60,8 @@ class Entry:
         copy: the last good copy, while anything could still use it.
         unreachable_since: when the first of the failures in a row came, epoch
             seconds; `None` unless `access` is unreachable.
-        failures: failed attempts in a row, ≥ 0.
+        failures: failed attempts in a row, those not counted where no connection
+            was free in the caller's pool, ≥ 0.
     """
 
     origin: str

@@ -40,6 +40,9 @@ class FailureKind(enum.Enum):
     CODING = "coding"
     """The content coding is unknown, chained, broken or cut off."""
     ADDRESS_REFUSED = "address-refused"
+    """The address guard refused to dial."""
+    POOL = "pool"
+    """No connection was free in the caller's own pool: not the origin's failure."""
     OTHER = "other"
 
 

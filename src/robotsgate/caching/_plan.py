@@ -134,7 +134,8 @@ def _after_failure(
     previous: Entry | None, outcome: Outcome, *, origin: str, now: float, policy: Policy
 ) -> Entry:
     kind = outcome.kind if isinstance(outcome, Failed) else None
-    failures = 1 if previous is None else previous.failures + 1
+    is_its_own = kind is not FailureKind.POOL
+    failures = (0 if previous is None else previous.failures) + is_its_own
     since = _unreachable_since(previous, kind, now)
     copy = None if previous is None else previous.copy
     is_over = now >= since + policy.stale_window
@@ -148,7 +149,10 @@ def _after_failure(
         delay = retry_delay_asked_for(outcome.headers, now=now, policy=policy)
     if delay is None:
         delay = retry_delay(
-            failures=failures, status=status, origin=origin, policy=policy
+            failures=failures if is_its_own else 1,
+            status=status,
+            origin=origin,
+            policy=policy,
         )
     return Entry(
         origin=origin,

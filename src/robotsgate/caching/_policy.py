@@ -6,16 +6,36 @@ Sources: RFC 9309 §2.3.1 and §2.4, Google's specification in its editions.
 from __future__ import annotations
 
 import enum
+import ipaddress
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from robotsgate.robotstxt._access import AccessResult
 
-__all__ = ["AfterStaleWindow", "Policy"]
+__all__ = ["AddressGuard", "AfterStaleWindow", "Policy"]
 
 _MINUTE = 60.0
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
+
+
+class AddressGuard(enum.Enum):
+    """Which addresses a fetch may dial.
+
+    Special addresses are those of loopback, private and provider-internal
+    networks, link-local ones, cloud metadata services, multicast, and whatever
+    else is not public; also inside the IPv6 addresses that embed them.
+    """
+
+    REDIRECTS = "redirects"
+    """No special address once a hop of the fetch has been at a public one."""
+
+    PUBLIC_ONLY = "public-only"
+    """No special address at all."""
+
+    OFF = "off"
+    """Any address: for closed networks, where nobody can be harmed."""
 
 
 class AfterStaleWindow(enum.Enum):
@@ -35,7 +55,7 @@ class AfterStaleWindow(enum.Enum):
 class Policy:
     """How robots.txt files are fetched, kept and obeyed.
 
-    All spans are seconds, finite and ≥ 0.
+    All spans are seconds, finite and ≥ 0; time-outs are > 0.
 
     Attributes:
         default_lifetime: freshness lifetime of a 2xx or 4xx answer whose headers
@@ -53,7 +73,11 @@ class Policy:
         retry_initial_503: as `retry_initial`, after a 503, which says "soon".
         retry_after_max: the longest Retry-After that is obeyed.
         max_redirects: how many redirects are followed, 5 or more for RFC 9309.
-        fetch_deadline: for a whole fetch with all of its redirects, > 0.
+        fetch_deadline: for a whole fetch with all of its redirects.
+        connect_timeout: for finding an address and connecting, and once more for
+            a TLS handshake.
+        read_timeout: for the next octets of a response.
+        store_timeout: for each operation of a store, which is done without then.
         max_body_bytes: how much of a robots.txt counts, decoded; 512,000 or more
             for RFC 9309 §2.5.
         detect_missing_page: whether a 5xx page that says "not found" counts as
@@ -62,6 +86,9 @@ class Policy:
         on_too_many_requests: what 429 counts as.
         on_broken_redirect: what too many redirects, a loop or a redirect to
             nowhere count as.
+        address_guard: which addresses a fetch may dial.
+        allowed_networks: networks that count as public for the address guard,
+            such as "10.1.0.0/16" or "fd00:1::/32"; may be empty.
     """
 
     default_lifetime: float = 24 * _HOUR
@@ -77,19 +104,27 @@ class Policy:
     retry_after_max: float = 24 * _HOUR
     max_redirects: int = 5
     fetch_deadline: float = 30.0
+    connect_timeout: float = 10.0
+    read_timeout: float = 20.0
+    store_timeout: float = 5.0
     max_body_bytes: int = 512_000
     detect_missing_page: bool = True
     on_access_denied: AccessResult = AccessResult.UNAVAILABLE
     on_too_many_requests: AccessResult = AccessResult.UNREACHABLE
     on_broken_redirect: AccessResult = AccessResult.UNAVAILABLE
+    address_guard: AddressGuard = AddressGuard.REDIRECTS
+    allowed_networks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Check each value.
 
         Raises:
             TypeError: a value has the wrong type.
-            ValueError: a value is out of range, or two of them disagree.
+            ValueError: a value is out of range, or two of them disagree, or a
+                network is none.
         """
+        networks = _networks(self.allowed_networks)
+        object.__setattr__(self, "allowed_networks", networks)
         for name, lowest in _LOWEST.items():
             _check_number(name, getattr(self, name), lowest)
         for name, kind in _KINDS.items():
@@ -157,10 +192,14 @@ _LOWEST = {
     "retry_after_max": _ABOVE_ZERO,
     "max_redirects": 0,
     "fetch_deadline": _ABOVE_ZERO,
+    "connect_timeout": _ABOVE_ZERO,
+    "read_timeout": _ABOVE_ZERO,
+    "store_timeout": _ABOVE_ZERO,
     "max_body_bytes": 0,
 }
 _OUTCOMES = ("on_access_denied", "on_too_many_requests", "on_broken_redirect")
 _KINDS: dict[str, type] = {
+    "address_guard": AddressGuard,
     "after_stale_window": AfterStaleWindow,
     "max_redirects": int,
     "max_body_bytes": int,
@@ -172,6 +211,23 @@ _ORDERED = (
     ("retry_initial_503", "retry_max"),
     ("retry_initial", "retry_after_max"),
 )
+
+
+def _networks(value: object) -> tuple[str, ...]:
+    """The networks of `value` in canonical form."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        message = f"expected allowed_networks as several networks, got {value!r}"
+        raise TypeError(message)
+    found = []
+    for text in value:
+        if isinstance(text, int | bytes):  # which `ip_network` would take for one
+            raise TypeError(f"expected a network as str, got {text!r}")
+        try:
+            found.append(str(ipaddress.ip_network(text)))
+        except ValueError as error:
+            message = f"expected a network such as '10.0.0.0/8', got {text!r}: {error}"
+            raise ValueError(message) from error
+    return tuple(found)
 
 
 def _check_number(name: str, value: object, lowest: float) -> None:

@@ -36,6 +36,9 @@ class Effect(enum.Enum):
     DISALLOW = "disallow"
     """Full disallow, but for /robots.txt itself."""
 
+    REFUSE = "refuse"
+    """Full disallow, /robots.txt included: whoever asks for it dials the address."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
@@ -86,7 +89,9 @@ def verdict(entry: Entry, found: Ruling, match: Match | None) -> Verdict:
         match: what the rules say; for full allow and full disallow only whether
             the URL is /robots.txt counts.
     """
-    is_robots_txt = match is not None and match.is_robots_txt
+    is_robots_txt = (
+        match is not None and match.is_robots_txt and found.effect is not Effect.REFUSE
+    )
     reason = found.reason
     if is_robots_txt:
         reason = Reason.ROBOTS_TXT
@@ -124,7 +129,7 @@ def _ruling_of_outage(entry: Entry, *, now: float, policy: Policy) -> Ruling:
     """The phases of an outage: grace, stale window, and what comes after it."""
     if entry.failure is FailureKind.ADDRESS_REFUSED:
         return Ruling(
-            effect=Effect.DISALLOW,
+            effect=Effect.REFUSE,
             reason=Reason.ADDRESS_REFUSED,
             until=entry.next_fetch_at,
         )
@@ -153,11 +158,14 @@ def _ruling_of_outage(entry: Entry, *, now: float, policy: Policy) -> Ruling:
 
 
 def _after_stale_window(entry: Entry, policy: Policy) -> Effect:
+    # What is wrong on our side says nothing about the origin, and opens no door.
+    is_ours = entry.failure is FailureKind.POOL
+    no_rules = Effect.DISALLOW if is_ours else Effect.ALLOW
     match policy.after_stale_window:
         case AfterStaleWindow.ALLOW:
-            return Effect.ALLOW
+            return no_rules
         case AfterStaleWindow.LAST_COPY:
-            return Effect.ALLOW if entry.copy is None else Effect.RULES
+            return no_rules if entry.copy is None else Effect.RULES
         case AfterStaleWindow.DISALLOW:
             return Effect.DISALLOW
         case _:

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import httpx
 
-from robotsgate.fetching._transport import OneRequestTransport
+from robotsgate.fetching._transport import GUARD_EXTENSION, OneRequestTransport
+from robotsgate.robotstxt._origin import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from robotsgate.caching._policy import Policy
+    from robotsgate.fetching._address_guard import FetchGuard
 
 __all__ = [
     "AsyncClientLike",
@@ -31,6 +35,11 @@ _NEVER_SENT = (
     "proxy-authorization",
     "range",
 )
+
+
+# A chunk of one octet takes six on the wire.
+_OCTETS_OF_FRAMING = 8
+_LEAST_BYTES = 256 * 1024
 
 
 @runtime_checkable
@@ -67,30 +76,43 @@ class AsyncTransportLike(Protocol):
 class Exchange(Protocol):
     """One request, one response."""
 
-    async def get(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
+    is_blind: bool
+    """Whether addresses are dialled that the guard does not see.
+
+    It sees those that a URL names by number all the same.
+    """
+
+    async def get(
+        self, url: str, headers: Mapping[str, str], guard: FetchGuard
+    ) -> httpx.Response:
         """Send a GET without cookies and credentials; the body is left unread.
 
         The caller closes the response.
+
+        Raises:
+            AddressRefusedError: the guard refuses the host, or as the cause of
+                another exception the addresses that it resolves to.
         """
         ...
 
 
-def exchange_for(client: object | None, *, timeout: float) -> Exchange:
+def exchange_for(client: object | None, policy: Policy) -> Exchange:
     """The way to send requests through `client`.
 
     Args:
         client: shaped like an `httpx.AsyncClient` or like one of its transports;
             `None`: a transport of our own.
-        timeout: for each step of a request over a transport, seconds.
+        policy: time-outs and sizes; a client brings its own time-outs.
 
     Raises:
         TypeError: `client` is shaped like neither.
     """
     if client is None:
-        return TransportExchange(OneRequestTransport(), timeout=timeout)
+        max_bytes = _OCTETS_OF_FRAMING * policy.max_body_bytes + _LEAST_BYTES
+        return TransportExchange(OneRequestTransport(max_bytes=max_bytes), policy)
     if not isinstance(client, type | httpx.Client):
         if isinstance(client, AsyncTransportLike):
-            return TransportExchange(client, timeout=timeout)
+            return TransportExchange(client, policy)
         if isinstance(client, AsyncClientLike):
             return ClientExchange(client)
     message = f"expected an httpx.AsyncClient or an async transport, got {client!r}"
@@ -100,34 +122,52 @@ def exchange_for(client: object | None, *, timeout: float) -> Exchange:
 class TransportExchange:
     """Straight over a transport: about half the price of a client."""
 
-    def __init__(self, transport: AsyncTransportLike, *, timeout: float) -> None:
+    def __init__(self, transport: AsyncTransportLike, policy: Policy) -> None:
         """Use `transport`, which stays its owner's to close.
 
         Args:
             transport: where requests go.
-            timeout: for each step of a request, seconds.
+            policy: the time-outs.
         """
         self._transport = transport
-        self._extensions = {
-            "timeout": dict.fromkeys(("connect", "read", "write", "pool"), timeout)
+        self._timeouts = {
+            "connect": policy.connect_timeout,
+            "read": policy.read_timeout,
+            "write": policy.read_timeout,
+            "pool": policy.fetch_deadline,
         }
-
-    async def get(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
-        """As `Exchange.get`."""
-        request = httpx.Request(
-            "GET", url, headers=headers, extensions=self._extensions
+        self._asks_guard = isinstance(transport, OneRequestTransport)
+        self.is_blind = not (
+            self._asks_guard
+            or isinstance(transport, httpx.MockTransport)
+            or getattr(transport, "dials_nothing", False)
         )
+
+    async def get(
+        self, url: str, headers: Mapping[str, str], guard: FetchGuard
+    ) -> httpx.Response:
+        """As `Exchange.get`."""
+        extensions: dict[str, object] = {"timeout": self._timeouts}
+        if self._asks_guard:
+            extensions[GUARD_EXTENSION] = guard
+        else:
+            guard.check_host(Origin.from_url(url).host)
+        request = httpx.Request("GET", url, headers=headers, extensions=extensions)
         return await self._transport.handle_async_request(request)
 
 
 class ClientExchange:
     """Through the caller's client, with its proxies, certificates and hooks."""
 
+    is_blind = True
+
     def __init__(self, client: AsyncClientLike) -> None:
         """Use `client`, which stays its owner's to close."""
         self._client = client
 
-    async def get(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
+    async def get(
+        self, url: str, headers: Mapping[str, str], guard: FetchGuard
+    ) -> httpx.Response:
         """As `Exchange.get`.
 
         Keeps the client's own headers, but for those that identify somebody or
@@ -136,6 +176,7 @@ class ClientExchange:
         raises where it cannot; that is a failure then, and not a redirect to
         nowhere, because what it cannot read may be a good place.
         """
+        guard.check_host(Origin.from_url(url).host)
         request = self._client.build_request("GET", url, headers=headers)
         request.url = type(request.url)(url)
         for name in _NEVER_SENT:

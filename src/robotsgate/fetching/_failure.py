@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from robotsgate.caching._outcome import Failed, FailureKind
+from robotsgate.fetching._address_guard import AddressRefusedError
 from robotsgate.fetching._body import CodingError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ MISTAKES = (RuntimeError, TypeError, AttributeError, LookupError, AssertionError
 # Looked for along the chain of causes, in this order: the first that is found
 # anywhere says more than the exception that carries it.
 _KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
+    (AddressRefusedError, FailureKind.ADDRESS_REFUSED),
     (socket.gaierror, FailureKind.NAME_RESOLUTION),
     (UnicodeError, FailureKind.NAME_RESOLUTION),
     (ssl.SSLError, FailureKind.TLS),
@@ -42,6 +44,7 @@ _KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
 _KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (CodingError, FailureKind.CODING),
     (httpx.DecodingError, FailureKind.CODING),
+    (httpx.PoolTimeout, FailureKind.POOL),
     (httpx.TimeoutException, FailureKind.TIMEOUT),
     (TimeoutError, FailureKind.TIMEOUT),
     (httpx.ConnectError, FailureKind.CONNECT),

@@ -21,6 +21,8 @@ from robotsgate.caching._outcome import (
     Failed,
     is_server_error,
 )
+from robotsgate.caching._policy import AddressGuard
+from robotsgate.fetching._address_guard import FetchGuard, GuardRules
 from robotsgate.fetching._body import ACCEPT_ENCODING, check_coding, read_body
 from robotsgate.fetching._exchange import exchange_for
 from robotsgate.fetching._failure import FETCH_ERRORS, MISTAKES, failed
@@ -46,6 +48,13 @@ _CLOSE_SECONDS = 2.0
 
 _CHUNKS_BETWEEN_CHECKPOINTS = 256
 
+_BLIND = (
+    "the address guard (AddressGuard.%s) cannot see which addresses your client dials, "
+    "directly or through a proxy: it refuses only those that a URL names by number, "
+    "and localhost; guard your network in another way, or say that you do not need it "
+    "with Policy(address_guard=AddressGuard.OFF)"
+)
+
 
 class Fetcher:
     """Fetches the robots.txt of one origin after the other, or of many at once."""
@@ -64,15 +73,19 @@ class Fetcher:
             client: an httpx client or transport that sends the requests; `None`:
                 a connection for each.
             user_agent: the whole User-Agent header.
-            policy: deadline, redirects and size.
+            policy: deadline, time-outs, redirects, sizes and address guard.
             max_concurrent_fetches: ≥ 1; further ones wait, and their deadline
                 begins after that.
 
         Raises:
             TypeError: `client` is neither of them.
         """
-        self._exchange = exchange_for(client, timeout=policy.fetch_deadline)
+        self._exchange = exchange_for(client, policy)
         self._policy = policy
+        self._guard_rules = GuardRules(policy)
+        self._must_warn = (
+            policy.address_guard is not AddressGuard.OFF and self._exchange.is_blind
+        )
         self._headers = {
             "User-Agent": user_agent,
             "Accept": "text/plain, */*;q=0.1",
@@ -94,6 +107,9 @@ class Fetcher:
             self._slots = anyio.Semaphore(
                 self._max_concurrent_fetches, fast_acquire=True
             )
+        if self._must_warn:
+            self._must_warn = False
+            _LOGGER.warning(_BLIND, self._policy.address_guard.name)
         async with self._slots:
             trail = [origin.robots_url]
             try:
@@ -112,11 +128,12 @@ class Fetcher:
 
     async def _follow(self, trail: list[str]) -> Outcome:
         """GET the last URL of `trail`, and on from there; `trail` grows."""
+        guard = FetchGuard(self._guard_rules)
         while True:
             status: int | None = None
             headers: dict[str, str] = {}
             try:
-                response = await self._get(trail[-1])
+                response = await self._get(trail[-1], guard)
                 status, headers = response.status_code, _caching_headers(response)
                 try:
                     if not 300 <= status <= 399:  # noqa: PLR2004
@@ -139,11 +156,12 @@ class Fetcher:
                 )
             _LOGGER.debug("%s redirects to %s", trail[-2], trail[-1])
 
-    async def _get(self, url: str) -> httpx.Response:
+    async def _get(self, url: str, guard: FetchGuard) -> httpx.Response:
         # With its own Host, httpx does not try to decode international names, of
         # which it refuses some that browsers and DNS know.
         authority = url.split("/", 3)[2]
-        return await self._exchange.get(url, {"Host": authority, **self._headers})
+        headers = {"Host": authority, **self._headers}
+        return await self._exchange.get(url, headers, guard)
 
     def _next_url(self, trail: list[str], response: httpx.Response) -> str:
         """Where `response` redirects to.

@@ -1,0 +1,122 @@
+"""Decides which addresses a fetch may dial, hop after hop.
+
+A stranger chooses where a redirect leads and what a name resolves to, and may
+choose a service in the crawler's own network (server-side request forgery).
+Pure but for the state of one fetch; names are resolved by `_dialling`.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, assert_never
+
+from robotsgate.caching._policy import AddressGuard
+from robotsgate.fetching._address_class import AddressClass, address_class
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from robotsgate.caching._policy import Policy
+    from robotsgate.fetching._address_class import IPAddress, IPNetwork
+
+__all__ = ["AddressRefusedError", "FetchGuard", "GuardRules", "literal_address"]
+
+
+class AddressRefusedError(ConnectionError):
+    """No address of a host may be dialled."""
+
+
+class GuardRules:
+    """Which addresses count as public, and what that means, under a policy."""
+
+    def __init__(self, policy: Policy) -> None:
+        """Take the mode and the allowed networks of `policy`."""
+        self.mode = policy.address_guard
+        self._allowed: list[IPNetwork] = [
+            ip_network(text) for text in policy.allowed_networks
+        ]
+
+    def counts_as_public(self, address: IPAddress) -> bool:
+        """Whether `address` is public, or the policy treats it so."""
+        return address_class(address) is AddressClass.PUBLIC or any(
+            address in network for network in self._allowed
+        )
+
+
+class FetchGuard:
+    """Which addresses one fetch may dial; knows where its hops have been."""
+
+    def __init__(self, rules: GuardRules) -> None:
+        """Begin a fetch under `rules`."""
+        self._rules = rules
+        self._was_public = False
+
+    def permitted(
+        self, host: str, addresses: Sequence[IPAddress]
+    ) -> Sequence[IPAddress]:
+        """Those of `addresses` that the next hop may dial, in their order.
+
+        From then on the fetch counts as having been where they are: in public if
+        one of them is.
+
+        Args:
+            host: whose addresses they are, for the error.
+            addresses: not empty.
+
+        Raises:
+            AddressRefusedError: there are none.
+        """
+        public = [one for one in addresses if self._rules.counts_as_public(one)]
+        found = addresses if self._permits_special() else public
+        if not found:
+            refused = addresses[0]
+            name = f" of {host}" if host != str(refused) else ""
+            kind = address_class(refused).value
+            raise AddressRefusedError(
+                f"the address guard refuses {refused}{name} ({kind})"
+            )
+        self._was_public |= bool(public)
+        return found
+
+    def check_host(self, host: str) -> None:
+        """As `permitted`, where somebody else resolves and dials `host`.
+
+        Knows the address only of what is one already, and of localhost; takes
+        any other name for public.
+
+        Raises:
+            AddressRefusedError: the address may not be dialled.
+        """
+        address = literal_address(host)
+        if address is None:
+            self._was_public = True
+        else:
+            self.permitted(host, [address])
+
+    def _permits_special(self) -> bool:
+        """Whether the next hop may dial what does not count as public."""
+        match self._rules.mode:
+            case AddressGuard.OFF:
+                return True
+            case AddressGuard.REDIRECTS:
+                return not self._was_public
+            case AddressGuard.PUBLIC_ONLY:
+                return False
+            case _:
+                assert_never(self._rules.mode)
+
+
+def literal_address(host: str) -> IPAddress | None:
+    """The address that `host` is without asking anybody; `None` for other names.
+
+    Args:
+        host: of an `Origin`, whose numbers are in canonical form; an IPv6 address
+            with or without brackets.
+    """
+    name = host.strip("[]").rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 §6.3
+        name = "127.0.0.1"
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None

@@ -1,0 +1,86 @@
+"""A network whose names and addresses lead to servers on loopback.
+
+The sockets are real; only where an address leads is made up, because tests must
+not dial public addresses.
+"""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+import httpcore
+
+from robotsgate.fetching._transport import OneRequestTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from robotsgate.fetching._address_class import IPAddress
+    from tests.servers.loopback import LoopbackServer
+
+__all__ = ["Switchboard"]
+
+
+class Switchboard(httpcore.AsyncNetworkBackend):
+    """Names, addresses and the servers behind them.
+
+    Attributes:
+        looked_up: the names that were resolved, in order.
+        dialled: the addresses that were dialled, in order.
+        closed: how many connections were closed again.
+    """
+
+    def __init__(
+        self,
+        names: Mapping[str, Sequence[str]],
+        servers: Mapping[str, LoopbackServer | None],
+    ) -> None:
+        """Connect.
+
+        Args:
+            names: the addresses of each; of several texts, each look-up gives the
+                addresses of the next one, in one text with spaces between them.
+            servers: behind which address which one answers; behind `None` one that
+                never does; all others refuse.
+        """
+        self._names = {name: list(answers) for name, answers in names.items()}
+        self._servers = servers
+        self._network = httpcore.AnyIOBackend()
+        self.looked_up: list[str] = []
+        self.dialled: list[str] = []
+
+    def transport(self) -> OneRequestTransport:
+        """One that dials here."""
+        return OneRequestTransport(resolve=self.resolve, network=self)
+
+    async def resolve(self, host: str, _port: int) -> Sequence[IPAddress]:
+        """The addresses of `host`."""
+        await anyio.lowlevel.checkpoint()
+        self.looked_up.append(host)
+        answers = self._names.get(host)
+        if answers is None:
+            try:
+                return [ip_address(host)]
+            except ValueError:
+                message = "no such name"
+                raise socket.gaierror(socket.EAI_NONAME, message) from None
+        text = answers.pop(0) if len(answers) > 1 else answers[0]
+        return [ip_address(one) for one in text.split()]
+
+    async def connect_tcp(
+        self, host: str, port: int, *_: object, **__: object
+    ) -> httpcore.AsyncNetworkStream:
+        """A connection to the server behind the address `host`."""
+        self.dialled.append(host)
+        if host not in self._servers:
+            raise httpcore.ConnectError(f"{host}:{port} refuses") from OSError(
+                111, "refused"
+            )
+        server = self._servers[host]
+        if server is None:
+            await anyio.sleep_forever()
+        return await self._network.connect_tcp("127.0.0.1", server.port)

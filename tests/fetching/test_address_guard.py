@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+
+from robotsgate.caching._policy import AddressGuard, Policy
+from robotsgate.fetching._address_guard import (
+    AddressRefusedError,
+    FetchGuard,
+    GuardRules,
+    literal_address,
+)
+
+PUBLIC, OTHER_PUBLIC = "93.184.216.34", "2606:4700::1111"
+LOOPBACK, PRIVATE = "127.0.0.1", "10.0.0.1"
+
+
+def guard(mode: AddressGuard, *allowed: str) -> FetchGuard:
+    policy = Policy(address_guard=mode, allowed_networks=allowed)
+    return FetchGuard(GuardRules(policy))
+
+
+def dialled(fetch: FetchGuard, *hops: str) -> list[bool]:
+    """Whether each of the hops, names with spaces between addresses, is permitted."""
+    answers = []
+    for hop in hops:
+        addresses = [ip_address(text) for text in hop.split()]
+        try:
+            fetch.permitted("host", addresses)
+        except AddressRefusedError:
+            answers.append(False)
+        else:
+            answers.append(True)
+    return answers
+
+
+HOPS: dict[str, tuple[AddressGuard, list[str], list[bool]]] = {
+    "a public host": (AddressGuard.REDIRECTS, [PUBLIC], [True]),
+    "a host of the closed network": (AddressGuard.REDIRECTS, [PRIVATE], [True]),
+    "public to public": (AddressGuard.REDIRECTS, [PUBLIC, OTHER_PUBLIC], [True, True]),
+    "public to special": (AddressGuard.REDIRECTS, [PUBLIC, LOOPBACK], [True, False]),
+    "special to special": (AddressGuard.REDIRECTS, [PRIVATE, LOOPBACK], [True, True]),
+    "special to public to special": (
+        AddressGuard.REDIRECTS,
+        [PRIVATE, PUBLIC, PRIVATE],
+        [True, True, False],
+    ),
+    "a name with both, to special": (
+        AddressGuard.REDIRECTS,
+        [f"{PRIVATE} {PUBLIC}", PRIVATE],
+        [True, False],
+    ),
+    "public hosts only, and one": (AddressGuard.PUBLIC_ONLY, [PUBLIC], [True]),
+    "public hosts only, and none": (AddressGuard.PUBLIC_ONLY, [PRIVATE], [False]),
+    "no guard": (AddressGuard.OFF, [PUBLIC, LOOPBACK, PRIVATE], [True, True, True]),
+}
+
+
+@pytest.mark.parametrize("row", HOPS)
+def test_guard_permits_hops(row: str) -> None:
+    mode, hops, expected = HOPS[row]
+
+    assert dialled(guard(mode), *hops) == expected
+
+
+def test_only_public_addresses_of_a_name_are_dialled_after_a_public_hop() -> None:
+    fetch = guard(AddressGuard.REDIRECTS)
+    both = [ip_address(PRIVATE), ip_address(PUBLIC)]
+    fetch.permitted("first", [ip_address(PUBLIC)])
+
+    assert fetch.permitted("both", both) == [ip_address(PUBLIC)]
+
+
+@pytest.mark.parametrize("mode", [AddressGuard.PUBLIC_ONLY, AddressGuard.REDIRECTS])
+def test_allowed_network_counts_as_public(mode: AddressGuard) -> None:
+    fetch = guard(mode, "10.0.0.0/24", "fd00::/16")
+
+    answers = dialled(fetch, PRIVATE, "fd00::1", PUBLIC, PRIVATE, "10.0.1.1", LOOPBACK)
+
+    assert answers == [True, True, True, True, False, False]
+
+
+def test_refusal_names_host_address_and_class() -> None:
+    with pytest.raises(
+        AddressRefusedError, match=r"refuses 10\.0\.0\.1 of intern\.example \(private\)"
+    ):
+        guard(AddressGuard.PUBLIC_ONLY).permitted(
+            "intern.example", [ip_address(PRIVATE)]
+        )
+
+
+def test_refusal_of_a_number_names_it_once() -> None:
+    with pytest.raises(AddressRefusedError, match=r"refuses 10\.0\.0\.1 \(private\)$"):
+        guard(AddressGuard.PUBLIC_ONLY).permitted(PRIVATE, [ip_address(PRIVATE)])
+
+
+def checked(fetch: FetchGuard, *hosts: str) -> list[bool]:
+    answers = []
+    for host in hosts:
+        try:
+            fetch.check_host(host)
+        except AddressRefusedError:
+            answers.append(False)
+        else:
+            answers.append(True)
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("mode", "hosts", "expected"),
+    [
+        (AddressGuard.REDIRECTS, ["example.com", PRIVATE], [True, False]),
+        (AddressGuard.REDIRECTS, ["example.com", "[::1]"], [True, False]),
+        (AddressGuard.REDIRECTS, ["example.com", "localhost"], [True, False]),
+        (AddressGuard.REDIRECTS, ["example.com", "a.localhost."], [True, False]),
+        (AddressGuard.REDIRECTS, ["example.com", "intern.example"], [True, True]),
+        (AddressGuard.REDIRECTS, [PRIVATE, LOOPBACK, "localhost"], [True] * 3),
+        (AddressGuard.PUBLIC_ONLY, ["example.com", "localhost"], [True, False]),
+        (AddressGuard.PUBLIC_ONLY, [PUBLIC, f"[{OTHER_PUBLIC}]"], [True, True]),
+        (AddressGuard.OFF, ["example.com", LOOPBACK], [True, True]),
+    ],
+)
+def test_host_that_somebody_else_dials_is_judged_by_its_text(
+    mode: AddressGuard, hosts: list[str], expected: list[bool]
+) -> None:
+    assert checked(guard(mode), *hosts) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1.", "127.0.0.1"),
+        ("[::1]", "::1"),
+        ("::1", "::1"),
+        ("LOCALHOST", "127.0.0.1"),
+        ("x.localhost", "127.0.0.1"),
+        ("example.com", None),
+        ("notlocalhost", None),
+        ("", None),
+    ],
+)
+def test_literal_address_of_a_host(host: str, address: str | None) -> None:
+    expected = None if address is None else ip_address(address)
+
+    assert literal_address(host) == expected

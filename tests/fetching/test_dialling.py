@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import socket
+import threading
+from functools import partial
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+import anyio
+import httpcore
+import pytest
+
+from robotsgate.fetching import _dialling
+from robotsgate.fetching._address_guard import AddressRefusedError
+from robotsgate.fetching._dialling import GuardedBackend, resolved
+from tests.fetching.fetches import PATIENCE_SECONDS, guard
+from tests.fetching.switchboard import Switchboard
+from tests.servers.answers import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.loopback import LoopbackServer
+
+    Serve = Callable[..., LoopbackServer]
+
+pytestmark = pytest.mark.anyio
+
+V4 = ["93.184.216.34", "1.1.1.1", "8.8.8.8"]
+V6 = ["2606:4700::1111", "2001:4860:4860::8888"]
+
+
+def backend(board: Switchboard) -> GuardedBackend:
+    return GuardedBackend(guard(), resolve=board.resolve, network=board)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1")]
+)
+async def test_literal_address_is_itself(host: str, address: str) -> None:
+    assert await resolved(host, 80) == [ip_address(address)]
+
+
+async def test_name_is_resolved_by_the_system() -> None:
+    found = await resolved("localhost", 80)
+
+    assert {address.is_loopback for address in found} == {True}
+    assert len(set(found)) == len(found)
+
+
+async def test_name_that_does_not_exist_is_an_os_error() -> None:
+    with pytest.raises(socket.gaierror):
+        await resolved("name.invalid", 80)
+
+
+async def test_first_address_that_answers_is_used(serve: Serve) -> None:
+    server = serve(Reply())
+    board = Switchboard({"a.test": [" ".join(V4)]}, {V4[1]: server})
+
+    stream = await backend(board).connect_tcp("a.test", 80, timeout=PATIENCE_SECONDS)
+    await stream.aclose()
+
+    assert board.dialled == V4[:2]
+    assert server.is_left_alone()
+
+
+async def test_silent_address_does_not_hold_up_the_next(serve: Serve) -> None:
+    server = serve(Reply())
+    board = Switchboard({"a.test": [" ".join(V4)]}, {V4[0]: None, V4[1]: server})
+
+    stream = await backend(board).connect_tcp("a.test", 80, timeout=PATIENCE_SECONDS)
+    await stream.aclose()
+
+    assert board.dialled == V4[:2]
+
+
+async def test_families_take_turns() -> None:
+    board = Switchboard({"a.test": [" ".join([*V6, *V4])]}, {})
+
+    with pytest.raises(httpcore.ConnectError):
+        await backend(board).connect_tcp("a.test", 80)
+
+    assert board.dialled == [V6[0], V4[0], V6[1], V4[1], V4[2]]
+
+
+async def test_no_more_than_eight_addresses_are_dialled() -> None:
+    addresses = " ".join(f"8.8.8.{number}" for number in range(100))
+    board = Switchboard({"a.test": [addresses]}, {})
+
+    with pytest.raises(httpcore.ConnectError):
+        await backend(board).connect_tcp("a.test", 80)
+
+    assert len(board.dialled) == 8
+
+
+async def test_addresses_that_refuse_are_one_error_with_all_causes() -> None:
+    board = Switchboard({"a.test": [" ".join(V4)]}, {})
+
+    with pytest.raises(httpcore.ConnectError) as caught:
+        await backend(board).connect_tcp("a.test", 80)
+
+    group = caught.value.__cause__
+    assert isinstance(group, ExceptionGroup)
+    assert len(group.exceptions) == 3
+
+
+@pytest.mark.parametrize("addresses", [V4[:1], V4])
+async def test_addresses_that_never_answer_are_a_time_out(addresses: list[str]) -> None:
+    silent = dict.fromkeys(V4)
+    board = Switchboard({"a.test": [" ".join(addresses)]}, silent)
+
+    with pytest.raises(httpcore.ConnectTimeout):
+        await backend(board).connect_tcp("a.test", 80, timeout=0.05)
+
+
+async def test_name_without_an_address_is_a_connect_error() -> None:
+    with pytest.raises(httpcore.ConnectError) as caught:
+        await backend(Switchboard({}, {})).connect_tcp("a.test", 80)
+
+    assert isinstance(caught.value.__cause__, socket.gaierror)
+
+
+async def test_refusal_of_the_guard_is_a_connect_error_and_nothing_is_dialled() -> None:
+    board = Switchboard({"a.test": [V4[0]], "b.test": ["10.0.0.1"]}, {})
+    guarded = backend(board)
+
+    with pytest.raises(httpcore.ConnectError):
+        await guarded.connect_tcp("a.test", 80)
+    with pytest.raises(httpcore.ConnectError) as caught:
+        await guarded.connect_tcp("b.test", 80)
+
+    assert isinstance(caught.value.__cause__, AddressRefusedError)
+    assert board.dialled == [V4[0]]
+
+
+class _Stream(httpcore.AsyncNetworkStream):
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+async def test_two_addresses_that_answer_at_once_leave_one_connection() -> None:
+    streams: list[_Stream] = []
+    both_called = anyio.Event()
+
+    async def connect(_address: str) -> httpcore.AsyncNetworkStream:
+        streams.append(_Stream())
+        mine = streams[-1]
+        if len(streams) == 2:
+            both_called.set()
+        with anyio.CancelScope(shield=True):  # as a connection that is made anyway
+            await both_called.wait()
+        return mine
+
+    addresses = [ip_address(text) for text in V4]
+    winner = await _dialling._first_to_answer(addresses, connect)
+
+    assert [stream.is_closed for stream in streams].count(False) == 1
+    assert isinstance(winner, _Stream)
+    assert not winner.is_closed
+
+
+async def test_cancellation_after_an_answer_closes_the_connection() -> None:
+    """The connection is there, and others are being given up."""
+    streams: list[_Stream] = []
+    scope = anyio.CancelScope()
+
+    async def connect(_address: str) -> httpcore.AsyncNetworkStream:
+        if not streams:
+            streams.append(_Stream())
+            await anyio.sleep_forever()
+        scope.cancel()
+        streams.append(_Stream())
+        return streams[-1]
+
+    with scope:
+        addresses = [ip_address(text) for text in V4]
+        await _dialling._first_to_answer(addresses, connect)
+
+    assert scope.cancelled_caught
+    assert streams[1].is_closed
+
+
+async def test_look_up_that_hangs_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """More of them than asyncio's threads for names, which are 32 at most."""
+    may_answer = threading.Event()
+
+    def answer(host: bytes, *_: object, **__: object) -> list[object]:
+        if host.startswith(b"silent"):
+            may_answer.wait(PATIENCE_SECONDS)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 80))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    async with anyio.create_task_group() as group:
+        for number in range(50):
+            group.start_soon(partial(resolved, f"silent{number}.test", 80))
+        await anyio.wait_all_tasks_blocked()
+        found = await resolved("quick.test", 80)
+        group.cancel_scope.cancel()
+        may_answer.set()
+
+    assert found == [ip_address("93.184.216.34")]
