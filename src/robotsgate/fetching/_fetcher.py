@@ -169,7 +169,12 @@ class Fetcher:
         Raises:
             RedirectError: nowhere that is followed.
         """
-        url = redirect_target(trail[-1], response.headers.get("location"))
+        # httpx joins the values of one name with commas, into one that nobody sent.
+        locations = set(response.headers.get_list("location"))
+        if len(locations) > 1:
+            message = f"a redirect to {len(locations)} places at once"
+            raise RedirectError(message)
+        url = redirect_target(trail[-1], locations.pop() if locations else None)
         if url in trail:
             message = f"a redirect loop at {url}"
             raise RedirectError(message)
