@@ -254,15 +254,34 @@ async def test_body_that_is_mostly_framing_is_given_up(
     assert server.is_left_alone()
 
 
-async def test_file_of_the_largest_size_may_come_octet_by_octet(serve: Serve) -> None:
-    """Framing takes six octets for each that counts, and is no attack yet."""
-    policy = Policy(max_body_bytes=100_000)
-    body = b"1\r\n#\r\n" * 100_000 + b"0\r\n\r\n"
+async def test_file_of_the_largest_size_may_come_line_by_line(serve: Serve) -> None:
+    """Framing is shorter than the body then, and no attack."""
+    line = b"Disallow: /a/b/c/d/e\n"
+    lines = 512_000 // len(line)
+    body = (b"%x\r\n" % len(line) + line + b"\r\n") * lines + b"0\r\n\r\n"
     server = serve(Raw(CHUNKED_HEAD + body, Connection.hang))
 
-    outcome = await fetched(server.url, policy=policy)
+    outcome = await fetched(server.url)
 
-    assert outcome == Answered(status=200, body=b"#" * 100_000)
+    assert outcome == Answered(status=200, body=line * lines)
+
+
+async def test_small_file_may_come_octet_by_octet(serve: Serve) -> None:
+    body = b"1\r\n#\r\n" * 20_000 + b"0\r\n\r\n"
+    server = serve(Raw(CHUNKED_HEAD + body, Connection.hang))
+
+    assert await fetched(server.url) == Answered(status=200, body=b"#" * 20_000)
+
+
+async def test_body_in_very_many_pieces_is_given_up(serve: Serve) -> None:
+    server = serve(Raw(CHUNKED_HEAD, endless(b"1\r\n#\r\n" * 500)))
+
+    outcome = await fetched(server.url)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.CODING
+    assert "in more than 25000 pieces" in outcome.error
+    assert server.is_left_alone()
 
 
 @pytest.mark.parametrize("header", [b"Set-Cookie: a=b; Path=/", b"Link: </x>; rel=y"])

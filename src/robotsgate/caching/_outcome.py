@@ -42,7 +42,7 @@ class FailureKind(enum.Enum):
     ADDRESS_REFUSED = "address-refused"
     """The address guard refused to dial."""
     POOL = "pool"
-    """No connection was free in the caller's own pool: not the origin's failure."""
+    """No connection was free in the caller's own pool, which the origin cannot help."""
     OTHER = "other"
 
 

@@ -35,7 +35,7 @@ class AddressGuard(enum.Enum):
     """No special address at all."""
 
     OFF = "off"
-    """Any address: for closed networks, where nobody can be harmed."""
+    """Any address is dialled; for closed networks, where nobody can be harmed."""
 
 
 class AfterStaleWindow(enum.Enum):

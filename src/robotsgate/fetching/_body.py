@@ -21,6 +21,10 @@ ACCEPT_ENCODING = "gzip, deflate"
 _RAW_SLACK = 2
 _RAW_BYTES_AT_LEAST = 65_536
 
+# A file of the largest size in chunks of one line has about as many. Each costs
+# some ten microseconds, whatever is in it.
+_MOST_CHUNKS = 25_000
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _WINDOW_GZIP = 31
 _WINDOW_ZLIB = 15
@@ -51,12 +55,18 @@ async def read_body(
 
     Raises:
         CodingError: the coding is not one that was asked for, or the body is
-            not in it, ends too early, or grows by decoding the wrong way.
+            not in it, ends too early, grows by decoding the wrong way, or comes
+            in very many pieces.
     """
     decoder: _Decoder = _Identity()
     body = bytearray() if into is None else into
     raw_bytes = 0
+    count = 0
     async for chunk in chunks:
+        count += 1
+        if count > _MOST_CHUNKS:
+            message = f"a body in more than {_MOST_CHUNKS} pieces"
+            raise CodingError(message)
         if chunk and not raw_bytes:  # what is empty needs no coding
             decoder = _decoder(content_encoding)
         raw_bytes += len(chunk)

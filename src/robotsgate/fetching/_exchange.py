@@ -37,8 +37,8 @@ _NEVER_SENT = (
 )
 
 
-# A chunk of one octet takes six on the wire.
-_OCTETS_OF_FRAMING = 8
+# What frames a body of many small chunks may take as many octets as the body.
+_OCTETS_OF_FRAMING = 2
 _LEAST_BYTES = 256 * 1024
 
 
