@@ -1,0 +1,50 @@
+"""Measures all faults, and writes their tables into a page.
+
+    python -m tests.faults
+    python -m tests.faults --page docs/explanation/what-can-go-wrong.md
+
+Without a page the tables are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import anyio
+
+from tests.faults.fault import observe
+from tests.faults.matrix import GROUPS
+from tests.faults.page import renewed, table
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Measure."""
+    arguments = argparse.ArgumentParser(
+        prog="python -m tests.faults",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    arguments.add_argument("--page", type=Path, metavar="PAGE")
+    page: Path | None = arguments.parse_args().page
+    tables = anyio.run(_measured)
+    if page is None:
+        sys.stdout.write("\n\n".join(tables.values()) + "\n")
+        return
+    new = renewed(page.read_text(encoding="utf-8"), tables)
+    page.write_text(new, encoding="utf-8")
+
+
+async def _measured() -> dict[str, str]:
+    """The tables by the names of their groups."""
+    return {
+        group.name: table(group, [await observe(fault) for fault in group.faults])
+        for group in GROUPS
+    }
+
+
+if __name__ == "__main__":
+    main()

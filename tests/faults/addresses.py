@@ -1,0 +1,179 @@
+"""Redirects into the crawler's own network, which the address guard refuses.
+
+Here 127.0.0.2 is the address that counts as public; what is at the other addresses
+of this machine must not hear of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from robotsgate import AddressGuard, Policy
+from tests.faults import certificates
+from tests.faults.fault import RULES, Group
+from tests.faults.rows import head, refused, rules_decide
+from tests.servers.answers import Raw, Reply, redirect
+from tests.servers.loopback import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.faults.stage import Stage
+
+__all__ = ["ADDRESSES"]
+
+_PUBLIC = "127.0.0.2"
+_ALLOWED = (f"{_PUBLIC}/32",)
+_PUBLIC_ONLY = Policy(address_guard=AddressGuard.PUBLIC_ONLY, allowed_networks=_ALLOWED)
+_REDIRECTS = Policy(allowed_networks=_ALLOWED)
+_OFF = Policy(address_guard=AddressGuard.OFF)
+
+_RULES = Reply(body=RULES)
+
+# No server of the inside is reached, the one outside once.
+_UNTOUCHED = (0, 1)
+
+
+def _to(host: str, *, listening: str = "127.0.0.1") -> Callable[[Stage], str]:
+    """A redirect from outside to a server inside, by the name `host`."""
+
+    def arrange(stage: Stage) -> str:
+        inside = stage.serve(_RULES, host=listening)
+        location = f"Location: http://{host}:{inside.port}/robots.txt"
+        answer = Raw(head("302 Found", location, "Content-Length: 0"), Connection.hang)
+        return stage.serve(answer, host=_PUBLIC).url
+
+    return arrange
+
+
+def _inside(stage: Stage) -> str:
+    return stage.serve(_RULES).url
+
+
+def _by_name(stage: Stage) -> str:
+    return f"http://localhost:{stage.serve(_RULES).port}"
+
+
+def _inside_to_inside(stage: Stage) -> str:
+    second = stage.serve(_RULES, host="127.0.0.3")
+    return stage.serve(redirect(f"{second.url}/robots.txt")).url
+
+
+def _over_two_outside(stage: Stage) -> str:
+    inside = stage.serve(_RULES)
+    second = stage.serve(redirect(f"{inside.url}/robots.txt"), host=_PUBLIC)
+    return stage.serve(redirect(f"{second.url}/robots.txt"), host=_PUBLIC).url
+
+
+def _inside_by_way_of_outside(stage: Stage) -> str:
+    last = stage.serve(_RULES)
+    outside = stage.serve(redirect(f"{last.url}/robots.txt"), host=_PUBLIC)
+    return stage.serve(redirect(f"{outside.url}/robots.txt"), host="127.0.0.3").url
+
+
+def _to_tls(stage: Stage) -> str:
+    inside = stage.serve(_RULES, ssl_context=certificates.valid())
+    return stage.serve(redirect(f"{inside.url}/robots.txt"), host=_PUBLIC).url
+
+
+def _to_metadata(stage: Stage) -> str:
+    location = "http://169.254.169.254/latest/meta-data/"
+    return stage.serve(redirect(location), host=_PUBLIC).url
+
+
+ADDRESSES = Group(
+    name="addresses",
+    faults=(
+        refused(
+            "redirects to an address inside",
+            _to("127.0.0.1"),
+            policy=_REDIRECTS,
+            accepted=_UNTOUCHED,
+        ),
+        refused(
+            "redirects to a name that resolves to an address inside",
+            _to("localhost"),
+            policy=_REDIRECTS,
+            accepted=_UNTOUCHED,
+        ),
+        refused(
+            "redirects to a service of the cloud, `169.254.169.254`",
+            _to_metadata,
+            policy=_REDIRECTS,
+            accepted=(1,),
+        ),
+        refused(
+            "redirects outside, and from there to an address inside",
+            _over_two_outside,
+            policy=_REDIRECTS,
+            accepted=(0, 1, 1),
+        ),
+        refused(
+            "redirects from inside to outside, and back inside",
+            _inside_by_way_of_outside,
+            policy=_REDIRECTS,
+            accepted=(0, 1, 1),
+        ),
+        refused(
+            "redirects to https at an address inside",
+            _to_tls,
+            policy=_REDIRECTS,
+            accepted=_UNTOUCHED,
+        ),
+        *(
+            refused(
+                f"redirects to an address inside, written `{host}`",
+                _to(host, listening="::1" if host == "[::1]" else "127.0.0.1"),
+                policy=_PUBLIC_ONLY,
+                accepted=_UNTOUCHED,
+            )
+            for host in (
+                "127.1",
+                "2130706433",
+                "0x7f000001",
+                "0177.0.0.1",
+                "127.0.0.1.",
+                "0.0.0.0",  # noqa: S104 (this is asked, and not listened to)
+                "0",
+                "[::]",
+                "[::1]",
+                "[::ffff:127.0.0.1]",
+                "[::127.0.0.1]",
+                "[64:ff9b::127.0.0.1]",
+                "１２７。０。０。１",  # noqa: RUF001 (one of the ways to write it)
+                "LOCALHOST",
+            )
+        ),
+        refused(
+            "is inside itself, with `AddressGuard.PUBLIC_ONLY`",
+            _inside,
+            policy=_PUBLIC_ONLY,
+            accepted=(0,),
+        ),
+        refused(
+            "has a name that resolves to an address inside, with"
+            " `AddressGuard.PUBLIC_ONLY`",
+            _by_name,
+            policy=_PUBLIC_ONLY,
+            accepted=(0,),
+        ),
+        rules_decide(
+            "is inside itself",
+            _inside,
+            policy=_REDIRECTS,
+            accepted=(1,),
+        ),
+        rules_decide(
+            "redirects from inside to inside",
+            _inside_to_inside,
+            policy=_REDIRECTS,
+            accepted=(1, 1),
+        ),
+        rules_decide(
+            "redirects to an address inside, with `AddressGuard.OFF`",
+            _to("127.0.0.1"),
+            policy=_OFF,
+            accepted=(1, 1),
+        ),
+    ),
+)

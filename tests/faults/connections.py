@@ -1,0 +1,292 @@
+"""Faults below HTTP: sockets, time and TLS."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from robotsgate import Policy
+from tests.faults import certificates
+from tests.faults.fault import RULES, Group
+from tests.faults.rows import (
+    SHORT_DEADLINE,
+    answering,
+    head,
+    rules_decide,
+    timed_out,
+    unreachable,
+)
+from tests.servers.answers import Late, Raw, Reply, Routes, dripping, redirect
+from tests.servers.loopback import Connection, dead_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.faults.stage import Stage
+    from tests.servers.loopback import Answer
+
+__all__ = ["CONNECTIONS", "HANDSHAKES", "TIMES"]
+
+_HALF = len(RULES) // 2
+_SIZED = head("200 OK", f"Content-Length: {len(RULES)}")
+
+_LONG_RECORD = b"\x16\x03\x03\x40\x00"  # of a handshake; its octets do not follow
+_ALERT = b"\x15\x03\x03\x00\x02\x02\x28"  # fatal: handshake failure
+
+
+def _refusing(_: Stage) -> str:
+    return f"http://127.0.0.1:{dead_port()}"
+
+
+def _never_accepting(stage: Stage) -> str:
+    return f"http://127.0.0.1:{stage.bind()}"
+
+
+def _before_http(then: Callable[[Connection], None]) -> Callable[[Stage], str]:
+    """A server for https that reads no handshake."""
+
+    def arrange(stage: Stage) -> str:
+        server = stage.serve(Raw(b"", then), reads_requests=False)
+        return server.url.replace("http:", "https:")
+
+    return arrange
+
+
+def _reset_handshake(connection: Connection) -> None:
+    connection.receive()
+    connection.reset()
+
+
+def _answer_handshake(octets: bytes) -> Callable[[Connection], None]:
+    def answer(connection: Connection) -> None:
+        connection.receive()
+        connection.send(octets)
+        connection.hang()
+
+    return answer
+
+
+def _plain_http_to_tls(stage: Stage) -> str:
+    server = stage.serve(Reply(body=RULES), ssl_context=certificates.valid())
+    return server.url.replace("https:", "http:")
+
+
+def _ending_later(seconds: float) -> Callable[[Connection], None]:
+    """Sends the second half of the rules after `seconds`."""
+
+    def end(connection: Connection) -> None:
+        threading.Event().wait(seconds)
+        connection.send(RULES[_HALF:])
+        connection.hang()
+
+    return end
+
+
+def _redirecting_slowly() -> Answer:
+    hop = SHORT_DEADLINE / 3
+    return Routes(
+        {
+            "/robots.txt": Late(hop, redirect("/1")),
+            **{f"/{n}": Late(hop, redirect(f"/{n + 1}")) for n in range(1, 5)},
+            "/5": Reply(body=RULES),
+        }
+    )
+
+
+CONNECTIONS = Group(
+    name="connections",
+    faults=(
+        unreachable("refuses the connection", _refusing, says="ConnectError"),
+        timed_out("lets the system accept, and never looks", _never_accepting),
+        timed_out(
+            "accepts, reads, and says nothing", answering(Raw(b"", Connection.hang))
+        ),
+        unreachable(
+            "says nothing for longer than `read_timeout`",
+            answering(Raw(b"", Connection.hang)),
+            policy=Policy(read_timeout=SHORT_DEADLINE),
+            says="ReadTimeout",
+        ),
+        unreachable(
+            "accepts and closes at once",
+            answering(Raw(b""), reads_requests=False),
+            says="",
+        ),
+        unreachable(
+            "closes where the answer should come",
+            answering(Raw(b"")),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "resets where the answer should come",
+            answering(Raw(b"", Connection.reset)),
+            says="ReadError",
+        ),
+        unreachable(
+            "closes within the head",
+            answering(Raw(b"HTTP/1.1 200 OK\r\nX: ")),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "resets within the head",
+            answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.reset)),
+            says="ReadError",
+        ),
+        timed_out(
+            "falls silent within the head",
+            answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.hang)),
+        ),
+        unreachable(
+            "closes within the body",
+            answering(Raw(_SIZED + RULES[:_HALF])),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "resets within the body",
+            answering(Raw(_SIZED + RULES[:_HALF], Connection.reset)),
+            says="ReadError",
+        ),
+        unreachable(
+            "resets within a body without a length",
+            answering(Raw(head("200 OK") + RULES, Connection.reset)),
+            says="ReadError",
+        ),
+        timed_out(
+            "falls silent within the body",
+            answering(Raw(_SIZED + RULES[:_HALF], Connection.hang)),
+        ),
+        rules_decide(
+            "sends all of the body and keeps the connection",
+            answering(Raw(_SIZED + RULES, Connection.hang)),
+        ),
+        rules_decide(
+            "answers before it is asked",
+            answering(Raw(_SIZED + RULES, Connection.hang), reads_requests=False),
+        ),
+        rules_decide(
+            "sends a second answer behind the first",
+            answering(Raw((_SIZED + RULES) * 2, Connection.hang)),
+        ),
+    ),
+)
+
+TIMES = Group(
+    name="times",
+    faults=(
+        timed_out(
+            "sends its head one octet at a time, for ever",
+            answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", dripping(b"x"))),
+        ),
+        timed_out(
+            "sends its body one octet at a time, for ever",
+            answering(Raw(head("200 OK") + RULES, dripping(b"#"))),
+        ),
+        timed_out(
+            "sends `100 Continue` again and again, slowly",
+            answering(Raw(b"", dripping(head("100 Continue")))),
+        ),
+        timed_out(
+            "redirects five times, and takes its time for each",
+            answering(_redirecting_slowly()),
+        ),
+        rules_decide(
+            "ends a slow body before the deadline",
+            answering(Raw(_SIZED + RULES[:_HALF], _ending_later(1.2))),
+            deadline=2.0,
+        ),
+        timed_out(
+            "ends a slow body after the deadline",
+            answering(Raw(_SIZED + RULES[:_HALF], _ending_later(1.2))),
+            deadline=0.8,
+        ),
+    ),
+)
+
+HANDSHAKES = Group(
+    name="handshakes",
+    faults=(
+        rules_decide(
+            "has a valid certificate, for comparison",
+            answering(Reply(body=RULES), ssl_context=certificates.valid()),
+        ),
+        unreachable(
+            "has a certificate that has expired",
+            answering(Reply(body=RULES), ssl_context=certificates.expired()),
+            says="certificate has expired",
+        ),
+        unreachable(
+            "has a certificate that is not valid yet",
+            answering(Reply(body=RULES), ssl_context=certificates.not_valid_yet()),
+            says="certificate is not yet valid",
+        ),
+        unreachable(
+            "has the certificate of another host",
+            answering(Reply(body=RULES), ssl_context=certificates.for_another_host()),
+            says="certificate",
+        ),
+        unreachable(
+            "has a certificate that it signed itself",
+            answering(Reply(body=RULES), ssl_context=certificates.self_signed()),
+            says="certificate",
+        ),
+        unreachable(
+            "has a certificate of an authority that nobody knows",
+            answering(
+                Reply(body=RULES), ssl_context=certificates.of_another_authority()
+            ),
+            says="certificate",
+        ),
+        unreachable(
+            "asks for a certificate of the client",
+            answering(
+                Reply(body=RULES), ssl_context=certificates.asking_for_a_certificate()
+            ),
+            says="",  # the alert may be lost, because the connection ends behind it
+        ),
+        timed_out(
+            "says nothing in the handshake of TLS", _before_http(Connection.hang)
+        ),
+        timed_out(
+            "announces an answer to the handshake, and does not send it",
+            _before_http(_answer_handshake(_LONG_RECORD)),
+        ),
+        unreachable(
+            "says nothing in the handshake for longer than `connect_timeout`",
+            _before_http(Connection.hang),
+            policy=Policy(connect_timeout=SHORT_DEADLINE),
+            says="ConnectTimeout",
+        ),
+        unreachable(
+            "closes within the handshake",
+            _before_http(Connection.close),
+            says="Connect",
+        ),
+        unreachable(
+            "resets within the handshake", _before_http(_reset_handshake), says=""
+        ),
+        unreachable(
+            "ends the handshake with an alert",
+            _before_http(_answer_handshake(_ALERT)),
+            says="alert",
+        ),
+        unreachable(
+            "speaks plain HTTP where TLS should be",
+            _before_http(_answer_handshake(head("400 Bad Request"))),
+            says="SSL",
+        ),
+        unreachable(
+            "speaks TLS where plain HTTP should be",
+            _plain_http_to_tls,
+            says="",
+        ),
+        unreachable(
+            "closes within the body, over TLS",
+            answering(Raw(_SIZED + RULES[:_HALF]), ssl_context=certificates.valid()),
+            says="RemoteProtocolError",
+        ),
+        rules_decide(
+            "ends a body without a length, over TLS and without its goodbye",
+            answering(Raw(head("200 OK") + RULES), ssl_context=certificates.valid()),
+        ),
+    ),
+)

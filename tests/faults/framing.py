@@ -1,0 +1,322 @@
+"""Faults of HTTP itself: status lines, heads, lengths and chunks."""
+
+from __future__ import annotations
+
+from tests.faults.fault import RULES, Group
+from tests.faults.rows import (
+    answering,
+    flood,
+    head,
+    no_rules,
+    rules_decide,
+    timed_out,
+    unreachable,
+)
+from tests.servers.answers import Raw, chunked, endless
+from tests.servers.loopback import Connection
+
+__all__ = ["BODIES", "HEADS"]
+
+_PIECE = 16_384
+_MEBIBYTE = 2**20
+_LENGTH = f"Content-Length: {len(RULES)}"
+_CHUNKED = head("200 OK", "Transfer-Encoding: chunked")
+_OPEN_CHUNKS = chunked(RULES).removesuffix(b"\r\n")
+_BINARY = bytes(range(256)) * 64
+
+
+def _with_lines(*lines: str) -> Raw:
+    """A good answer with more header lines than usual."""
+    return Raw(head("200 OK", *lines, _LENGTH) + RULES, Connection.hang)
+
+
+HEADS = Group(
+    name="heads",
+    faults=(
+        unreachable(
+            "sends the rules without any head, as HTTP/0.9 did",
+            answering(Raw(RULES)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "greets as SSH does, and closes",
+            answering(Raw(b"SSH-2.0-OpenSSH_9.9\r\n")),
+            says="RemoteProtocolError",
+        ),
+        timed_out(
+            "greets as SSH does, and waits for ours",
+            answering(Raw(b"SSH-2.0-OpenSSH_9.9\r\n", Connection.hang)),
+        ),
+        unreachable(
+            "answers with an alert of TLS",
+            answering(Raw(b"\x15\x03\x03\x00\x02\x02\x28", Connection.hang)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends the preface of HTTP/2",
+            answering(Raw(bytes.fromhex("000000040000000000"), Connection.hang)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends octets that are not HTTP, for ever",
+            answering(Raw(b"", endless(_BINARY))),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends zeros for ever",
+            answering(Raw(b"", endless(bytes(_PIECE)))),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends empty lines for ever",
+            answering(Raw(b"", endless(b"\r\n" * _PIECE))),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends a status line of 10 MB",
+            answering(Raw(b"HTTP/1.1 200 ", flood(b"O" * _PIECE, 640))),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends a status of two digits",
+            answering(Raw(head("20 OK"), Connection.hang)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends a status of four digits",
+            answering(Raw(head("2000 OK"), Connection.hang)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends the status 999",
+            answering(Raw(head("999 No", _LENGTH) + RULES, Connection.hang)),
+        ),
+        unreachable(
+            "switches to another protocol",
+            answering(Raw(head("101 Switching Protocols", "Upgrade: x"))),
+            says="RemoteProtocolError",
+        ),
+        rules_decide(
+            "sends `103 Early Hints` ten times before its answer",
+            answering(
+                Raw(
+                    head("103 Early Hints", "Link: </style.css>; rel=preload") * 10
+                    + head("200 OK", _LENGTH)
+                    + RULES,
+                    Connection.hang,
+                )
+            ),
+        ),
+        unreachable(
+            "sends `103 Early Hints` for ever",
+            answering(Raw(b"", endless(head("103 Early Hints") * 64))),
+            says="more octets than any answer needs",
+        ),
+        unreachable(
+            "sends header lines for ever",
+            answering(Raw(b"HTTP/1.1 200 OK\r\n", endless(b"X-Header: x\r\n" * 999))),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends one header line for ever",
+            answering(Raw(b"HTTP/1.1 200 OK\r\nX-Header: ", endless(b"x" * _PIECE))),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends 20,000 short header lines",
+            answering(_with_lines(*(f"X-{number}: x" for number in range(20_000)))),
+            says="RemoteProtocolError",
+        ),
+        rules_decide(
+            "sends a header line of 60 KB",
+            answering(_with_lines("X-Header: " + "x" * 60_000)),
+        ),
+        unreachable(
+            "sends a header line of 200 KB",
+            answering(_with_lines("X-Header: " + "x" * 200_000)),
+            says="RemoteProtocolError",
+        ),
+        rules_decide(
+            "sets 500 cookies",
+            answering(
+                _with_lines(
+                    *(f"Set-Cookie: name{n}={n:050}; Path=/" for n in range(500))
+                )
+            ),
+        ),
+        rules_decide(
+            "sends 500 `Link` lines",
+            answering(_with_lines(*(f"Link: </{n:050}>; rel=x" for n in range(500)))),
+        ),
+        unreachable(
+            "sends a header line without a colon",
+            answering(_with_lines("X-Header")),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends a zero octet in a header line",
+            answering(_with_lines("X-Header: a\0b")),
+            says="RemoteProtocolError",
+        ),
+        rules_decide(
+            "folds a header line",
+            answering(_with_lines("X-Header: a\r\n  b")),
+        ),
+        rules_decide(
+            "ends its lines with bare line feeds",
+            answering(Raw(f"HTTP/1.1 200 OK\n{_LENGTH}\n\n".encode() + RULES)),
+        ),
+    ),
+)
+
+BODIES = Group(
+    name="bodies",
+    faults=(
+        unreachable(
+            "announces more than it sends, and closes",
+            answering(Raw(head("200 OK", "Content-Length: 9999") + RULES)),
+            says="RemoteProtocolError",
+        ),
+        timed_out(
+            "announces more than it sends, and waits",
+            answering(
+                Raw(head("200 OK", "Content-Length: 9999") + RULES, Connection.hang)
+            ),
+        ),
+        rules_decide(
+            "announces less than it sends",
+            answering(
+                Raw(
+                    head("200 OK", f"Content-Length: {len(RULES) - 3}") + RULES,
+                    Connection.hang,
+                )
+            ),
+        ),
+        no_rules(
+            "announces a length of 0, and sends rules",
+            answering(
+                Raw(head("200 OK", "Content-Length: 0") + RULES, Connection.hang)
+            ),
+        ),
+        unreachable(
+            "announces a negative length",
+            answering(Raw(head("200 OK", "Content-Length: -1") + RULES)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "announces a length of 5,000 digits",
+            answering(Raw(head("200 OK", "Content-Length: " + "9" * 5_000) + RULES)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "announces two lengths",
+            answering(
+                Raw(head("200 OK", "Content-Length: 9", "Content-Length: 8") + RULES)
+            ),
+            says="RemoteProtocolError",
+        ),
+        rules_decide(
+            "announces one length twice",
+            answering(_with_lines(_LENGTH)),
+        ),
+        rules_decide(
+            "announces a length, and sends chunks",
+            answering(
+                Raw(
+                    head("200 OK", "Content-Length: 9", "Transfer-Encoding: chunked")
+                    + chunked(RULES),
+                    Connection.hang,
+                )
+            ),
+        ),
+        unreachable(
+            "announces a transfer coding that nobody knows",
+            answering(Raw(head("200 OK", "Transfer-Encoding: gzip") + RULES)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends plain rules where chunks should be",
+            answering(Raw(_CHUNKED + RULES.replace(b"\n", b"\r\n"), Connection.hang)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends a chunk that is longer than its size",
+            answering(Raw(_CHUNKED + b"9\r\n" + RULES, Connection.hang)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends a chunk with a negative size",
+            answering(Raw(_CHUNKED + b"-1\r\n" + RULES, Connection.hang)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends a chunk with a size of 2⁶⁴, and closes",
+            answering(Raw(_CHUNKED + b"10000000000000000\r\n" + RULES)),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends the size of a chunk for ever",
+            answering(Raw(_CHUNKED, endless(b"1" * _PIECE))),
+            says="RemoteProtocolError",
+        ),
+        unreachable(
+            "sends the extension of a chunk for ever",
+            answering(Raw(_CHUNKED + b"9;x=", endless(b"x" * _PIECE))),
+            says="RemoteProtocolError",
+        ),
+        rules_decide(
+            "sends chunks with short extensions",
+            answering(
+                Raw(
+                    _CHUNKED
+                    + b"%x;name=value\r\n%b\r\n0\r\n\r\n" % (len(RULES), RULES),
+                    Connection.hang,
+                )
+            ),
+        ),
+        unreachable(
+            "sends chunks of one octet, for ever",
+            answering(Raw(_CHUNKED + _OPEN_CHUNKS[:-3], endless(b"1\r\n#\r\n" * 999))),
+            says="pieces",
+            max_octets=4 * _MEBIBYTE,
+        ),
+        unreachable(
+            "closes before the last chunk",
+            answering(Raw(_CHUNKED + _OPEN_CHUNKS[:-3])),
+            says="RemoteProtocolError",
+        ),
+        rules_decide(
+            "sends 500 trailer lines",
+            answering(
+                Raw(
+                    _CHUNKED + _OPEN_CHUNKS + b"X-Trailer: x\r\n" * 500 + b"\r\n",
+                    Connection.hang,
+                )
+            ),
+        ),
+        unreachable(
+            "sends trailer lines for ever",
+            answering(Raw(_CHUNKED + _OPEN_CHUNKS, endless(b"X-Trailer: x\r\n" * 999))),
+            says="RemoteProtocolError",
+        ),
+        rules_decide(
+            "sends a body for ever",
+            answering(Raw(head("200 OK") + RULES, endless(b"#" * _PIECE))),
+            max_octets=4 * _MEBIBYTE,
+        ),
+        rules_decide(
+            "announces a terabyte, and starts to send it",
+            answering(
+                Raw(
+                    head("200 OK", f"Content-Length: {2**40}") + RULES,
+                    endless(b"#" * _PIECE),
+                )
+            ),
+            max_octets=4 * _MEBIBYTE,
+        ),
+        no_rules(
+            "sends a body behind a 204",
+            answering(Raw(head("204 No Content") + RULES, Connection.hang)),
+        ),
+    ),
+)

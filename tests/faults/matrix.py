@@ -1,0 +1,25 @@
+"""All faults, group by group."""
+
+from __future__ import annotations
+
+from tests.faults.addresses import ADDRESSES
+from tests.faults.codings import CODINGS
+from tests.faults.connections import CONNECTIONS, HANDSHAKES, TIMES
+from tests.faults.framing import BODIES, HEADS
+from tests.faults.redirects import REDIRECTS
+from tests.faults.statuses import STATUSES
+
+__all__ = ["GROUPS"]
+
+GROUPS = (
+    CONNECTIONS,
+    TIMES,
+    HANDSHAKES,
+    HEADS,
+    BODIES,
+    STATUSES,
+    REDIRECTS,
+    ADDRESSES,
+    CODINGS,
+)
+"""In the order of the page."""

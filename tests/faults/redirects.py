@@ -1,0 +1,198 @@
+"""Redirects of every shape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.faults import certificates
+from tests.faults.fault import RULES, Group
+from tests.faults.rows import answering, head, rules_decide, unavailable
+from tests.servers.answers import Raw, Reply, Routes, redirect
+from tests.servers.loopback import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.faults.stage import Stage
+
+__all__ = ["REDIRECTS"]
+
+_RULES = Reply(body=RULES)
+
+
+def _to(location: str, target: str) -> Callable[[Stage], str]:
+    """A redirect to `location` on the same server, which has rules at `target`."""
+    return answering(Routes({"/robots.txt": redirect(location), target: _RULES}))
+
+
+def _raw_location(location: bytes, target: str) -> Callable[[Stage], str]:
+    octets = (
+        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %b\r\n\r\n" % location
+    )
+    return answering(
+        Routes({"/robots.txt": Raw(octets, Connection.hang), target: _RULES})
+    )
+
+
+def _to_two_places(*places: str) -> Callable[[Stage], str]:
+    lines = [f"Location: {place}" for place in places]
+    answer = Raw(head("302 Found", *lines, "Content-Length: 0"), Connection.hang)
+    found = dict.fromkeys(places, _RULES)
+    return answering(Routes({"/robots.txt": answer, **found}))
+
+
+def _to_another_server(location: str) -> Callable[[Stage], str]:
+    """A redirect to `location`, which names the port of a second server."""
+
+    def arrange(stage: Stage) -> str:
+        second = stage.serve(Routes({"/other": _RULES}))
+        return stage.serve(redirect(location.format(port=second.port))).url
+
+    return arrange
+
+
+def _across_hosts(hosts: int) -> Callable[[Stage], str]:
+    """So many hosts, each of which redirects to the next; the last has the rules."""
+
+    def arrange(stage: Stage) -> str:
+        url = stage.serve(_RULES, host=f"127.0.0.{hosts}").url
+        for number in range(hosts - 1, 0, -1):
+            answer = redirect(f"{url}/robots.txt")
+            url = stage.serve(answer, host=f"127.0.0.{number}").url
+        return url
+
+    return arrange
+
+
+def _to_tls_and_back(stage: Stage) -> str:
+    last = stage.serve(_RULES)
+    middle = stage.serve(
+        redirect(f"{last.url}/robots.txt"), ssl_context=certificates.valid()
+    )
+    return stage.serve(redirect(f"{middle.url}/robots.txt")).url
+
+
+def _between_two(stage: Stage) -> str:
+    answers = {"/robots.txt": redirect("/a"), "/a": redirect("/robots.txt")}
+    return stage.serve(Routes(answers)).url
+
+
+def _growing(stage: Stage) -> str:
+    """Redirects that never come to the same URL twice."""
+    answers = {"/robots.txt": redirect("/a")}
+    answers |= {f"/{'a' * n}": redirect(f"/{'a' * (n + 1)}") for n in range(1, 9)}
+    return stage.serve(Routes(answers)).url
+
+
+REDIRECTS = Group(
+    name="redirects",
+    faults=(
+        rules_decide(
+            "redirects to an absolute path, `/other`",
+            _to("/other", "/other"),
+            asked=("/robots.txt", "/other"),
+        ),
+        rules_decide(
+            "redirects to a relative path, `a/../other`",
+            _to("a/../other", "/other"),
+            asked=("/robots.txt", "/other"),
+        ),
+        rules_decide(
+            "redirects to a query alone, `?other`",
+            _to("?other", "/robots.txt?other"),
+            asked=("/robots.txt", "/robots.txt?other"),
+        ),
+        rules_decide(
+            "redirects to a host without a scheme, `//127.0.0.1/other`",
+            _to_another_server("//127.0.0.1:{port}/other"),
+            asked=("/other", "/robots.txt"),
+        ),
+        rules_decide(
+            "redirects with backslashes, `\\\\127.0.0.1\\other`",
+            _to_another_server("\\\\127.0.0.1:{port}\\other"),
+            asked=("/other", "/robots.txt"),
+        ),
+        rules_decide(
+            "redirects with a fragment, `/other#part`, which is not sent",
+            _to("/other#part", "/other"),
+            asked=("/robots.txt", "/other"),
+        ),
+        rules_decide(
+            "redirects with a name and a password, which are not sent",
+            _to_another_server("http://name:password@127.0.0.1:{port}/other"),
+            asked=("/other", "/robots.txt"),
+        ),
+        rules_decide(
+            "redirects to a place of 10 kB",
+            _to("/" + "x" * 10_000, "/" + "x" * 10_000),
+        ),
+        unavailable(
+            "redirects to a place of 20 kB", _to("/" + "x" * 20_000, "/"), says="20001"
+        ),
+        rules_decide(
+            "redirects to a place with UTF-8 in it, `/é`",
+            _raw_location("/é".encode(), "/%C3%A9"),
+            asked=("/robots.txt", "/%C3%A9"),
+        ),
+        rules_decide(
+            "redirects to a place with Latin-1 in it, `/é`",
+            _raw_location("/é".encode("latin-1"), "/%C3%A9"),
+            asked=("/robots.txt", "/%C3%A9"),
+        ),
+        rules_decide(
+            "redirects to a place with a space in it, `/a b`",
+            _to("/a b", "/a%20b"),
+            asked=("/robots.txt", "/a%20b"),
+        ),
+        unavailable(
+            "redirects to a place with a control character in it",
+            _raw_location(b"/a\x01b", "/"),
+            says="control characters",
+        ),
+        unavailable(
+            "redirects without saying where",
+            answering(Reply(status=302)),
+            says="Location",
+        ),
+        unavailable("redirects to an empty place", _to("", "/"), says="Location"),
+        unavailable(
+            "answers 304, which nobody asked for",
+            answering(Raw(head("304 Not Modified"), Connection.hang)),
+            says="Location",
+        ),
+        unavailable(
+            "redirects to two places at once",
+            _to_two_places("/a", "/b"),
+            says="2 places at once",
+        ),
+        rules_decide("redirects to one place twice", _to_two_places("/a", "/a")),
+        unavailable("redirects to `ftp:`", _to("ftp://127.0.0.1/a", "/"), says="'ftp'"),
+        unavailable("redirects to `file:`", _to("file:///etc/passwd", "/"), says=""),
+        unavailable("redirects to `data:`", _to("data:,User-agent", "/"), says=""),
+        unavailable(
+            "redirects to `javascript:`", _to("javascript:alert(1)", "/"), says=""
+        ),
+        unavailable("redirects to a URL without a host", _to("http://", "/"), says=""),
+        unavailable(
+            "redirects to a port that cannot be, `:99999`",
+            _to("http://127.0.0.1:99999/", "/"),
+            says="",
+        ),
+        unavailable("redirects to itself", _to("/robots.txt", "/"), says="loop"),
+        unavailable("redirects to itself by `#`", _to("#", "/"), says="loop"),
+        unavailable("redirects there and back", _between_two, says="loop"),
+        unavailable(
+            "redirects to somewhere else each time",
+            _growing,
+            says="more than 5 redirects",
+            asked=("/robots.txt", "/a", "/aa", "/aaa", "/aaaa", "/aaaaa"),
+        ),
+        rules_decide("redirects across six hosts, five times", _across_hosts(6)),
+        unavailable(
+            "redirects across seven hosts, six times",
+            _across_hosts(7),
+            says="more than 5 redirects",
+        ),
+        rules_decide("redirects from http to https and back to http", _to_tls_and_back),
+    ),
+)

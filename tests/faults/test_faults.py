@@ -1,0 +1,87 @@
+"""Each fault of a server comes to what the tables promise, at a bounded price."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from robotsgate import RobotsChecker
+from tests.faults.fault import RULES, Fault, Group, observe
+from tests.faults.matrix import GROUPS
+from tests.faults.page import promised, renewed, rows_of
+from tests.faults.stage import Stage
+from tests.servers.answers import Reply, redirect
+
+PAGE = Path(__file__).parents[2] / "docs/explanation/what-can-go-wrong.md"
+FAULTS = [fault for group in GROUPS for fault in group.faults]
+
+# How late an event loop may be on a machine that does much else.
+PATIENCE_SECONDS = 10.0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+async def test_verdict_is_as_promised_when_the_server(fault: Fault) -> None:
+    with anyio.fail_after(fault.deadline + 2 * PATIENCE_SECONDS):
+        seen = await observe(fault)
+
+    verdict = seen.verdict
+    assert (seen.effect, verdict.access, verdict.reason) == (
+        fault.effect,
+        fault.access,
+        fault.reason,
+    )
+    assert (verdict.error is None) == (fault.says is None)
+    assert (fault.says or "") in (verdict.error or "")
+    late = PATIENCE_SECONDS if fault.ends_at_deadline else 0.0
+    assert seen.seconds < fault.deadline + late
+    assert seen.octets <= fault.max_octets
+    assert seen.memory <= fault.max_memory
+    assert seen.files_left <= 0
+    assert fault.asked in {None, seen.asked}
+    assert fault.accepted in {None, seen.accepted}
+
+
+@pytest.mark.anyio
+async def test_name_and_password_of_a_redirect_are_sent_to_nobody() -> None:
+    with Stage() as stage:
+        second = stage.serve(Reply(body=RULES))
+        location = second.url.replace("//", "//name:password@")
+        first = stage.serve(redirect(f"{location}/robots.txt"))
+        async with RobotsChecker() as checker:
+            await checker.check("ExampleBot", first.url)
+        (request,) = second.requests
+
+    assert b"password" not in request.head
+    assert "authorization" not in request.headers
+    assert request.headers["host"] == second.url.removeprefix("http://")
+
+
+def test_each_fault_has_a_name_of_its_own() -> None:
+    names = [fault.name for fault in FAULTS]
+
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_page_says_what_the_table_of_faults_says(group: Group) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert list(rows_of(page, group)) == [promised(fault) for fault in group.faults]
+
+
+def test_page_without_marks_for_a_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="marks for the table 'codings'"):
+        renewed("prose\n", {"codings": "| a |"})
+
+
+def test_renewed_page_keeps_the_text_around_a_table() -> None:
+    page = "before\n<!-- begin: faults x -->\nold\n<!-- end: faults x -->\nafter\n"
+
+    new = renewed(page, {"x": "| new |"})
+
+    assert new == (
+        "before\n<!-- begin: faults x -->\n\n| new |\n\n<!-- end: faults x -->\nafter\n"
+    )
