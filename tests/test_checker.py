@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -2114,6 +2115,17 @@ async def entry_of_origin(clock: ManualClock) -> Entry:
         pytest.param(
             lambda entry: replace(entry, access="successful"), id="no access result"
         ),
+        pytest.param(
+            lambda entry: replace(entry, unreachable_since=math.nan), id="no date"
+        ),
+        pytest.param(
+            lambda entry: replace(entry, unreachable_since=-math.inf),
+            id="a date before all others",
+        ),
+        pytest.param(lambda entry: replace(entry, status="200"), id="a status of text"),
+        pytest.param(lambda entry: replace(entry, redirects=None), id="no redirects"),
+        pytest.param(lambda entry: replace(entry, failure="pool"), id="no failure"),
+        pytest.param(lambda entry: replace(entry, error=b"x"), id="an error of octets"),
         pytest.param(
             lambda entry: replace(
                 entry, copy=replace(entry.copy, fetched_at="yesterday")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
 from robotsgate.caching._entry import Entry
+from robotsgate.caching._outcome import FailureKind
 from robotsgate.errors import StoreError
 from robotsgate.robotstxt._access import AccessResult
 
@@ -81,17 +83,27 @@ class GuardedStore:
 def _is_of_types(entry: Entry, origin: str) -> bool:
     """Whether `entry` is of `origin`, and its fields are what they should be."""
     copy = entry.copy
-    numbers: list[object] = [
+    times: list[object] = [
         entry.checked_at,
         entry.next_fetch_at,
-        entry.retain_until,
-        entry.failures,
+        # Infinite where a copy is kept for as long as it takes.
+        0 if entry.retain_until == math.inf else entry.retain_until,
         0 if entry.unreachable_since is None else entry.unreachable_since,
         *(() if copy is None else (copy.fetched_at, copy.fresh_until)),
     ]
+    counts: list[object] = [
+        entry.redirects,
+        entry.failures,
+        0 if entry.status is None else entry.status,
+    ]
     access: object = entry.access
+    failure: object = entry.failure
+    error: object = entry.error
     return (
         entry.origin == origin
+        and all(isinstance(one, int | float) and math.isfinite(one) for one in times)
+        and all(isinstance(one, int) for one in counts)
         and isinstance(access, AccessResult)
-        and all(isinstance(number, int | float) for number in numbers)
+        and isinstance(failure, FailureKind | None)
+        and isinstance(error, str | None)
     )

@@ -146,7 +146,8 @@ class Model:
             self.since, self.failures = None, 0
         is_refused = outcome == refused()
         self.is_ours = outcome == failed(FailureKind.POOL)
-        if self.since is None or (self.is_refused and not is_refused):
+        is_first = self.failures == 0 and not self.is_ours
+        if self.since is None or is_first or (self.is_refused and not is_refused):
             self.since = now
         self.since = min(self.since, now)
         self.is_refused = is_refused

@@ -175,14 +175,15 @@ def _unreachable_since(
 ) -> float:
     """When the run of failures began; never in the future, whatever the clock did.
 
-    Refused addresses do not count: time spent refusing to dial an origin says
-    nothing about how long it has been down.
+    Refused addresses and full pools of the caller's do not count: time without
+    dialling an origin says nothing about how long it has been down.
     """
     refused = FailureKind.ADDRESS_REFUSED
     if (
         previous is None
         or previous.unreachable_since is None
         or (previous.failure is refused and kind is not refused)
+        or (previous.failures == 0 and kind is not FailureKind.POOL)
     ):
         return now
     return min(previous.unreachable_since, now)
