@@ -1,0 +1,321 @@
+"""What the servers of the simulation can answer, and what that is known to mean.
+
+A table: each answer is written down together with its meaning, so that nothing
+here needs to read a header or a robots.txt to know what was said.
+"""
+
+from __future__ import annotations
+
+import enum
+import gzip
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import robotsgate
+from robotsgate import Reason
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = [
+    "ANSWERS",
+    "PLAIN",
+    "RULEBOOKS",
+    "Answer",
+    "End",
+    "Hint",
+    "Meaning",
+    "Rulebook",
+    "random_answer",
+    "random_outage",
+]
+
+HOUR = 3_600.0
+DAY = 24 * HOUR
+
+
+class Meaning(enum.Enum):
+    """What an answer stands for, before a policy has looked at it."""
+
+    RULES = "rules"
+    MISSING = "missing"
+    DENIED = "denied"
+    TOO_MANY_REQUESTS = "too many requests"
+    BROKEN_REDIRECT = "broken redirect"
+    MISSING_PAGE = "missing page with a 5xx"
+    OUTAGE = "outage"
+    POOL = "the caller's own pool"
+    REFUSED = "address refused"
+
+
+class End(enum.Enum):
+    """How the last request of an attempt ends, where it ends badly."""
+
+    CONNECT = "ConnectError"
+    NAME = "gaierror"
+    READ_TIMEOUT = "ReadTimeout"
+    PROTOCOL = "RemoteProtocolError"
+    POOL = "PoolTimeout"
+    BODY_BREAKS = "ReadError within the body"
+    LOOP = "a redirect to itself"
+    NOWHERE = "a redirect without a Location"
+    SCHEME = "a redirect to ftp"
+    PRIVATE = "a redirect to a private address"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rulebook:
+    """A robots.txt with what it says, worked out by hand.
+
+    Attributes:
+        body: the file.
+        says: for each path whether ExampleBot may fetch it, and why.
+        crawl_delay: of ExampleBot.
+    """
+
+    body: bytes
+    says: dict[str, tuple[bool, Reason]]
+    crawl_delay: float | None = None
+
+
+_NO_GROUP = (True, Reason.NO_GROUP)
+_NO_RULE = (True, Reason.NO_MATCHING_RULE)
+_YES = (True, Reason.ALLOWED_BY_RULE)
+_NO = (False, Reason.DISALLOWED_BY_RULE)
+
+RULEBOOKS = {
+    "empty": Rulebook(body=b"", says={"/public": _NO_GROUP, "/private": _NO_GROUP}),
+    "page": Rulebook(
+        body=b"<!doctype html>\n<title>Welcome</title>\n<p>Disallow everything: no\n",
+        says={"/public": _NO_GROUP, "/private": _NO_GROUP},
+    ),
+    "nothing": Rulebook(
+        body=b"User-agent: *\r\nDisallow: /\r\nSitemap: https://one.test/map\r\n",
+        says={"/public": _NO, "/private": _NO},
+    ),
+    "private": Rulebook(
+        body=b"User-agent: *\nCrawl-delay: 7\nDisallow: /private\n",
+        says={"/public": _NO_RULE, "/private": _NO},
+        crawl_delay=7.0,
+    ),
+    "but public": Rulebook(
+        body=b"\xef\xbb\xbfUser-agent: *\nDisallow: /\nAllow: /public\n",
+        says={"/public": _YES, "/private": _NO},
+    ),
+    "by name": Rulebook(
+        body=b"user-agent: examplebot\ndisallow: /public\n\n"
+        b"user-agent: *\ncrawl-delay: 3\ndisallow: /\n",
+        says={"/public": _NO, "/private": _NO_RULE},
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hint:
+    """Headers about time, and what they ask for.
+
+    Attributes:
+        headers: pairs of name and value; "@60" stands for the HTTP-date sixty
+            seconds after the request.
+        seconds: that they ask for; `None` if they ask for nothing.
+        is_dated: whether the seconds count from the request, and not from when
+            the answer has come.
+        is_wait: whether they ask to come back later, and not to keep the answer.
+    """
+
+    headers: tuple[tuple[str, str], ...] = ()
+    seconds: float | None = None
+    is_dated: bool = False
+    is_wait: bool = False
+
+
+def _hint(
+    seconds: float | None = None, *, is_dated: bool = False, **headers: str
+) -> Hint:
+    named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    return Hint(
+        headers=named,
+        seconds=seconds,
+        is_dated=is_dated,
+        is_wait="retry_after" in headers,
+    )
+
+
+_NO_HINT = Hint()
+_ABSURD = "9" * 40
+
+_LIFETIMES = [
+    _NO_HINT,
+    _hint(600, cache_control="max-age=600"),
+    _hint(500, cache_control="public, max-age=600", age="100"),
+    _hint(-5_400, cache_control="max-age=1800", age="7200"),
+    _hint(600, cache_control="max-age=600", age="old"),
+    _hint(7_200, cache_control="max-age=60, s-maxage=7200"),
+    _hint(math.inf, cache_control=f"max-age={_ABSURD}"),
+    _hint(3 * DAY, cache_control='private="a, no-store", max-age="259200"'),
+    _hint(0, cache_control="No-Store"),
+    _hint(0, cache_control="no-cache, max-age=600"),
+    _hint(0, cache_control="max-age=0"),
+    _hint(cache_control="max-age=soon"),
+    _hint(cache_control="max-age=-5"),
+    _hint(7_200, expires="@7200", date="@0"),
+    _hint(7_200, expires="@3600", date="@-3600"),
+    _hint(7_200, expires="@7200", is_dated=True),
+    _hint(-7_200, expires="@-7200", date="@0"),
+    _hint(math.inf, expires="Fri, 31 Dec 9999 23:59:59 GMT"),
+    _hint(expires="0"),
+    _hint(600, cache_control="max-age=600", expires="@-99999"),
+]
+_WAITS = [
+    _NO_HINT,
+    _NO_HINT,
+    _hint(120, retry_after="120"),
+    _hint(0, retry_after="0"),
+    _hint(5 * HOUR, retry_after="18000"),
+    _hint(math.inf, retry_after=_ABSURD),
+    _hint(retry_after="-5"),
+    _hint(retry_after="in a while"),
+    _hint(3_600, retry_after="@3600", is_dated=True),
+    _hint(-3_600, retry_after="@-3600", is_dated=True),
+    _hint(math.inf, retry_after="Fri, 31 Dec 9999 23:59:59 GMT"),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What an origin answers, from now on.
+
+    Attributes:
+        name: for people.
+        meaning: what it stands for.
+        status: of the last response; `None` if there is none.
+        rulebook: a name from `RULEBOOKS`, where the meaning is rules.
+        body: of the last response, as it is sent.
+        coding: its Content-Encoding.
+        hint: its headers about time.
+        redirects: how many lead to it.
+        is_elsewhere: whether they lead to the robots.txt of another host.
+        end: how it ends badly, if it does.
+    """
+
+    name: str
+    meaning: Meaning
+    status: int | None = None
+    rulebook: str | None = None
+    body: bytes = b""
+    coding: str | None = None
+    hint: Hint = _NO_HINT
+    redirects: int = 0
+    is_elsewhere: bool = False
+    end: End | None = None
+
+    def __str__(self) -> str:
+        """The answer in a line."""
+        told = ", ".join(f"{name}: {value}" for name, value in self.hint.headers)
+        place = " elsewhere" if self.is_elsewhere else ""
+        hops = f" after {self.redirects} redirects{place}" if self.redirects else ""
+        return self.name + hops + (f" [{told}]" if told else "")
+
+
+def _outage(name: str, *, status: int | None = None, end: End | None = None) -> Answer:
+    return Answer(name=name, meaning=Meaning.OUTAGE, status=status, end=end)
+
+
+def _rules(name: str) -> Answer:
+    return Answer(
+        name=f"200 {name}",
+        meaning=Meaning.RULES,
+        status=200,
+        rulebook=name,
+        body=RULEBOOKS[name].body,
+    )
+
+
+_PACKED = gzip.compress(RULEBOOKS["private"].body, mtime=0)
+_GZIPPED = replace(
+    _rules("private"), name="200 private, gzip", body=_PACKED, coding="gzip"
+)
+
+PLAIN = {answer.name: answer for answer in map(_rules, RULEBOOKS)}
+
+_GOOD = [
+    *PLAIN.values(),
+    _GZIPPED,
+    replace(_rules("empty"), name="204", status=204),
+    replace(_rules("by name"), name="206 by name", status=206),
+]
+_MISSING = [
+    Answer(name="404", meaning=Meaning.MISSING, status=404),
+    Answer(name="410", meaning=Meaning.MISSING, status=410),
+    Answer(name="401", meaning=Meaning.DENIED, status=401),
+    Answer(name="403", meaning=Meaning.DENIED, status=403),
+]
+_BROKEN = [
+    Answer(name=name, meaning=Meaning.BROKEN_REDIRECT, status=302, end=end)
+    for name, end in (
+        ("redirect loop", End.LOOP),
+        ("redirect to nowhere", End.NOWHERE),
+        ("redirect to ftp", End.SCHEME),
+    )
+]
+_FAILING = [
+    Answer(name="429", meaning=Meaning.TOO_MANY_REQUESTS, status=429),
+    _outage("500", status=500),
+    _outage("503", status=503),
+    _outage("503", status=503),
+    _outage("600", status=600),
+    Answer(
+        name="500 that says not found",
+        meaning=Meaning.MISSING_PAGE,
+        status=500,
+        body=b"<html><title>Page Not Found</title>",
+    ),
+]
+_DEAD = [
+    _outage("connection refused", end=End.CONNECT),
+    _outage("unknown name", end=End.NAME),
+    _outage("read timeout", end=End.READ_TIMEOUT),
+    _outage("no HTTP", end=End.PROTOCOL),
+    _outage("connection lost within the body", end=End.BODY_BREAKS),
+    replace(_outage("broken gzip"), body=b"no gzip at all", coding="gzip"),
+    replace(_outage("gzip cut off"), body=_PACKED[:-12], coding="gzip"),
+    replace(_outage("coding br"), body=b"User-agent: *\n", coding="br"),
+]
+_OWN_FAULT = Answer(name="pool timeout", meaning=Meaning.POOL, end=End.POOL)
+_REFUSED = Answer(
+    name="redirect to a private address", meaning=Meaning.REFUSED, end=End.PRIVATE
+)
+_HAS_GUARD = hasattr(robotsgate, "AddressGuard")
+
+ANSWERS = [*_GOOD, *_MISSING, *_BROKEN, *_FAILING, *_DEAD, _OWN_FAULT]
+"""Every kind of answer, each once, without hints and redirects."""
+
+_KINDS = [_GOOD, _MISSING, _BROKEN, _FAILING, _DEAD, [_OWN_FAULT], [_REFUSED]]
+_WEIGHTS = [12, 3, 2, 6, 8, 1, int(_HAS_GUARD)]
+
+_HOPS = [*[0] * 12, 1, 1, 2, 5, 5, 6]
+
+
+def random_answer(chance: Random) -> Answer:
+    """An answer with headers and redirects, good ones and outages most often."""
+    kind = chance.choices(_KINDS, _WEIGHTS)[0]
+    answer = chance.choice(kind)
+    hops = chance.choice(_HOPS) if kind in (_GOOD, _MISSING, _DEAD) else 0
+    if kind is _FAILING:
+        hint = chance.choice(_WAITS + _LIFETIMES[:3])
+    elif answer.status is not None and answer.end is None:
+        hint = chance.choice(_LIFETIMES)
+    else:
+        hint = _NO_HINT
+    return replace(
+        answer,
+        hint=hint,
+        redirects=hops,
+        is_elsewhere=bool(hops) and chance.random() < 0.5,
+    )
+
+
+def random_outage(chance: Random) -> Answer:
+    """An answer that is none."""
+    return chance.choice([*_DEAD, *_FAILING[1:4]])

@@ -1,0 +1,218 @@
+"""A network in memory: answers as it is told, slowly, and watches who asks."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Protocol
+
+import anyio.lowlevel
+import httpx
+
+from .answers import ANSWERS, End, Meaning
+from .chance import chance_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from robotsgate.testing import ManualClock
+
+    from .answers import Answer
+
+__all__ = ["Attempt", "NetworkWatcher", "SimulatedNetwork"]
+
+_NOT_FOUND = next(answer for answer in ANSWERS if answer.meaning is Meaning.MISSING)
+
+_UNWANTED = ("authorization", "cookie", "if-modified-since", "if-none-match", "range")
+
+
+@dataclass(eq=False)
+class Attempt:
+    """One attempt of a checker to get a robots.txt, with all of its requests.
+
+    Attributes:
+        host: of the origin.
+        answer: that the origin gave.
+        asked_at: when the last request came, epoch seconds.
+        requests: that were made so far.
+        status: of the last response; `None` if there was none yet.
+        is_over: whether its outcome was taken, or it was given up.
+    """
+
+    host: str
+    answer: Answer
+    asked_at: float
+    requests: int = 0
+    status: int | None = None
+    is_over: bool = False
+
+
+class NetworkWatcher(Protocol):
+    """Who is told what happens on the network."""
+
+    def attempt_began(self, attempt: Attempt) -> None:
+        """A checker asks for a robots.txt."""
+        ...
+
+    def attempt_given_up(self, attempt: Attempt) -> None:
+        """A checker was cancelled in the middle."""
+        ...
+
+    def time_passed(self) -> None:
+        """The clock was moved while a request was under way."""
+        ...
+
+    def complain(self, text: str) -> None:
+        """Something is wrong."""
+        ...
+
+
+class SimulatedNetwork:
+    """An httpx transport for any number of origins.
+
+    Attributes:
+        gets: how many requests came.
+        redirected: how many of them followed a redirect.
+        overlapping: how many attempts were under way at once at the most.
+        salt: of the chance that decides how long requests take.
+        slowness: seconds that the clock moves in each request; may be negative.
+    """
+
+    def __init__(self, clock: ManualClock, watcher: NetworkWatcher) -> None:
+        self.gets = 0
+        self.redirected = 0
+        self.salt: object = 0
+        self.slowness = 0.0
+        self._clock = clock
+        self._watcher = watcher
+        self._answers: dict[str, Answer] = {}
+        self.attempts: dict[str, Attempt] = {}
+
+    def answer_with(self, host: str, answer: Answer) -> None:
+        """From now on `host` answers so; attempts under way go on as they began."""
+        self._answers[host] = answer
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """The response, or what the network raises."""
+        self.gets += 1
+        self._check_headers(request)
+        attempt = self._attempt_of(request)
+        attempt.requests += 1
+        attempt.asked_at = self._clock.now()
+        await self._take_time(attempt)
+        response = self._response(attempt)
+        attempt.status = response.status_code
+        return response
+
+    async def body_of(self, attempt: Attempt) -> AsyncIterator[bytes]:
+        """The body of the last response, in pieces."""
+        body = attempt.answer.body
+        half = len(body) // 2
+        await self._wait(attempt, "first half")
+        yield body[:half]
+        await self._wait(attempt, "second half")
+        if attempt.answer.end is End.BODY_BREAKS:
+            raise httpx.ReadError("the connection was lost")
+        yield body[half:]
+
+    def _check_headers(self, request: httpx.Request) -> None:
+        unwanted = [name for name in _UNWANTED if name in request.headers]
+        if unwanted or request.method != "GET":
+            self._watcher.complain(f"a {request.method} with {unwanted}")
+
+    def _attempt_of(self, request: httpx.Request) -> Attempt:
+        host = request.url.params.get("of")
+        if host is not None:
+            self.redirected += 1
+            return self.attempts[host]
+        host = request.url.host
+        before = self.attempts.get(host)
+        if before is not None and not before.is_over:
+            self._watcher.complain(f"two fetches of {host} at once")
+        answer = self._answers.get(host, _NOT_FOUND)
+        attempt = Attempt(host=host, answer=answer, asked_at=self._clock.now())
+        self.attempts[host] = attempt
+        self._watcher.attempt_began(attempt)
+        return attempt
+
+    async def _take_time(self, attempt: Attempt) -> None:
+        await self._wait(attempt, "request")
+        if self.slowness:
+            self._clock.set(self._clock.now() + self.slowness)
+            self._watcher.time_passed()
+
+    async def _wait(self, attempt: Attempt, what: str) -> None:
+        chance = chance_of(self.salt, attempt.host, attempt.requests, what)
+        try:
+            for _ in range(chance.randrange(4)):
+                await anyio.lowlevel.checkpoint()
+        except BaseException:
+            attempt.is_over = True
+            self._watcher.attempt_given_up(attempt)
+            raise
+
+    def _response(self, attempt: Attempt) -> httpx.Response:
+        answer, end = attempt.answer, attempt.answer.end
+        if attempt.requests <= answer.redirects:
+            return httpx.Response(
+                (301, 302, 307, 308)[attempt.requests % 4],
+                headers={"location": self._next_place(attempt)},
+            )
+        if end in _RAISED:
+            raise _raised_at(end)
+        if end in _LOCATIONS:
+            return httpx.Response(302, headers=_LOCATIONS[end])
+        headers = [
+            (name, self._value(value, attempt)) for name, value in answer.hint.headers
+        ]
+        if answer.coding is not None:
+            headers.append(("content-encoding", answer.coding))
+        return httpx.Response(
+            answer.status or 200, headers=headers, stream=_Body(self, attempt)
+        )
+
+    def _next_place(self, attempt: Attempt) -> str:
+        answer, host = attempt.answer, attempt.host
+        place = "https://one.test/robots.txt" if answer.is_elsewhere else "/moved"
+        return f"{place}?of={host}&number={attempt.requests}"
+
+    def _value(self, value: str, attempt: Attempt) -> str:
+        if not value.startswith("@"):
+            return value
+        return formatdate(attempt.asked_at + float(value[1:]), usegmt=True)
+
+
+class _Body(httpx.AsyncByteStream):
+    """The body of one response."""
+
+    def __init__(self, network: SimulatedNetwork, attempt: Attempt) -> None:
+        self._network = network
+        self._attempt = attempt
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._network.body_of(self._attempt)
+
+
+_LOCATIONS: dict[End | None, dict[str, str]] = {
+    End.LOOP: {"location": "robots.txt#again"},
+    End.NOWHERE: {},
+    End.SCHEME: {"location": "ftp://one.test/robots.txt"},
+    End.PRIVATE: {"location": "http://10.0.0.1/robots.txt"},
+}
+_RAISED: dict[End | None, Exception] = {
+    End.CONNECT: httpx.ConnectError("connection refused"),
+    End.NAME: httpx.ConnectError("no address"),
+    End.READ_TIMEOUT: httpx.ReadTimeout("nothing came"),
+    End.PROTOCOL: httpx.RemoteProtocolError("no HTTP"),
+    End.POOL: httpx.PoolTimeout("no connection is free"),
+}
+
+
+def _raised_at(end: End | None) -> Exception:
+    """A new exception, because a raised one keeps its traceback."""
+    kind = _RAISED[end]
+    error = type(kind)(str(kind))
+    if end is End.NAME:
+        error.__cause__ = socket.gaierror(socket.EAI_NONAME, "unknown name")
+    return error

@@ -1,0 +1,52 @@
+"""The policies of the simulation: every preset, and random ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from robotsgate import AccessResult, AfterStaleWindow, Policy
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["PRESETS", "random_policy"]
+
+MINUTE = 60.0
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+PRESETS = {
+    "Policy()": Policy(),
+    "google_today": Policy.google_today(),
+    "google_2021": Policy.google_2021(),
+    "rfc9309": Policy.rfc9309(),
+    "strict": Policy.strict(),
+}
+
+_CLOSED = [AccessResult.UNAVAILABLE, AccessResult.RESTRICTED, AccessResult.UNREACHABLE]
+
+
+def random_policy(chance: Random) -> tuple[str, Policy]:
+    """A policy with its name: a preset more often than not."""
+    if chance.random() < 0.6:
+        return chance.choice(list(PRESETS.items()))
+    shortest = chance.choice([0.0, MINUTE, HOUR])
+    first_retry = chance.choice([1.0, MINUTE, HOUR])
+    return "a random policy", Policy(
+        default_lifetime=chance.choice([0.0, MINUTE, DAY, 30 * DAY]),
+        min_lifetime=shortest,
+        max_lifetime=shortest + chance.choice([0.0, DAY, 60 * DAY]),
+        stale_window=chance.choice([0.0, HOUR, DAY, 30 * DAY]),
+        outage_grace=chance.choice([0.0, HOUR, 2 * DAY]),
+        after_stale_window=chance.choice(list(AfterStaleWindow)),
+        retry_initial=first_retry,
+        retry_factor=chance.choice([1.0, 1.5, 1e9]),
+        retry_max=first_retry + chance.choice([30.0, DAY]),
+        retry_initial_503=chance.choice([0.5, 30.0]),
+        retry_after_max=first_retry + chance.choice([0.0, 5 * DAY]),
+        max_redirects=chance.choice([0, 1, 5]),
+        detect_missing_page=chance.random() < 0.5,
+        on_access_denied=chance.choice(_CLOSED),
+        on_too_many_requests=chance.choice(_CLOSED),
+        on_broken_redirect=chance.choice(_CLOSED),
+    )

@@ -1,0 +1,368 @@
+"""What happens in a simulation: a list of steps, made from a seed before it begins.
+
+Steps are values, so that a failing list can be printed, cut down and run again.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .answers import PLAIN, random_answer, random_outage
+from .chance import chance_of
+from .policies import PRESETS, random_policy
+from .store import Mood
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from robotsgate import Policy
+
+    from .answers import Answer
+
+__all__ = [
+    "HOSTS",
+    "PATHS",
+    "Action",
+    "Advance",
+    "AdvanceToTurn",
+    "Ask",
+    "Caller",
+    "Change",
+    "Jump",
+    "LoseEntry",
+    "Restart",
+    "SetMood",
+    "Step",
+    "scenario",
+]
+
+MINUTE = 60.0
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+WEEK = 7 * DAY
+YEAR = 365 * DAY
+
+HOSTS = ("one.test", "two.test", "three.test")
+PATHS = ("/public", "/private", "/robots.txt")
+
+
+class Action(enum.Enum):
+    """What a caller calls."""
+
+    CAN_FETCH = "can_fetch"
+    CHECK = "check"
+    CHECK_TWICE = "check, then can_fetch and peek"
+    MANY = "can_fetch_many"
+    PEEK = "peek"
+    PREFETCH = "prefetch"
+    REFRESH = "refresh"
+    FORGET = "forget"
+    CRAWL_DELAY = "crawl_delay"
+    ROBOTS_TXT = "robots_txt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advance:
+    """The clock goes on by `seconds`."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{_span(self.seconds)} pass"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdvanceToTurn:
+    """The clock goes on to where something changes for `host`, and `offset`."""
+
+    host: str
+    number: int
+    offset: float
+
+    def __str__(self) -> str:
+        return f"time passes to turn {self.number} of {self.host}, {self.offset:+g} s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jump:
+    """The clock is set, `seconds` further or back."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"the clock jumps by {_span(self.seconds)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """`host` answers so from now on."""
+
+    host: str
+    answer: Answer
+
+    def __str__(self) -> str:
+        return f"{self.host} answers: {self.answer}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """One task that asks.
+
+    Attributes:
+        action: what it calls.
+        hosts: of the origins that it asks about.
+        path: that it asks about.
+        starts_after: checkpoints before it asks.
+        gives_up_after: checkpoints before it is cancelled; `None`: never.
+    """
+
+    action: Action
+    hosts: tuple[str, ...]
+    path: str
+    starts_after: int = 0
+    gives_up_after: int | None = None
+
+    def __str__(self) -> str:
+        words = [f"{self.action.value} {' '.join(self.hosts)} {self.path}"]
+        if self.starts_after:
+            words.append(f"from {self.starts_after}")
+        if self.gives_up_after is not None:
+            words.append(f"cancelled {self.gives_up_after} later")
+        return " ".join(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """Callers ask side by side.
+
+    Attributes:
+        callers: at least one.
+        slowness: seconds by which the clock moves in each request; back if < 0.
+    """
+
+    callers: tuple[Caller, ...]
+    slowness: float = 0.0
+
+    def __str__(self) -> str:
+        slow = f", {_span(self.slowness)} for each request" if self.slowness else ""
+        if len(self.callers) == 1:
+            return f"ask: {self.callers[0]}{slow}"
+        lines = "".join(f"\n            {caller}" for caller in self.callers)
+        return f"{len(self.callers)} ask at once{slow}:{lines}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restart:
+    """The checker goes, and another one comes, with the same store.
+
+    Attributes:
+        name: of its policy.
+        policy: of it.
+        max_origins: that it holds in memory.
+        at_once: how many fetches it makes side by side.
+    """
+
+    name: str
+    policy: Policy
+    max_origins: int = 10_000
+    at_once: int = 100
+
+    def __str__(self) -> str:
+        name = self.name if self.name in PRESETS else repr(self.policy)
+        return (
+            f"a new checker: {name}, {self.max_origins} origins in memory,"
+            f" {self.at_once} fetches at once"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetMood:
+    """The store works so from now on."""
+
+    mood: Mood
+
+    def __str__(self) -> str:
+        return f"the store {self.mood.value}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoseEntry:
+    """The store loses what it has of `host`."""
+
+    host: str
+
+    def __str__(self) -> str:
+        return f"the store loses {self.host}"
+
+
+Step = Advance | AdvanceToTurn | Jump | Change | Ask | Restart | SetMood | LoseEntry
+
+
+def scenario(seed: int, steps: int) -> list[tuple[int, Step]]:
+    """The steps of `seed`, numbered: the number is the salt of their chance."""
+    chance = chance_of("scenario", seed)
+    name, policy = list(PRESETS.items())[seed % len(PRESETS)]
+    if seed % 4 == 3:
+        name, policy = random_policy(chance)
+    has_bad_store = seed % 3 == 2
+    has_jumps = seed % 2 == 1
+    makers, weights = zip(
+        *_makers(has_bad_store=has_bad_store, has_jumps=has_jumps), strict=True
+    )
+    made: list[Step] = [Restart(name=name, policy=policy)]
+    made += [Change(host=host, answer=random_answer(chance)) for host in HOSTS]
+    while len(made) < steps:
+        maker = chance.choices(makers, weights)[0]
+        made += maker(chance)
+    return list(enumerate(made[:steps]))
+
+
+def _makers(
+    *, has_bad_store: bool, has_jumps: bool
+) -> list[tuple[Callable[[Random], list[Step]], int]]:
+    """How steps are made, and how often each."""
+    return [
+        (_advance, 20),
+        (_advance_to_turn, 12),
+        (_jump, 2 if has_jumps else 0),
+        (_change, 14),
+        (_outage, 3),
+        (_ask_alone, 36),
+        (_ask_at_once, 12),
+        (_ask_slowly, 4),
+        (_restart, 3),
+        (_set_mood, 6 if has_bad_store else 0),
+        (_lose_entry, 2 if has_bad_store else 0),
+    ]
+
+
+def _advance(chance: Random) -> list[Step]:
+    longest = chance.choice([MINUTE, HOUR, DAY, DAY, WEEK, WEEK, 5 * WEEK])
+    return [Advance(seconds=float(chance.randrange(1, int(longest))))]
+
+
+def _advance_to_turn(chance: Random) -> list[Step]:
+    return [_turn_of(chance, chance.choice(HOSTS))]
+
+
+def _turn_of(chance: Random, host: str) -> Step:
+    offset = chance.choice([-1.0, 0.0, 0.0, 1.0])
+    return AdvanceToTurn(host=host, number=chance.randrange(5), offset=offset)
+
+
+def _jump(chance: Random) -> list[Step]:
+    longest = chance.choice([HOUR, WEEK, YEAR, 20 * YEAR])
+    seconds = float(chance.randrange(1, int(longest)))
+    return [Jump(seconds=chance.choice([-1, 1]) * seconds)]
+
+
+def _change(chance: Random) -> list[Step]:
+    return [_change_of(chance, chance.choice(HOSTS))]
+
+
+def _change_of(chance: Random, host: str) -> Step:
+    return Change(host=host, answer=random_answer(chance))
+
+
+def _outage(chance: Random) -> list[Step]:
+    """An origin has rules, and something else perhaps, and is down for long then."""
+    host = chance.choice(HOSTS)
+    rules = chance.choice(list(PLAIN.values()))
+    made: list[Step] = [Change(host=host, answer=rules), _check(chance, host)]
+    if chance.random() < 0.5:
+        made += [_turn_of(chance, host), _change_of(chance, host)]
+        made += [_check(chance, host)]
+    made += [_turn_of(chance, host), Change(host=host, answer=random_outage(chance))]
+    for _ in range(chance.randint(1, 6)):
+        made += [_check(chance, host)]
+        made += _advance(chance) if chance.random() < 0.3 else [_turn_of(chance, host)]
+    return [*made, _check(chance, host)]
+
+
+def _check(chance: Random, host: str) -> Step:
+    path = chance.choice(PATHS[:2])
+    return Ask(callers=(Caller(action=Action.CHECK, hosts=(host,), path=path),))
+
+
+_ACTIONS = {
+    Action.CAN_FETCH: 6,
+    Action.CHECK: 8,
+    Action.CHECK_TWICE: 8,
+    Action.MANY: 3,
+    Action.PEEK: 2,
+    Action.PREFETCH: 2,
+    Action.REFRESH: 2,
+    Action.FORGET: 1,
+    Action.CRAWL_DELAY: 2,
+    Action.ROBOTS_TXT: 2,
+}
+_ABOUT_MANY = (Action.MANY, Action.PREFETCH)
+
+
+def _caller(chance: Random, hosts: tuple[str, ...]) -> Caller:
+    action = chance.choices(list(_ACTIONS), list(_ACTIONS.values()))[0]
+    number = chance.randint(1, len(hosts)) if action in _ABOUT_MANY else 1
+    return Caller(
+        action=action,
+        hosts=tuple(chance.sample(hosts, number)),
+        path=chance.choice(PATHS + PATHS[:2] * 2),
+    )
+
+
+def _ask_alone(chance: Random) -> list[Step]:
+    return [Ask(callers=(_caller(chance, HOSTS),))]
+
+
+def _ask_at_once(chance: Random) -> list[Step]:
+    hosts = HOSTS if chance.random() < 0.5 else (chance.choice(HOSTS),)
+    return [Ask(callers=_callers(chance, hosts))]
+
+
+def _ask_slowly(chance: Random) -> list[Step]:
+    """About one origin only, so that it is known when each attempt ended."""
+    hosts = (chance.choice(HOSTS),)
+    callers = _callers(chance, hosts)
+    if chance.random() < 0.5:
+        callers = callers[:1]
+    slowness = chance.choice([1.0, 25.0, HOUR, 3 * DAY, -1.0, -HOUR, -40 * DAY])
+    return [Ask(callers=callers, slowness=slowness)]
+
+
+def _callers(chance: Random, hosts: tuple[str, ...]) -> tuple[Caller, ...]:
+    return tuple(
+        replace(
+            _caller(chance, hosts),
+            starts_after=chance.choice([0, 0, 0, 1, 2, 5]),
+            gives_up_after=chance.randrange(12) if chance.random() < 0.3 else None,
+        )
+        for _ in range(chance.randint(2, 7))
+    )
+
+
+def _restart(chance: Random) -> list[Step]:
+    name, policy = random_policy(chance)
+    restart = Restart(
+        name=name,
+        policy=policy,
+        max_origins=chance.choice([10_000, 10_000, 1]),
+        at_once=chance.choice([100, 100, 1]),
+    )
+    return [restart]
+
+
+def _set_mood(chance: Random) -> list[Step]:
+    return [SetMood(mood=chance.choice([Mood.WELL, Mood.WELL, *Mood]))]
+
+
+def _lose_entry(chance: Random) -> list[Step]:
+    return [LoseEntry(host=chance.choice(HOSTS))]
+
+
+def _span(seconds: float) -> str:
+    for length, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")):
+        if abs(seconds) >= length:
+            return f"{seconds / length:.4g} {name}"
+    return f"{seconds:g} seconds"

@@ -1,0 +1,407 @@
+"""Runs a list of steps against a real checker, and judges each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+
+from robotsgate import Policy, RobotsChecker
+from robotsgate.testing import ManualClock
+
+from .belief import Saying
+from .judge import Judge
+from .network import SimulatedNetwork
+from .scenario import (
+    HOSTS,
+    PATHS,
+    Action,
+    Advance,
+    AdvanceToTurn,
+    Ask,
+    Change,
+    Jump,
+    LoseEntry,
+    Restart,
+    SetMood,
+    scenario,
+)
+from .store import Mood, UnreliableStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from robotsgate import Verdict
+
+    from .scenario import Caller, Step
+
+__all__ = ["STEPS", "Report", "SimulationError", "run", "run_seed"]
+
+STEPS = 150
+"""How long a simulation is."""
+
+AGENT = "ExampleBot"
+DAY = 86_400.0
+
+# The clock stays within the dates that HTTP can say.
+_EARLIEST = 700_000_000.0
+_LATEST = 7_000_000_000.0
+_START = 1_800_000_000.0
+
+# A turn that is further away is not waited for.
+_LONGEST_WAIT = 400 * DAY
+
+# Real seconds in which a step ends, or hangs; a step takes a millisecond.
+PATIENCE = 20.0
+
+
+class SimulationError(AssertionError):
+    """A step after which something was wrong.
+
+    Attributes:
+        number: of the step in the list.
+        what: all that was wrong.
+        told: the steps up to that one, in words.
+    """
+
+    def __init__(self, number: int, what: Sequence[str], told: Sequence[str]) -> None:
+        self.number = number
+        self.what = tuple(what)
+        self.told = tuple(told)
+        super().__init__("\n".join(self.what))
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What was simulated.
+
+    Attributes:
+        days: that the clock was advanced by; jumps do not count.
+        questions: that were asked.
+        cancelled: how many of them were given up in the middle.
+        gets: requests that were made.
+        attempts: of a checker to get a robots.txt, ended or not.
+        store_failures: how often the store failed on purpose.
+        seen: how often each thing happened, by name.
+    """
+
+    days: float = 0.0
+    questions: int = 0
+    cancelled: int = 0
+    gets: int = 0
+    attempts: int = 0
+    store_failures: int = 0
+    seen: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Report) -> None:
+        """Count `other` as well."""
+        self.days += other.days
+        self.questions += other.questions
+        self.cancelled += other.cancelled
+        self.gets += other.gets
+        self.attempts += other.attempts
+        self.store_failures += other.store_failures
+        self.seen += other.seen
+
+    def __str__(self) -> str:
+        return (
+            f"{self.days:,.0f} days, {self.questions:,} questions"
+            f" ({self.cancelled:,} cancelled), {self.attempts:,} fetches,"
+            f" {self.gets:,} GETs, {self.store_failures:,} failures of the store"
+        )
+
+
+async def run_seed(seed: int) -> Report:
+    """Simulate `seed`.
+
+    Raises:
+        SimulationError: something was wrong.
+    """
+    return await run(scenario(seed, STEPS))
+
+
+async def run(steps: Iterable[tuple[int, Step]]) -> Report:
+    """Simulate `steps`, each with the salt of its chance.
+
+    Raises:
+        SimulationError: something was wrong.
+    """
+    simulation = _Simulation()
+    told: list[str] = []
+    for number, (salt, step) in enumerate(steps):
+        told.append(f"{salt:4} {simulation.date}  {step}")
+        await simulation.take(step, salt)
+        if simulation.judge.complaints:
+            raise SimulationError(number, simulation.judge.complaints, told)
+    await simulation.end()
+    return simulation.report
+
+
+class _Simulation:
+    """The world, the checker in it, and the judge beside it."""
+
+    def __init__(self) -> None:
+        self.report = Report()
+        self._clock = ManualClock(_START)
+        self.judge = Judge(self._clock)
+        self._network = SimulatedNetwork(self._clock, self.judge)
+        self._store = UnreliableStore(self.judge)
+        self._checker = self._new_checker(Restart(name="Policy()", policy=Policy()))
+
+    @property
+    def date(self) -> str:
+        """The simulated time, for people."""
+        moment = datetime.fromtimestamp(self._clock.now(), UTC)
+        return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+    async def take(self, step: Step, salt: int) -> None:
+        """Do `step`, and look whether all is well."""
+        self.judge.begin_step()
+        self._network.salt = salt
+        self._store.begin_step(salt)
+        self.report.seen[f"step {type(step).__name__}"] += 1
+        try:
+            with anyio.move_on_after(PATIENCE) as patience:
+                await self._do(step)
+            if patience.cancelled_caught:
+                self.judge.complain("somebody waits for ever")
+        except Exception as error:  # noqa: BLE001 (nothing may be raised)
+            self.judge.complain(f"raised: {error!r}")
+        self._check_rest()
+
+    async def end(self) -> None:
+        """Let go of the checker, and count."""
+        await self._close_checker()
+        self.report.gets = self._network.gets
+        self.report.attempts = self._network.gets - self._network.redirected
+        self.report.store_failures = self._store.failures
+        self.report.seen += self.judge.seen
+
+    async def _do(self, step: Step) -> None:
+        match step:
+            case Advance():
+                self._advance(step.seconds)
+            case AdvanceToTurn():
+                self._advance_to_turn(step)
+            case Jump():
+                self.judge.clock_was_set()
+                self._set_clock(self._clock.now() + step.seconds)
+            case Change():
+                self._network.answer_with(step.host, step.answer)
+            case Ask():
+                await self._ask(step)
+            case Restart():
+                await self._close_checker()
+                self._checker = self._new_checker(step)
+            case SetMood():
+                self.report.seen[f"store {step.mood.value}"] += 1
+                self._store.mood = step.mood
+            case LoseEntry():
+                self._store.lose(f"https://{step.host}")
+
+    # --- the clock ------------------------------------------------------------------
+
+    def _advance(self, seconds: float) -> None:
+        self.report.days += seconds / DAY
+        self._set_clock(self._clock.now() + seconds)
+
+    def _advance_to_turn(self, step: AdvanceToTurn) -> None:
+        now = self._clock.now()
+        turns = sorted(
+            {
+                turn + step.offset
+                for turn in self.judge.mark(step.host)
+                if 0 < turn + step.offset - now < _LONGEST_WAIT
+            }
+        )
+        if turns:
+            self._advance(turns[step.number % len(turns)] - now)
+
+    def _set_clock(self, now: float) -> None:
+        self._clock.set(min(max(now, _EARLIEST), _LATEST))
+        self.judge.time_passed()
+
+    # --- the checker ----------------------------------------------------------------
+
+    async def _close_checker(self) -> None:
+        self.report.seen["question that joined a fetch"] += self._checker.stats.joined
+        await self._checker.aclose()
+
+    def _new_checker(self, step: Restart) -> RobotsChecker:
+        self.report.seen[f"policy {step.name}"] += 1
+        self.judge.checker_began(step.policy, may_evict=step.max_origins < len(HOSTS))
+        return RobotsChecker(
+            client=self._network,
+            store=self._store,
+            policy=step.policy,
+            max_origins=step.max_origins,
+            max_concurrent_fetches=step.at_once,
+            clock=self._clock,
+            on_event=self.judge.event_came,
+        )
+
+    async def _ask(self, step: Ask) -> None:
+        self._network.slowness = step.slowness
+        if step.slowness < 0:
+            self.judge.clock_was_set()
+        self.report.questions += len(step.callers)
+        if len(step.callers) == 1:
+            await self._answer(step.callers[0], is_alone=True)
+            self._check_stored(step.callers[0])
+        else:
+            answered = await self._ask_at_once(step.callers)
+            self._check_answered(step.callers, answered)
+        self._network.slowness = 0.0
+        self._check_schedule(step)
+
+    async def _ask_at_once(self, callers: Sequence[Caller]) -> set[int]:
+        """The numbers of those that were answered."""
+        answered: set[int] = set()
+
+        async def ask(number: int, caller: Caller) -> None:
+            await _checkpoints(caller.starts_after)
+            with anyio.CancelScope() as scope:
+                if caller.gives_up_after is not None:
+                    tasks.start_soon(cancel, scope, caller.gives_up_after)
+                await self._answer(caller, is_alone=False)
+                answered.add(number)
+            self.report.cancelled += scope.cancelled_caught
+
+        async def cancel(scope: anyio.CancelScope, rounds: int) -> None:
+            await _checkpoints(rounds)
+            scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            for number, caller in enumerate(callers):
+                tasks.start_soon(ask, number, caller)
+        return answered
+
+    def _check_answered(self, callers: Sequence[Caller], answered: set[int]) -> None:
+        for number, caller in enumerate(callers):
+            if number not in answered and caller.gives_up_after is None:
+                self.judge.complain(f"never answered: {caller}")
+
+    async def _answer(self, caller: Caller, *, is_alone: bool) -> None:
+        """Ask as `caller` does, and judge the answer."""
+        host, path = caller.hosts[0], caller.path
+        urls = [f"https://{host}{path}" for host in caller.hosts]
+        url, checker, judge = urls[0], self._checker, self.judge
+        self.report.seen[f"call of {caller.action.value}"] += 1
+        match caller.action:
+            case Action.CAN_FETCH:
+                answer = await checker.can_fetch(AGENT, url)
+                judge.judge_answer(host, path, answer, how="can_fetch")
+            case Action.CHECK:
+                self._judge_verdict(host, path, await checker.check([AGENT], url))
+            case Action.CHECK_TWICE:
+                await self._check_twice(host, path, is_alone=is_alone)
+            case Action.MANY:
+                answers = await checker.can_fetch_many(f"{AGENT}/1.0 (+x)", urls)
+                for one, answer in zip(caller.hosts, answers, strict=True):
+                    judge.judge_answer(one, path, answer, how="can_fetch_many")
+            case Action.PEEK:
+                self._peek(host, path)
+            case Action.CRAWL_DELAY:
+                judge.judge_delay(host, await checker.crawl_delay(AGENT, url))
+            case Action.ROBOTS_TXT:
+                found = await checker.robots_txt(url)
+                judge.judge_file(host, is_there=found is not None)
+            case _:
+                await self._tell(caller, urls, is_alone=is_alone)
+
+    async def _tell(
+        self, caller: Caller, urls: Sequence[str], *, is_alone: bool
+    ) -> None:
+        """Call what gives no answer."""
+        judge, host = self.judge, caller.hosts[0]
+        match caller.action:
+            case Action.PREFETCH:
+                await self._checker.prefetch(urls)
+                for one in caller.hosts if is_alone else ():
+                    judge.judge_known(one)
+            case Action.REFRESH:
+                judge.refresh_asked(host)
+                await self._checker.refresh(urls[0])
+                judge.judge_refresh(host)
+            case _:
+                judge.forget_asked(host, is_alone=is_alone)
+                await self._checker.forget(urls[0])
+
+    async def _check_twice(self, host: str, path: str, *, is_alone: bool) -> None:
+        """However one asks, the answer is the same, and it is in memory then."""
+        url = f"https://{host}{path}"
+        verdict = await self._checker.check(AGENT, url)
+        self._judge_verdict(host, path, verdict)
+        fetches = self.judge.fetches
+        answer = await self._checker.can_fetch(AGENT, url)
+        self.judge.judge_answer(host, path, answer, how="can_fetch")
+        if not is_alone or fetches != self.judge.fetches:
+            return
+        if answer is not verdict.allowed:
+            self.judge.complain(f"{url}: can_fetch {answer}, but check {verdict}")
+        peeked = self._checker.peek(AGENT, url)
+        if peeked is not answer and (peeked is not None or self.judge.is_sure(host)):
+            self.judge.complain(f"{url}: can_fetch {answer}, but peek {peeked}")
+
+    def _judge_verdict(self, host: str, path: str, verdict: Verdict) -> None:
+        said = Saying(
+            allowed=verdict.allowed,
+            reason=verdict.reason,
+            is_stale=verdict.is_stale,
+            access=verdict.access,
+            status=verdict.status,
+            fetched_at=verdict.fetched_at,
+            fresh_until=verdict.fresh_until,
+        )
+        self.judge.judge_verdict(host, path, said)
+        if verdict.origin != f"https://{host}":
+            self.judge.complain(f"the answer for {host} is about {verdict.origin}")
+
+    def _peek(self, host: str, path: str) -> None:
+        answer = self._checker.peek(AGENT, f"https://{host}{path}")
+        if answer is not None:
+            self.judge.judge_answer(host, path, answer, how="peek", now_only=True)
+
+    def _check_rest(self) -> None:
+        """What holds when nobody asks."""
+        stats = self._checker.stats
+        if stats.fetches_under_way:
+            self.judge.complain(f"{stats.fetches_under_way} fetches go on for ever")
+        if stats.fetches != self.judge.fetches:
+            self.judge.complain(
+                f"{stats.fetches} fetches are counted, and not {self.judge.fetches}"
+            )
+        for host in HOSTS:
+            for path in PATHS:
+                self._peek(host, path)
+
+    def _check_stored(self, caller: Caller) -> None:
+        """A store that works has what the only caller there was has led to."""
+        if self._store.mood not in {Mood.WELL, Mood.SLOW}:
+            return
+        is_forgotten = caller.action is Action.FORGET
+        for host in caller.hosts:
+            self.judge.judge_store(host, is_forgotten=is_forgotten)
+
+    def _check_schedule(self, step: Ask) -> None:
+        """While the clock stands still, one fetch of an origin is enough for all."""
+        reasons = Counter(
+            host
+            for caller in step.callers
+            if caller.action in {Action.REFRESH, Action.FORGET}
+            for host in caller.hosts
+        )
+        if step.slowness or not self.judge.is_one_fetch_enough:
+            return
+        for host, fetches in self.judge.fetched.items():
+            if fetches > 1 + reasons[host]:
+                self.judge.complain(f"{host} was fetched {fetches} times at once")
+
+
+async def _checkpoints(count: int) -> None:
+    for _ in range(count):
+        await anyio.lowlevel.checkpoint()
