@@ -128,8 +128,8 @@ HEADS = Group(
             says="RemoteProtocolError",
         ),
         rules_decide(
-            "sends a header line of 60 KB",
-            answering(_with_lines("X-Header: " + "x" * 60_000)),
+            "sends a header line of 40 KB",
+            answering(_with_lines("X-Header: " + "x" * 40_000)),
         ),
         unreachable(
             "sends a header line of 200 KB",

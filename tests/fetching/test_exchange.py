@@ -60,7 +60,7 @@ async def test_transport_is_asked_with_these_headers_and_timeouts() -> None:
     assert str(requests[0].url) == "http://example.com/robots.txt"
     assert requests[0].headers.raw == [(b"Host", b"example.com"), (b"X-Is", b"here")]
     assert requests[0].extensions == {
-        "timeout": {"connect": 2, "read": 3, "write": 3, "pool": 4}
+        "timeout": {"connect": 2, "read": 3, "write": 3, "pool": 2}
     }
 
 
@@ -198,12 +198,15 @@ UNUSABLE_LOCATIONS = {
     "file": "file:///robots.txt",
     "no host": "http://:80/",
     "a fragment only": "#top",
-    "too long for a URL": "/" + "x" * 70_000,
 }
+TOO_LONG = {"too long to follow": "/" + "x" * 20_000}
+TOO_LONG_FOR_HTTPX = {"too long for a URL": "/" + "x" * 70_000}
 
 
 @pytest.mark.parametrize(
-    "location", UNUSABLE_LOCATIONS.values(), ids=UNUSABLE_LOCATIONS
+    "location",
+    (UNUSABLE_LOCATIONS | TOO_LONG).values(),
+    ids=UNUSABLE_LOCATIONS | TOO_LONG,
 )
 async def test_unusable_location_is_a_broken_redirect(
     serve: Callable[..., LoopbackServer], location: str
@@ -218,7 +221,9 @@ async def test_unusable_location_is_a_broken_redirect(
 
 
 @pytest.mark.parametrize(
-    "location", UNUSABLE_LOCATIONS.values(), ids=UNUSABLE_LOCATIONS
+    "location",
+    (UNUSABLE_LOCATIONS | TOO_LONG_FOR_HTTPX).values(),
+    ids=UNUSABLE_LOCATIONS | TOO_LONG_FOR_HTTPX,
 )
 async def test_location_that_a_client_cannot_read_is_a_failure(
     serve: Callable[..., LoopbackServer], location: str
@@ -258,7 +263,7 @@ async def test_protocol_error_of_a_client_stays_one() -> None:
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
         with pytest.raises(httpx.RemoteProtocolError, match="illegal status line"):
-            await ClientExchange(client).get(
+            await ClientExchange(client, Policy()).get(
                 "http://example.com/robots.txt", {}, guard()
             )
 
@@ -425,3 +430,45 @@ async def test_own_transport_can_be_handed_over(
         allowed = await checker.can_fetch("ExampleBot", f"{server.url}/private")
 
     assert not allowed
+
+
+@pytest.mark.parametrize("own", [None, 0.5, 60.0])
+async def test_client_waits_for_its_pool_for_less_than_the_deadline(
+    own: float | None,
+) -> None:
+    """A deadline that passes meanwhile would be blamed on the origin."""
+    requests: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return httpx.Response(204)
+
+    timeout = httpx.Timeout(7.0, pool=own)
+    transport = httpx.MockTransport(answer)
+    async with httpx.AsyncClient(transport=transport, timeout=timeout) as client:
+        await fetched("http://a.test", client=client, policy=Policy(fetch_deadline=4))
+
+    assert requests[0].extensions["timeout"] == {
+        "connect": 7.0,
+        "read": 7.0,
+        "write": 7.0,
+        "pool": 0.5 if own == 0.5 else 2.0,
+    }
+
+
+async def test_full_pool_of_a_transport_is_not_blamed_on_the_origin(
+    serve: Callable[..., LoopbackServer],
+) -> None:
+    server = serve(Reply(body=RULES))
+    other = serve(Raw(b"HTTP/1.1 200 OK\r\n\r\n", Connection.hang))
+    limits = httpx.Limits(max_connections=1)
+
+    async with httpx.AsyncHTTPTransport(limits=limits) as transport:
+        taken = await transport.handle_async_request(httpx.Request("GET", other.url))
+        outcome = await fetched(
+            server.url, client=transport, policy=Policy(fetch_deadline=0.2)
+        )
+        await taken.aclose()
+
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.POOL

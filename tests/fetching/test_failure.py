@@ -177,3 +177,39 @@ def test_group_of_causes_is_followed_so_far_only() -> None:
     outcome = failed(caused(httpx.ReadError(""), group), redirects=0, deadline=30)
 
     assert outcome.kind is FailureKind.TRANSFER
+
+
+def test_what_the_caller_was_handling_is_no_cause() -> None:
+    """Python chains it to whatever is raised meanwhile, across every await."""
+    outer = socket.gaierror("no such name")
+    try:
+        raise outer
+    except OSError:
+        try:
+            raise httpx.RemoteProtocolError("illegal status line")  # noqa: TRY301
+        except httpx.RemoteProtocolError as error:
+            found = failed(error, redirects=0, deadline=1.0, outer=outer)
+
+    assert found.kind is FailureKind.PROTOCOL
+    assert found.error == "RemoteProtocolError: illegal status line"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "illegal chunk header: bytearray(b'User-agent: *')",
+            "RemoteProtocolError: illegal chunk header",
+        ),
+        (
+            "illegal header line: b'Set-Cookie: a=b\\x00'",
+            "RemoteProtocolError: illegal header line",
+        ),
+        ("bytearray(b'secret')", "RemoteProtocolError"),
+        ("grab 'it'", "RemoteProtocolError: grab 'it'"),
+    ],
+)
+def test_octets_that_an_error_quotes_are_not_shown(text: str, shown: str) -> None:
+    error = httpx.RemoteProtocolError(text)
+
+    assert failed(error, redirects=0, deadline=1.0).error == shown

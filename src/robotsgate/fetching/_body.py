@@ -21,9 +21,10 @@ ACCEPT_ENCODING = "gzip, deflate"
 _RAW_SLACK = 2
 _RAW_BYTES_AT_LEAST = 65_536
 
-# A file of the largest size in chunks of one line has about as many. Each costs
-# some ten microseconds, whatever is in it.
-_MOST_CHUNKS = 25_000
+# Each piece costs some ten microseconds, whatever is in it. Lines of a robots.txt
+# have some twenty octets, and few servers send one line at a time.
+_LEAST_OCTETS_OF_A_PIECE = 10
+_PIECES_OF_ANY_LENGTH = 5_000
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _WINDOW_GZIP = 31
@@ -61,11 +62,11 @@ async def read_body(
     decoder: _Decoder = _Identity()
     body = bytearray() if into is None else into
     raw_bytes = 0
-    count = 0
+    pieces = 0
     async for chunk in chunks:
-        count += 1
-        if count > _MOST_CHUNKS:
-            message = f"a body in more than {_MOST_CHUNKS} pieces"
+        pieces += 1
+        if pieces > _PIECES_OF_ANY_LENGTH + raw_bytes // _LEAST_OCTETS_OF_A_PIECE:
+            message = f"{raw_bytes} octets in {pieces} pieces"
             raise CodingError(message)
         if chunk and not raw_bytes:  # what is empty needs no coding
             decoder = _decoder(content_encoding)

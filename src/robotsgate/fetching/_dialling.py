@@ -105,8 +105,8 @@ async def resolved(host: str, port: int) -> Sequence[IPAddress]:
         return [ip_address(host)]
     found = await anyio.to_thread.run_sync(
         partial(socket.getaddrinfo, host.encode(), port, type=socket.SOCK_STREAM),
-        # A thread for each name, as many as there are fetches: a server of names
-        # that says nothing must not hold up the look-ups of others.
+        # A thread for each name: a server of names that says nothing must not hold
+        # up the look-ups of others.
         limiter=anyio.CapacityLimiter(math.inf),
         abandon_on_cancel=True,
     )

@@ -114,7 +114,7 @@ def exchange_for(client: object | None, policy: Policy) -> Exchange:
         if isinstance(client, AsyncTransportLike):
             return TransportExchange(client, policy)
         if isinstance(client, AsyncClientLike):
-            return ClientExchange(client)
+            return ClientExchange(client, policy)
     message = f"expected an httpx.AsyncClient or an async transport, got {client!r}"
     raise TypeError(message)
 
@@ -134,7 +134,7 @@ class TransportExchange:
             "connect": policy.connect_timeout,
             "read": policy.read_timeout,
             "write": policy.read_timeout,
-            "pool": policy.fetch_deadline,
+            "pool": _pool_timeout(policy),
         }
         self._asks_guard = isinstance(transport, OneRequestTransport)
         self.is_blind = not (
@@ -161,9 +161,15 @@ class ClientExchange:
 
     is_blind = True
 
-    def __init__(self, client: AsyncClientLike) -> None:
-        """Use `client`, which stays its owner's to close."""
+    def __init__(self, client: AsyncClientLike, policy: Policy) -> None:
+        """Use `client`, which stays its owner's to close.
+
+        Args:
+            client: with time-outs of its own.
+            policy: the deadline, which its pool must not outwait.
+        """
         self._client = client
+        self._pool_timeout = _pool_timeout(policy)
 
     async def get(
         self, url: str, headers: Mapping[str, str], guard: FetchGuard
@@ -179,8 +185,21 @@ class ClientExchange:
         guard.check_host(Origin.from_url(url).host)
         request = self._client.build_request("GET", url, headers=headers)
         request.url = type(request.url)(url)
+        timeouts = dict(request.extensions.get("timeout", {}))
+        pool = timeouts.get("pool")
+        if pool is None or pool > self._pool_timeout:
+            timeouts["pool"] = self._pool_timeout
+            request.extensions = {**request.extensions, "timeout": timeouts}
         for name in _NEVER_SENT:
             request.headers.pop(name, None)
         return await self._client.send(
             request, stream=True, auth=None, follow_redirects=False
         )
+
+
+def _pool_timeout(policy: Policy) -> float:
+    """How long to wait for a free connection, seconds.
+
+    Less than the deadline, which would be blamed on the origin.
+    """
+    return policy.fetch_deadline / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from typing import TYPE_CHECKING
@@ -57,19 +58,29 @@ _KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
 # How ssl asks for more octets: it stands in the context of whatever came of that.
 _NO_CAUSES = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
+_QUOTED_OCTETS = re.compile(r"""bytearray\(|\bb['"]""")
+
 # A chain of exceptions may be a ring, and a group may be large.
 _MAX_CAUSES = 20
 
 
-def failed(error: Exception, *, redirects: int, deadline: float) -> Failed:
+def failed(
+    error: Exception,
+    *,
+    redirects: int,
+    deadline: float,
+    outer: BaseException | None = None,
+) -> Failed:
     """The outcome that `error` stands for.
 
     Args:
         error: anything but one of `MISTAKES`.
         redirects: how many were followed before.
         deadline: of the whole fetch, seconds, for the text of a time-out.
+        outer: what the caller of the fetch was handling; Python chains it to
+            `error`, with which it has nothing to do.
     """
-    causes = list(_causes(error))
+    causes = list(_causes(error, outer))
     kind = _first_kind(causes, _KINDS_OF_CAUSES) or _first_kind([error], _KINDS)
     text = _text(causes)
     if type(error) is TimeoutError:
@@ -81,8 +92,10 @@ def failed(error: Exception, *, redirects: int, deadline: float) -> Failed:
     )
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """`error`, what caused it, and what caused that."""
+def _causes(
+    error: BaseException, outer: BaseException | None
+) -> Iterator[BaseException]:
+    """`error`, what caused it, and what caused that; nothing of `outer`."""
     waiting = [error]
     for _ in range(_MAX_CAUSES):
         if not waiting:
@@ -93,7 +106,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         if isinstance(current, BaseExceptionGroup):
             waiting.extend(current.exceptions[:_MAX_CAUSES])
         following = current.__cause__ or current.__context__
-        if following is not None:
+        if following is not None and following is not outer:
             waiting.append(following)
 
 
@@ -112,6 +125,8 @@ def _text(causes: list[BaseException]) -> str:
     name = type(causes[0]).__name__
     said = [one for one in causes if isinstance(one, OSError) and one.errno]
     for cause in (*reversed(said), *causes):
-        if str(cause):
-            return f"{name}: {cause}"
+        # What h11 quotes may be a body, a cookie or a password in a Location.
+        text = _QUOTED_OCTETS.split(str(cause), maxsplit=1)[0].rstrip(" :(")
+        if text:
+            return f"{name}: {text}"
     return name
