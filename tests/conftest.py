@@ -11,7 +11,7 @@ import trustme
 
 from tests.servers.loopback import LoopbackServer
 
-pytest.register_assert_rewrite("tests.stores.contract")
+pytest.register_assert_rewrite("robotsgate.testing.stores")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

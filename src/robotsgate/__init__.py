@@ -1,7 +1,12 @@
 """Fetches, keeps and obeys robots.txt for asynchronous crawlers.
 
 Everything a user needs is here; modules with a leading underscore are private.
+`SQLiteStore` and `RedisStore`, which needs the extra `redis`, are imported when they
+are first asked for.
 """
+
+import importlib
+from typing import TYPE_CHECKING
 
 from robotsgate._checker import RobotsChecker
 from robotsgate._clock import Clock, SystemClock
@@ -39,8 +44,12 @@ from robotsgate.robotstxt._model import (
 from robotsgate.robotstxt._origin import Origin
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 from robotsgate.robotstxt._verdict import Reason, Verdict
-from robotsgate.stores._base import Store
+from robotsgate.stores._base import FetchLease, Store
 from robotsgate.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from robotsgate.stores.redis import RedisStore as RedisStore
+    from robotsgate.stores.sqlite import SQLiteStore
 
 __all__ = [
     "AccessChanged",
@@ -57,6 +66,7 @@ __all__ = [
     "DisallowedError",
     "Entry",
     "FailureKind",
+    "FetchLease",
     "Group",
     "InvalidProductTokenError",
     "InvalidURLError",
@@ -73,6 +83,7 @@ __all__ = [
     "RobotsTxtFetched",
     "Rule",
     "RuleKind",
+    "SQLiteStore",
     "Store",
     "StoreError",
     "StoreFailed",
@@ -81,3 +92,16 @@ __all__ = [
     "Verdict",
     "__version__",
 ]
+
+_LATER = {
+    "RedisStore": "robotsgate.stores.redis",
+    "SQLiteStore": "robotsgate.stores.sqlite",
+}
+
+
+def __getattr__(name: str) -> object:
+    """What is imported when it is asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_LATER[name]), name)
+    return value

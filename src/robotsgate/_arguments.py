@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 
 from robotsgate.errors import StoreError
+from robotsgate.robotstxt._origin import without_userinfo
 from robotsgate.stores._base import Store
 
 __all__ = [
@@ -38,13 +39,16 @@ def check_type(name: str, value: object, kind: type) -> None:
 def check_urls(value: object) -> None:
     """Refuse a single URL where several are expected."""
     if isinstance(value, str | bytes):
-        raise TypeError(f"expected several URLs, got the single {value!r}")
+        shown = without_userinfo(str(value))
+        raise TypeError(f"expected several URLs, got the single {shown!r}")
 
 
 def check_store(store: object) -> None:
-    """Refuse what is neither `None` nor a store."""
+    """Refuse what is neither `None` nor a URL nor a store."""
+    if isinstance(store, str):
+        return
     if store is not None and (isinstance(store, type) or not isinstance(store, Store)):
-        message = f"expected a store with the methods of Store, got {store!r}"
+        message = f"expected a store with the methods of Store, or a URL, got {store!r}"
         raise StoreError(message)
 
 

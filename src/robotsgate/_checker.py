@@ -7,6 +7,7 @@ origin's single flight `_renewed` (store, then network) → the pure decisions o
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
@@ -21,7 +22,7 @@ from robotsgate._arguments import (
     check_urls,
     check_user_agent,
 )
-from robotsgate._clock import SystemClock
+from robotsgate._clock import SystemClock, pause
 from robotsgate._guarded_store import GuardedStore
 from robotsgate._live import Agent, LiveOrigins, implies_robots_txt
 from robotsgate._many import for_each
@@ -30,7 +31,15 @@ from robotsgate._reporter import Reporter
 from robotsgate._stats import CheckerStats
 from robotsgate._under_way import UnderWay
 from robotsgate._version import __version__
-from robotsgate.caching._plan import Plan, entry_after, outdated, plan, suits
+from robotsgate.caching._plan import (
+    Plan,
+    entry_after,
+    guard_of,
+    outdated,
+    plan,
+    suits,
+    under_our_clock,
+)
 from robotsgate.caching._policy import Policy
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._single_flight import SingleFlight
@@ -43,7 +52,7 @@ from robotsgate.robotstxt._robots_txt import (
     ROBOTS_TXT_PATH,
     grammar_of,
 )
-from robotsgate.stores.memory import MemoryStore
+from robotsgate.stores._url import store_of_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -63,6 +72,12 @@ _DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
 _DEFAULT_POLICY = Policy()
 _SYSTEM_CLOCK = SystemClock()
 
+# How often a store is looked at for what another process is fetching; most fetches
+# are over in a second.
+_SHORTEST_PAUSE_SECONDS = 0.05
+_LONGEST_PAUSE_SECONDS = 1.0
+_PAUSE_FACTOR = 1.5
+
 # A loop over known URLs lets others run after so many; about a millisecond.
 _URLS_BETWEEN_CHECKPOINTS = 500
 
@@ -80,7 +95,7 @@ class RobotsChecker:
         *,
         user_agent: str = _DEFAULT_USER_AGENT,
         client: object | None = None,
-        store: Store | None = None,
+        store: Store | str | None = None,
         policy: Policy = _DEFAULT_POLICY,
         dialect: Dialect = Dialect.RFC9309,
         max_origins: int = 10_000,
@@ -96,8 +111,9 @@ class RobotsChecker:
             client: an `httpx.AsyncClient`, something shaped like it, or an httpx
                 transport, used as it is and never closed. `None`: a connection
                 for each fetch, without proxies.
-            store: where entries are kept beside those in use, never closed.
-                `None`: a `MemoryStore`.
+            store: where entries are kept beside those in use: a store, which is
+                never closed; or the URL of one, which is: "memory:",
+                "sqlite:///robots.db", "redis://host". `None`: "memory:".
             policy: what answers mean and how long they are kept.
             dialect: whose reading of a robots.txt is followed.
             max_origins: how many origins are held ready parsed, ≥ 1.
@@ -109,7 +125,7 @@ class RobotsChecker:
         Raises:
             TypeError: an argument has the wrong type.
             ValueError: an argument is out of range.
-            StoreError: `store` is no store.
+            StoreError: `store` is no store, or cannot be opened.
         """
         check_user_agent(user_agent)
         check_type("policy", policy, Policy)
@@ -120,14 +136,18 @@ class RobotsChecker:
         check_clock(clock)
         check_listener(on_event)
         self._policy = policy
+        self._guard = guard_of(policy)
         self._grammar = grammar_of(dialect)
         self._now = clock.now
         self._reporter = Reporter(on_event)
-        self._own_store = MemoryStore()
+        self._own_store: Store | None = None
+        if store is None or isinstance(store, str):
+            store = self._own_store = store_of_url(store or "memory:")
         self._store = GuardedStore(
-            self._own_store if store is None else store,
+            store,
             self._reporter,
-            timeout=policy.store_timeout,
+            policy=policy,
+            now=clock.now,
         )
         # Imported here: who only parses files does not wait for httpx to load.
         from robotsgate.fetching._fetcher import Fetcher  # noqa: PLC0415
@@ -148,14 +168,21 @@ class RobotsChecker:
         self._agents: dict[str, Agent] = {}
         self._checks = 0
         self._under_way = UnderWay("the checker")
+        self._contexts = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """The checker itself."""
+        """The checker itself, with the connections of its own store."""
+        own_store: object = self._own_store
+        if isinstance(own_store, AbstractAsyncContextManager):
+            await self._contexts.enter_async_context(own_store)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         """Close."""
-        await self.aclose()
+        try:
+            await self.aclose()
+        finally:
+            await self._contexts.aclose()
 
     async def aclose(self) -> None:
         """End the fetches under way, and forget what is in memory.
@@ -168,7 +195,8 @@ class RobotsChecker:
             await self._under_way.aclose()
         finally:
             self._live.clear()
-            await self._own_store.aclose()
+            if self._own_store is not None:
+                await self._own_store.aclose()
 
     async def can_fetch(self, agent: str | Sequence[str], url: object) -> bool:
         """Whether `agent` may fetch `url` now.
@@ -315,7 +343,8 @@ class RobotsChecker:
             UnsupportedError: always.
         """
         origin = Origin.from_url(url)
-        message = f"usage preferences are not supported yet, got {agent!r}, {origin}"
+        self._agent(agent)
+        message = f"usage preferences are not supported yet, got {origin}"
         raise UnsupportedError(message)
 
     async def prefetch(self, urls: Iterable[object]) -> None:
@@ -441,11 +470,32 @@ class RobotsChecker:
         live = self._live.current(key, self._now())
         if live is not None and not is_forced:
             return live, False
-        previous = await self._previous(key)
-        self._under_way.check()
+        seconds = _SHORTEST_PAUSE_SECONDS
+        while True:
+            previous, live = await self._known(key, is_forced=is_forced)
+            if live is not None:
+                return live, False
+            async with self._fetcher.place:
+                if await self._store.acquire(key):
+                    try:
+                        return await self._fetched(
+                            origin, previous, is_forced=is_forced
+                        )
+                    finally:
+                        await self._store.release(key)
+            await pause(seconds)  # another process is fetching it
+            seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
+
+    async def _fetched(
+        self, origin: Origin, previous: Entry | None, *, is_forced: bool
+    ) -> tuple[LiveOrigin, bool]:
+        """The origin from the network, or from whoever was faster in the fleet."""
+        key = str(origin)
+        if self._store.has_lease:
+            previous, live = await self._known(key, is_forced=is_forced)
+            if live is not None:
+                return live, False
         now = self._now()
-        if plan(previous, now) is Plan.USE and not is_forced:
-            return self._live.admit(cast("Entry", previous), now), False  # or no USE
         outcome = await self._fetcher.fetch(origin)
         self._under_way.check()
         entry = entry_after(
@@ -456,6 +506,17 @@ class RobotsChecker:
         await self._store.put(entry)
         return live, True
 
+    async def _known(
+        self, key: str, *, is_forced: bool
+    ) -> tuple[Entry | None, LiveOrigin | None]:
+        """What is known about an origin, and the origin by it if it still stands."""
+        previous = await self._previous(key)
+        self._under_way.check()
+        now = self._now()
+        if is_forced or plan(previous, now) is Plan.FETCH:
+            return previous, None
+        return previous, self._live.admit(cast("Entry", previous), now)  # or no USE
+
     async def _previous(self, key: str) -> Entry | None:
         """What is known about an origin, however old; the newer of memory and store.
 
@@ -463,9 +524,14 @@ class RobotsChecker:
         process that shares it may have fetched since.
         """
         stored = await self._store.get(key)
-        if stored is not None and not suits(stored, self._policy):
-            stored = outdated(stored)
-        self._reporter.looked_up(is_hit=plan(stored, self._now()) is Plan.USE)
+        now = self._now()
+        if stored is not None and stored.guard != self._guard:
+            stored = None
+        if stored is not None:
+            stored = under_our_clock(stored, now)
+            if not suits(stored, self._policy):
+                stored = outdated(stored)
+        self._reporter.looked_up(is_hit=plan(stored, now) is Plan.USE)
         live = self._live.by_origin.get(key)
         if live is None or (stored and stored.checked_at > live.entry.checked_at):
             return stored

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock"]
+import anyio
+
+__all__ = ["Clock", "SystemClock", "pause"]
 
 
 class Clock(Protocol):
@@ -29,3 +31,11 @@ class SystemClock:
 
     # A static builtin rather than a method: one call less on each check.
     now = staticmethod(time.time)
+
+
+async def pause(seconds: float) -> None:
+    """Let `seconds` of real time pass: for waiting on another process only.
+
+    Whatever follows the time of a `Clock` compares numbers instead of waiting.
+    """
+    await anyio.sleep(seconds)

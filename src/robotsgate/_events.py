@@ -58,7 +58,7 @@ class StoreFailed:
 
     Attributes:
         origin: the key of the origin.
-        operation: "get", "put" or "delete".
+        operation: "get", "put", "delete", "acquire" or "release".
         error: what the store raised.
     """
 

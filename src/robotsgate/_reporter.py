@@ -60,11 +60,22 @@ class Reporter:
         """The store was asked for an entry that is still in force."""
         self.counts["store_hits" if is_hit else "store_misses"] += 1
 
-    def store_failed(self, operation: str, origin: str, *, error: Exception) -> None:
-        """The store could not do what it was asked."""
+    def store_failed(
+        self, operation: str, origin: str, *, error: Exception, is_first: bool
+    ) -> None:
+        """The store failed, the first time in a row or again."""
         self.counts["store_failures"] += 1
-        _LOGGER.warning("store failed to %s %s: %r", operation, origin, error)
+        level = logging.WARNING if is_first else logging.DEBUG
+        _LOGGER.log(level, "store failed to %s %s: %r", operation, origin, error)
         self._tell(StoreFailed(origin=origin, operation=operation, error=error))
+
+    def store_works(self) -> None:
+        """The store has done what it was asked, after it had failed."""
+        _LOGGER.info("store works again")
+
+    def store_skipped(self) -> None:
+        """The store was not asked, because it had just hung."""
+        self.counts["store_skips"] += 1
 
     def _access_changed(self, entry: Entry, before: AccessResult) -> None:
         _LOGGER.info(

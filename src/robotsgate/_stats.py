@@ -22,6 +22,7 @@ class CheckerStats:
         store_hits: look-ups in the store that brought an entry still in force.
         store_misses: look-ups that did not.
         store_failures: operations that the store could not do.
+        store_skips: operations not tried, because the store had just hung.
         event_failures: calls of `on_event` that raised.
         live_origins: origins held parsed in memory now.
         fetches_under_way: attempts that have not ended yet.
@@ -37,6 +38,7 @@ class CheckerStats:
     store_hits: int = 0
     store_misses: int = 0
     store_failures: int = 0
+    store_skips: int = 0
     event_failures: int = 0
     live_origins: int = 0
     fetches_under_way: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,7 +14,7 @@ from robotsgate.caching._outcome import (
     FailureKind,
     Outcome,
 )
-from robotsgate.caching._plan import Plan, entry_after, plan
+from robotsgate.caching._plan import Plan, entry_after, plan, under_our_clock
 from robotsgate.caching._policy import AfterStaleWindow, Policy
 from robotsgate.robotstxt._access import AccessResult
 
@@ -32,6 +33,9 @@ from .builders import (
     next_entry,
     refused,
 )
+
+if TYPE_CHECKING:
+    from robotsgate.caching._entry import Entry
 
 YEAR = 365 * DAY
 
@@ -475,3 +479,43 @@ def test_entry_is_that_of_the_origin_that_was_asked() -> None:
     entry = entry_after(None, answered(), origin=other, now=NOW, policy=Policy())
 
     assert entry.origin == other
+
+
+class TestUnderOurClock:
+    """Clocks of workers that share a store may differ by minutes."""
+
+    def entry(self, *, ahead: float) -> Entry:
+        return first_entry(answered(), now=NOW + ahead)
+
+    @pytest.mark.parametrize("ahead", [0.001, 1.0, 299.0, 300.0])
+    def test_entry_of_a_clock_that_is_ahead_counts_from_now_on(
+        self, ahead: float
+    ) -> None:
+        entry = self.entry(ahead=ahead)
+
+        found = under_our_clock(entry, NOW)
+
+        assert found.checked_at == NOW
+        assert found.next_fetch_at == pytest.approx(NOW + DAY)
+        assert found.copy is not None
+        assert found.copy.fetched_at == pytest.approx(NOW)
+        assert found.copy.fresh_until == pytest.approx(NOW + DAY)
+        assert found.copy.body == RULES
+        assert plan(found, NOW) is Plan.USE
+        assert plan(found, NOW + DAY + 1) is Plan.FETCH
+
+    def test_entry_without_a_copy_is_brought_over_as_well(self) -> None:
+        entry = first_entry(answered(404), now=NOW + 60)
+
+        found = under_our_clock(entry, NOW)
+
+        assert found.copy is None
+        assert plan(found, NOW) is Plan.USE
+
+    @pytest.mark.parametrize("ahead", [-60.0, 0.0, 300.001, 10 * DAY])
+    def test_entry_of_the_past_or_of_a_clock_that_was_set_is_left_alone(
+        self, ahead: float
+    ) -> None:
+        entry = self.entry(ahead=ahead)
+
+        assert under_our_clock(entry, NOW) is entry

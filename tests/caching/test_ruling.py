@@ -367,6 +367,35 @@ def test_caller_without_free_connections_for_months_is_never_let_in_for_that(
 
 
 @pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("has_copy", [True, False])
+def test_failure_after_a_pool_that_was_full_for_a_whole_window_starts_a_new_one(
+    preset: str, *, has_copy: bool
+) -> None:
+    policy = PRESETS[preset]
+    entry = entry_in_outage(has_copy=has_copy, since=NOW, policy=policy)
+    for day in range(1, 32):
+        entry = next_entry(
+            entry, failed(FailureKind.POOL), now=NOW + day * DAY, policy=policy
+        )
+
+    entry = next_entry(entry, failed(), now=NOW + 32 * DAY, policy=policy)
+    found = ruling(entry, now=NOW + 32 * DAY, policy=policy)
+
+    assert found.effect is Effect.DISALLOW
+    assert entry.unreachable_since == NOW + 32 * DAY
+
+
+def test_full_pool_within_an_outage_does_not_lengthen_the_use_of_a_copy() -> None:
+    policy = Policy()
+    entry = entry_in_outage(has_copy=True, since=NOW, policy=policy)
+    entry = next_entry(entry, failed(FailureKind.POOL), now=NOW + DAY, policy=policy)
+    entry = next_entry(entry, failed(), now=NOW + 29 * DAY, policy=policy)
+
+    assert entry.unreachable_since == NOW
+    assert entry.copy is not None
+
+
+@pytest.mark.parametrize("preset", PRESETS)
 def test_failure_after_long_refusal_starts_a_new_window(preset: str) -> None:
     policy = PRESETS[preset]
     entry = first_entry(refused(), policy=policy)

@@ -14,6 +14,7 @@ import pytest
 
 from robotsgate import Policy, RobotsChecker
 from robotsgate.fetching._transport import OneRequestTransport
+from robotsgate.testing import ManualClock
 from tests.cancellation import cancelled_at
 from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.answers import Reply, Routes, chunked, redirect
@@ -201,18 +202,24 @@ class HangingStore:
 
 
 async def test_store_that_hangs_is_done_without(serve: Serve) -> None:
-    server, store = serve(Reply(body=RULES)), HangingStore()
+    """And left alone for a while, because waiting for it costs each question."""
+    server, store, clock = serve(Reply(body=RULES)), HangingStore(), ManualClock()
     policy = Policy(store_timeout=0.05)
 
     with anyio.fail_after(PATIENCE_SECONDS):
-        async with RobotsChecker(store=store, policy=policy) as checker:
+        async with RobotsChecker(store=store, policy=policy, clock=clock) as checker:
             assert await checker.can_fetch("Bot", f"{server.url}/page")
             assert not await checker.can_fetch("Bot", f"{server.url}/private")
             await checker.forget(server.url)
 
-            assert checker.stats.store_failures == 3
-    assert store.asked == [f"get {server.url}", "put", "delete"]
-    assert store.ended == 3
+            assert checker.stats.store_failures == 1
+            assert checker.stats.store_skips == 2
+            clock.advance(31)
+            await checker.forget(server.url)
+
+            assert checker.stats.store_failures == 2
+    assert store.asked == [f"get {server.url}", "delete"]
+    assert store.ended == 2
 
 
 async def test_checker_that_is_closed_waits_for_no_store(serve: Serve) -> None:

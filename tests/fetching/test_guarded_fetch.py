@@ -11,6 +11,7 @@ import pytest
 from robotsgate import (
     AccessResult,
     AddressGuard,
+    MemoryStore,
     Policy,
     Reason,
     RobotsChecker,
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.anyio
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 PUBLIC, OTHER_PUBLIC, PRIVATE = "93.184.216.34", "1.1.1.1", "10.0.0.1"
+
+PUBLIC_ONLY = Policy(address_guard=AddressGuard.PUBLIC_ONLY)
 
 SPECIAL_TARGETS = {
     "a private number": "http://10.0.0.1/",
@@ -269,3 +272,42 @@ async def test_full_pool_of_the_caller_is_not_blamed_on_the_origin() -> None:
     assert isinstance(cold, Failed)
     assert cold.kind is FailureKind.POOL
     assert not late.allowed
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Policy(address_guard=AddressGuard.OFF), PUBLIC_ONLY),
+        (Policy(), PUBLIC_ONLY),
+        (PUBLIC_ONLY, Policy(address_guard=AddressGuard.OFF)),
+        (Policy(allowed_networks=["10.0.0.0/8"]), Policy()),
+    ],
+    ids=["off, strict", "usual, strict", "strict, off", "with a network, without"],
+)
+async def test_entry_of_another_guard_is_not_used(
+    serve: Serve, first: Policy, second: Policy
+) -> None:
+    """Neither what a laxer one has fetched nor what a stricter one has refused."""
+    server, store = serve(Reply(body=RULES)), MemoryStore()
+    board = Switchboard({}, {PRIVATE: server})
+    url = f"http://{PRIVATE}/page"
+    answers = []
+
+    for policy in (first, second, first):
+        checker = RobotsChecker(client=board.transport(), store=store, policy=policy)
+        async with checker:
+            answers.append(await checker.can_fetch("ExampleBot", url))
+
+    expected = [policy != PUBLIC_ONLY for policy in (first, second, first)]
+    assert answers == expected
+
+
+async def test_missing_authorities_are_a_mistake_and_no_failure_of_an_origin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/no/such/file.pem")
+    board = Switchboard({"a.test": [PUBLIC]}, {})
+
+    async with RobotsChecker(client=board.transport()) as checker:
+        with pytest.raises(RuntimeError, match="expected certificate authorities"):
+            await checker.can_fetch("ExampleBot", "https://a.test/")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
-from robotsgate import MemoryStore, RobotsChecker, Verdict
-from robotsgate.testing import ManualClock
-from tests.servers.answers import Reply, Routes, redirect
+from robotsgate import MemoryStore, RobotsChecker, RobotsError, Verdict
+from robotsgate.testing import FakeSite, ManualClock
+from tests.servers.answers import Raw, Reply, Routes, redirect
 from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
@@ -131,3 +131,56 @@ async def test_cookie_of_one_origin_is_sent_to_none(
     assert len(second.requests) == 2
     assert b"cookie" not in seen_by([first, second]).lower()
     assert SECRET.encode() not in seen_by([first, second])
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY + b"x" * 9_000,
+        b"HTTP/1.1 302 Found\r\nLocation: http://user:hunter2@a.test/\x00\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nSet-Cookie: session=hunter2\x00\r\n\r\n" + BODY,
+    ],
+    ids=["a body where chunks should be", "a broken Location", "a broken cookie"],
+)
+async def test_octets_that_are_no_http_are_not_quoted(
+    serve: Serve, caplog: pytest.LogCaptureFixture, octets: bytes
+) -> None:
+    server = serve(Raw(octets))
+
+    with caplog.at_level(logging.DEBUG, "robotsgate"):
+        async with RobotsChecker() as checker:
+            verdict = await checker.check("Bot", server.url)
+
+    for text in (str(verdict), caplog.text):
+        assert SECRET not in text
+        assert "body-of-the-file" not in text
+
+
+@pytest.mark.parametrize("kind", [dict, tuple])
+async def test_entry_that_is_refused_is_not_shown(
+    caplog: pytest.LogCaptureFixture, kind: type
+) -> None:
+    class RubbishStore(MemoryStore):
+        async def get(self, origin: str) -> Any:  # noqa: ANN401 (rubbish)
+            return kind([(origin, BODY)])
+
+    async with RobotsChecker(store=RubbishStore(), client=FakeSite()) as checker:
+        await checker.prefetch(["http://a.test"])
+
+    assert checker.stats.store_failures == 1
+    assert "body-of-the-file" not in caplog.text
+
+
+async def test_userinfo_is_not_in_what_is_raised() -> None:
+    url = f"https://user:{SECRET}@a.test/"
+
+    async with RobotsChecker(client=FakeSite()) as checker:
+        for call in (
+            lambda: checker.prefetch(url),
+            lambda: checker.can_fetch_many("Bot", url),
+            lambda: checker.usage_preferences("Bot", url),
+            lambda: checker.usage_preferences(url, url),
+        ):
+            with pytest.raises((TypeError, RobotsError)) as caught:
+                await call()
+            assert SECRET not in str(caught.value)

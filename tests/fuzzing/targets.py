@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.fuzzing import body, headers, location, robotstxt, url
+from tests.fuzzing import body, entry, headers, location, robotstxt, url
 
 if TYPE_CHECKING:
     from tests.fuzzing.target import Target
@@ -17,4 +17,5 @@ TARGETS: dict[str, Target] = {
     "body": body.TARGET,
     "location": location.TARGET,
     "url": url.TARGET,
+    "entry": entry.TARGET,
 }

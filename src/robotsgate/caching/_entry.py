@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from robotsgate.caching._policy import AddressGuard
 from robotsgate.robotstxt._access import AccessResult
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Copy:
         fresh_until: the end of its freshness lifetime, epoch seconds.
     """
 
-    packed: bytes
+    packed: bytes = field(repr=False)
     fetched_at: float
     fresh_until: float
 
@@ -60,6 +61,8 @@ class Entry:
         copy: the last good copy, while anything could still use it.
         unreachable_since: when the first of the failures in a row came, epoch
             seconds; `None` unless `access` is unreachable.
+        guard: under which address guard it was got: the mode and the networks that
+            were allowed.
         failures: failed attempts in a row, those not counted where no connection
             was free in the caller's pool, ≥ 0.
     """
@@ -76,6 +79,7 @@ class Entry:
     copy: Copy | None = None
     unreachable_since: float | None = None
     failures: int = 0
+    guard: str = AddressGuard.REDIRECTS.value
 
     def __post_init__(self) -> None:
         """Refuse an entry that would allow everything by accident.

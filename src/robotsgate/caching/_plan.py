@@ -32,10 +32,20 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
 
-__all__ = ["Plan", "entry_after", "outdated", "plan", "suits"]
-
+__all__ = [
+    "Plan",
+    "entry_after",
+    "guard_of",
+    "outdated",
+    "plan",
+    "suits",
+    "under_our_clock",
+]
 
 _LONGEST_ERROR = 300
+
+# Machines of a fleet that nobody looks after; more than that is a clock that was set.
+_LARGEST_SKEW = 5 * 60.0
 
 
 class Plan(enum.Enum):
@@ -59,8 +69,17 @@ def plan(entry: Entry | None, now: float) -> Plan:
     return Plan.FETCH
 
 
+def guard_of(policy: Policy) -> str:
+    """The address guard of `policy`, as entries name it.
+
+    What was got under another one must not be used, not even its copy: it may come
+    from where `policy` would never have asked.
+    """
+    return " ".join([policy.address_guard.value, *policy.allowed_networks])
+
+
 def suits(entry: Entry, policy: Policy) -> bool:
-    """Whether `policy` would have come to `entry` as well.
+    """Whether `policy` would have come to `entry` as well, under the same guard.
 
     A store may be shared by checkers with different policies, and hold what an
     earlier run with another policy has left.
@@ -90,6 +109,29 @@ def suits(entry: Entry, policy: Policy) -> bool:
 def outdated(entry: Entry) -> Entry:
     """`entry` as one that must be fetched anew; its copy can still be used."""
     return replace(entry, next_fetch_at=entry.checked_at)
+
+
+def under_our_clock(entry: Entry, now: float) -> Entry:
+    """`entry`, which another process wrote, as if its clock were ours.
+
+    An entry from the near future is one of a clock that is ahead: it counts from
+    now on, for as long as it would have. One from further on is left as it is.
+    """
+    ahead = entry.checked_at - now
+    if not 0 < ahead <= _LARGEST_SKEW:
+        return entry
+    copy = entry.copy and replace(
+        entry.copy,
+        fetched_at=entry.copy.fetched_at - ahead,
+        fresh_until=entry.copy.fresh_until - ahead,
+    )
+    return replace(
+        entry,
+        checked_at=now,
+        next_fetch_at=entry.next_fetch_at - ahead,
+        retain_until=entry.retain_until - ahead,
+        copy=copy,
+    )
 
 
 def entry_after(
@@ -127,6 +169,7 @@ def entry_after(
         redirects=outcome.redirects,
         error=_error(outcome),
         copy=copy,
+        guard=guard_of(policy),
     )
 
 
@@ -136,9 +179,9 @@ def _after_failure(
     kind = outcome.kind if isinstance(outcome, Failed) else None
     is_its_own = kind is not FailureKind.POOL
     failures = (0 if previous is None else previous.failures) + is_its_own
-    since = _unreachable_since(previous, kind, now)
+    since = _unreachable_since(previous, kind, now=now, policy=policy)
     copy = None if previous is None else previous.copy
-    is_over = now >= since + policy.stale_window
+    is_over = now >= _first_failure(previous, since) + policy.stale_window
     if kind is FailureKind.ADDRESS_REFUSED or (
         is_over and policy.after_stale_window is not AfterStaleWindow.LAST_COPY
     ):
@@ -167,26 +210,37 @@ def _after_failure(
         copy=copy,
         unreachable_since=since,
         failures=failures,
+        guard=guard_of(policy),
     )
 
 
 def _unreachable_since(
-    previous: Entry | None, kind: FailureKind | None, now: float
+    previous: Entry | None, kind: FailureKind | None, *, now: float, policy: Policy
 ) -> float:
     """When the run of failures began; never in the future, whatever the clock did.
 
     Refused addresses and full pools of the caller's do not count: time without
-    dialling an origin says nothing about how long it has been down.
+    dialling an origin says nothing about how long it has been down. A window that
+    ended while the pool was full begins anew.
     """
-    refused = FailureKind.ADDRESS_REFUSED
-    if (
-        previous is None
-        or previous.unreachable_since is None
-        or (previous.failure is refused and kind is not refused)
-        or (previous.failures == 0 and kind is not FailureKind.POOL)
-    ):
+    if previous is None or previous.unreachable_since is None:
         return now
-    return min(previous.unreachable_since, now)
+    since = min(previous.unreachable_since, now)
+    was_not_dialled = previous.failure is not kind and (
+        previous.failure is FailureKind.ADDRESS_REFUSED
+        or (
+            previous.failure is FailureKind.POOL
+            and (previous.failures == 0 or now >= since + policy.stale_window)
+        )
+    )
+    return now if was_not_dialled else since
+
+
+def _first_failure(previous: Entry | None, since: float) -> float:
+    """When a copy began to be used for want of an answer."""
+    if previous is None or previous.unreachable_since is None:
+        return since
+    return min(since, previous.unreachable_since)
 
 
 def _retain_until(copy: Copy | None, next_fetch_at: float, policy: Policy) -> float:

@@ -45,7 +45,7 @@ class Ruling:
     """What is in force for an origin, why, and until when.
 
     Attributes:
-        effect: rules, full allow or full disallow.
+        effect: what is in force.
         reason: why; `None` where the rules decide.
         is_stale: whether the rules outlived their freshness.
         until: when the ruling must be looked at again, epoch seconds.

@@ -7,6 +7,7 @@ Must never decide what an answer means: that is `caching`.
 from __future__ import annotations
 
 import logging
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, assert_never, cast
 
@@ -24,6 +25,7 @@ from robotsgate.caching._outcome import (
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.fetching._address_guard import FetchGuard, GuardRules
 from robotsgate.fetching._body import ACCEPT_ENCODING, check_coding, read_body
+from robotsgate.fetching._dialling import CLOSE_SECONDS
 from robotsgate.fetching._exchange import exchange_for
 from robotsgate.fetching._failure import FETCH_ERRORS, MISTAKES, failed
 from robotsgate.fetching._redirect import RedirectError, redirect_target
@@ -41,10 +43,12 @@ __all__ = ["Fetcher"]
 
 _LOGGER = logging.getLogger("robotsgate.fetching")
 
-# How long an error page may take to show its title, and an unread response to
-# be closed: neither is worth the rest of a deadline.
+# How long an error page may take to show its title, which is not worth the rest of
+# a deadline.
 _ERROR_PAGE_SECONDS = 5.0
-_CLOSE_SECONDS = 2.0
+
+# Of an error, in the log.
+_LONGEST_TEXT = 300
 
 _CHUNKS_BETWEEN_CHECKPOINTS = 256
 
@@ -74,8 +78,7 @@ class Fetcher:
                 a connection for each.
             user_agent: the whole User-Agent header.
             policy: deadline, time-outs, redirects, sizes and address guard.
-            max_concurrent_fetches: ≥ 1; further ones wait, and their deadline
-                begins after that.
+            max_concurrent_fetches: how many places there are, ≥ 1.
 
         Raises:
             TypeError: `client` is neither of them.
@@ -94,8 +97,17 @@ class Fetcher:
         self._max_concurrent_fetches = max_concurrent_fetches
         self._slots: anyio.Semaphore | None = None
 
+    @property
+    def place(self) -> anyio.Semaphore:
+        """One of the places for fetches; to be had for the time of a `fetch`."""
+        if self._slots is None:  # made here, because it belongs to a running loop
+            self._slots = anyio.Semaphore(
+                self._max_concurrent_fetches, fast_acquire=True
+            )
+        return self._slots
+
     async def fetch(self, origin: Origin) -> Outcome:
-        """What asking `origin` for its robots.txt came to.
+        """What asking `origin` for its robots.txt came to; asks for no place.
 
         Raises nothing that the world causes.
 
@@ -103,26 +115,23 @@ class Fetcher:
             RuntimeError: or another of `MISTAKES`, from a client that the caller
                 brought and, for example, has closed.
         """
-        if self._slots is None:  # made here, because it belongs to a running loop
-            self._slots = anyio.Semaphore(
-                self._max_concurrent_fetches, fast_acquire=True
-            )
         if self._must_warn:
             self._must_warn = False
             _LOGGER.warning(_BLIND, self._policy.address_guard.name)
-        async with self._slots:
-            trail = [origin.robots_url]
-            try:
-                with anyio.fail_after(self._policy.fetch_deadline):
-                    outcome = await self._follow(trail)
-            except MISTAKES:
-                raise
-            except Exception as error:  # noqa: BLE001 (a client may be anybody's code)
-                outcome = failed(
-                    error,
-                    redirects=len(trail) - 1,
-                    deadline=self._policy.fetch_deadline,
-                )
+        trail = [origin.robots_url]
+        outer = sys.exception()
+        try:
+            with anyio.fail_after(self._policy.fetch_deadline):
+                outcome = await self._follow(trail)
+        except MISTAKES:
+            raise
+        except Exception as error:  # noqa: BLE001 (a client may be anybody's code)
+            outcome = failed(
+                error,
+                redirects=len(trail) - 1,
+                deadline=self._policy.fetch_deadline,
+                outer=outer,
+            )
         _LOGGER.debug("%s: %s", trail[-1], _summary(outcome))
         return outcome
 
@@ -209,7 +218,7 @@ async def _decoded(
     finally:
         await _close(response)
         with (
-            anyio.move_on_after(_CLOSE_SECONDS, shield=True),
+            anyio.move_on_after(CLOSE_SECONDS, shield=True),
             suppress(*FETCH_ERRORS),
         ):
             # httpcore's generators must come to their end: trio complains about
@@ -250,7 +259,7 @@ async def _error_page(response: httpx.Response) -> bytes:
 
 async def _close(response: httpx.Response) -> None:
     """Close, whatever else happens; that it fails says nothing about the answer."""
-    with anyio.move_on_after(_CLOSE_SECONDS, shield=True), suppress(*FETCH_ERRORS):
+    with anyio.move_on_after(CLOSE_SECONDS, shield=True), suppress(Exception):
         await response.aclose()
 
 
@@ -268,6 +277,6 @@ def _summary(outcome: Outcome) -> str:
         case Answered():
             return f"status {outcome.status}, {len(outcome.body)} bytes"
         case BrokenRedirect() | Failed():
-            return outcome.error
+            return outcome.error[:_LONGEST_TEXT]
         case _:
             assert_never(outcome)

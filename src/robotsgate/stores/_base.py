@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
 
-__all__ = ["Store"]
+__all__ = ["FetchLease", "Store"]
 
 
 @runtime_checkable
@@ -18,6 +18,8 @@ class Store(Protocol):
     each is atomic for its origin: whoever reads sees a whole entry or none.
     A store that fails raises `StoreError`; the checker then works without it.
     A store may lose any entry at any time; it must never give a changed one.
+    What `put` has returned from is as safe as the store promises: of those here,
+    one in memory ends with the process, one in a file survives its being killed.
     """
 
     async def get(self, origin: str) -> Entry | None:
@@ -37,9 +39,40 @@ class Store(Protocol):
         ...
 
     async def purge(self, now: float) -> int:
-        """Drop all entries whose `retain_until` is not after `now`; how many."""
+        """Drop all entries whose `retain_until` is not after `now`; how many.
+
+        0 where entries leave by themselves.
+        """
         ...
 
     async def aclose(self) -> None:
         """Free everything; may be called more than once."""
+        ...
+
+
+@runtime_checkable
+class FetchLease(Protocol):
+    """Lets one of many processes at a time fetch an origin.
+
+    A store that many processes share may be one as well; the checker then asks it
+    before each fetch. Who does not get the lease looks into the store for what the
+    owner brings, and asks again now and then: the lease of an owner that died ends
+    by itself. Each method is atomic and may be cancelled at any await.
+    """
+
+    async def acquire(self, origin: str, owner: str, seconds: float) -> bool:
+        """Whether `owner` has the lease of `origin` from now on, for `seconds`.
+
+        Not if anybody has it, `owner` itself included. A `put` of who had the lease
+        and lost it does not replace what another has put since.
+
+        Args:
+            origin: what is to be fetched.
+            owner: a name that no other process has.
+            seconds: > 0; by the clock of whoever keeps the leases.
+        """
+        ...
+
+    async def release(self, origin: str, owner: str) -> None:
+        """End the lease of `origin`, if `owner` still has it."""
         ...

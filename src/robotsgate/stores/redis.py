@@ -1,0 +1,338 @@
+"""Entries in Redis or Valkey, which a fleet shares; needs the extra `redis`."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import ssl
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+import anyio
+from coredis import Redis
+from coredis.exceptions import RedisError
+from coredis.tokens import PureToken
+
+from robotsgate.caching._codec import (
+    CodecError,
+    UnknownVersionError,
+    decoded,
+    encoded,
+)
+from robotsgate.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from coredis import RedisCluster
+
+    from robotsgate.caching._entry import Entry
+
+    Client = Redis[bytes] | RedisCluster[bytes]
+
+__all__ = ["RedisStore"]
+
+_LOGGER = logging.getLogger("robotsgate.stores")
+
+# Before each entry, another one with each put: tells whether it is still the same.
+_BYTES_OF_A_STAMP = 8
+
+# An entry that nothing can use any more is put all the same, and goes at once.
+_SHORTEST_LIFE_MS = 1_000
+_LONGEST_LIFE_MS = 100 * 365 * 86_400 * 1_000
+
+# Each touches one key, as a cluster demands, and no clock, which some hosts refuse.
+# Put unless another than ARGV[1] has been put since; ARGV[3]: milliseconds.
+_PUT_UNLESS_CHANGED = """
+local stamp = redis.call('GETRANGE', KEYS[1], 0, 7)
+if stamp ~= ARGV[1] and stamp ~= '' then return 0 end
+if ARGV[3] == '' then redis.call('SET', KEYS[1], ARGV[2])
+else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+return 1
+"""
+# Delete if it is the owner's.
+_RELEASE = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0
+"""
+
+_FAILURES = (RedisError, OSError, EOFError, TimeoutError)
+
+# An answer that takes longer is none; the checker waits for less.
+_STREAM_SECONDS = 30.0
+
+_Result = TypeVar("_Result")
+
+
+class RedisStore:
+    """A store for a fleet, which is its `FetchLease` as well.
+
+    Works with Redis 6 or later and with Valkey, alone or as a cluster. Entries
+    leave the server by themselves when nothing can use them any more.
+
+    Use it as an async context manager, around the checkers: it then keeps its
+    connections. Used without, it works, and connects for each operation.
+    """
+
+    def __init__(
+        self,
+        url: str | Callable[[], Client],
+        *,
+        prefix: str = "robotsgate:",
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        """Prepare; nothing is opened.
+
+        Args:
+            url: "redis://user:password@host:6379/0", or "rediss://…" for TLS, or
+                a function that makes a `coredis` client, for a cluster for
+                example; it must not decode responses.
+            prefix: stands before each key.
+            ssl_context: for "rediss://"; `None`: the system's authorities.
+
+        Raises:
+            StoreError: `url` is none.
+        """
+        self._make = url if callable(url) else _maker(url, ssl_context)
+        self._prefix = prefix
+        self._opened: _Opened | None = None
+        self._leases: dict[str, bytes] = {}
+        self._has_told_version = False
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        """The store, which keeps its connections from now on."""
+        self._opened = await _Opened(self._make()).__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections."""
+        self._is_closed = True
+        assert self._opened is not None  # noqa: S101 (entered before)
+        await self._opened.aclose()
+
+    async def get(self, origin: str) -> Entry | None:
+        """As `Store.get`.
+
+        Raises:
+            StoreError: the server does not answer, or the entry is damaged.
+        """
+        key = self._key(origin)
+        octets = await self._result_of(lambda client: client.get(key))
+        if octets is None:
+            return None
+        try:
+            return decoded(octets[_BYTES_OF_A_STAMP:], origin=origin)
+        except UnknownVersionError as error:
+            self._tell_version(error)
+            return None
+        except CodecError as error:
+            raise StoreError(str(error)) from error
+
+    async def put(self, entry: Entry) -> None:
+        """As `Store.put`.
+
+        Where this store holds the lease of the origin, an entry that another has
+        put since it was acquired stays: it is the newer one.
+
+        Raises:
+            StoreError: the server does not answer, or does not take it.
+        """
+        try:
+            octets = os.urandom(_BYTES_OF_A_STAMP) + encoded(entry)
+        except CodecError as error:
+            raise StoreError(str(error)) from error
+        key, life = self._key(entry.origin), _life_ms(entry)
+        stamp = self._leases.get(entry.origin)
+        if stamp is None:
+            await self._result_of(lambda client: client.set(key, octets, px=life))
+            return
+        arguments = [stamp, octets, "" if life is None else life]
+        await self._result_of(
+            lambda client: client.eval(_PUT_UNLESS_CHANGED, [key], arguments)
+        )
+
+    async def delete(self, origin: str) -> None:
+        """As `Store.delete`.
+
+        Raises:
+            StoreError: the server does not answer.
+        """
+        key = self._key(origin)
+        await self._result_of(lambda client: client.delete([key]))
+
+    async def purge(self, now: float) -> int:  # noqa: ARG002 (the server knows)
+        """Nothing: the server drops entries by itself."""
+        return 0
+
+    async def acquire(self, origin: str, owner: str, seconds: float) -> bool:
+        """As `FetchLease.acquire`.
+
+        Raises:
+            StoreError: the server does not answer.
+        """
+        key, lease_key = self._key(origin), self._lease_key(origin)
+        is_wanted = True
+
+        async def acquire(client: Client) -> bytes | None:
+            """The stamp of the entry there is, if the lease is ours."""
+            is_ours = await client.set(
+                lease_key,
+                owner,
+                condition=PureToken.NX,
+                px=math.ceil(seconds * 1_000),
+            )
+            if not is_ours:
+                return None
+            stamp: bytes = await client.getrange(key, 0, _BYTES_OF_A_STAMP - 1)
+            if not is_wanted:
+                await client.eval(_RELEASE, [lease_key], [owner])
+            return stamp
+
+        try:
+            stamp = await self._result_of(acquire)
+        finally:
+            is_wanted = False
+        if stamp is None:
+            return False
+        self._leases[origin] = stamp
+        return True
+
+    async def release(self, origin: str, owner: str) -> None:
+        """As `FetchLease.release`.
+
+        Raises:
+            StoreError: the server does not answer.
+        """
+        self._leases.pop(origin, None)
+        key = self._lease_key(origin)
+        await self._result_of(lambda client: client.eval(_RELEASE, [key], [owner]))
+
+    async def aclose(self) -> None:
+        """As `Store.aclose`; connections are closed where the context ends."""
+        self._is_closed = True
+
+    async def _result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
+        """What `work` gives with a client that is connected.
+
+        Raises:
+            StoreError: whatever has gone wrong.
+        """
+        if self._is_closed:
+            raise StoreError("the Redis store is closed")
+        try:
+            if self._opened is not None:
+                return await self._opened.result_of(work)
+            async with self._make() as client:
+                return await work(client)
+        except _FAILURES as error:
+            raise StoreError(f"Redis failed: {error!r}") from error
+        except ExceptionGroup as group:  # of the tasks that a connection consists of
+            raise StoreError(f"Redis failed: {group.exceptions[0]!r}") from group
+
+    def _key(self, origin: str) -> str:
+        return f"{self._prefix}{origin}"
+
+    def _lease_key(self, origin: str) -> str:
+        return f"{self._prefix}lease:{origin}"
+
+    def _tell_version(self, error: UnknownVersionError) -> None:
+        if not self._has_told_version:
+            self._has_told_version = True
+            _LOGGER.warning("Redis: %s; such entries are fetched anew", error)
+
+
+class _Opened:
+    """A client with its connections, and the calls that are under way.
+
+    A call whose caller gives up goes on to its end: where a call of coredis is
+    cancelled while it connects, a place of its pool is lost for good.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._context = client
+        self._calls = anyio.create_task_group()
+
+    async def __aenter__(self) -> Self:
+        self._client = await self._context.__aenter__()
+        await self._calls.__aenter__()
+        return self
+
+    async def aclose(self) -> None:
+        """Cancel what is under way, and close the connections."""
+        # Without what was raised inside, which would come back in a group.
+        try:
+            self._calls.cancel_scope.cancel()
+            await self._calls.__aexit__(None, None, None)
+        finally:
+            await self._context.__aexit__(None, None, None)
+
+    async def result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
+        """What `work` gives, or raises."""
+        is_over = anyio.Event()
+        results: list[_Result] = []
+        errors: list[Exception] = []
+
+        async def call() -> None:
+            try:
+                results.append(await work(self._client))
+            except Exception as error:  # noqa: BLE001 (handed to who has called)
+                errors.append(error)
+            finally:
+                is_over.set()
+
+        self._calls.start_soon(call)
+        await is_over.wait()
+        if errors:
+            raise errors[0]
+        if not results:
+            raise StoreError("the Redis store is closed")
+        return results[0]
+
+
+def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Client]:
+    """What makes clients for `url`.
+
+    Raises:
+        StoreError: `url` is none of Redis; what is in it is not shown.
+    """
+    if not isinstance(url, str) or not _is_url(url):
+        raise StoreError("expected a URL redis://host, rediss://host or unix://path")
+    options: dict[str, Any] = {
+        "decode_components": True,
+        "verify_version": False,
+        "stream_timeout": _STREAM_SECONDS,
+    }
+    if url.startswith("rediss:"):
+        # Its own would take the certificate of any name.
+        options["ssl_context"] = ssl_context or ssl.create_default_context()
+    try:
+        Redis.from_url(url, **options)
+    except (ValueError, RuntimeError, OSError) as error:
+        kind = type(error).__name__
+        message = f"expected a usable URL redis://host or unix://path ({kind})"
+        raise StoreError(message) from None  # whose text may show a password
+    return lambda: Redis.from_url(url, **options)
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(
+            (parts.scheme in {"redis", "rediss"} and parts.hostname)
+            or (parts.scheme == "unix" and parts.path)
+        )
+    except ValueError:
+        return False
+
+
+def _life_ms(entry: Entry) -> int | None:
+    """How long the server keeps `entry`, milliseconds; `None`: for good.
+
+    From the entry's own times: whose clock they are does not matter then.
+    """
+    if math.isinf(entry.retain_until):
+        return None
+    life = math.ceil((entry.retain_until - entry.checked_at) * 1_000)
+    return min(max(life, _SHORTEST_LIFE_MS), _LONGEST_LIFE_MS)

@@ -1,0 +1,140 @@
+"""An HTTP server for the sites of a fleet, which counts who asks it for what."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from robotsgate._clock import pause
+from tests.fleet.page import number_of, robots_txt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["CountingServer"]
+
+# What a site takes to answer, so that there is something to wait for.
+_SECONDS_TO_ANSWER = 0.01
+
+_PATIENCE_SECONDS = 60.0
+
+
+class CountingServer:
+    """Answers at every loopback address, in a thread, until its block ends.
+
+    Attributes:
+        port: of all sites.
+    """
+
+    def __init__(self) -> None:
+        """Listen."""
+        # At all addresses of 127.0.0.0/8, of which there is no list to listen at.
+        self._listener = socket.create_server(("0.0.0.0", 0), backlog=4_096)  # noqa: S104
+        self.port: int = self._listener.getsockname()[1]
+        self._changed = threading.Condition(threading.RLock())
+        self._gets: list[tuple[int, str]] = []
+        self._agent_to_hold = ""
+        self._most_to_hold = 0
+        self._held: list[int] = []
+        self._answers: set[asyncio.Task[None]] = set()
+        self._is_ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+
+    def __enter__(self) -> Self:
+        """Begin to answer."""
+        self._thread.start()
+        self._is_ready.wait(_PATIENCE_SECONDS)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """End: what is still held is cut."""
+        self._loop.call_soon_threadsafe(self._is_over.set)
+        self._thread.join(_PATIENCE_SECONDS)
+
+    @property
+    def gets(self) -> list[tuple[int, str]]:
+        """The site and the User-Agent of each request, in the order of arrival."""
+        with self._changed:
+            return list(self._gets)
+
+    @property
+    def held(self) -> list[int]:
+        """The sites whose answers are or were held back."""
+        with self._changed:
+            return list(self._held)
+
+    def hold(self, agent: str, *, most: int) -> None:
+        """From now on give `agent` no answer to its first requests, `most` of them."""
+        with self._changed:
+            self._agent_to_hold, self._most_to_hold = agent, most
+
+    def wait_until(self, is_so: Callable[[CountingServer], bool]) -> None:
+        """Return once it is so; asked again after each request.
+
+        Raises:
+            TimeoutError: it does not come to that.
+        """
+        deadline = _PATIENCE_SECONDS
+        with self._changed:
+            if not self._changed.wait_for(lambda: is_so(self), timeout=deadline):
+                message = f"{len(self._gets)} requests, {len(self._held)} of them held"
+                raise TimeoutError(message)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._is_over = asyncio.Event()
+        server = await asyncio.start_server(self._answer, sock=self._listener)
+        self._is_ready.set()
+        await self._is_over.wait()
+        server.close()
+        answers = list(self._answers)
+        for answer in answers:
+            answer.cancel()
+        await asyncio.gather(*answers, return_exceptions=True)
+
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._answers.add(task)
+        try:
+            # The client was killed or gave up, or all is over.
+            with suppress(OSError, EOFError, asyncio.CancelledError):
+                await self._answer_one(reader, writer)
+        finally:
+            self._answers.discard(task)
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _answer_one(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        agent = head.partition("user-agent: ")[2].partition("\r\n")[0]
+        site = number_of(writer.get_extra_info("sockname")[0])
+        if self._must_hold(site, agent):
+            await self._is_over.wait()
+            return
+        await pause(_SECONDS_TO_ANSWER)
+        body = robots_txt(site)
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(body), body)
+        )
+        await writer.drain()
+
+    def _must_hold(self, site: int, agent: str) -> bool:
+        with self._changed:
+            self._gets.append((site, agent))
+            must_hold = (
+                agent == self._agent_to_hold and len(self._held) < self._most_to_hold
+            )
+            if must_hold:
+                self._held.append(site)
+            self._changed.notify_all()
+        return must_hold

@@ -1,0 +1,154 @@
+"""Lets several processes put and get in one SQLite file at once.
+
+    python -m tests.stores.crowd --processes 8 --calls 5000
+
+The last line is a summary; the exit code is 1 if any call failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import anyio
+
+from robotsgate.stores.sqlite import SQLiteStore
+from tests.stores.child import child, entry_about
+
+if TYPE_CHECKING:
+    from robotsgate import Entry, Store
+
+__all__ = ["Crowd", "crowd_on", "main"]
+
+_MODULE = "tests.stores.crowd"
+
+_TASKS = 20
+_ORIGINS = 500
+
+# Of the calls of one task that are made before it opens the file anew, so that
+# there are first and last connections at any time.
+_CALLS_BETWEEN_OPENINGS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """What came of some processes on one file.
+
+    Attributes:
+        processes: how many there were.
+        calls: that succeeded, of all processes.
+        slowest_seconds: what the slowest of them took.
+        errors: what the others wrote when they failed.
+    """
+
+    processes: int
+    calls: int
+    slowest_seconds: float
+    errors: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.processes:,} processes, {self.calls:,} calls, the slowest took"
+            f" {self.slowest_seconds:.2f} s, failed processes: {len(self.errors):,}"
+        )
+
+
+def crowd_on(path: Path, *, processes: int, calls: int) -> Crowd:
+    """Let `processes` make `calls` each, on a file that they make themselves."""
+    with ExitStack() as children:
+        members = [
+            children.enter_context(child(_MODULE, "--join", path, calls, number))
+            for number in range(processes)
+        ]
+        for member in members:
+            assert member.stdout is not None
+            member.stdout.readline()  # it is ready
+        for member in members:
+            assert member.stdin is not None
+            member.stdin.write("go\n")
+            member.stdin.flush()
+        said = [member.communicate() for member in members]
+    ended = [out.split() for out, _ in said if out]
+    return Crowd(
+        processes=processes,
+        calls=sum(int(done) for done, _ in ended),
+        slowest_seconds=max((float(slowest) for _, slowest in ended), default=0.0),
+        errors=tuple(
+            error
+            for member, (_, error) in zip(members, said, strict=True)
+            if member.returncode
+        ),
+    )
+
+
+async def _join(path: str, calls: int, number: int) -> None:
+    """Make calls in many tasks; what any of them raises ends the process."""
+    seconds: list[float] = []
+    chance = Random(number)  # noqa: S311 (reproducible, no secret)
+    entries = [entry_about(f"https://{host}.example") for host in range(_ORIGINS)]
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+    left = calls
+    while left:
+        some = min(left, _TASKS * _CALLS_BETWEEN_OPENINGS)
+        left -= some
+        async with (
+            aclosing(SQLiteStore(path)) as store,
+            anyio.create_task_group() as tasks,
+        ):
+            for task in range(_TASKS):
+                wishes = chance.choices(entries, k=len(range(task, some, _TASKS)))
+                tasks.start_soon(_call, store, wishes, seconds)
+    sys.stdout.write(f"{len(seconds)} {max(seconds):.3f}\n")
+
+
+async def _call(store: Store, wishes: list[Entry], seconds: list[float]) -> None:
+    for place, entry in enumerate(wishes):
+        begin = time.perf_counter()
+        if place % 2:
+            await store.put(entry)
+        else:
+            found = await store.get(entry.origin)
+            assert found in (None, entry), f"expected {entry}, got {found}"
+        seconds.append(time.perf_counter() - begin)
+
+
+def main() -> int:
+    """Let them call: 0 if no call failed."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {_MODULE}",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--processes", type=int, default=8, help="how many")
+    parser.add_argument("--calls", type=int, default=5_000, help="of each")
+    parser.add_argument(
+        "--join", nargs=3, metavar=("PATH", "CALLS", "NUMBER"), help="be one of them"
+    )
+    chosen = parser.parse_args()
+    if chosen.join:
+        path, calls, number = chosen.join
+        anyio.run(_join, path, int(calls), int(number))
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        crowd = crowd_on(
+            Path(folder) / "robots.db",
+            processes=chosen.processes,
+            calls=chosen.calls,
+        )
+    for error in crowd.errors:
+        sys.stderr.write(error)
+    sys.stdout.write(f"{crowd}\n")
+    return 1 if crowd.errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

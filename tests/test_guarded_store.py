@@ -1,0 +1,162 @@
+"""A store that fails, hangs or is asked by thousands at once."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from robotsgate import MemoryStore, Policy, RobotsChecker, StoreError
+from robotsgate.testing import FakeSite, ManualClock
+from tests.builders_checker import (
+    AGENT,
+    ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    RULES,
+    FailingStore,
+)
+
+if TYPE_CHECKING:
+    from robotsgate import Entry
+
+pytestmark = pytest.mark.anyio
+
+
+def site_of_rules(*origins: str) -> FakeSite:
+    site = FakeSite()
+    for origin in origins or (ORIGIN,):
+        site.serve(origin, RULES)
+    return site
+
+
+class SlowStore(MemoryStore):
+    """Takes a while, and counts how many wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.under_way = 0
+        self.most_under_way = 0
+
+    async def get(self, origin: str) -> Entry | None:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        for _ in range(3):
+            await anyio.lowlevel.checkpoint()
+        self.under_way -= 1
+        return await super().get(origin)
+
+
+async def test_thousands_at_once_do_not_crowd_the_store() -> None:
+    """Their waiting for each other would be taken for its slowness."""
+    store = SlowStore()
+    origins = [f"https://{number}.example" for number in range(1_000)]
+
+    async with RobotsChecker(client=site_of_rules(*origins), store=store) as checker:
+        await checker.can_fetch_many(AGENT, [f"{one}/private" for one in origins])
+        async with anyio.create_task_group() as tasks:
+            for one in origins:
+                tasks.start_soon(checker.refresh, one)
+
+    assert checker.stats.store_failures == 0
+    assert 1 < store.most_under_way <= 64
+
+
+async def test_first_failure_in_a_row_is_a_warning_and_the_return_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = FailingStore("get", "put")
+
+    with caplog.at_level(logging.DEBUG, "robotsgate.checker"):
+        async with RobotsChecker(client=site_of_rules(), store=store) as checker:
+            assert not await checker.can_fetch(AGENT, PRIVATE)
+            store._failing = ()
+            await checker.refresh(PUBLIC)
+
+    told = [(one.levelname, one.getMessage()[:12]) for one in caplog.records]
+    assert told == [
+        ("WARNING", "store failed"),
+        ("DEBUG", "store failed"),
+        ("INFO", "store works "),
+    ]
+
+
+async def test_store_that_fails_again_and_again_has_a_second_of_rest() -> None:
+    store, clock = FailingStore("get", "put"), ManualClock()
+    origins = [f"https://{number}.example" for number in range(20)]
+
+    site = site_of_rules(*origins)
+    async with RobotsChecker(client=site, store=store, clock=clock) as checker:
+        for origin in origins:
+            assert not await checker.can_fetch(AGENT, f"{origin}/private")
+        failures = checker.stats.store_failures
+        skips = checker.stats.store_skips
+        clock.advance(1.5)
+        store._failing = ()
+        await checker.refresh(origins[0])
+
+        assert checker.stats.store_skips == skips
+    assert failures == 11
+    assert failures + skips == 2 * len(origins)
+
+
+class LeaseStore(MemoryStore):
+    """Gives a lease when another worker has just brought what it is for."""
+
+    def __init__(self, brought: Entry) -> None:
+        super().__init__()
+        self._brought = brought
+        self.released: list[str] = []
+
+    async def acquire(self, origin: str, owner: str, seconds: float) -> bool:
+        del origin, owner, seconds
+        await super().put(self._brought)
+        return True
+
+    async def release(self, origin: str, owner: str) -> None:
+        del owner
+        self.released.append(origin)
+
+
+async def test_what_another_brought_before_the_lease_is_used() -> None:
+    clock, first = ManualClock(), MemoryStore()
+    async with RobotsChecker(client=site_of_rules(), store=first, clock=clock) as other:
+        await other.prefetch([ORIGIN])
+    brought = await first.get(ORIGIN)
+    assert brought is not None
+    store, site = LeaseStore(brought), FakeSite()
+
+    async with RobotsChecker(client=site, store=store, clock=clock) as checker:
+        answers = await checker.can_fetch_many(AGENT, [PRIVATE, PUBLIC])
+
+    assert answers == [False, True]
+    assert site.requests == []
+    assert store.released == [ORIGIN]
+
+
+class HangingLease(LeaseStore):
+    """Hangs when it is asked for a lease."""
+
+    async def acquire(self, origin: str, owner: str, seconds: float) -> bool:
+        del origin, owner, seconds
+        await anyio.sleep_forever()
+        raise StoreError("never")
+
+
+async def test_lease_that_hangs_is_done_without() -> None:
+    clock, site = ManualClock(), site_of_rules()
+    async with RobotsChecker(client=site, store=(first := MemoryStore())) as other:
+        await other.prefetch([ORIGIN])
+    brought = await first.get(ORIGIN)
+    assert brought is not None
+    store, policy = HangingLease(brought), Policy(store_timeout=0.05)
+
+    checker = RobotsChecker(client=site, store=store, clock=clock, policy=policy)
+    async with checker:
+        assert not await checker.can_fetch(AGENT, PRIVATE)
+
+    assert checker.stats.store_failures == 1
+    assert checker.stats.store_skips > 0
