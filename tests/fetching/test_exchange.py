@@ -365,7 +365,9 @@ def test_synchronous_client_is_refused_when_it_is_handed_over() -> None:
         RobotsChecker(client=client)
 
 
-@pytest.mark.parametrize("client", [object(), "http://proxy", 5], ids=repr)
+@pytest.mark.parametrize(
+    "client", [object(), "http://proxy", 5], ids=["object", "URL", "5"]
+)
 def test_what_is_no_client_is_refused(client: object) -> None:
     with pytest.raises(TypeError, match=r"expected an httpx\.AsyncClient"):
         RobotsChecker(client=client)
