@@ -165,8 +165,9 @@ def beliefs_after(
 ) -> Iterator[Belief]:
     """What may be believed once `attempt` has ended at `now`.
 
-    Twofold where a run of failures began with those of the caller's own pool: it
-    may count from there, or from the first that is the origin's.
+    Several things where failures of the caller's own pool came before: the run may
+    count from there, or from the first that is the origin's, then with or without
+    the copy that answered meanwhile.
     """
     meaning = _meaning(attempt, policy)
     access = _access(meaning, policy)
@@ -183,7 +184,12 @@ def beliefs_after(
         before = _usable(previous, now)
         yield _in_outage(belief, before, policy)
         if before is not None and before.meaning is Meaning.POOL:
-            yield _in_outage(belief, replace(before, since=None), policy)
+            anew = replace(before, since=None)
+            yield _in_outage(belief, anew, policy)
+            without_copy = replace(
+                anew, rulebook=None, rules_came_at=0.0, rules_fresh_until=0.0
+            )
+            yield _in_outage(belief, without_copy, policy)
     elif access is AccessResult.SUCCESSFUL:
         belief = replace(
             belief,

@@ -13,6 +13,7 @@ import anyio
 import anyio.lowlevel
 
 from robotsgate import Policy, RobotsChecker, _guarded_store
+from robotsgate.caching import _plan
 from robotsgate.testing import ManualClock
 
 from .belief import Saying
@@ -132,8 +133,11 @@ async def run(steps: Iterable[tuple[int, Step]]) -> Report:
     Raises:
         SimulationError: something was wrong.
     """
-    # The rest that a failing store has is not modelled: each failure is met here.
-    with patch.object(_guarded_store, "_MOST_FAILURES", math.inf):
+    # Not modelled: the rest that a failing store has, and clocks that are ahead.
+    with (
+        patch.object(_guarded_store, "_MOST_FAILURES", math.inf),
+        patch.object(_plan, "_LARGEST_SKEW", 0.0),
+    ):
         return await _run(steps)
 
 
