@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate import MemoryStore, Policy, RobotsChecker, StoreError
+from robotsgate import MemoryStore, Policy, RobotsChecker, StoreError, _guarded_store
 from robotsgate.testing import FakeSite, ManualClock
 from tests.builders_checker import (
     AGENT,
@@ -116,6 +116,10 @@ class LeaseStore(MemoryStore):
         await super().put(self._brought)
         return True
 
+    async def put_leased(self, entry: Entry, owner: str) -> None:
+        del owner
+        await super().put(entry)
+
     async def release(self, origin: str, owner: str) -> None:
         del owner
         self.released.append(origin)
@@ -160,3 +164,23 @@ async def test_lease_that_hangs_is_done_without() -> None:
 
     assert checker.stats.store_failures == 1
     assert checker.stats.store_skips > 0
+
+
+async def test_store_that_takes_long_to_fail_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A locked file, for example: waiting for it costs each question."""
+    monkeypatch.setattr(_guarded_store, "_PATIENCE_SECONDS", -1.0)
+    store, clock = FailingStore("get"), ManualClock()
+
+    site = site_of_rules()
+    async with RobotsChecker(client=site, store=store, clock=clock) as checker:
+        assert not await checker.can_fetch(AGENT, PRIVATE)
+        clock.advance(29)
+        await checker.refresh(PUBLIC)
+        while_paused = checker.stats.store_failures
+        clock.advance(2)
+        await checker.refresh(PUBLIC)
+
+    assert while_paused == 1
+    assert checker.stats.store_failures == 2

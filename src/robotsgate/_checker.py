@@ -140,15 +140,6 @@ class RobotsChecker:
         self._grammar = grammar_of(dialect)
         self._now = clock.now
         self._reporter = Reporter(on_event)
-        self._own_store: Store | None = None
-        if store is None or isinstance(store, str):
-            store = self._own_store = store_of_url(store or "memory:")
-        self._store = GuardedStore(
-            store,
-            self._reporter,
-            policy=policy,
-            now=clock.now,
-        )
         # Imported here: who only parses files does not wait for httpx to load.
         from robotsgate.fetching._fetcher import Fetcher  # noqa: PLC0415
 
@@ -157,6 +148,15 @@ class RobotsChecker:
             user_agent=user_agent,
             policy=policy,
             max_concurrent_fetches=max_concurrent_fetches,
+        )
+        self._own_store: Store | None = None
+        if store is None or isinstance(store, str):
+            store = self._own_store = store_of_url(store or "memory:")
+        self._store = GuardedStore(
+            store,
+            self._reporter,
+            policy=policy,
+            now=clock.now,
         )
         self._max_concurrent_fetches = max_concurrent_fetches
         self._live = LiveOrigins(

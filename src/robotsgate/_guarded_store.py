@@ -30,8 +30,10 @@ _Result = TypeVar("_Result")
 # More would wait for each other inside the store, and be taken for its slowness.
 _MOST_AT_ONCE = 64
 
-# A store that hangs is left alone for so long, because waiting for it costs each
-# question; one that fails again and again, only to spare the log and the processor.
+# A store that hangs, or takes so long to fail, is left alone for a while, because
+# waiting for it costs each question; one that fails again and again, only to spare
+# the log and the processor.
+_PATIENCE_SECONDS = 1.0
 _PAUSE_SECONDS = 30.0
 _REST_SECONDS = 1.0
 _MOST_FAILURES = 10
@@ -84,7 +86,10 @@ class GuardedStore:
 
     async def put(self, entry: Entry) -> None:
         """Keep `entry`, if the store can."""
-        await self._reported("put", entry.origin, work=lambda: self._store.put(entry))
+        work = partial(self._store.put, entry)
+        if self._lease is not None:
+            work = partial(self._lease.put_leased, entry, self._owner)
+        await self._reported("put", entry.origin, work=work)
 
     async def delete(self, origin: str) -> None:
         """Drop the entry of `origin`, if the store can."""
@@ -142,6 +147,7 @@ class GuardedStore:
             if self._paused_at <= self._now() < self._paused_at + self._pause:
                 self._reporter.store_skipped()
                 return None
+            began_at = anyio.current_time()
             try:
                 with anyio.move_on_after(self._timeout):
                     result = await work()
@@ -149,6 +155,8 @@ class GuardedStore:
                     return result
             except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
                 pause = _REST_SECONDS if self._failures >= _MOST_FAILURES else 0.0
+                if anyio.current_time() - began_at > _PATIENCE_SECONDS:
+                    pause = _PAUSE_SECONDS
                 self._fails(operation, origin, error, pause=pause)
             else:
                 late = TimeoutError(f"no answer within {self._timeout:g} s")

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from robotsgate import MemoryStore
-from tests.stores.contract import NOW, StoreContract, entry_of
+from robotsgate.testing.stores import NOW, StoreContract, entry_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,6 +26,7 @@ import pytest
 from coredis import Redis, RedisCluster
 
 from robotsgate import Policy, RobotsChecker, StoreError
+from robotsgate.stores import redis
 from robotsgate.stores.redis import RedisStore
 from robotsgate.testing import ManualClock
 from robotsgate.testing.stores import (
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.anyio,
     # coredis leaves the buffers of a connection that failed to the collector.
-    pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning"),
 ]
 
 _NUMBERS = itertools.count()
@@ -782,13 +782,11 @@ class TestLeases:
             RedisStore(valkey.url, prefix=prefix) as other,
         ):
             await shared.acquire(ORIGIN, "late", 60.0)
-            await shared.get(ORIGIN)
             valkey.ask("DEL", f"{prefix}lease:{ORIGIN}")  # its time is over
             await other.acquire(ORIGIN, "other", 60.0)
-            await other.get(ORIGIN)
-            await other.put(newer)
+            await other.put_leased(newer, "other")
             await shared.get(ORIGIN)  # by another checker
-            await shared.put(late)
+            await shared.put_leased(late, "late")
             found = await other.get(ORIGIN)
 
         assert found == newer
@@ -1421,3 +1419,20 @@ class TestClosing:
 
         with pytest.raises(StoreError, match="in range"):
             await RedisStore(valkey.url, prefix=prefix).put(entry)
+
+    async def test_cluster_that_is_not_there_is_an_error_of_the_store(self) -> None:
+        port = dead_port()
+
+        with pytest.raises(StoreError, match="Redis failed"):
+            async with RedisStore(lambda: RedisCluster("127.0.0.1", port)):
+                raise AssertionError
+
+    async def test_call_to_a_client_that_never_gives_up_ends_all_the_same(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(redis, "_STREAM_SECONDS", 0.1)
+        with LoopbackServer(Raw(b"", Connection.hang), reads_requests=False) as silent:
+            with anyio.fail_after(_PATIENCE_SECONDS):
+                async with RedisStore(lambda: Redis("127.0.0.1", silent.port)) as store:
+                    with pytest.raises(StoreError, match="TimeoutError"):
+                        await store.get(ORIGIN)

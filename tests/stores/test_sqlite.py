@@ -16,10 +16,11 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from robotsgate import AccessResult, Copy, Entry, FailureKind, StoreError
+from robotsgate import AccessResult, Copy, Entry, FailureKind, RobotsChecker, StoreError
 from robotsgate.caching._codec import encoded
 from robotsgate.stores import sqlite
 from robotsgate.stores.sqlite import SQLiteStore
+from robotsgate.testing.stores import NOW, StoreContract, entry_of
 from tests.builders_checker import (
     AGENT,
     ORIGIN,
@@ -31,7 +32,6 @@ from tests.builders_checker import (
     site_of,
 )
 from tests.cancellation import cancelled_at
-from tests.stores.contract import NOW, StoreContract, entry_of
 from tests.stores.crash import kill_writers
 from tests.stores.crowd import crowd_on
 
@@ -736,14 +736,48 @@ def test_new_file_that_another_holds_for_too_long_is_refused(
         SQLiteStore(path)
 
 
-def test_store_that_another_holds_for_too_long_is_refused(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_known_store_that_another_holds_is_opened_without_waiting(
+    path: Path,
 ) -> None:
-    anyio.run(SQLiteStore(path).aclose)
-    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.02)
+    await SQLiteStore(path).aclose()
 
-    with locked(path), pytest.raises(StoreError, match="locked"):
-        SQLiteStore(path)
+    with anyio.fail_after(sqlite._BUSY_SECONDS / 2), locked(path):
+        store = SQLiteStore(path)
+        is_there = await store.get(ORIGIN) is not None
+    await store.put(entry_of())
+    await store.aclose()
+
+    assert not is_there
+
+
+async def test_store_whose_context_is_cancelled_is_closed(path: Path) -> None:
+    with anyio.CancelScope() as scope:
+        async with SQLiteStore(path) as store:
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+
+    assert scope.cancelled_caught
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        store._writer.execute("SELECT 1")
+
+
+async def test_known_file_that_cannot_be_written_is_refused(path: Path) -> None:
+    """By a connection that may not write, because tests may run as root."""
+    await SQLiteStore(path).aclose()
+    reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
+
+    with (
+        closing(reading),
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        sqlite._migrate(reading, str(path))
+
+
+def test_checker_that_cannot_be_made_leaves_no_file_open(path: Path) -> None:
+    with pytest.raises(TypeError, match="AsyncClient"):
+        RobotsChecker(client=object(), store=f"sqlite:///{path}")
+
+    assert not path.exists()
 
 
 async def test_new_file_that_another_holds_for_a_moment_is_waited_for(

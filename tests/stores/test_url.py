@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.anyio,
     # coredis leaves the buffers of a connection that failed to the collector.
-    pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning"),
 ]
 
 _QUESTIONS = 20

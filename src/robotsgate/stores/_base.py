@@ -63,13 +63,20 @@ class FetchLease(Protocol):
     async def acquire(self, origin: str, owner: str, seconds: float) -> bool:
         """Whether `owner` has the lease of `origin` from now on, for `seconds`.
 
-        Not if anybody has it, `owner` itself included. A `put` of who had the lease
-        and lost it does not replace what another has put since.
+        Not if anybody has it, `owner` itself included.
 
         Args:
             origin: what is to be fetched.
             owner: a name that no other process has.
             seconds: > 0; by the clock of whoever keeps the leases.
+        """
+        ...
+
+    async def put_leased(self, entry: Entry, owner: str) -> None:
+        """Keep `entry`, unless another was put since `owner` acquired the lease.
+
+        Who was slower than its lease so replaces nothing newer. Without a lease
+        acquired before, as `Store.put`.
         """
         ...
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import ssl
@@ -14,13 +13,8 @@ from coredis import Redis
 from coredis.exceptions import RedisError
 from coredis.tokens import PureToken
 
-from robotsgate.caching._codec import (
-    CodecError,
-    UnknownVersionError,
-    decoded,
-    encoded,
-)
 from robotsgate.errors import StoreError
+from robotsgate.stores._entry_octets import EntryReader, octets_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,8 +26,6 @@ if TYPE_CHECKING:
     Client = Redis[bytes] | RedisCluster[bytes]
 
 __all__ = ["RedisStore"]
-
-_LOGGER = logging.getLogger("robotsgate.stores")
 
 # Before each entry, another one with each put: tells whether it is still the same.
 _BYTES_OF_A_STAMP = 8
@@ -97,13 +89,22 @@ class RedisStore:
         self._make = url if callable(url) else _maker(url, ssl_context)
         self._prefix = prefix
         self._opened: _Opened | None = None
-        self._leases: dict[str, bytes] = {}
-        self._has_told_version = False
+        # What stood at an origin when somebody acquired its lease.
+        self._stamps: dict[tuple[str, str], bytes] = {}
+        self._reader = EntryReader("Redis")
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
-        """The store, which keeps its connections from now on."""
-        self._opened = await _Opened(self._make()).__aenter__()
+        """The store, which keeps its connections from now on.
+
+        Raises:
+            StoreError: a cluster does not tell its nodes; a single server need
+                not answer yet.
+        """
+        try:
+            self._opened = await _Opened(self._make()).__aenter__()
+        except (*_FAILURES, ExceptionGroup) as error:
+            raise StoreError(f"Redis failed: {error!r}") from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -120,35 +121,29 @@ class RedisStore:
         """
         key = self._key(origin)
         octets = await self._result_of(lambda client: client.get(key))
-        if octets is None:
-            return None
-        try:
-            return decoded(octets[_BYTES_OF_A_STAMP:], origin=origin)
-        except UnknownVersionError as error:
-            self._tell_version(error)
-            return None
-        except CodecError as error:
-            raise StoreError(str(error)) from error
+        return self._reader.entry(octets and octets[_BYTES_OF_A_STAMP:], origin)
 
     async def put(self, entry: Entry) -> None:
         """As `Store.put`.
 
-        Where this store holds the lease of the origin, an entry that another has
-        put since it was acquired stays: it is the newer one.
+        Raises:
+            StoreError: the server does not answer, or does not take it.
+        """
+        key, octets, life = self._key(entry.origin), _stamped(entry), _life_ms(entry)
+        await self._result_of(lambda client: client.set(key, octets, px=life))
+
+    async def put_leased(self, entry: Entry, owner: str) -> None:
+        """As `FetchLease.put_leased`.
 
         Raises:
             StoreError: the server does not answer, or does not take it.
         """
-        try:
-            octets = os.urandom(_BYTES_OF_A_STAMP) + encoded(entry)
-        except CodecError as error:
-            raise StoreError(str(error)) from error
-        key, life = self._key(entry.origin), _life_ms(entry)
-        stamp = self._leases.get(entry.origin)
+        stamp = self._stamps.get((entry.origin, owner))
         if stamp is None:
-            await self._result_of(lambda client: client.set(key, octets, px=life))
+            await self.put(entry)
             return
-        arguments = [stamp, octets, "" if life is None else life]
+        key, life = self._key(entry.origin), _life_ms(entry)
+        arguments = [stamp, _stamped(entry), "" if life is None else life]
         await self._result_of(
             lambda client: client.eval(_PUT_UNLESS_CHANGED, [key], arguments)
         )
@@ -173,6 +168,7 @@ class RedisStore:
             StoreError: the server does not answer.
         """
         key, lease_key = self._key(origin), self._lease_key(origin)
+        self._stamps.pop((origin, owner), None)  # of one that was not released
         is_wanted = True
 
         async def acquire(client: Client) -> bytes | None:
@@ -196,7 +192,7 @@ class RedisStore:
             is_wanted = False
         if stamp is None:
             return False
-        self._leases[origin] = stamp
+        self._stamps[origin, owner] = stamp
         return True
 
     async def release(self, origin: str, owner: str) -> None:
@@ -205,7 +201,7 @@ class RedisStore:
         Raises:
             StoreError: the server does not answer.
         """
-        self._leases.pop(origin, None)
+        self._stamps.pop((origin, owner), None)
         key = self._lease_key(origin)
         await self._result_of(lambda client: client.eval(_RELEASE, [key], [owner]))
 
@@ -236,11 +232,6 @@ class RedisStore:
 
     def _lease_key(self, origin: str) -> str:
         return f"{self._prefix}lease:{origin}"
-
-    def _tell_version(self, error: UnknownVersionError) -> None:
-        if not self._has_told_version:
-            self._has_told_version = True
-            _LOGGER.warning("Redis: %s; such entries are fetched anew", error)
 
 
 class _Opened:
@@ -276,7 +267,8 @@ class _Opened:
 
         async def call() -> None:
             try:
-                results.append(await work(self._client))
+                with anyio.fail_after(_STREAM_SECONDS):
+                    results.append(await work(self._client))
             except Exception as error:  # noqa: BLE001 (handed to who has called)
                 errors.append(error)
             finally:
@@ -325,6 +317,15 @@ def _is_url(url: str) -> bool:
         )
     except ValueError:
         return False
+
+
+def _stamped(entry: Entry) -> bytes:
+    """What stands in the server for `entry`.
+
+    Raises:
+        StoreError: a number of it is out of range.
+    """
+    return os.urandom(_BYTES_OF_A_STAMP) + octets_of(entry)
 
 
 def _life_ms(entry: Entry) -> int | None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Self
 
-from robotsgate.caching._codec import (
-    CodecError,
-    UnknownVersionError,
-    decoded,
-    encoded,
-)
+import anyio
+
 from robotsgate.errors import StoreError
 from robotsgate.stores._batches import Batches
+from robotsgate.stores._entry_octets import EntryReader, octets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,8 +20,6 @@ if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
 
 __all__ = ["SQLiteStore"]
-
-_LOGGER = logging.getLogger("robotsgate.stores")
 
 _MEBIBYTE = 2**20
 
@@ -92,13 +86,14 @@ class SQLiteStore:
         if self._path in _NO_FILES:
             raise StoreError(f"expected the path of a file, got {self._path!r}")
         self._max_bytes = max_bytes
-        with _store_errors(self._path):
-            self._writer = _opened(self._path)
+        with _store_errors(self._path), ExitStack() as opened:
+            self._writer = opened.enter_context(closing(_opened(self._path)))
             _migrate(self._writer, self._path)
-            self._reader = _opened(self._path)
+            self._reader = opened.enter_context(closing(_opened(self._path)))
+            opened.pop_all()  # all is well: they stay open
         self._reads = Batches(self._read, most=_MOST_AT_ONCE)
         self._writes = Batches(self._write, most=_MOST_AT_ONCE)
-        self._has_told_version = False
+        self._entries = EntryReader(self._path)
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -116,16 +111,7 @@ class SQLiteStore:
             StoreError: the file cannot be read, or the entry is damaged.
         """
         self._check_open()
-        octets = await self._reads.result_of(origin)
-        if octets is None:
-            return None
-        try:
-            return decoded(bytes(memoryview(octets)), origin=origin)
-        except UnknownVersionError as error:
-            self._tell_version(error)
-            return None
-        except (CodecError, TypeError) as error:  # SQLite keeps any type anywhere
-            raise StoreError(f"{self._path}: {error}") from error
+        return self._entries.entry(await self._reads.result_of(origin), origin)
 
     async def put(self, entry: Entry) -> None:
         """As `Store.put`; returns when the entry is in the file.
@@ -163,14 +149,18 @@ class SQLiteStore:
     async def aclose(self) -> None:
         """As `Store.aclose`; waits for what is under way."""
         self._is_closed = True
-        await self._reads.alone(self._reader.close)
-        await self._writes.alone(self._writer.close)
+        # Not cancelled: what waits here are milliseconds, but for a locked file.
+        with anyio.CancelScope(shield=True):
+            await self._reads.alone(self._reader.close)
+            await self._writes.alone(self._writer.close)
 
     # --- in a worker thread ---------------------------------------------------------
 
     def _read(self, origins: Sequence[str]) -> Sequence[bytes | None]:
         marks = ",".join("?" * len(origins))
-        query = f"SELECT origin, entry FROM entries WHERE origin IN ({marks})"  # noqa: S608 (marks only)
+        query = (
+            f"SELECT origin, CAST(entry AS BLOB) FROM entries WHERE origin IN ({marks})"  # noqa: S608 (marks only)
+        )
         with _store_errors(self._path):
             found = dict(self._reader.execute(query, origins).fetchall())
         return [found.get(origin) for origin in origins]
@@ -222,11 +212,6 @@ class SQLiteStore:
         if self._is_closed:
             raise StoreError(f"the store {self._path} is closed")
 
-    def _tell_version(self, error: UnknownVersionError) -> None:
-        if not self._has_told_version:
-            self._has_told_version = True
-            _LOGGER.warning("%s: %s; such entries are fetched anew", self._path, error)
-
 
 def _row(entry: Entry) -> _Row:
     """What stands in the file for `entry`, but its origin.
@@ -234,10 +219,7 @@ def _row(entry: Entry) -> _Row:
     Raises:
         StoreError: a number of it is out of range.
     """
-    try:
-        octets = encoded(entry)
-    except CodecError as error:
-        raise StoreError(str(error)) from error
+    octets = octets_of(entry)
     row = float(entry.checked_at), float(entry.retain_until), octets
     if math.isnan(row[0]) or math.isnan(row[1]):
         raise StoreError(f"expected an entry of {entry.origin} with times")
@@ -328,13 +310,29 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
     Raises:
         StoreError: it is of a later one, or of another program.
     """
+    if _check_file(connection, path) == len(_MIGRATIONS):
+        _check_writable(connection)
+        return
     with _transaction(connection):
-        version = _check_file(connection, path)
+        version = _check_file(connection, path)  # another process may be doing it
         for script in _MIGRATIONS[version:]:
             for statement in script.split(";"):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
+
+
+def _check_writable(connection: sqlite3.Connection) -> None:
+    """Refuse a file that cannot be written, without waiting for another writer."""
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        with _transaction(connection):  # which a file that may not be written allows
+            connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(_BUSY_SECONDS * 1_000)}")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

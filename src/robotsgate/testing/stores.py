@@ -408,14 +408,12 @@ class LeaseContract:
 
         async with aclosing(make_lease()) as one, aclosing(make_lease()) as other:
             await one.acquire(ORIGIN, "one", 0.05)
-            await one.get(ORIGIN)
             with anyio.fail_after(10):
                 while not await other.acquire(ORIGIN, "other", 60.0):
                     await anyio.lowlevel.checkpoint()
-            await other.get(ORIGIN)
-            await other.put(newer)
+            await other.put_leased(newer, "other")
             await other.release(ORIGIN, "other")
-            await one.put(late)
+            await one.put_leased(late, "one")
             await one.release(ORIGIN, "one")
             found = await other.get(ORIGIN)
 
@@ -430,9 +428,41 @@ class LeaseContract:
         async with aclosing(make_lease()) as store:
             await store.put(old)
             await store.acquire(ORIGIN, "one", 60.0)
-            seen = await store.get(ORIGIN)
-            await store.put(new)
+            await store.put_leased(new, "one")
             await store.release(ORIGIN, "one")
             found = await store.get(ORIGIN)
 
-        assert (seen, found) == (old, new)
+        assert found == new
+
+    async def test_late_writer_of_the_same_store_replaces_nothing_either(
+        self, make_lease: Callable[[], Any]
+    ) -> None:
+        """Several checkers may share one store object."""
+        late = entry_of(body=b"Disallow: /late", retain_until=NOW + DAY)
+        newer = entry_of(body=b"Disallow: /x", retain_until=NOW + DAY)
+
+        async with aclosing(make_lease()) as store:
+            await store.acquire(ORIGIN, "one", 0.05)
+            with anyio.fail_after(10):
+                while not await store.acquire(ORIGIN, "other", 60.0):
+                    await anyio.lowlevel.checkpoint()
+            await store.put_leased(newer, "other")
+            await store.release(ORIGIN, "other")
+            await store.put_leased(late, "one")
+            await store.release(ORIGIN, "one")
+            found = await store.get(ORIGIN)
+
+        assert found == newer
+
+    async def test_who_has_no_lease_puts_as_anybody(
+        self, make_lease: Callable[[], Any]
+    ) -> None:
+        old = entry_of(body=b"Disallow: /old", retain_until=NOW + DAY)
+        new = entry_of(body=b"Disallow: /new", retain_until=NOW + DAY)
+
+        async with aclosing(make_lease()) as store:
+            await store.put(old)
+            await store.put_leased(new, "one")
+            found = await store.get(ORIGIN)
+
+        assert found == new
