@@ -1,14 +1,13 @@
 """Answers "may this agent fetch this URL now?": start reading here.
 
 The way of a question: `can_fetch` → `peek` (memory) → `_current` → under the
-origin's single flight `_renewed` (store, then network) → the pure decisions of
+origin's single flight `Renewals` (store, then network) → the pure decisions of
 `caching` and `robotstxt`.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
 import anyio.lowlevel
@@ -22,27 +21,17 @@ from robotsgate._arguments import (
     check_urls,
     check_user_agent,
 )
-from robotsgate._clock import SystemClock, pause
+from robotsgate._clock import SystemClock
 from robotsgate._guarded_store import GuardedStore
 from robotsgate._live import Agent, LiveOrigins, implies_robots_txt
 from robotsgate._many import for_each
 from robotsgate._reader import Reader
+from robotsgate._renewal import Renewals
 from robotsgate._reporter import Reporter
 from robotsgate._stats import CheckerStats
-from robotsgate._under_way import UnderWay
 from robotsgate._version import __version__
-from robotsgate.caching._plan import (
-    Plan,
-    entry_after,
-    guard_of,
-    outdated,
-    plan,
-    suits,
-    under_our_clock,
-)
 from robotsgate.caching._policy import Policy
 from robotsgate.errors import UnsupportedError
-from robotsgate.fetching._single_flight import SingleFlight
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
 from robotsgate.robotstxt._origin import Origin, dialled_path, split_url
@@ -60,7 +49,6 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate._events import CheckerEvent
     from robotsgate._live import LiveOrigin
-    from robotsgate.caching._entry import Entry
     from robotsgate.robotstxt._model import RequestRate
     from robotsgate.robotstxt._robots_txt import AgentRules, RobotsTxt
     from robotsgate.robotstxt._verdict import Verdict
@@ -71,12 +59,6 @@ __all__ = ["RobotsChecker"]
 _DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
 _DEFAULT_POLICY = Policy()
 _SYSTEM_CLOCK = SystemClock()
-
-# How often a store is looked at for what another process is fetching; most fetches
-# are over in a second.
-_SHORTEST_PAUSE_SECONDS = 0.05
-_LONGEST_PAUSE_SECONDS = 1.0
-_PAUSE_FACTOR = 1.5
 
 # A loop over known URLs lets others run after so many; about a millisecond.
 _URLS_BETWEEN_CHECKPOINTS = 500
@@ -135,15 +117,13 @@ class RobotsChecker:
         check_store(store)
         check_clock(clock)
         check_listener(on_event)
-        self._policy = policy
-        self._guard = guard_of(policy)
         self._grammar = grammar_of(dialect)
         self._now = clock.now
         self._reporter = Reporter(on_event)
         # Imported here: who only parses files does not wait for httpx to load.
         from robotsgate.fetching._fetcher import Fetcher  # noqa: PLC0415
 
-        self._fetcher = Fetcher(
+        fetcher = Fetcher(
             client,
             user_agent=user_agent,
             policy=policy,
@@ -151,23 +131,25 @@ class RobotsChecker:
         )
         self._own_store: Store | None = None
         if store is None or isinstance(store, str):
-            store = self._own_store = store_of_url(store or "memory:")
-        self._store = GuardedStore(
-            store,
-            self._reporter,
-            policy=policy,
-            now=clock.now,
-        )
+            url = "memory:" if store is None else store
+            store = self._own_store = store_of_url(url)
+        self._store = GuardedStore(store, self._reporter, policy=policy, now=clock.now)
         self._max_concurrent_fetches = max_concurrent_fetches
         self._live = LiveOrigins(
             max_origins=max_origins, policy=policy, dialect=dialect
         )
         self._by_agent = self._live.by_agent
         self._reader = Reader(self._live)
-        self._flights: SingleFlight[tuple[LiveOrigin, bool]] = SingleFlight()
+        self._renewals = Renewals(
+            self._live,
+            self._store,
+            fetcher,
+            self._reporter,
+            policy=policy,
+            now=clock.now,
+        )
         self._agents: dict[str, Agent] = {}
         self._checks = 0
-        self._under_way = UnderWay("the checker")
         self._contexts = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -192,7 +174,7 @@ class RobotsChecker:
         called more than once.
         """
         try:
-            await self._under_way.aclose()
+            await self._renewals.aclose()
         finally:
             self._live.clear()
             if self._own_store is not None:
@@ -369,11 +351,7 @@ class RobotsChecker:
         """
         origin = Origin.from_url(url)
         self._check_usable(origin)
-        is_fetched = False
-        while not is_fetched:  # a look into the store may have been under way
-            _, is_fetched = await self._flights.run(
-                str(origin), partial(self._renewal, origin, is_forced=True)
-            )
+        await self._renewals.fetch(origin)
 
     async def forget(self, url: object) -> None:
         """Drop what is known of the origin of `url`, in memory and in the store.
@@ -389,9 +367,9 @@ class RobotsChecker:
         """The counters as they are now."""
         return CheckerStats(
             checks=self._checks,
-            joined=self._flights.joined,
+            joined=self._renewals.joined,
             live_origins=len(self._live.by_origin),
-            fetches_under_way=len(self._flights),
+            fetches_under_way=len(self._renewals),
             **self._reporter.counts,
         )
 
@@ -444,101 +422,13 @@ class RobotsChecker:
     async def _current(self, origin: Origin) -> LiveOrigin:
         """The origin as it stands now, renewed if need be."""
         self._check_usable(origin)
-        key = str(origin)
-        live = self._live.current(key, self._now())
+        live = self._live.current(str(origin), self._now())
         if live is not None:
             return live
-        live, _ = await self._flights.run(key, partial(self._renewal, origin))
-        return live
-
-    async def _renewal(
-        self, origin: Origin, *, is_forced: bool = False
-    ) -> tuple[LiveOrigin, bool]:
-        """As `_renewed`, unless the checker is closed before that ends."""
-        work = partial(self._renewed, origin, is_forced=is_forced)
-        return await self._under_way.run(work)
-
-    async def _renewed(
-        self, origin: Origin, *, is_forced: bool
-    ) -> tuple[LiveOrigin, bool]:
-        """The origin from the store if that knows it, else from the network.
-
-        Returns:
-            The origin, and whether it was fetched.
-        """
-        key = str(origin)
-        live = self._live.current(key, self._now())
-        if live is not None and not is_forced:
-            return live, False
-        seconds = _SHORTEST_PAUSE_SECONDS
-        while True:
-            previous, live = await self._known(key, is_forced=is_forced)
-            if live is not None:
-                return live, False
-            async with self._fetcher.place:
-                if await self._store.acquire(key):
-                    try:
-                        return await self._fetched(
-                            origin, previous, is_forced=is_forced
-                        )
-                    finally:
-                        await self._store.release(key)
-            await pause(seconds)  # another process is fetching it
-            seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
-
-    async def _fetched(
-        self, origin: Origin, previous: Entry | None, *, is_forced: bool
-    ) -> tuple[LiveOrigin, bool]:
-        """The origin from the network, or from whoever was faster in the fleet."""
-        key = str(origin)
-        if self._store.has_lease:
-            previous, live = await self._known(key, is_forced=is_forced)
-            if live is not None:
-                return live, False
-        now = self._now()
-        outcome = await self._fetcher.fetch(origin)
-        self._under_way.check()
-        entry = entry_after(
-            previous, outcome, origin=key, now=self._now(), policy=self._policy
-        )
-        live = self._live.admit(entry, entry.checked_at)
-        self._reporter.fetched(entry, previous=previous, outcome=outcome, began_at=now)
-        await self._store.put(entry)
-        return live, True
-
-    async def _known(
-        self, key: str, *, is_forced: bool
-    ) -> tuple[Entry | None, LiveOrigin | None]:
-        """What is known about an origin, and the origin by it if it still stands."""
-        previous = await self._previous(key)
-        self._under_way.check()
-        now = self._now()
-        if is_forced or plan(previous, now) is Plan.FETCH:
-            return previous, None
-        return previous, self._live.admit(cast("Entry", previous), now)  # or no USE
-
-    async def _previous(self, key: str) -> Entry | None:
-        """What is known about an origin, however old; the newer of memory and store.
-
-        The store is asked although the origin is in memory, because another
-        process that shares it may have fetched since.
-        """
-        stored = await self._store.get(key)
-        now = self._now()
-        if stored is not None and stored.guard != self._guard:
-            stored = None
-        if stored is not None:
-            stored = under_our_clock(stored, now)
-            if not suits(stored, self._policy):
-                stored = outdated(stored)
-        self._reporter.looked_up(is_hit=plan(stored, now) is Plan.USE)
-        live = self._live.by_origin.get(key)
-        if live is None or (stored and stored.checked_at > live.entry.checked_at):
-            return stored
-        return live.entry
+        return await self._renewals.renewed(origin)
 
     def _check_usable(self, *origins: Origin) -> None:
-        self._under_way.check()
+        self._renewals.check_open()
         for origin in origins:
             if origin.scheme == "ftp":
                 message = f"robots.txt over ftp is not supported yet, got {origin}"

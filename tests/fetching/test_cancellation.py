@@ -60,12 +60,11 @@ async def cancelled_everywhere(
             with anyio.fail_after(PATIENCE_SECONDS):
                 was_cancelled = await cancelled_at(number, lambda: question(checker))
             assert checker.stats.fetches_under_way == 0
-            assert len(checker._flights) == 0
-            assert not checker._under_way._scopes
+            assert not checker._renewals._under_way._scopes
             # The place and the origin are free: the same question is answered.
             with anyio.fail_after(PATIENCE_SECONDS):
                 assert await question(checker)
-            assert checker._fetcher._slots.value == 1  # type: ignore[union-attr]  # made by now
+            assert checker._renewals._fetcher._slots.value == 1  # type: ignore[union-attr]  # made by now
         assert tasks_of_loop() == tasks
         for server in servers:
             assert server.is_left_alone()

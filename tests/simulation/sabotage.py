@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from robotsgate import (
     AccessResult,
     RobotsChecker,
-    _checker,
     _guarded_store,
     _live,
+    _renewal,
 )
 from robotsgate.caching import _plan, _ruling
 from robotsgate.caching._plan import Plan, entry_after, plan
@@ -61,7 +61,7 @@ def _entries_stand_a_second_longer(patch: pytest.MonkeyPatch) -> None:
 def _patch_plan(
     patch: pytest.MonkeyPatch, wrong: Callable[[Entry | None, float], Plan]
 ) -> None:
-    patch.setattr(_checker, "plan", wrong)
+    patch.setattr(_renewal, "plan", wrong)
     patch.setattr(_live, "plan", wrong)
 
 
@@ -97,7 +97,7 @@ def _patch_entries(
     def wrong_entry(previous: Entry | None, *args: Any, **named: Any) -> Entry:  # noqa: ANN401 (those of entry_after)
         return change(entry_after(previous, *args, **named), previous)
 
-    patch.setattr(_checker, "entry_after", wrong_entry)
+    patch.setattr(_renewal, "entry_after", wrong_entry)
 
 
 def _headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def _nothing_is_stale(patch: pytest.MonkeyPatch) -> None:
 
 
 def _policies_are_not_compared(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_checker, "suits", lambda _entry, _policy: True)
+    patch.setattr(_renewal, "suits", lambda _entry, _policy: True)
 
 
 class _EachForHimself(SingleFlight[Any]):
@@ -182,7 +182,7 @@ class _EachForHimself(SingleFlight[Any]):
 
 
 def _callers_do_not_share(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_checker, "SingleFlight", _EachForHimself)
+    patch.setattr(_renewal, "SingleFlight", _EachForHimself)
 
 
 class _InheritsCancellation(SingleFlight[Any]):
@@ -196,7 +196,7 @@ class _InheritsCancellation(SingleFlight[Any]):
 
 
 def _waiters_inherit_cancellation(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_checker, "SingleFlight", _InheritsCancellation)
+    patch.setattr(_renewal, "SingleFlight", _InheritsCancellation)
 
 
 class _ForgetsWaiters(SingleFlight[Any]):
@@ -212,7 +212,7 @@ class _ForgetsWaiters(SingleFlight[Any]):
 
 def waiters_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """When the leader is cancelled, nobody wakes those who wait for him."""
-    patch.setattr(_checker, "SingleFlight", _ForgetsWaiters)
+    patch.setattr(_renewal, "SingleFlight", _ForgetsWaiters)
 
 
 def _store_is_believed(patch: pytest.MonkeyPatch) -> None:
