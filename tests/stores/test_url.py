@@ -99,6 +99,7 @@ async def test_redis_is_not_asked_before_it_is_needed(scheme: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
+        "",
         "memory",
         "memory:x",
         "sqlite:",

@@ -77,8 +77,9 @@ class RedisStore:
         """Prepare; nothing is opened.
 
         Args:
-            url: "redis://user:password@host:6379/0", or "rediss://…" for TLS, or
-                a function that makes a `coredis` client, for a cluster for
+            url: "redis://user:password@host:6379/0" (0: the number of the
+                database), or "rediss://…" for TLS, or "unix:///path", or a
+                function that makes a `coredis` client, for a cluster for
                 example; it must not decode responses.
             prefix: stands before each key.
             ssl_context: for "rediss://"; `None`: the system's authorities.
@@ -311,12 +312,13 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
 def _is_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return bool(
-            (parts.scheme in {"redis", "rediss"} and parts.hostname)
-            or (parts.scheme == "unix" and parts.path)
-        )
     except ValueError:
         return False
+    if parts.scheme == "unix":
+        return bool(parts.path)
+    # The client would take the database 0 where the path is no number.
+    is_database = parts.path in {"", "/"} or parts.path[1:].isdecimal()
+    return parts.scheme in {"redis", "rediss"} and bool(parts.hostname) and is_database
 
 
 def _stamped(entry: Entry) -> bytes:
