@@ -194,7 +194,10 @@ def running_valkey(**config: object) -> Iterator[Valkey]:
         RuntimeError: it cannot be started; says why.
     """
     for attempt in range(_ATTEMPTS_TO_START):
-        server = Valkey(dead_port(), config)
+        ports: dict[str, object] = {}
+        if config.get("cluster_enabled"):  # its own would be out of range for some
+            ports["cluster_port"] = dead_port()
+        server = Valkey(dead_port(), {**ports, **config})
         with ExitStack() as on_failure:
             on_failure.callback(server.clean)
             try:

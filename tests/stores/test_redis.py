@@ -23,7 +23,7 @@ from urllib.parse import quote
 import anyio
 import anyio.lowlevel
 import pytest
-from coredis import Redis, RedisCluster
+from coredis import Redis
 
 from robotsgate import Policy, RobotsChecker, StoreError
 from robotsgate.stores import redis
@@ -140,36 +140,6 @@ class TestRedisLease(LeaseContract):
     @pytest.fixture
     def make_lease(self, valkey: Valkey, prefix: str) -> Callable[[], Store]:
         return lambda: RedisStore(valkey.url, prefix=prefix)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Valkey]:
-    """A cluster of one node, which has all slots and refuses mixed keys."""
-    with running_valkey(cluster_enabled="yes") as server:
-        server.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
-        while "cluster_state:ok" not in str(server.ask("CLUSTER", "INFO")):
-            pass
-        yield server
-
-
-def _cluster_client(server: Valkey) -> RedisCluster[bytes]:
-    return RedisCluster("127.0.0.1", server.port, verify_version=False)
-
-
-class TestRedisStoreInCluster(StoreContract):
-    keeps_what_is_useless = False
-
-    @pytest.fixture
-    def make_store(self, cluster: Valkey) -> Callable[[], Store]:
-        return lambda: RedisStore(
-            lambda: _cluster_client(cluster), prefix=f"test{next(_NUMBERS)}:"
-        )
-
-
-class TestRedisLeaseInCluster(LeaseContract):
-    @pytest.fixture
-    def make_lease(self, cluster: Valkey, prefix: str) -> Callable[[], Store]:
-        return lambda: RedisStore(lambda: _cluster_client(cluster), prefix=prefix)
 
 
 class TestExpiry:
@@ -581,20 +551,6 @@ class TestURLs:
                 found = await store.get(ORIGIN)
 
         assert found is not None
-
-    async def test_store_works_in_a_kept_cluster(
-        self, cluster: Valkey, prefix: str
-    ) -> None:
-        origins = [f"http://{number}.example" for number in range(50)]
-
-        async with RedisStore(lambda: _cluster_client(cluster), prefix=prefix) as store:
-            for origin in origins:
-                assert await store.acquire(origin, "one", 60.0)
-                await store.put(entry_about(origin))
-                await store.release(origin, "one")
-            found = [await store.get(origin) for origin in origins]
-
-        assert found == [entry_about(origin) for origin in origins]
 
 
 class TestLife:
@@ -1422,13 +1378,6 @@ class TestClosing:
 
         with pytest.raises(StoreError, match="in range"):
             await RedisStore(valkey.url, prefix=prefix).put(entry)
-
-    async def test_cluster_that_is_not_there_is_an_error_of_the_store(self) -> None:
-        port = dead_port()
-
-        with pytest.raises(StoreError, match="Redis failed"):
-            async with RedisStore(lambda: RedisCluster("127.0.0.1", port)):
-                raise AssertionError
 
     async def test_call_to_a_client_that_never_gives_up_ends_all_the_same(
         self, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,90 @@
+"""A real cluster of Valkey servers on free loopback ports."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from tests.servers.valkey import running_valkey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.servers.valkey import Valkey
+
+__all__ = ["HOST", "running_cluster"]
+
+HOST = "127.0.0.1"
+
+_SLOTS = 16_384
+
+# Nodes hear of each other within two or three seconds.
+_PAUSE_SECONDS = 0.02
+_MOST_PAUSES = 1_500
+
+# A node that does not answer for so long is replaced.
+_NODE_TIMEOUT_MS = 500
+
+
+@contextmanager
+def running_cluster(*, primaries: int = 3, replicas: int = 0) -> Iterator[list[Valkey]]:
+    """The nodes of a cluster that ends with the block.
+
+    Args:
+        primaries: how many share the slots, ≥ 1; they come first.
+        replicas: how many follow the first of them.
+
+    Raises:
+        RuntimeError: it cannot be started; says why.
+    """
+    with ExitStack() as running:
+        nodes = [
+            running.enter_context(
+                running_valkey(
+                    cluster_enabled="yes",
+                    cluster_node_timeout=_NODE_TIMEOUT_MS,
+                    cluster_replica_validity_factor=0,
+                    repl_diskless_sync_delay=0,
+                )
+            )
+            for _ in range(primaries + replicas)
+        ]
+        first = nodes[0]
+        for number, node in enumerate(nodes[:primaries]):
+            slots = (_SLOTS * number // primaries, _SLOTS * (number + 1) // primaries)
+            node.ask("CLUSTER", "ADDSLOTSRANGE", slots[0], slots[1] - 1)
+        for node in nodes[1:]:
+            _, bus_port = _list(node.ask("CONFIG", "GET", "cluster-port"))
+            first.ask("CLUSTER", "MEET", HOST, node.port, bus_port)
+        names = [str(node.ask("CLUSTER", "MYID")) for node in nodes]
+        _wait_for(lambda: all(_is_complete(node, names) for node in nodes), nodes)
+        for node in nodes[primaries:]:
+            node.ask("CLUSTER", "REPLICATE", names[0])
+        _wait_for(lambda: all(map(_follows, nodes[primaries:])), nodes)
+        yield nodes
+
+
+def _is_complete(node: Valkey, names: list[str]) -> bool:
+    """Whether `node` knows all the others, and who has which slot."""
+    known = str(node.ask("CLUSTER", "NODES"))
+    is_ok = "cluster_state:ok" in str(node.ask("CLUSTER", "INFO"))
+    return is_ok and all(name in known for name in names) and "handshake" not in known
+
+
+def _follows(node: Valkey) -> bool:
+    return "master_link_status:up" in str(node.ask("INFO", "replication"))
+
+
+def _wait_for(is_so: Callable[[], bool], nodes: list[Valkey]) -> None:
+    for _ in range(_MOST_PAUSES):
+        if is_so():
+            return
+        threading.Event().wait(_PAUSE_SECONDS)
+    said = [str(node.ask("CLUSTER", "NODES")) for node in nodes]
+    raise RuntimeError("the cluster did not form:\n" + "\n".join(said))
+
+
+def _list(reply: object) -> list[object]:
+    assert isinstance(reply, list)
+    return reply
