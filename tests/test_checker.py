@@ -2236,7 +2236,7 @@ async def test_missing_page_in_the_store_stands_where_the_policy_would_see_it() 
     assert site.requests == [ROBOTS_TXT] * 2
 
 
-async def test_line_cut_by_a_smaller_limit_does_not_count_under_a_larger_one() -> None:
+async def test_copy_cut_by_a_smaller_limit_is_not_used_under_a_larger_one() -> None:
     clock = ManualClock()
     site, store = FakeSite(), MemoryStore()
     site.serve(ORIGIN, "User-agent: *\nDisallow: /a\nAllow: /a/press\n")
@@ -2248,7 +2248,7 @@ async def test_line_cut_by_a_smaller_limit_does_not_count_under_a_larger_one() -
     )
 
     assert allowed is False
-    assert site.requests == [ROBOTS_TXT]
+    assert site.requests == [ROBOTS_TXT, ROBOTS_TXT]
 
 
 async def test_store_answers_for_an_origin_that_memory_let_go() -> None:

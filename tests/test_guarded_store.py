@@ -76,12 +76,28 @@ async def test_first_failure_in_a_row_is_a_warning_and_the_return_is_told(
             store._failing = ()
             await checker.refresh(PUBLIC)
 
-    told = [(one.levelname, one.getMessage()[:12]) for one in caplog.records]
+    told = [(one.levelname, one.getMessage()[:19]) for one in caplog.records]
     assert told == [
-        ("WARNING", "store failed"),
-        ("DEBUG", "store failed"),
-        ("INFO", "store works "),
+        ("WARNING", "store failed to get"),
+        ("WARNING", "store failed to put"),
+        ("INFO", "store works again: "),
+        ("INFO", "store works again: "),
     ]
+
+
+async def test_what_works_does_not_make_the_next_failure_the_first_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A full store gives what it has, and takes nothing, question by question."""
+    store = FailingStore("put")
+    origins = [f"https://{number}.example" for number in range(5)]
+
+    with caplog.at_level(logging.DEBUG, "robotsgate.checker"):
+        site = site_of_rules(*origins)
+        async with RobotsChecker(client=site, store=store) as checker:
+            await checker.can_fetch_many(AGENT, [f"{one}/private" for one in origins])
+
+    assert [one.levelname for one in caplog.records] == ["WARNING"] + ["DEBUG"] * 4
 
 
 async def test_store_that_fails_again_and_again_has_a_second_of_rest() -> None:
@@ -99,8 +115,24 @@ async def test_store_that_fails_again_and_again_has_a_second_of_rest() -> None:
         await checker.refresh(origins[0])
 
         assert checker.stats.store_skips == skips
-    assert failures == 11
+    assert failures == 20
     assert failures + skips == 2 * len(origins)
+
+
+async def test_rest_is_for_what_fails_alone() -> None:
+    store, clock = FailingStore("put"), ManualClock()
+    origins = [f"https://{number}.example" for number in range(20)]
+
+    site = site_of_rules(*origins)
+    async with RobotsChecker(client=site, store=store, clock=clock) as checker:
+        await checker.can_fetch_many(AGENT, [f"{one}/private" for one in origins])
+        failures = checker.stats.store_failures
+        skips = checker.stats.store_skips
+        misses = checker.stats.store_misses
+
+    assert failures == 10
+    assert skips == 10
+    assert misses == 20
 
 
 class LeaseStore(MemoryStore):

@@ -103,5 +103,10 @@ def __getattr__(name: str) -> object:
     """What is imported when it is asked for."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(_LATER[name]), name)
+    try:
+        module = importlib.import_module(_LATER[name])
+    except ModuleNotFoundError as error:
+        message = f"{name} needs the extra redis: pip install 'robotsgate[redis]'"
+        raise ImportError(message) from error
+    value: object = getattr(module, name)
     return value

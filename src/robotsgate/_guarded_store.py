@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import secrets
 import zlib
+from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import anyio
 
@@ -23,20 +24,49 @@ if TYPE_CHECKING:
     from robotsgate.caching._policy import Policy
     from robotsgate.stores._base import Store
 
-__all__ = ["GuardedStore"]
+__all__ = ["Found", "GuardedStore"]
 
 _Result = TypeVar("_Result")
 
 # More would wait for each other inside the store, and be taken for its slowness.
 _MOST_AT_ONCE = 64
 
-# A store that hangs, or takes so long to fail, is left alone for a while, because
-# waiting for it costs each question; one that fails again and again, only to spare
-# the log and the processor.
+# A store that hangs, takes so long to fail, or takes so long each time, is left alone
+# for a while, because waiting for it costs each question. What fails again and again
+# at once rests, only to spare the log and the processor.
 _PATIENCE_SECONDS = 1.0
 _PAUSE_SECONDS = 30.0
 _REST_SECONDS = 1.0
-_MOST_FAILURES = 10
+_MOST_IN_A_ROW = 10
+
+# Of leases that could not be given back, so many are remembered; nobody dies of one
+# that is not, for leases end.
+_MOST_LEFTOVERS = 1_000
+
+
+class Found(NamedTuple):
+    """What a look into the store brought.
+
+    Attributes:
+        entry: what is there; `None` if nothing is, or nobody knows.
+        is_certain: whether the store has answered.
+    """
+
+    entry: Entry | None
+    is_certain: bool
+
+
+_UNKNOWN = Found(entry=None, is_certain=False)
+
+
+class _Pause(NamedTuple):
+    """A time without questions, also by a clock that is set back."""
+
+    began_at: float = math.inf
+    seconds: float = 0.0
+
+    def lasts(self, now: float) -> bool:
+        return self.began_at <= now < self.began_at + self.seconds
 
 
 class GuardedStore:
@@ -44,6 +74,10 @@ class GuardedStore:
 
     None takes longer than its time-out, unless the store does not let itself be
     cancelled.
+
+    Attributes:
+        lease_seconds: how long a lease lasts: for a fetch, and for the store before
+            and after it.
     """
 
     def __init__(
@@ -67,12 +101,13 @@ class GuardedStore:
         self._now = now
         self._timeout = policy.store_timeout
         self._places: anyio.Semaphore | None = None
-        self._failures = 0
-        self._paused_at = math.inf
-        self._pause = 0.0
+        self._failures: Counter[str] = Counter()  # in a row, by operation
+        self._slow = 0  # in a row
+        self._pause = _Pause()
+        self._rests: dict[str, _Pause] = {}  # by operation
+        self._leftovers: dict[str, None] = {}
         self._lease = store if isinstance(store, FetchLease) else None
-        # For a fetch, and for the store before and after it.
-        self._lease_seconds = policy.fetch_deadline + 3 * policy.store_timeout
+        self.lease_seconds = policy.fetch_deadline + 3 * policy.store_timeout
         self._owner = secrets.token_hex(16)
 
     @property
@@ -80,9 +115,10 @@ class GuardedStore:
         """Whether other processes may be fetching what is missing here."""
         return self._lease is not None
 
-    async def get(self, origin: str) -> Entry | None:
-        """The whole entry of `origin`; `None` where there is none, or none whole."""
-        return await self._reported("get", origin, work=lambda: self._whole(origin))
+    async def get(self, origin: str) -> Found:
+        """What the store knows of `origin`, if that is whole."""
+        found = await self._reported("get", origin, work=lambda: self._whole(origin))
+        return found or _UNKNOWN
 
     async def put(self, entry: Entry) -> None:
         """Keep `entry`, if the store can."""
@@ -103,7 +139,8 @@ class GuardedStore:
         lease = self._lease
         if lease is None:
             return True
-        work = partial(lease.acquire, origin, self._owner, self._lease_seconds)
+        await self._release_leftovers(lease, origin)
+        work = partial(lease.acquire, origin, self._owner, self.lease_seconds)
         try:
             return await self._reported("acquire", origin, work=work) is not False
         except BaseException:  # cancelled when the lease may be ours already
@@ -114,19 +151,36 @@ class GuardedStore:
         """Let others fetch `origin`, whatever has happened here."""
         if self._lease is None:
             return
-        work = partial(self._lease.release, origin, self._owner)
         with anyio.CancelScope(shield=True):
-            await self._reported("release", origin, work=work)
+            await self._release(self._lease, origin)
 
-    async def _whole(self, origin: str) -> Entry | None:
-        """The entry of `origin`.
+    async def _release(self, lease: FetchLease, origin: str) -> None:
+        async def work() -> bool:
+            await lease.release(origin, self._owner)
+            return True
+
+        if await self._reported("release", origin, work=work):
+            self._leftovers.pop(origin, None)
+        elif len(self._leftovers) < _MOST_LEFTOVERS:
+            self._leftovers[origin] = None
+
+    async def _release_leftovers(self, lease: FetchLease, origin: str) -> None:
+        """Give back what could not be given back: the lease of `origin`, or another."""
+        if not self._leftovers or self._is_left_alone("release"):
+            return
+        leftover = origin if origin in self._leftovers else next(iter(self._leftovers))
+        del self._leftovers[leftover]
+        await self._release(lease, leftover)
+
+    async def _whole(self, origin: str) -> Found:
+        """What there is of `origin`.
 
         Raises:
             StoreError: what the store gives is no whole entry of this origin.
         """
         entry: object = await self._store.get(origin)
         if entry is None:
-            return None
+            return Found(entry=None, is_certain=True)
         if not isinstance(entry, Entry) or not _is_of_types(entry, origin):
             kind = type(entry).__name__  # and not what is in it, which may be a body
             raise StoreError(f"expected a whole entry of {origin}, got one {kind}")
@@ -135,7 +189,7 @@ class GuardedStore:
                 _ = entry.copy.body
             except zlib.error as error:
                 raise StoreError(f"the copy of {origin} is damaged: {error}") from error
-        return entry
+        return Found(entry=entry, is_certain=True)
 
     async def _reported(
         self, operation: str, origin: str, *, work: Callable[[], Awaitable[_Result]]
@@ -144,37 +198,51 @@ class GuardedStore:
             self._places = anyio.Semaphore(_MOST_AT_ONCE, fast_acquire=True)
         # Waiting for a place is no time that the store takes.
         async with self._places:
-            if self._paused_at <= self._now() < self._paused_at + self._pause:
+            if self._is_left_alone(operation):
                 self._reporter.store_skipped()
                 return None
             began_at = anyio.current_time()
             try:
                 with anyio.move_on_after(self._timeout):
                     result = await work()
-                    self._works()
+                    self._works(operation, seconds=anyio.current_time() - began_at)
                     return result
             except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
-                pause = _REST_SECONDS if self._failures >= _MOST_FAILURES else 0.0
+                self._fails(operation, origin, error)
                 if anyio.current_time() - began_at > _PATIENCE_SECONDS:
-                    pause = _PAUSE_SECONDS
-                self._fails(operation, origin, error, pause=pause)
+                    self._leave_alone()
             else:
                 late = TimeoutError(f"no answer within {self._timeout:g} s")
-                self._fails(operation, origin, late, pause=_PAUSE_SECONDS)
+                self._fails(operation, origin, late)
+                self._leave_alone()
             return None
 
-    def _works(self) -> None:
-        if self._failures:
-            self._failures = 0
-            self._reporter.store_works()
+    def _is_left_alone(self, operation: str) -> bool:
+        now = self._now()
+        rest = self._rests.get(operation)
+        return self._pause.lasts(now) or (rest is not None and rest.lasts(now))
 
-    def _fails(
-        self, operation: str, origin: str, error: Exception, *, pause: float
-    ) -> None:
-        self._failures += 1
-        self._paused_at, self._pause = self._now(), pause
+    def _leave_alone(self) -> None:
+        self._slow = 0
+        self._pause = _Pause(self._now(), _PAUSE_SECONDS)
+
+    def _works(self, operation: str, *, seconds: float) -> None:
+        if self._failures.pop(operation, 0):
+            self._rests.pop(operation, None)
+            self._reporter.store_works(operation)
+        is_slow = seconds > _PATIENCE_SECONDS and not self._pause.lasts(self._now())
+        self._slow = self._slow + 1 if is_slow else 0
+        if self._slow == _MOST_IN_A_ROW:
+            self._leave_alone()
+            self._reporter.store_slow(seconds)
+
+    def _fails(self, operation: str, origin: str, error: Exception) -> None:
+        self._failures[operation] += 1
+        failures = self._failures[operation]
+        if failures >= _MOST_IN_A_ROW:
+            self._rests[operation] = _Pause(self._now(), _REST_SECONDS)
         self._reporter.store_failed(
-            operation, origin, error=error, is_first=self._failures == 1
+            operation, origin, error=error, is_first=failures == 1
         )
 
 
@@ -197,7 +265,7 @@ def _is_of_types(entry: Entry, origin: str) -> bool:
     access: object = entry.access
     failure: object = entry.failure
     error: object = entry.error
-    guard: object = entry.guard
+    terms: object = entry.terms
     return (
         entry.origin == origin
         and all(isinstance(one, int | float) and math.isfinite(one) for one in times)
@@ -205,5 +273,5 @@ def _is_of_types(entry: Entry, origin: str) -> bool:
         and isinstance(access, AccessResult)
         and isinstance(failure, FailureKind | None)
         and isinstance(error, str | None)
-        and isinstance(guard, str)
+        and isinstance(terms, str)
     )

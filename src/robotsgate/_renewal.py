@@ -9,18 +9,24 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+import anyio
+
 from robotsgate._clock import pause
+from robotsgate._guarded_store import Found
 from robotsgate._under_way import UnderWay
 from robotsgate.caching._plan import (
     Plan,
     entry_after,
-    guard_of,
+    is_answer_since,
+    later,
     outdated,
     plan,
     suits,
+    terms_of,
     under_our_clock,
 )
 from robotsgate.fetching._single_flight import SingleFlight
+from robotsgate.robotstxt._access import AccessResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +46,13 @@ __all__ = ["Renewals"]
 _SHORTEST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
 _PAUSE_FACTOR = 1.5
+
+# The lease of a worker that has died, and that of the next one: who waits for longer
+# waits for a lease that does not end.
+_LONGEST_WAIT_IN_LEASES = 2
+
+# Where thousands wait, they look less often each, and leave the store to others.
+_LOOKS_PER_SECOND = 300
 
 
 class Renewals:
@@ -70,10 +83,12 @@ class Renewals:
         self._fetcher = fetcher
         self._reporter = reporter
         self._policy = policy
-        self._guard = guard_of(policy)
+        self._terms = terms_of(policy)
         self._now = now
         self._flights: SingleFlight[tuple[LiveOrigin, bool]] = SingleFlight()
         self._under_way = UnderWay("the checker")
+        # How many wait for their turn in the fleet, or are having it.
+        self._in_turns = 0
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -137,71 +152,128 @@ class Renewals:
         live = self._live.current(key, self._now())
         if live is not None and not is_forced:
             return live, False
-        seconds = _SHORTEST_PAUSE_SECONDS
-        while True:
-            previous, live = await self._known(key, is_forced=is_forced)
-            if live is not None:
-                return live, False
-            async with self._fetcher.place:
-                if await self._store.acquire(key):
-                    try:
-                        return await self._fetched(
-                            origin, previous, is_forced=is_forced
-                        )
-                    finally:
-                        await self._store.release(key)
-            await pause(seconds)  # another process is fetching it
-            seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
-
-    async def _fetched(
-        self, origin: Origin, previous: Entry | None, *, is_forced: bool
-    ) -> tuple[LiveOrigin, bool]:
-        """The origin from the network, or from whoever was faster in the fleet."""
-        key = str(origin)
+        previous, live = await self._known(key, is_forced=is_forced)
+        self._reporter.looked_up(is_hit=live is not None)
+        if live is not None:
+            return live, False
         if self._store.has_lease:
-            previous, live = await self._known(key, is_forced=is_forced)
+            self._in_turns += 1
+            try:
+                return await self._renewed_in_turn(origin, is_forced=is_forced)
+            finally:
+                self._in_turns -= 1
+        async with self._fetcher.place:
+            return await self._fetched(origin, previous), True
+
+    async def _renewed_in_turn(
+        self, origin: Origin, *, is_forced: bool
+    ) -> tuple[LiveOrigin, bool]:
+        """As `_renewed`, where one process of a fleet fetches for all."""
+        key = str(origin)
+        seconds = _SHORTEST_PAUSE_SECONDS
+        waited = 0.0
+        while True:
+            longest = max(_LONGEST_PAUSE_SECONDS, self._in_turns / _LOOKS_PER_SECOND)
+            # Others may be faster than a place here is free.
+            with anyio.move_on_after(longest) as queueing:
+                await self._fetcher.place.acquire()
+            if not queueing.cancelled_caught:
+                try:
+                    is_over = waited >= _LONGEST_WAIT_IN_LEASES * (
+                        self._store.lease_seconds
+                    )
+                    if await self._store.acquire(key) or is_over:
+                        return await self._renewed_with_lease(
+                            origin, is_forced=is_forced
+                        )
+                finally:
+                    self._fetcher.place.release()
+                self._reporter.lease_waited()
+                await pause(seconds)
+                waited += seconds
+                seconds = min(_PAUSE_FACTOR * seconds, longest)
+            _, live = await self._known(key, is_forced=is_forced)
             if live is not None:
                 return live, False
+
+    async def _renewed_with_lease(
+        self, origin: Origin, *, is_forced: bool
+    ) -> tuple[LiveOrigin, bool]:
+        """As `_renewed`, by whoever has the lease, which is given back."""
+        key = str(origin)
+        try:
+            previous, live = await self._known(key, is_forced=is_forced)
+            if live is not None:  # from who had the lease before
+                return live, False
+            return await self._fetched(origin, previous), True
+        finally:
+            await self._store.release(key)
+
+    async def _fetched(self, origin: Origin, previous: Entry | None) -> LiveOrigin:
+        """The origin from the network."""
+        key = str(origin)
         began_at = self._now()
         outcome = await self._fetcher.fetch(origin)
         self._under_way.check()
-        entry = entry_after(
-            previous, outcome, origin=key, now=self._now(), policy=self._policy
-        )
-        live = self._live.admit(entry, entry.checked_at)
+        now = self._now()
+        entry = entry_after(previous, outcome, origin=key, now=now, policy=self._policy)
+        live = self._live.admit(entry, now)
         self._reporter.fetched(
             entry, previous=previous, outcome=outcome, began_at=began_at
         )
+        if entry.access is AccessResult.UNREACHABLE:
+            return await self._reconciled(live, began_at)
         await self._store.put(entry)
-        return live, True
+        return live
+
+    async def _reconciled(self, live: LiveOrigin, began_at: float) -> LiveOrigin:
+        """An origin that could not be reached, or what another process made of it.
+
+        What others have brought meanwhile, or what could not be read before, must
+        not be lost to a failure.
+        """
+        entry = live.entry
+        stored, is_certain = await self._stored(entry.origin)
+        self._under_way.check()
+        if stored is not None:
+            now = self._now()
+            if is_answer_since(stored, began_at, now):
+                return self._live.admit(stored, now)
+            merged = later(entry, stored, now, self._policy)
+            if merged is not entry:
+                entry = merged
+                live = self._live.admit(entry, entry.checked_at)
+        if is_certain:
+            await self._store.put(entry)
+        return live
 
     async def _known(
         self, key: str, *, is_forced: bool
     ) -> tuple[Entry | None, LiveOrigin | None]:
         """What is known about an origin, and the origin by it if it still stands."""
-        previous = await self._previous(key)
+        previous, _ = await self._stored(key)
         self._under_way.check()
         now = self._now()
+        known = self._live.by_origin.get(key)
+        if known is not None:
+            previous = later(known.entry, previous, now, self._policy)
         if is_forced or plan(previous, now) is Plan.FETCH:
             return previous, None
         return previous, self._live.admit(cast("Entry", previous), now)  # or no USE
 
-    async def _previous(self, key: str) -> Entry | None:
-        """What is known about an origin, however old; the newer of memory and store.
+    async def _stored(self, key: str) -> Found:
+        """What the store has of an origin that this checker may use.
 
-        The store is asked although the origin is in memory, because another
-        process that shares it may have fetched since.
+        It is asked although the origin is in memory, because another process that
+        shares it may have fetched since. What is of other terms is no more certain
+        than what cannot be read: a failure must not replace it.
         """
-        stored = await self._store.get(key)
-        now = self._now()
-        if stored is not None and stored.guard != self._guard:
-            stored = None
-        if stored is not None:
-            stored = under_our_clock(stored, now)
-            if not suits(stored, self._policy):
-                stored = outdated(stored)
-        self._reporter.looked_up(is_hit=plan(stored, now) is Plan.USE)
-        live = self._live.by_origin.get(key)
-        if live is None or (stored and stored.checked_at > live.entry.checked_at):
-            return stored
-        return live.entry
+        stored, is_certain = await self._store.get(key)
+        if stored is None:
+            return Found(stored, is_certain)
+        if stored.terms != self._terms:
+            return Found(entry=None, is_certain=False)
+        stored = under_our_clock(stored, self._now())
+        return Found(
+            stored if suits(stored, self._policy) else outdated(stored), is_certain
+        )

@@ -60,6 +60,10 @@ class Reporter:
         """The store was asked for an entry that is still in force."""
         self.counts["store_hits" if is_hit else "store_misses"] += 1
 
+    def lease_waited(self) -> None:
+        """Another process is fetching what is wanted here."""
+        self.counts["lease_waits"] += 1
+
     def store_failed(
         self, operation: str, origin: str, *, error: Exception, is_first: bool
     ) -> None:
@@ -69,12 +73,16 @@ class Reporter:
         _LOGGER.log(level, "store failed to %s %s: %r", operation, origin, error)
         self._tell(StoreFailed(origin=origin, operation=operation, error=error))
 
-    def store_works(self) -> None:
-        """The store has done what it was asked, after it had failed."""
-        _LOGGER.info("store works again")
+    def store_works(self, operation: str) -> None:
+        """The store has done what it was asked, after it had failed at that."""
+        _LOGGER.info("store works again: %s", operation)
+
+    def store_slow(self, seconds: float) -> None:
+        """The store works, but takes so long each time that it is left alone."""
+        _LOGGER.warning("store is slow and is left alone: %.1f s each time", seconds)
 
     def store_skipped(self) -> None:
-        """The store was not asked, because it had just hung."""
+        """The store was not asked, because it had just hung or failed."""
         self.counts["store_skips"] += 1
 
     def _access_changed(self, entry: Entry, before: AccessResult) -> None:

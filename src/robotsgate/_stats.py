@@ -19,10 +19,11 @@ class CheckerStats:
         unreachable: attempts that failed.
         restricted: attempts that a strict policy takes for a closed door.
         joined: questions that waited for an attempt another one had begun.
-        store_hits: look-ups in the store that brought an entry still in force.
-        store_misses: look-ups that did not.
+        store_hits: origins for which the store had an entry still in force.
+        store_misses: origins for which it had none.
+        lease_waits: pauses made because another process was fetching an origin.
         store_failures: operations that the store could not do.
-        store_skips: operations not tried, because the store had just hung.
+        store_skips: operations not tried, because the store had just hung or failed.
         event_failures: calls of `on_event` that raised.
         live_origins: origins held parsed in memory now.
         fetches_under_way: attempts that have not ended yet.
@@ -37,6 +38,7 @@ class CheckerStats:
     joined: int = 0
     store_hits: int = 0
     store_misses: int = 0
+    lease_waits: int = 0
     store_failures: int = 0
     store_skips: int = 0
     event_failures: int = 0

@@ -67,7 +67,7 @@ FAILED = Entry(
 FULL = dataclasses.replace(
     FAILED, origin=ORIGIN, status=599, redirects=5, copy=FETCHED.copy
 )
-GUARDED = dataclasses.replace(MISSING, guard="off: 10.0.0.0/8", unreachable_since=0.0)
+GUARDED = dataclasses.replace(MISSING, terms="off: 10.0.0.0/8", unreachable_since=0.0)
 ENTRIES = {
     "missing": MISSING,
     "fetched": FETCHED,
@@ -223,7 +223,7 @@ def entries(draw: st.DrawFn) -> Entry:
         copy=draw(st.none() | COPIES if may_lack_copy else COPIES),
         unreachable_since=draw(st.none() | TIMES),
         failures=draw(COUNTS),
-        guard=draw(TEXTS | st.sampled_from(["redirects", "off", ""])),
+        terms=draw(TEXTS | st.sampled_from(["redirects", "off", ""])),
     )
 
 

@@ -112,7 +112,7 @@ TARGET = Target(
                 copy=_COPY,
                 unreachable_since=-2.5,
                 failures=300,
-                guard="off",
+                terms="off",
             )
         ),
         _seed(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .network import Attempt
 
-__all__ = ["Belief", "Saying", "beliefs_after", "pause_after"]
+__all__ = ["Belief", "Saying", "beliefs_after", "mixed", "pause_after"]
 
 # Retries are spread by up to a tenth, which is nobody else's business.
 _MOST_JITTER = 1.1
@@ -200,6 +200,38 @@ def beliefs_after(
         yield replace(belief, kept_until=_kept_until(belief, policy))
     else:
         yield belief
+
+
+def mixed(new: Belief, old: Belief, now: float, policy: Policy) -> Iterator[Belief]:
+    """What may be believed where `new` is an outage, and `old` still has rules.
+
+    A failure that knew less than the store, because that could not be read before.
+    """
+    if (
+        new.access is not AccessResult.UNREACHABLE
+        or new.meaning is Meaning.REFUSED
+        or old.rulebook is None
+        or now >= old.kept_until
+        or (new.rulebook is not None and new.rules_came_at >= old.rules_came_at)
+    ):
+        return
+    assert new.since is not None
+    since = new.since
+    if old.since is None:
+        since = min(max(since, old.checked_at), new.checked_at)
+    elif old.meaning is not Meaning.POOL:
+        since = min(since, old.since)
+    is_over = now >= since + policy.stale_window
+    if is_over and policy.after_stale_window is not AfterStaleWindow.LAST_COPY:
+        return
+    belief = replace(
+        new,
+        since=since,
+        rulebook=old.rulebook,
+        rules_came_at=old.rules_came_at,
+        rules_fresh_until=old.rules_fresh_until,
+    )
+    yield replace(belief, kept_until=_kept_until(belief, policy))
 
 
 def pause_after(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from robotsgate import AccessResult, Policy, RobotsTxtFetched
 
 from .answers import RULEBOOKS, Meaning
-from .belief import beliefs_after, pause_after
+from .belief import beliefs_after, mixed, pause_after
 from .evidence import Evidence
 from .scenario import HOSTS
 
@@ -45,6 +45,7 @@ class _Origin:
         held: what the checker may hold in memory; `None` stands for nothing.
         known: what the attempt under way may have begun from: the store's too.
         stored: what the store holds; empty where it holds nothing.
+        stored_redirects: how many the policy allowed under which that was got.
         newest: what the last attempt led to.
         seen: everything that was believed since the step began.
         just_fetched: what the attempts of this step led to.
@@ -59,6 +60,7 @@ class _Origin:
     held: frozenset[Belief | None] = _UNKNOWN
     known: frozenset[Belief | None] = _UNKNOWN
     stored: frozenset[Belief] = frozenset()
+    stored_redirects: int = 0
     newest: frozenset[Belief] = frozenset()
     seen: frozenset[Belief | None] = _UNKNOWN
     just_fetched: frozenset[Belief] = frozenset()
@@ -223,13 +225,18 @@ class Judge:
         """The store holds the newest entry."""
         origin = self._of_key(key)
         origin.stored = origin.newest
+        origin.stored_redirects = self.policy.max_redirects
 
     def was_given(self, key: str) -> None:
         """The checker read an entry; it takes the newer of that and its own."""
         origin = self._of_key(key)
         if not origin.stored:
             self.complain(f"the store gave an entry of {key} that it does not have")
-        own = origin.held - _UNKNOWN
+        if self._is_of_other_terms(origin):
+            self.seen["entry got under other terms"] += 1
+            self.nothing_was_given(key)
+            return
+        own = self._mix_in_stored(origin)
         is_complete = own == origin.held and not self.may_evict
         newest = max((b.checked_at for b in origin.stored), default=0.0)
         if is_complete and all(b and b.checked_at >= newest for b in own):
@@ -242,6 +249,20 @@ class Judge:
         self.seen["entry of the store in use"] += is_used
         origin.held = (own if is_used else origin.held) | standing
         origin.know(own | origin.stored)
+
+    def _mix_in_stored(self, origin: _Origin) -> frozenset[Belief]:
+        """What the checker holds, and may hold now that it has read the store."""
+        now = self.clock.now()
+        for new in origin.held - _UNKNOWN:
+            if new is None:
+                continue
+            for old in origin.stored:
+                for belief in mixed(new, old, now, self.policy):
+                    self.seen["copy that a failure did not know of"] += 1
+                    origin.held |= {belief}
+                    if new in origin.newest:
+                        origin.newest |= {belief}
+        return frozenset(belief for belief in origin.held if belief is not None)
 
     def nothing_was_given(self, key: str) -> None:
         """The checker has only what it holds in memory, if it still does."""
@@ -313,8 +334,19 @@ class Judge:
         """Complain unless a store that works holds the newest, or nothing."""
         origin = self._of(host)
         expected = frozenset() if is_forgotten else origin.newest
-        if (is_forgotten or self.fetched[host]) and origin.stored != expected:
+        if not is_forgotten and self._is_of_other_terms(origin):
+            # A failure does not replace what another policy has brought.
+            is_failure = {AccessResult.UNREACHABLE} == {b.access for b in origin.newest}
+            if self.fetched[host] and not is_failure:
+                self._complain_of(host, "", "what is stored", expected)
+        elif (is_forgotten or self.fetched[host]) and origin.stored != expected:
             self._complain_of(host, "", "what is stored", expected)
+
+    def _is_of_other_terms(self, origin: _Origin) -> bool:
+        """Whether what is stored must not be used by this checker."""
+        return bool(origin.stored) and (
+            origin.stored_redirects != self.policy.max_redirects
+        )
 
     @property
     def is_one_fetch_enough(self) -> bool:

@@ -135,7 +135,7 @@ async def run(steps: Iterable[tuple[int, Step]]) -> Report:
     """
     # Not modelled: the rest that a failing store has, and clocks that are ahead.
     with (
-        patch.object(_guarded_store, "_MOST_FAILURES", math.inf),
+        patch.object(_guarded_store, "_MOST_IN_A_ROW", math.inf),
         patch.object(_plan, "_LARGEST_SKEW", 0.0),
     ):
         return await _run(steps)

@@ -26,7 +26,7 @@ import pytest
 from coredis import Redis
 
 from robotsgate import Policy, RobotsChecker, StoreError
-from robotsgate.stores import redis
+from robotsgate.stores import _lasting_client
 from robotsgate.stores.redis import RedisStore
 from robotsgate.testing import ManualClock
 from robotsgate.testing.stores import (
@@ -1125,7 +1125,7 @@ class TestWorkers:
                 tasks.start_soon(ask, 0)
                 await _until(lambda: site.under_way == 1)
                 tasks.start_soon(ask, 1)
-                await _until(lambda: workers[1].stats.store_misses > 1)
+                await _until(lambda: workers[1].stats.lease_waits > 0)
                 site.gate.set()
 
         assert len(site.requests) == 1
@@ -1197,7 +1197,7 @@ class TestWorkers:
 
         assert not answer
         assert len(site.requests) == 1
-        assert worker.stats.store_misses > 2  # it has waited
+        assert worker.stats.lease_waits > 0  # it has waited
 
     async def test_lease_lasts_for_a_fetch_and_the_store_around_it(
         self, valkey: Valkey, prefix: str
@@ -1306,7 +1306,7 @@ class TestWorkers:
             tasks.start_soon(workers[0].can_fetch, AGENT, PUBLIC)
             await _until(lambda: site.under_way == 1)
             tasks.start_soon(workers[1].refresh, PUBLIC)
-            await _until(lambda: workers[1].stats.store_misses > 1)
+            await _until(lambda: workers[1].stats.lease_waits > 0)
             site.gate.set()
 
         assert site.most_under_way == 1
@@ -1349,7 +1349,7 @@ class TestWorkers:
             for worker in workers:
                 tasks.start_soon(ask, worker)
             await _until(lambda: site.under_way == 1)
-            await _until(lambda: all(w.stats.store_misses > 1 for w in workers))
+            await _until(lambda: any(w.stats.lease_waits > 0 for w in workers))
             site.gate.set()
 
         assert answers == [False, False]
@@ -1382,7 +1382,7 @@ class TestClosing:
     async def test_call_to_a_client_that_never_gives_up_ends_all_the_same(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(redis, "_STREAM_SECONDS", 0.1)
+        monkeypatch.setattr(_lasting_client, "CALL_SECONDS", 0.1)
         with LoopbackServer(Raw(b"", Connection.hang), reads_requests=False) as silent:
             with anyio.fail_after(_PATIENCE_SECONDS):
                 async with RedisStore(lambda: Redis("127.0.0.1", silent.port)) as store:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import robotsgate
 from robotsgate import MemoryStore, RobotsChecker, StoreError
 from robotsgate.stores._url import store_of_url
 from robotsgate.stores.redis import RedisStore
@@ -139,6 +140,8 @@ async def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(StoreError, match=r"robotsgate\[redis\]"):
         RobotsChecker(store="redis://host")
+    with pytest.raises(ImportError, match=r"robotsgate\[redis\]"):
+        robotsgate.RedisStore  # noqa: B018 (its import is what is looked at)
 
 
 async def test_checker_closes_the_store_that_it_has_made(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ lowest first):
     [failure]                                   1 octet, a number of `_FAILURES`
     [unreachable_since]                         8 octets, IEEE 754
     [error]                                     count of octets, UTF-8
-    [guard]                                     the same, where it is not "redirects"
+    [terms]                                     the same, where it is not "redirects"
     [copy]         fetched_at, fresh_until: 8 octets each; the packed body: the rest
 
 The origin itself is the key of whoever keeps the octets; the checksum tells when
@@ -59,10 +59,10 @@ _FAILURES = (
 )
 
 _HAS_STATUS, _HAS_FAILURE, _HAS_SINCE, _HAS_ERROR, _HAS_COPY = 1, 2, 4, 8, 16
-_HAS_GUARD = 32
+_HAS_TERMS = 32
 _ALL_PARTS = 63
 
-_USUAL_GUARD = AddressGuard.REDIRECTS.value
+_USUAL_TERMS = AddressGuard.REDIRECTS.value
 
 _HEAD = struct.Struct(">BI")
 _FIXED = struct.Struct(">BBddd")
@@ -102,7 +102,7 @@ def encoded(entry: Entry) -> bytes:
         | (_HAS_SINCE * (entry.unreachable_since is not None))
         | (_HAS_ERROR * (entry.error is not None))
         | (_HAS_COPY * (entry.copy is not None))
-        | (_HAS_GUARD * (entry.guard != _USUAL_GUARD))
+        | (_HAS_TERMS * (entry.terms != _USUAL_TERMS))
     )
     try:
         payload = b"".join(_payload(entry, parts))
@@ -154,8 +154,8 @@ def _payload(entry: Entry, parts: int) -> Iterable[bytes]:
         yield _TIME.pack(entry.unreachable_since)
     if entry.error is not None:
         yield _text(entry.error)
-    if entry.guard != _USUAL_GUARD:
-        yield _text(entry.guard)
+    if entry.terms != _USUAL_TERMS:
+        yield _text(entry.terms)
     if entry.copy is not None:
         yield _TIMES_OF_COPY.pack(entry.copy.fetched_at, entry.copy.fresh_until)
         yield entry.copy.packed
@@ -178,7 +178,7 @@ def _entry(reader: _Reader, origin: str) -> Entry:
         failure=_FAILURES[reader.octets(1)[0]] if parts & _HAS_FAILURE else None,
         unreachable_since=reader.unpack(_TIME)[0] if parts & _HAS_SINCE else None,
         error=reader.text() if parts & _HAS_ERROR else None,
-        guard=reader.text() if parts & _HAS_GUARD else _USUAL_GUARD,
+        terms=reader.text() if parts & _HAS_TERMS else _USUAL_TERMS,
         copy=reader.copy() if parts & _HAS_COPY else None,
     )
     if not reader.is_at_end:

@@ -61,8 +61,7 @@ class Entry:
         copy: the last good copy, while anything could still use it.
         unreachable_since: when the first of the failures in a row came, epoch
             seconds; `None` unless `access` is unreachable.
-        guard: under which address guard it was got: the mode and the networks that
-            were allowed.
+        terms: what of the policy decided what could be got, see `terms_of`.
         failures: failed attempts in a row, those not counted where no connection
             was free in the caller's pool, ≥ 0.
     """
@@ -79,7 +78,7 @@ class Entry:
     copy: Copy | None = None
     unreachable_since: float | None = None
     failures: int = 0
-    guard: str = AddressGuard.REDIRECTS.value
+    terms: str = AddressGuard.REDIRECTS.value
 
     def __post_init__(self) -> None:
         """Refuse an entry that would allow everything by accident.

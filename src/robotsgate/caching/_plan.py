@@ -35,14 +35,19 @@ if TYPE_CHECKING:
 __all__ = [
     "Plan",
     "entry_after",
-    "guard_of",
+    "is_answer_since",
+    "later",
     "outdated",
     "plan",
     "suits",
+    "terms_of",
     "under_our_clock",
 ]
 
 _LONGEST_ERROR = 300
+
+_USUAL_REDIRECTS = 5
+_USUAL_BODY_BYTES = 512_000
 
 # Machines of a fleet that nobody looks after; more than that is a clock that was set.
 _LARGEST_SKEW = 5 * 60.0
@@ -69,17 +74,23 @@ def plan(entry: Entry | None, now: float) -> Plan:
     return Plan.FETCH
 
 
-def guard_of(policy: Policy) -> str:
-    """The address guard of `policy`, as entries name it.
+def terms_of(policy: Policy) -> str:
+    """What of `policy` decides what a fetch can bring, as entries name it.
 
-    What was got under another one must not be used, not even its copy: it may come
-    from where `policy` would never have asked.
+    What was got under other terms must not be used, not even its copy: it may come
+    from where `policy` would never have asked, or lack the rules beyond a smaller
+    limit. Numbers are named where they are not those of RFC 9309 §2.3.1.2 and §2.5.
     """
-    return " ".join([policy.address_guard.value, *policy.allowed_networks])
+    terms = [policy.address_guard.value, *policy.allowed_networks]
+    if policy.max_redirects != _USUAL_REDIRECTS:
+        terms.append(f"redirects={policy.max_redirects}")
+    if policy.max_body_bytes != _USUAL_BODY_BYTES:
+        terms.append(f"bytes={policy.max_body_bytes}")
+    return " ".join(terms)
 
 
 def suits(entry: Entry, policy: Policy) -> bool:
-    """Whether `policy` would have come to `entry` as well, under the same guard.
+    """Whether `policy` would have come to `entry` as well, under the same terms.
 
     A store may be shared by checkers with different policies, and hold what an
     earlier run with another policy has left.
@@ -134,6 +145,47 @@ def under_our_clock(entry: Entry, now: float) -> Entry:
     )
 
 
+def is_answer_since(entry: Entry, began_at: float, now: float) -> bool:
+    """Whether `entry` stands at `now`, by an answer that came after `began_at`."""
+    return (
+        entry.access is not AccessResult.UNREACHABLE
+        and entry.checked_at > began_at
+        and plan(entry, now) is Plan.USE
+    )
+
+
+def later(one: Entry, other: Entry | None, now: float, policy: Policy) -> Entry:
+    """What was checked later, `one` if both were at once; with the later copy.
+
+    Who could not read the store, and got no answer either, does not know of a copy
+    that others have. It answers for such an origin all the same.
+    """
+    if other is None:
+        return one
+    # What is from the future is older: the clock was set back since.
+    is_other_later = other.checked_at > one.checked_at and (
+        other.checked_at <= now or one.checked_at > now
+    )
+    new, old = (other, one) if is_other_later else (one, other)
+    if (
+        new.access is not AccessResult.UNREACHABLE
+        or new.failure is FailureKind.ADDRESS_REFUSED
+        or old.copy is None
+        or now >= old.retain_until
+        or (new.copy is not None and new.copy.fetched_at >= old.copy.fetched_at)
+    ):
+        return new
+    since = _unreachable_since_both(new, old)
+    if _lets_go(since, now, policy):
+        return new
+    return replace(
+        new,
+        copy=old.copy,
+        unreachable_since=since,
+        retain_until=_retain_until(old.copy, new.next_fetch_at, policy),
+    )
+
+
 def entry_after(
     previous: Entry | None, outcome: Outcome, *, origin: str, now: float, policy: Policy
 ) -> Entry:
@@ -169,7 +221,7 @@ def entry_after(
         redirects=outcome.redirects,
         error=_error(outcome),
         copy=copy,
-        guard=guard_of(policy),
+        terms=terms_of(policy),
     )
 
 
@@ -181,10 +233,8 @@ def _after_failure(
     failures = (0 if previous is None else previous.failures) + is_its_own
     since = _unreachable_since(previous, kind, now=now, policy=policy)
     copy = None if previous is None else previous.copy
-    is_over = now >= _first_failure(previous, since) + policy.stale_window
-    if kind is FailureKind.ADDRESS_REFUSED or (
-        is_over and policy.after_stale_window is not AfterStaleWindow.LAST_COPY
-    ):
+    is_over = _lets_go(_first_failure(previous, since), now, policy)
+    if kind is FailureKind.ADDRESS_REFUSED or is_over:
         copy = None
     status = _status(outcome)
     delay = None
@@ -210,7 +260,7 @@ def _after_failure(
         copy=copy,
         unreachable_since=since,
         failures=failures,
-        guard=guard_of(policy),
+        terms=terms_of(policy),
     )
 
 
@@ -236,11 +286,29 @@ def _unreachable_since(
     return now if was_not_dialled else since
 
 
+def _unreachable_since_both(new: Entry, old: Entry) -> float:
+    """When the run of failures began that ends with `new`."""
+    since = new.checked_at if new.unreachable_since is None else new.unreachable_since
+    if old.unreachable_since is None:  # an answer, which ends any run before it
+        return min(max(since, old.checked_at), new.checked_at)
+    if old.failure is FailureKind.POOL:  # says nothing about the origin
+        return since
+    return min(since, old.unreachable_since)
+
+
 def _first_failure(previous: Entry | None, since: float) -> float:
     """When a copy began to be used for want of an answer."""
     if previous is None or previous.unreachable_since is None:
         return since
     return min(since, previous.unreachable_since)
+
+
+def _lets_go(since: float, now: float, policy: Policy) -> bool:
+    """Whether no copy may be used any more in an outage that began at `since`."""
+    return (
+        now >= since + policy.stale_window
+        and policy.after_stale_window is not AfterStaleWindow.LAST_COPY
+    )
 
 
 def _retain_until(copy: Copy | None, next_fetch_at: float, policy: Policy) -> float:

@@ -51,6 +51,8 @@ class Batches(Generic[_Wish, _Result]):
         self._most = most
         self._waiting: deque[_Call[_Wish, _Result]] = deque()
         self._working = anyio.Lock()
+        # Of its own: the threads that all share may be waiting for this very loop.
+        self._limiter = anyio.CapacityLimiter(1)
         # A task that asyncio itself cancels leaves its thread running.
         self._in_thread = threading.Lock()
 
@@ -68,7 +70,9 @@ class Batches(Generic[_Wish, _Result]):
         try:
             async with self._working:
                 while not call.is_done:
-                    await anyio.to_thread.run_sync(self._work_off)
+                    await anyio.to_thread.run_sync(
+                        self._work_off, limiter=self._limiter
+                    )
         finally:
             call.is_wanted = False
         if call.error is not None:
@@ -78,7 +82,9 @@ class Batches(Generic[_Wish, _Result]):
     async def alone(self, work: Callable[[], _Own]) -> _Own:
         """The result of `work`, done in a thread and between two batches."""
         async with self._working:
-            return await anyio.to_thread.run_sync(self._alone_in_thread, work)
+            return await anyio.to_thread.run_sync(
+                self._alone_in_thread, work, limiter=self._limiter
+            )
 
     # --- in a worker thread ---------------------------------------------------------
 

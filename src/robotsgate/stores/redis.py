@@ -8,13 +8,13 @@ import ssl
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-import anyio
 from coredis import Redis
 from coredis.exceptions import RedisError
 from coredis.tokens import PureToken
 
 from robotsgate.errors import StoreError
 from robotsgate.stores._entry_octets import EntryReader, octets_of
+from robotsgate.stores._lasting_client import CALL_SECONDS, LastingClient
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -51,9 +51,6 @@ return 0
 
 _FAILURES = (RedisError, OSError, EOFError, TimeoutError)
 
-# An answer that takes longer is none; the checker waits for less.
-_STREAM_SECONDS = 30.0
-
 _Result = TypeVar("_Result")
 
 
@@ -89,7 +86,7 @@ class RedisStore:
         """
         self._make = url if callable(url) else _maker(url, ssl_context)
         self._prefix = prefix
-        self._opened: _Opened | None = None
+        self._opened: LastingClient | None = None
         # What stood at an origin when somebody acquired its lease.
         self._stamps: dict[tuple[str, str], bytes] = {}
         self._reader = EntryReader("Redis")
@@ -98,14 +95,9 @@ class RedisStore:
     async def __aenter__(self) -> Self:
         """The store, which keeps its connections from now on.
 
-        Raises:
-            StoreError: a cluster does not tell its nodes; a single server need
-                not answer yet.
+        The server need not be there yet.
         """
-        try:
-            self._opened = await _Opened(self._make()).__aenter__()
-        except (*_FAILURES, ExceptionGroup) as error:
-            raise StoreError(f"Redis failed: {error!r}") from error
+        self._opened = await LastingClient(self._make).__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -235,55 +227,6 @@ class RedisStore:
         return f"{self._prefix}lease:{origin}"
 
 
-class _Opened:
-    """A client with its connections, and the calls that are under way.
-
-    A call whose caller gives up goes on to its end: where a call of coredis is
-    cancelled while it connects, a place of its pool is lost for good.
-    """
-
-    def __init__(self, client: Client) -> None:
-        self._context = client
-        self._calls = anyio.create_task_group()
-
-    async def __aenter__(self) -> Self:
-        self._client = await self._context.__aenter__()
-        await self._calls.__aenter__()
-        return self
-
-    async def aclose(self) -> None:
-        """Cancel what is under way, and close the connections."""
-        # Without what was raised inside, which would come back in a group.
-        try:
-            self._calls.cancel_scope.cancel()
-            await self._calls.__aexit__(None, None, None)
-        finally:
-            await self._context.__aexit__(None, None, None)
-
-    async def result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
-        """What `work` gives, or raises."""
-        is_over = anyio.Event()
-        results: list[_Result] = []
-        errors: list[Exception] = []
-
-        async def call() -> None:
-            try:
-                with anyio.fail_after(_STREAM_SECONDS):
-                    results.append(await work(self._client))
-            except Exception as error:  # noqa: BLE001 (handed to who has called)
-                errors.append(error)
-            finally:
-                is_over.set()
-
-        self._calls.start_soon(call)
-        await is_over.wait()
-        if errors:
-            raise errors[0]
-        if not results:
-            raise StoreError("the Redis store is closed")
-        return results[0]
-
-
 def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Client]:
     """What makes clients for `url`.
 
@@ -295,7 +238,8 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
     options: dict[str, Any] = {
         "decode_components": True,
         "verify_version": False,
-        "stream_timeout": _STREAM_SECONDS,
+        "connect_timeout": CALL_SECONDS,
+        "stream_timeout": CALL_SECONDS,
     }
     if url.startswith("rediss:"):
         # Its own would take the certificate of any name.

@@ -49,6 +49,7 @@ _ATTEMPTS_TO_OPEN = 20
 # As many as SQLite takes in one statement everywhere, and as one commit should hold.
 _MOST_AT_ONCE = 500
 
+_KeptRow = tuple[str, float, float, bytes]
 _Row = tuple[float, float, bytes]
 """`checked_at`, `retain_until` and the octets of an entry."""
 
@@ -60,9 +61,9 @@ _ROWS_OF_A_SLICE = 5_000
 class SQLiteStore:
     """A store that lasts: what `put` has returned from survives the process.
 
-    All work is done in worker threads. Processes on one machine may share a file;
-    do not put it on a network file system. When there is no room, the entries that
-    were checked longest ago go.
+    All work is done in worker threads, for one event loop. Processes on one machine
+    may share a file; do not put it on a network file system. When there is no room,
+    the entries that were checked longest ago go.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class SQLiteStore:
         self._writes = Batches(self._write, most=_MOST_AT_ONCE)
         self._entries = EntryReader(self._path)
         self._is_closed = False
+        self._process = os.getpid()
 
     async def __aenter__(self) -> Self:
         """The store."""
@@ -149,6 +151,8 @@ class SQLiteStore:
     async def aclose(self) -> None:
         """As `Store.aclose`; waits for what is under way."""
         self._is_closed = True
+        if self._process != os.getpid():  # the connections are the parent's
+            return
         # Not cancelled: what waits here are milliseconds, but for a locked file.
         with anyio.CancelScope(shield=True):
             await self._reads.alone(self._reader.close)
@@ -171,14 +175,15 @@ class SQLiteStore:
         kept = [(origin, *row) for origin, row in last.items() if row is not None]
         dropped = [(origin,) for origin, row in last.items() if row is None]
         with _store_errors(self._path), _transaction(self._writer):
-            self._writer.executemany(
-                "INSERT INTO entries VALUES (?, ?, ?, ?) ON CONFLICT (origin) DO UPDATE"
-                " SET checked_at = excluded.checked_at,"
-                " retain_until = excluded.retain_until, entry = excluded.entry",
-                kept,
-            )
             self._writer.executemany("DELETE FROM entries WHERE origin = ?", dropped)
-            self._make_room()
+            for rows in _slices(kept, self._max_bytes // _SHARE_TO_EVICT):
+                self._writer.executemany(
+                    "INSERT INTO entries VALUES (?, ?, ?, ?) ON CONFLICT (origin)"
+                    " DO UPDATE SET checked_at = excluded.checked_at,"
+                    " retain_until = excluded.retain_until, entry = excluded.entry",
+                    rows,
+                )
+                self._make_room()
         return [None] * len(changes)
 
     def _make_room(self) -> None:
@@ -211,6 +216,8 @@ class SQLiteStore:
     def _check_open(self) -> None:
         if self._is_closed:
             raise StoreError(f"the store {self._path} is closed")
+        if self._process != os.getpid():
+            raise StoreError(f"expected {self._path} to be opened after the fork")
 
 
 def _row(entry: Entry) -> _Row:
@@ -224,6 +231,20 @@ def _row(entry: Entry) -> _Row:
     if math.isnan(row[0]) or math.isnan(row[1]):
         raise StoreError(f"expected an entry of {entry.origin} with times")
     return row
+
+
+def _slices(rows: Sequence[_KeptRow], octets: int) -> Iterator[list[_KeptRow]]:
+    """`rows` in parts of about so many octets, or of one row."""
+    part: list[_KeptRow] = []
+    size = 0
+    for row in rows:
+        part.append(row)
+        size += len(row[3])
+        if size >= octets:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 @contextmanager

@@ -8,8 +8,8 @@ Inherit, and tell how to make one; `make_store` is a fixture that gives a functi
             return MyStore
 
 For failures that tell what was compared, put this into your conftest.py:
-`pytest.register_assert_rewrite("robotsgate.testing.stores")`. To run on asyncio and
-trio, have a fixture `anyio_backend` with both as its parameters.
+`pytest.register_assert_rewrite("robotsgate.testing.stores")`. The tests run on each
+of asyncio and trio that is installed.
 """
 
 from __future__ import annotations
@@ -325,14 +325,11 @@ class StoreContract:
 
 @pytest.mark.anyio
 class LeaseContract:
-    """The contract of leases; `make_lease` gives one without leases on each call.
-
-    What is made by one call of `make_lease` twice shares its leases.
-    """
+    """The contract of leases: each test makes several stores, which share them."""
 
     @pytest.fixture
     def make_lease(self) -> Callable[[], Store]:
-        """How to make a store with leases; those of one test share them."""
+        """How to make a store with leases; all that one test makes share them."""
         raise NotImplementedError
 
     async def test_lease_has_all_methods(self, make_lease: Callable[[], Store]) -> None:

@@ -1,0 +1,180 @@
+"""Keeps a client of coredis open, and replaces it when it goes wrong.
+
+A pool of coredis keeps a connection that has fallen silent, and loses a place for
+good where a call is cancelled while it connects, or on trio is cut off. So a call
+whose caller gives up goes on to its end, and where one fails by anything but an
+answer of the server, another client takes over.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import anyio
+from coredis.exceptions import ResponseError
+
+from robotsgate.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from coredis import Redis, RedisCluster
+
+    Client = Redis[bytes] | RedisCluster[bytes]
+
+__all__ = ["CALL_SECONDS", "LastingClient"]
+
+# An answer that takes longer is none; the checker waits for less.
+CALL_SECONDS = 10.0
+
+_Result = TypeVar("_Result")
+
+
+class _Connection:
+    """One client with its pool of connections.
+
+    Attributes:
+        client: `None` before it is open, and when it is not open any more.
+        error: why it could not be opened, if so.
+        is_settled: set when it is open, or is known not to be.
+        is_retired: whether it is closed as soon as nobody uses it.
+        is_unused: set then.
+        calls: how many are using it.
+        scope: of the task that holds it open.
+    """
+
+    def __init__(self) -> None:
+        self.client: Client | None = None
+        self.error: Exception | None = None
+        self.is_settled = anyio.Event()
+        self.is_retired = False
+        self.is_unused = anyio.Event()
+        self.calls = 0
+        self.scope = anyio.CancelScope()
+
+    async def opened(self) -> Client:
+        """The client, as soon as it is open.
+
+        Raises:
+            Exception: why it cannot be opened.
+        """
+        await self.is_settled.wait()
+        if self.client is None:
+            raise self.error or ConnectionError("the client has ended")
+        return self.client
+
+    def close_if_unused(self) -> None:
+        """Let it go when it is retired and nobody uses it."""
+        if self.is_retired and self.calls == 0:
+            self.is_unused.set()
+
+
+class LastingClient:
+    """A client that is open for the time of a context, replaced when need be."""
+
+    def __init__(self, make: Callable[[], Client]) -> None:
+        """Use the clients that `make` makes; each is opened when it is needed."""
+        self._make = make
+        self._current: _Connection | None = None
+        self._next: _Connection | None = None
+        self._connections = anyio.create_task_group()
+        self._calls = anyio.create_task_group()
+
+    async def __aenter__(self) -> Self:
+        """The client; nothing is opened yet."""
+        await self._connections.__aenter__()
+        await self._calls.__aenter__()
+        return self
+
+    async def aclose(self) -> None:
+        """Cancel what is under way, and close the connections."""
+        # Without what was raised inside, which would come back in a group.
+        try:
+            self._calls.cancel_scope.cancel()
+            await self._calls.__aexit__(None, None, None)
+        finally:
+            if self._next is not None:
+                self._next.scope.cancel()
+            self._retire(self._current)
+            await self._connections.__aexit__(None, None, None)
+
+    async def result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
+        """What `work` gives.
+
+        Raises:
+            StoreError: the context has ended meanwhile.
+            TimeoutError: it takes more than `CALL_SECONDS`.
+            Exception: what it raises, or what opening the client raises.
+        """
+        is_over = anyio.Event()
+        results: list[_Result] = []
+        errors: list[Exception] = []
+
+        async def call() -> None:
+            try:
+                results.append(await self._result_of_call(work))
+            except Exception as error:  # noqa: BLE001 (handed to who has called)
+                errors.append(error)
+            finally:
+                is_over.set()
+
+        self._calls.start_soon(call)
+        await is_over.wait()
+        if errors:
+            raise errors[0]
+        if not results:
+            raise StoreError("the Redis store is closed")
+        return results[0]
+
+    async def _result_of_call(
+        self, work: Callable[[Client], Awaitable[_Result]]
+    ) -> _Result:
+        connection = self._current or self._opening()
+        connection.calls += 1
+        try:
+            with anyio.fail_after(CALL_SECONDS):
+                return await work(await connection.opened())
+        except ResponseError:
+            raise
+        except Exception:
+            if connection is self._current:
+                self._opening()
+            raise
+        finally:
+            connection.calls -= 1
+            connection.close_if_unused()
+
+    def _opening(self) -> _Connection:
+        """The connection that takes over as soon as it is open."""
+        if self._next is None:
+            self._next = _Connection()
+            self._connections.start_soon(self._hold_open, self._next)
+        return self._next
+
+    async def _hold_open(self, connection: _Connection) -> None:
+        try:
+            with connection.scope:
+                connection.scope.deadline = anyio.current_time() + CALL_SECONDS
+                async with self._make() as client:
+                    connection.scope.deadline = math.inf
+                    connection.client = client
+                    connection.is_settled.set()
+                    self._retire(self._current)
+                    self._current, self._next = connection, None
+                    await connection.is_unused.wait()
+        except Exception as error:  # noqa: BLE001 (handed to who waits for it)
+            connection.error = error
+        finally:
+            connection.client = None
+            connection.is_settled.set()
+            if self._next is connection:
+                self._next = None
+            if self._current is connection:
+                self._current = None
+
+    @staticmethod
+    def _retire(connection: _Connection | None) -> None:
+        if connection is not None:
+            connection.is_retired = True
+            connection.close_if_unused()
