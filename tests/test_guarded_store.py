@@ -18,6 +18,7 @@ from tests.builders_checker import (
     PUBLIC,
     RULES,
     FailingStore,
+    let_others_run,
 )
 
 if TYPE_CHECKING:
@@ -216,3 +217,161 @@ async def test_store_that_takes_long_to_fail_is_left_alone(
 
     assert while_paused == 1
     assert checker.stats.store_failures == 2
+
+
+class FleetStore(MemoryStore):
+    """Has leases, which cannot be given back for a while.
+
+    Attributes:
+        leases: that are held.
+        is_down: whether they cannot.
+        releases: the origins of all that was tried.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leases: set[str] = set()
+        self.is_down = True
+        self.releases: list[str] = []
+
+    async def acquire(self, origin: str, owner: str, seconds: float) -> bool:
+        del owner, seconds
+        is_free = origin not in self.leases
+        self.leases.add(origin)
+        return is_free
+
+    async def put_leased(self, entry: Entry, owner: str) -> None:
+        del owner
+        await self.put(entry)
+
+    async def release(self, origin: str, owner: str) -> None:
+        del owner
+        self.releases.append(origin)
+        if self.is_down:
+            raise StoreError("the server has gone")
+        self.leases.discard(origin)
+
+
+FIRST, SECOND, THIRD = (f"https://{number}.example" for number in range(3))
+
+
+async def test_lease_that_could_not_be_given_back_is_when_the_store_works() -> None:
+    store, site = FleetStore(), site_of_rules(FIRST, SECOND, THIRD)
+
+    async with RobotsChecker(client=site, store=store) as checker:
+        await checker.prefetch([FIRST])
+        await checker.prefetch([SECOND])
+        held = set(store.leases)
+        store.is_down = False
+        await checker.prefetch([THIRD])
+        await checker.refresh(THIRD)
+
+    assert held == {FIRST, SECOND}
+    assert store.leases == set()
+
+
+async def test_lease_of_ones_own_is_given_back_before_it_is_acquired_again() -> None:
+    store, site = FleetStore(), site_of_rules(FIRST, SECOND)
+
+    async with RobotsChecker(client=site, store=store) as checker:
+        await checker.prefetch([SECOND])
+        await checker.prefetch([FIRST])
+        store.is_down = False
+        store.releases.clear()
+        await checker.refresh(FIRST)
+
+    assert store.releases == [FIRST, FIRST]
+    assert checker.stats.lease_waits == 0
+    assert store.leases == {SECOND}
+
+
+async def test_leases_that_are_remembered_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_guarded_store, "_MOST_LEFTOVERS", 1)
+    store, site = FleetStore(), site_of_rules(FIRST, SECOND, THIRD)
+
+    async with RobotsChecker(client=site, store=store) as checker:
+        for origin in (FIRST, SECOND, THIRD):
+            await checker.prefetch([origin])
+
+        assert len(checker._store._leftovers) == 1
+
+
+async def test_no_lease_is_given_back_while_the_store_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_guarded_store, "_PATIENCE_SECONDS", -1.0)
+    store, clock = FleetStore(), ManualClock()
+
+    site = site_of_rules(FIRST, SECOND, THIRD)
+    async with RobotsChecker(client=site, store=store, clock=clock) as checker:
+        await checker.prefetch([FIRST])
+        store.is_down = False
+        await checker.prefetch([SECOND])
+        meanwhile = list(store.releases)
+        clock.advance(31)
+        monkeypatch.setattr(_guarded_store, "_PATIENCE_SECONDS", 1.0)
+        await checker.prefetch([THIRD])
+
+    assert meanwhile == [FIRST]
+    assert store.releases == [FIRST, FIRST, THIRD]
+
+
+async def test_store_that_is_slow_each_time_is_left_alone_and_that_is_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_guarded_store, "_PATIENCE_SECONDS", -1.0)
+    store, clock = MemoryStore(), ManualClock()
+    origins = [f"https://{number}.example" for number in range(20)]
+
+    site = site_of_rules(*origins)
+    async with RobotsChecker(client=site, store=store, clock=clock) as checker:
+        for origin in origins:
+            assert not await checker.can_fetch(AGENT, f"{origin}/private")
+        skips = checker.stats.store_skips
+        monkeypatch.setattr(_guarded_store, "_PATIENCE_SECONDS", 1.0)
+        clock.advance(31)
+        await checker.refresh(origins[0])
+
+    assert skips == 2 * len(origins) - 10
+    assert checker.stats.store_skips == skips
+    assert checker.stats.store_failures == 0
+    warnings = [one.getMessage() for one in caplog.records if one.levelname != "INFO"]
+    assert len(warnings) == 1
+    assert "store is slow" in warnings[0]
+
+
+class HangingThenFailing(MemoryStore):
+    """Hangs for one origin, and fails for the other a little later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_hung = anyio.Event()
+
+    async def get(self, origin: str) -> Entry | None:
+        if origin == FIRST:
+            await anyio.sleep_forever()
+        await self.has_hung.wait()
+        raise StoreError("the server has gone")
+
+
+async def test_failure_does_not_end_the_pause_of_a_store_that_hangs() -> None:
+    store, site = HangingThenFailing(), site_of_rules(FIRST, SECOND, THIRD)
+    policy = Policy(store_timeout=0.2)
+
+    async with RobotsChecker(client=site, store=store, policy=policy) as checker:
+
+        async def ask() -> None:
+            await checker.prefetch([FIRST])
+            store.has_hung.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await let_others_run()
+            checker._store._timeout = 60.0  # of who comes next, not of this one
+            await checker.prefetch([SECOND])
+        failures = checker.stats.store_failures
+        await checker.prefetch([THIRD])
+
+    assert checker.stats.store_failures == failures
