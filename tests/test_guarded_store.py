@@ -318,30 +318,6 @@ async def test_no_lease_is_given_back_while_the_store_is_left_alone(
     assert store.releases == [FIRST, FIRST, THIRD]
 
 
-async def test_store_that_is_slow_each_time_is_left_alone_and_that_is_told(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_guarded_store, "_PATIENCE_SECONDS", -1.0)
-    store, clock = MemoryStore(), ManualClock()
-    origins = [f"https://{number}.example" for number in range(20)]
-
-    site = site_of_rules(*origins)
-    async with RobotsChecker(client=site, store=store, clock=clock) as checker:
-        for origin in origins:
-            assert not await checker.can_fetch(AGENT, f"{origin}/private")
-        skips = checker.stats.store_skips
-        monkeypatch.setattr(_guarded_store, "_PATIENCE_SECONDS", 1.0)
-        clock.advance(31)
-        await checker.refresh(origins[0])
-
-    assert skips == 2 * len(origins) - 10
-    assert checker.stats.store_skips == skips
-    assert checker.stats.store_failures == 0
-    warnings = [one.getMessage() for one in caplog.records if one.levelname != "INFO"]
-    assert len(warnings) == 1
-    assert "store is slow" in warnings[0]
-
-
 class HangingThenFailing(MemoryStore):
     """Hangs for one origin, and fails for the other a little later."""
 

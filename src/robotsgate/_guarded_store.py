@@ -31,9 +31,9 @@ _Result = TypeVar("_Result")
 # More would wait for each other inside the store, and be taken for its slowness.
 _MOST_AT_ONCE = 64
 
-# A store that hangs, takes so long to fail, or takes so long each time, is left alone
-# for a while, because waiting for it costs each question. What fails again and again
-# at once rests, only to spare the log and the processor.
+# A store that hangs, or takes so long to fail, is left alone for a while, because
+# waiting for it costs each question. What fails again and again at once rests, only
+# to spare the log and the processor.
 _PATIENCE_SECONDS = 1.0
 _PAUSE_SECONDS = 30.0
 _REST_SECONDS = 1.0
@@ -102,7 +102,6 @@ class GuardedStore:
         self._timeout = policy.store_timeout
         self._places: anyio.Semaphore | None = None
         self._failures: Counter[str] = Counter()  # in a row, by operation
-        self._slow = 0  # in a row
         self._pause = _Pause()
         self._rests: dict[str, _Pause] = {}  # by operation
         self._leftovers: dict[str, None] = {}
@@ -205,7 +204,7 @@ class GuardedStore:
             try:
                 with anyio.move_on_after(self._timeout):
                     result = await work()
-                    self._works(operation, seconds=anyio.current_time() - began_at)
+                    self._works(operation)
                     return result
             except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
                 self._fails(operation, origin, error)
@@ -223,18 +222,12 @@ class GuardedStore:
         return self._pause.lasts(now) or (rest is not None and rest.lasts(now))
 
     def _leave_alone(self) -> None:
-        self._slow = 0
         self._pause = _Pause(self._now(), _PAUSE_SECONDS)
 
-    def _works(self, operation: str, *, seconds: float) -> None:
+    def _works(self, operation: str) -> None:
         if self._failures.pop(operation, 0):
             self._rests.pop(operation, None)
             self._reporter.store_works(operation)
-        is_slow = seconds > _PATIENCE_SECONDS and not self._pause.lasts(self._now())
-        self._slow = self._slow + 1 if is_slow else 0
-        if self._slow == _MOST_IN_A_ROW:
-            self._leave_alone()
-            self._reporter.store_slow(seconds)
 
     def _fails(self, operation: str, origin: str, error: Exception) -> None:
         self._failures[operation] += 1

@@ -77,10 +77,6 @@ class Reporter:
         """The store has done what it was asked, after it had failed at that."""
         _LOGGER.info("store works again: %s", operation)
 
-    def store_slow(self, seconds: float) -> None:
-        """The store works, but takes so long each time that it is left alone."""
-        _LOGGER.warning("store is slow and is left alone: %.1f s each time", seconds)
-
     def store_skipped(self) -> None:
         """The store was not asked, because it had just hung or failed."""
         self.counts["store_skips"] += 1
