@@ -203,7 +203,7 @@ async def test_store_that_takes_long_to_fail_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A locked file, for example: waiting for it costs each question."""
-    monkeypatch.setattr(_guarded_store, "_PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(_guarded_store, "_PATIENCE", -1.0)
     store, clock = FailingStore("get"), ManualClock()
 
     site = site_of_rules()
@@ -301,7 +301,7 @@ async def test_leases_that_are_remembered_are_bounded(
 async def test_no_lease_is_given_back_while_the_store_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_guarded_store, "_PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(_guarded_store, "_PATIENCE", -1.0)
     store, clock = FleetStore(), ManualClock()
 
     site = site_of_rules(FIRST, SECOND, THIRD)
@@ -311,7 +311,7 @@ async def test_no_lease_is_given_back_while_the_store_is_left_alone(
         await checker.prefetch([SECOND])
         meanwhile = list(store.releases)
         clock.advance(31)
-        monkeypatch.setattr(_guarded_store, "_PATIENCE_SECONDS", 1.0)
+        monkeypatch.setattr(_guarded_store, "_PATIENCE", 0.5)
         await checker.prefetch([THIRD])
 
     assert meanwhile == [FIRST]

@@ -31,10 +31,10 @@ _Result = TypeVar("_Result")
 # More would wait for each other inside the store, and be taken for its slowness.
 _MOST_AT_ONCE = 64
 
-# A store that hangs, or takes so long to fail, is left alone for a while, because
-# waiting for it costs each question. What fails again and again at once rests, only
-# to spare the log and the processor.
-_PATIENCE_SECONDS = 1.0
+# A store that hangs, or takes so much of its time-out to fail, is left alone for a
+# while, because waiting for it costs each question. What fails again and again at
+# once rests, only to spare the log and the processor.
+_PATIENCE = 0.5
 _PAUSE_SECONDS = 30.0
 _REST_SECONDS = 1.0
 _MOST_IN_A_ROW = 10
@@ -208,7 +208,7 @@ class GuardedStore:
                     return result
             except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
                 self._fails(operation, origin, error)
-                if anyio.current_time() - began_at > _PATIENCE_SECONDS:
+                if anyio.current_time() - began_at > _PATIENCE * self._timeout:
                     self._leave_alone()
             else:
                 late = TimeoutError(f"no answer within {self._timeout:g} s")

@@ -6,14 +6,14 @@ A small model, which knows only what has happened, judges each step.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotsgate.caching._outcome import FailureKind, access_result
-from robotsgate.caching._plan import Plan, plan
+from robotsgate.caching._plan import Plan, later, plan, suits, terms_of
 from robotsgate.caching._policy import AfterStaleWindow, Policy
 from robotsgate.caching._ruling import Effect, ruling
 from robotsgate.robotstxt._access import AccessResult
@@ -190,6 +190,8 @@ def check_entry(entry: Entry, model: Model, now: float) -> None:
     assert math.isfinite(entry.next_fetch_at)
     assert entry.unreachable_since == model.since
     assert entry.failures == model.failures
+    assert entry.terms == terms_of(policy)
+    assert suits(entry, policy)
     if entry.access is AccessResult.UNREACHABLE:
         pause = entry.next_fetch_at - now
         assert entry.unreachable_since is not None
@@ -311,3 +313,61 @@ def test_clock_never_brings_two_attempts_within_one_pause(
                 before is None or now < before.checked_at or now >= before.next_fetch_at
             )
             entry = next_entry(before, failed(), now=now, policy=policy)
+
+
+def entry_of(steps: list[Step], policy: Policy) -> Entry:
+    """What one process knows that lived through `steps`."""
+    entry: Entry | None = None
+    now = NOW
+    for step in steps:
+        now += step.seconds
+        entry = next_entry(entry, step.outcome, now=now, policy=policy)
+    assert entry is not None
+    return entry
+
+
+def without_what_is_carried(entry: Entry) -> Entry:
+    """`entry` but for what `later` may change of it."""
+    access = AccessResult.UNREACHABLE  # which needs no copy
+    return replace(
+        entry, access=access, copy=None, unreachable_since=None, retain_until=0.0
+    )
+
+
+@QUICKLY
+@given(
+    policy=POLICIES,
+    histories=st.tuples(STEPS, STEPS),
+    now_of=st.sampled_from([0, 1]),
+    seconds=st.sampled_from(JUMPS),
+)
+def test_later_of_two_entries_is_one_of_them_with_a_copy_of_either(
+    policy: Policy,
+    histories: tuple[list[Step], list[Step]],
+    now_of: int,
+    seconds: float,
+) -> None:
+    one, other = (entry_of(steps, policy) for steps in histories)
+    now = (one, other)[now_of].checked_at + seconds
+
+    found = later(one, other, now, policy)
+
+    taken = one if found.checked_at == one.checked_at else other
+    assert without_what_is_carried(found) == without_what_is_carried(taken)
+    assert found.access is taken.access
+    assert found.checked_at <= now or min(one.checked_at, other.checked_at) > now
+    assert found.copy in (one.copy, other.copy)
+    assert found.copy is not None or taken.copy is None
+    if one.checked_at != other.checked_at:
+        assert later(other, one, now, policy) == found
+    if found != taken:
+        assert found.copy != taken.copy
+        assert found.access is AccessResult.UNREACHABLE
+        assert found.unreachable_since is not None
+        assert found.unreachable_since <= found.checked_at
+        assert (
+            now < found.unreachable_since + policy.stale_window
+            or policy.after_stale_window is AfterStaleWindow.LAST_COPY
+        )
+        assert later(found, other, now, policy) == found
+        assert later(found, one, now, policy) == found

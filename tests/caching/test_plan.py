@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,13 +15,24 @@ from robotsgate.caching._outcome import (
     FailureKind,
     Outcome,
 )
-from robotsgate.caching._plan import Plan, entry_after, plan, under_our_clock
-from robotsgate.caching._policy import AfterStaleWindow, Policy
+from robotsgate.caching._plan import (
+    Plan,
+    entry_after,
+    is_answer_since,
+    later,
+    outdated,
+    plan,
+    suits,
+    terms_of,
+    under_our_clock,
+)
+from robotsgate.caching._policy import AddressGuard, AfterStaleWindow, Policy
 from robotsgate.robotstxt._access import AccessResult
 
 from .builders import (
     DAY,
     HOUR,
+    MINUTE,
     NOW,
     ORIGIN,
     PRESETS,
@@ -512,6 +524,19 @@ class TestUnderOurClock:
         assert found.copy is None
         assert plan(found, NOW) is Plan.USE
 
+    @pytest.mark.parametrize(
+        ("since", "expected"), [(NOW + 60, NOW), (NOW - HOUR, NOW - HOUR)]
+    )
+    def test_outage_of_a_clock_that_is_ahead_began_no_later_than_now(
+        self, since: float, expected: float
+    ) -> None:
+        first = first_entry(failed(), now=since)
+        entry = next_entry(first, failed(), now=NOW + 60)
+
+        found = under_our_clock(entry, NOW)
+
+        assert (found.checked_at, found.unreachable_since) == (NOW, expected)
+
     @pytest.mark.parametrize("ahead", [-60.0, 0.0, 300.001, 10 * DAY])
     def test_entry_of_the_past_or_of_a_clock_that_was_set_is_left_alone(
         self, ahead: float
@@ -519,3 +544,507 @@ class TestUnderOurClock:
         entry = self.entry(ahead=ahead)
 
         assert under_our_clock(entry, NOW) is entry
+
+
+class TestTerms:
+    """What must be the same for one checker to use what another has got."""
+
+    @pytest.mark.parametrize("preset", PRESETS)
+    def test_presets_fetch_on_the_usual_terms(self, preset: str) -> None:
+        assert terms_of(PRESETS[preset]) == "redirects"
+
+    @pytest.mark.parametrize(
+        ("policy", "expected"),
+        [
+            pytest.param(
+                Policy(address_guard=AddressGuard.PUBLIC_ONLY),
+                "public-only",
+                id="another guard",
+            ),
+            pytest.param(Policy(address_guard=AddressGuard.OFF), "off", id="no guard"),
+            pytest.param(
+                Policy(allowed_networks=["10.1.0.0/16", "fd00:1::/32"]),
+                "redirects 10.1.0.0/16 fd00:1::/32",
+                id="networks",
+            ),
+            pytest.param(
+                Policy(max_redirects=4), "redirects redirects=4", id="fewer redirects"
+            ),
+            pytest.param(
+                Policy(max_redirects=6), "redirects redirects=6", id="more redirects"
+            ),
+            pytest.param(
+                Policy(max_body_bytes=511_999),
+                "redirects bytes=511999",
+                id="a smaller limit",
+            ),
+            pytest.param(
+                Policy(max_body_bytes=512_001),
+                "redirects bytes=512001",
+                id="a larger limit",
+            ),
+            pytest.param(
+                Policy(
+                    address_guard=AddressGuard.OFF,
+                    allowed_networks=["10.0.0.0/8"],
+                    max_redirects=0,
+                    max_body_bytes=0,
+                ),
+                "off 10.0.0.0/8 redirects=0 bytes=0",
+                id="all of them",
+            ),
+        ],
+    )
+    def test_unusual_terms_are_named(self, policy: Policy, expected: str) -> None:
+        assert terms_of(policy) == expected
+
+    def test_usual_numbers_are_those_of_the_default_policy(self) -> None:
+        policy = Policy(max_redirects=5, max_body_bytes=512_000)
+
+        assert terms_of(policy) == terms_of(Policy())
+
+    def test_policies_that_differ_in_one_term_differ(self) -> None:
+        policies = [
+            Policy(
+                address_guard=guard,
+                allowed_networks=networks,
+                max_redirects=redirects,
+                max_body_bytes=octets,
+            )
+            for guard in AddressGuard
+            for networks in ([], ["10.0.0.0/8"], ["10.0.0.0/8", "fd00::/8"])
+            for redirects in (4, 5, 10, 1_000)
+            for octets in (0, 10, 1_000, 512_000)
+        ]
+
+        assert len(set(map(terms_of, policies))) == len(policies)
+
+    @pytest.mark.parametrize(
+        "outcome",
+        [answered(), answered(404), answered(500), broken_redirect(), failed()],
+        ids=["a file", "no file", "an error", "a broken redirect", "a failure"],
+    )
+    def test_entry_names_the_terms_it_was_got_on(self, outcome: Outcome) -> None:
+        policy = Policy(max_redirects=7, allowed_networks=["10.0.0.0/8"])
+
+        first = first_entry(outcome, policy=policy)
+        second = next_entry(first, outcome, now=NOW + DAY, policy=policy)
+
+        assert first.terms == second.terms == terms_of(policy)
+
+
+class TestSuits:
+    """A store may hold what another policy has made of the same answers."""
+
+    @pytest.mark.parametrize("preset", PRESETS)
+    @pytest.mark.parametrize(
+        "outcome",
+        [
+            answered(),
+            answered(403),
+            answered(404),
+            answered(429, retry_after="7200"),
+            answered(500),
+            answered(503, body=b"<h1>Not found</h1>"),
+            answered(503, retry_after="Fri, 31 Dec 9999 23:59:59 GMT"),
+            broken_redirect(),
+            failed(),
+            refused(),
+        ],
+        ids=[
+            "a file",
+            "403",
+            "404",
+            "429",
+            "500",
+            "a missing page",
+            "a late retry",
+            "a broken redirect",
+            "a failure",
+            "a refusal",
+        ],
+    )
+    def test_entry_suits_the_policy_that_it_was_made_under(
+        self, outcome: Outcome, preset: str
+    ) -> None:
+        policy = PRESETS[preset]
+
+        assert suits(first_entry(outcome, policy=policy), policy)
+
+    @pytest.mark.parametrize(
+        ("outcome", "other", "expected"),
+        [
+            pytest.param(answered(), Policy.strict(), True, id="a file"),
+            pytest.param(answered(404), Policy.strict(), True, id="no file"),
+            pytest.param(answered(403), Policy.strict(), False, id="a closed door"),
+            pytest.param(answered(429), Policy.rfc9309(), False, id="too many"),
+            pytest.param(
+                broken_redirect(), Policy.strict(), False, id="a broken redirect"
+            ),
+            pytest.param(
+                broken_redirect(), Policy.rfc9309(), True, id="one that is no file"
+            ),
+            pytest.param(
+                answered(503, body=b"<h1>Not found</h1>"),
+                Policy.google_today(),
+                True,
+                id="a missing page where pages are read",
+            ),
+            pytest.param(
+                answered(503, body=b"<h1>Not found</h1>"),
+                Policy.rfc9309(),
+                False,
+                id="a missing page where none are read",
+            ),
+            pytest.param(failed(), Policy.strict(), True, id="a failure"),
+            pytest.param(refused(), Policy.rfc9309(), True, id="a refusal"),
+        ],
+    )
+    def test_entry_suits_another_policy_that_takes_the_answer_alike(
+        self, outcome: Outcome, other: Policy, *, expected: bool
+    ) -> None:
+        assert suits(first_entry(outcome), other) is expected
+
+    def test_unavailable_answer_that_is_no_missing_page_does_not_suit(self) -> None:
+        lenient = Policy(on_too_many_requests=AccessResult.UNAVAILABLE)
+
+        assert not suits(first_entry(answered(429), policy=lenient), Policy())
+
+    def test_closed_door_is_not_taken_for_a_missing_page(self) -> None:
+        """Nothing of ours writes such an entry, but a store may hold anything."""
+        entry = first_entry(answered(401), policy=Policy.strict())
+
+        assert not suits(replace(entry, status=503), Policy())
+
+    @pytest.mark.parametrize(
+        ("seconds", "expected"), [(DAY, True), (math.nextafter(DAY, 2 * DAY), False)]
+    )
+    def test_entry_that_stands_for_longer_than_any_of_ours_does_not_suit(
+        self, seconds: float, *, expected: bool
+    ) -> None:
+        policy = Policy(max_lifetime=DAY)
+        entry = replace(first_entry(failed(), now=0), next_fetch_at=seconds)
+
+        assert suits(entry, policy) is expected
+
+    @pytest.mark.parametrize(
+        "policy",
+        [
+            Policy(default_lifetime=3 * DAY, max_lifetime=DAY),
+            Policy(max_lifetime=3 * DAY),
+            Policy(max_lifetime=DAY, retry_after_max=3 * DAY),
+            Policy(max_lifetime=DAY, retry_max=3 * DAY),
+        ],
+        ids=["default_lifetime", "max_lifetime", "retry_after_max", "retry_max"],
+    )
+    def test_longest_span_of_the_policy_may_be_used_up(self, policy: Policy) -> None:
+        entry = replace(first_entry(failed(), now=0), next_fetch_at=3 * DAY)
+
+        assert suits(entry, policy)
+
+    def test_outdated_entry_is_fetched_anew_and_keeps_its_copy(self) -> None:
+        entry = first_entry(answered())
+
+        found = outdated(entry)
+
+        assert plan(found, NOW) is Plan.FETCH
+        assert found == replace(entry, next_fetch_at=NOW)
+
+
+class TestIsAnswerSince:
+    @pytest.mark.parametrize(
+        "outcome",
+        [answered(), answered(404), broken_redirect()],
+        ids=["a file", "no file", "a broken redirect"],
+    )
+    def test_answer_that_came_meanwhile_is_one(self, outcome: Outcome) -> None:
+        entry = first_entry(outcome)
+
+        assert is_answer_since(entry, NOW - 1, NOW + 1)
+
+    def test_closed_door_that_came_meanwhile_is_one(self) -> None:
+        entry = first_entry(answered(401), policy=Policy.strict())
+
+        assert is_answer_since(entry, NOW - 1, NOW + 1)
+
+    @pytest.mark.parametrize(
+        "outcome",
+        [answered(500), failed(), refused()],
+        ids=["500", "failure", "refusal"],
+    )
+    def test_failure_that_came_meanwhile_is_none(self, outcome: Outcome) -> None:
+        entry = first_entry(outcome)
+
+        assert plan(entry, NOW + 1) is Plan.USE
+        assert not is_answer_since(entry, NOW - 1, NOW + 1)
+
+    @pytest.mark.parametrize(
+        ("began", "now", "expected"),
+        [
+            pytest.param(-math.ulp(NOW), 0, True, id="just after the beginning"),
+            pytest.param(0, 0, False, id="at the beginning"),
+            pytest.param(1, 2, False, id="before the beginning"),
+            pytest.param(-1, DAY - 1, True, id="while it is fresh"),
+            pytest.param(-1, DAY, False, id="when its lifetime is over"),
+            pytest.param(-2, -1, False, id="from the future"),
+        ],
+    )
+    def test_answer_counts_while_it_stands_and_came_after_the_beginning(
+        self, began: float, now: float, *, expected: bool
+    ) -> None:
+        entry = first_entry(answered())
+
+        assert is_answer_since(entry, NOW + began, NOW + now) is expected
+
+
+def outage(
+    *, since: float, until: float = NOW, kind: FailureKind = FailureKind.CONNECT
+) -> Entry:
+    """What is known at `until` of an origin without a copy that failed twice."""
+    return next_entry(first_entry(failed(kind), now=since), failed(kind), now=until)
+
+
+def failed_with_copy(
+    *, since: float, until: float, kind: FailureKind = FailureKind.CONNECT
+) -> Entry:
+    """What is known at `until` of an origin that failed twice after a good answer."""
+    good = first_entry(answered(), now=since - HOUR)
+    first = next_entry(good, failed(kind), now=since)
+    return next_entry(first, failed(kind), now=until)
+
+
+class TestLater:
+    def test_entry_without_another_is_taken(self) -> None:
+        entry = first_entry(failed())
+
+        assert later(entry, None, NOW, Policy()) is entry
+
+    @pytest.mark.parametrize(
+        ("one", "other", "taken"),
+        [
+            pytest.param(0, -1, "one", id="one is later"),
+            pytest.param(-1, 0, "other", id="the other is later"),
+            pytest.param(-1, -1, "one", id="both were at once"),
+            pytest.param(-1, 1, "one", id="the other is from the future"),
+            pytest.param(1, -1, "other", id="one is from the future"),
+            pytest.param(0, 1, "one", id="one is of now, the other from the future"),
+            pytest.param(1, 0, "other", id="the other is of now, one from the future"),
+            pytest.param(2, 1, "one", id="both are from the future, one is later"),
+            pytest.param(1, 2, "other", id="both are from the future, other is later"),
+            pytest.param(1, 1, "one", id="both are from the future at once"),
+        ],
+    )
+    def test_what_was_checked_later_is_taken_and_the_future_last(
+        self, one: float, other: float, taken: str
+    ) -> None:
+        entries = {
+            "one": first_entry(answered(body=b"one"), now=NOW + one),
+            "other": first_entry(answered(body=b"other"), now=NOW + other),
+        }
+
+        found = later(entries["one"], entries["other"], NOW, Policy())
+
+        assert found is entries[taken]
+
+    @pytest.mark.parametrize(
+        "outcome",
+        [answered(500), answered(429), failed(), failed(FailureKind.POOL)],
+        ids=["500", "429", "failure", "full pool"],
+    )
+    def test_failure_without_a_copy_gets_that_of_the_older(
+        self, outcome: Outcome
+    ) -> None:
+        old = first_entry(answered(), now=NOW - HOUR)
+        new = first_entry(outcome)
+
+        found = later(new, old, NOW, Policy())
+
+        assert later(old, new, NOW, Policy()) == found
+        assert found == replace(
+            new,
+            copy=old.copy,
+            unreachable_since=NOW,
+            retain_until=new.next_fetch_at + 30 * DAY,
+        )
+
+    def test_failure_with_an_older_copy_gets_the_later_one(self) -> None:
+        old = first_entry(answered(body=b"later"), now=NOW - HOUR)
+        new = failed_with_copy(since=NOW - 2 * HOUR, until=NOW)
+
+        found = later(new, old, NOW, Policy())
+
+        assert found.copy == old.copy
+        assert found.checked_at == NOW
+        assert found.failures == new.failures
+
+    def test_failure_with_a_later_copy_keeps_it(self) -> None:
+        new = failed_with_copy(since=NOW - HOUR, until=NOW)
+        old = first_entry(answered(body=b"other"), now=NOW - 2 * HOUR - 1)
+
+        assert later(new, old, NOW, Policy()) is new
+        assert later(old, new, NOW, Policy()) is new
+
+    def test_failures_with_the_same_copy_began_when_the_first_of_them_did(self) -> None:
+        new = failed_with_copy(since=NOW - HOUR, until=NOW)
+        old = replace(
+            new, checked_at=NOW - 1, unreachable_since=NOW - 2 * HOUR, failures=9
+        )
+
+        found = later(new, old, NOW, Policy())
+
+        assert found == replace(new, unreachable_since=NOW - 2 * HOUR)
+        assert later(old, new, NOW, Policy()) == found
+
+    def test_answer_without_a_file_ends_the_copy_that_came_before_it(self) -> None:
+        new = failed_with_copy(since=NOW - 3 * HOUR, until=NOW)
+        old = first_entry(answered(404), now=NOW - HOUR)
+
+        found = later(new, old, NOW, Policy())
+
+        assert found.copy is None
+        assert found.unreachable_since == NOW - HOUR
+
+    def test_answer_of_the_future_ends_no_copy(self) -> None:
+        new = failed_with_copy(since=NOW - 3 * HOUR, until=NOW)
+        old = first_entry(answered(404), now=NOW + HOUR)
+
+        assert later(new, old, NOW, Policy()) is new
+
+    @pytest.mark.parametrize(
+        ("new", "old"),
+        [
+            pytest.param(answered(404), answered(), id="no file"),
+            pytest.param(broken_redirect(), answered(), id="a broken redirect"),
+            pytest.param(refused(), answered(), id="a refused address"),
+            pytest.param(failed(), answered(404), id="a failure after no file"),
+            pytest.param(failed(), failed(), id="a failure after a failure"),
+        ],
+    )
+    def test_what_must_not_or_cannot_get_a_copy_stays_as_it_is(
+        self, new: Outcome, old: Outcome
+    ) -> None:
+        newer = first_entry(new)
+        older = first_entry(old, now=NOW - HOUR)
+
+        assert later(newer, older, NOW, Policy()) == newer
+        assert later(older, newer, NOW, Policy()) == newer
+
+    def test_copy_is_carried_until_nothing_can_use_the_older(self) -> None:
+        old = first_entry(answered())
+        end = old.retain_until
+        last = math.nextafter(end, 0)
+        new = first_entry(failed(), now=last)
+
+        assert later(new, old, last, Policy()).copy == old.copy
+        assert later(new, old, end, Policy()) is new
+
+    @pytest.mark.parametrize(
+        ("after", "is_carried"),
+        [
+            (AfterStaleWindow.ALLOW, False),
+            (AfterStaleWindow.LAST_COPY, True),
+            (AfterStaleWindow.DISALLOW, False),
+        ],
+    )
+    def test_copy_beyond_its_window_is_carried_only_if_it_is_used(
+        self, after: AfterStaleWindow, *, is_carried: bool
+    ) -> None:
+        policy = Policy(after_stale_window=after)
+        old = entry_in_outage(has_copy=True, since=NOW - 30 * DAY, policy=policy)
+        new = first_entry(failed(), policy=policy)
+
+        found = later(new, old, NOW, policy)
+
+        assert old.retain_until > NOW
+        assert (found.copy == old.copy) is is_carried
+        assert (found is new) is not is_carried
+
+    @pytest.mark.parametrize("after", AfterStaleWindow)
+    def test_copy_is_carried_in_the_last_moment_of_its_window(
+        self, after: AfterStaleWindow
+    ) -> None:
+        policy = Policy(after_stale_window=after)
+        since = NOW - 30 * DAY
+        old = entry_in_outage(has_copy=True, since=since, policy=policy)
+        now = math.nextafter(NOW, 0)
+        new = first_entry(failed(), now=now, policy=policy)
+
+        found = later(new, old, now, policy)
+
+        assert found.copy == old.copy
+        assert found.unreachable_since == since
+
+    def test_last_copy_is_carried_for_good(self) -> None:
+        policy = Policy(after_stale_window=AfterStaleWindow.LAST_COPY)
+        old = first_entry(answered(), now=NOW - YEAR, policy=policy)
+        new = first_entry(failed(), policy=policy)
+
+        found = later(new, old, NOW, policy)
+
+        assert new.retain_until < math.inf
+        assert found.copy == old.copy
+        assert found.retain_until == math.inf
+
+    @pytest.mark.parametrize(
+        ("new", "old", "since"),
+        [
+            pytest.param(
+                outage(since=NOW - MINUTE),
+                first_entry(answered(), now=NOW - HOUR),
+                -MINUTE,
+                id="answered before it",
+            ),
+            pytest.param(
+                outage(since=NOW - 2 * HOUR),
+                first_entry(answered(), now=NOW - HOUR),
+                -HOUR,
+                id="answered amid it",
+            ),
+            pytest.param(
+                outage(since=NOW - 2 * HOUR),
+                first_entry(answered(), now=NOW + DAY),
+                0,
+                id="answered in the future",
+            ),
+            pytest.param(
+                replace(outage(since=NOW - HOUR), unreachable_since=None),
+                first_entry(answered(), now=NOW - DAY),
+                0,
+                id="answered, and the newer does not tell",
+            ),
+            pytest.param(
+                outage(since=NOW - HOUR),
+                failed_with_copy(since=NOW - 3 * HOUR, until=NOW - 2 * HOUR),
+                -3 * HOUR,
+                id="failed earlier",
+            ),
+            pytest.param(
+                outage(since=NOW - 3 * HOUR),
+                failed_with_copy(since=NOW - 2 * HOUR, until=NOW - HOUR),
+                -3 * HOUR,
+                id="failed later",
+            ),
+            pytest.param(
+                outage(since=NOW - HOUR),
+                failed_with_copy(
+                    since=NOW - 3 * HOUR, until=NOW - 2 * HOUR, kind=FailureKind.POOL
+                ),
+                -HOUR,
+                id="had no place in the pool",
+            ),
+            pytest.param(
+                outage(since=NOW - HOUR, kind=FailureKind.POOL),
+                failed_with_copy(since=NOW - 3 * HOUR, until=NOW - 2 * HOUR),
+                -3 * HOUR,
+                id="failed before the pool was full",
+            ),
+        ],
+    )
+    def test_outage_began_where_either_knows_of_it_and_after_the_last_answer(
+        self, new: Entry, old: Entry, since: float
+    ) -> None:
+        found = later(new, old, NOW, Policy())
+
+        assert found.copy == old.copy
+        assert found.unreachable_since == NOW + since
+        assert found.retain_until == new.next_fetch_at + 30 * DAY

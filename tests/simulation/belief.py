@@ -78,6 +78,10 @@ class Belief:
             words.append(f"failure {self.failures} since {self.since:.3f}")
         return f"<{', '.join(words)}>"
 
+    def age_rank(self, now: float) -> tuple[bool, float]:
+        """Greater for what is newer; what is from the future counts as oldest."""
+        return self.checked_at <= now, self.checked_at
+
     def stands_at(self, now: float, policy: Policy) -> bool:
         """Whether no attempt is due, and answers may come from here."""
         return self.checked_at <= now < self.next_at and self.fits(policy)
@@ -210,10 +214,16 @@ def mixed(new: Belief, old: Belief, now: float, policy: Policy) -> Iterator[Beli
     if (
         new.access is not AccessResult.UNREACHABLE
         or new.meaning is Meaning.REFUSED
-        or old.rulebook is None
         or now >= old.kept_until
-        or (new.rulebook is not None and new.rules_came_at >= old.rules_came_at)
     ):
+        return
+    came_at = -math.inf if new.rulebook is None else new.rules_came_at
+    if old.rulebook is not None:
+        is_of_use = old.rules_came_at >= came_at
+    else:
+        is_answer = old.access is not AccessResult.UNREACHABLE
+        is_of_use = is_answer and came_at < old.checked_at <= now
+    if not is_of_use:
         return
     assert new.since is not None
     since = new.since

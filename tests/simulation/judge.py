@@ -238,11 +238,11 @@ class Judge:
             return
         own = self._mix_in_stored(origin)
         is_complete = own == origin.held and not self.may_evict
-        newest = max((b.checked_at for b in origin.stored), default=0.0)
-        if is_complete and all(b and b.checked_at >= newest for b in own):
+        now = self.clock.now()
+        newest = max((b.age_rank(now) for b in origin.stored), default=(False, 0.0))
+        if is_complete and all(b and b.age_rank(now) >= newest for b in own):
             origin.know(own)
             return
-        now = self.clock.now()
         standing = {b for b in origin.stored if b.stands_at(now, self.policy)}
         # What stands is held from now on, unless it was read to be fetched anew.
         is_used = standing == origin.stored and not origin.is_refreshed

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.from_thread
+import anyio.to_thread
 import pytest
 
 from robotsgate.stores._batches import Batches
@@ -16,7 +17,7 @@ from tests.builders_checker import let_others_run
 from tests.cancellation import cancelled_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
 pytestmark = pytest.mark.anyio
 
@@ -440,3 +441,49 @@ async def test_work_alone_cancelled_at_any_place_holds_up_nobody() -> None:
         if not was_cancelled:
             return
     raise AssertionError(f"{MOST_CHECKPOINTS} checkpoints and no end")
+
+
+# --- beside other threads ----------------------------------------------------------
+
+
+async def asked_by_all_threads(
+    ask: Callable[[int], Coroutine[object, object, int | None]],
+) -> dict[int, int | None]:
+    """What `ask` gives to each of as many threads as there are for all to share."""
+    threads = int(anyio.to_thread.current_default_thread_limiter().total_tokens)
+    all_are_busy = threading.Barrier(threads)
+    got: dict[int, int | None] = {}
+
+    def ask_from_thread(wish: int) -> None:
+        all_are_busy.wait(PATIENCE_SECONDS)
+        got[wish] = anyio.from_thread.run(ask, wish)
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            for wish in range(threads):
+                tasks.start_soon(anyio.to_thread.run_sync, ask_from_thread, wish)
+    return got
+
+
+async def test_all_threads_that_others_share_may_wait_for_a_batch() -> None:
+    """They once had to give one back before any batch could begin."""
+    work = Work()
+    batches = Batches(work, most=9)
+
+    got = await asked_by_all_threads(batches.result_of)
+
+    assert got == served(*range(len(got)))
+    assert len(got) >= 40
+    assert work.most_at_once == 1
+
+
+async def test_all_threads_that_others_share_may_wait_for_work_alone() -> None:
+    batches = Batches(Work(), most=9)
+
+    async def alone(wish: int) -> int:
+        return await batches.alone(lambda: 10 * wish)
+
+    got = await asked_by_all_threads(alone)
+
+    assert got == served(*range(len(got)))
+    assert len(got) >= 40

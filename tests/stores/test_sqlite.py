@@ -7,6 +7,8 @@ import logging
 import os
 import re
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import aclosing, closing, contextmanager
 from random import Random
@@ -36,7 +38,7 @@ from tests.stores.crash import kill_writers
 from tests.stores.crowd import crowd_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
     from pathlib import Path
 
     from robotsgate import Store
@@ -594,6 +596,87 @@ async def test_many_entries_at_once_do_not_take_more_room_than_there_is(
     assert len(found) > 35
 
 
+async def put_in_one_batch(path: Path, store: Store, *entries: Entry) -> None:
+    """Put all of `entries` in one transaction, but for the first."""
+    first, *others = entries
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            with locked(path):
+                tasks.start_soon(store.put, first)
+                await let_others_run()
+                for entry in others:
+                    tasks.start_soon(store.put, entry)
+                await let_others_run()
+
+
+@pytest.mark.parametrize("mebibytes", [1, 2])
+@pytest.mark.parametrize(
+    "order",
+    [
+        pytest.param(range(501), id="oldest first"),
+        pytest.param(range(500, -1, -1), id="newest first"),
+        pytest.param(Random(1).sample(range(501), 501), id="in any order"),  # noqa: S311 (reproducible, no secret)
+    ],
+)
+async def test_batch_of_many_times_the_room_does_not_make_the_file_larger(
+    path: Path, order: Sequence[int], mebibytes: int
+) -> None:
+    """Room was once made at its end only, when the file had grown by all of it."""
+    max_bytes = mebibytes * MEBIBYTE
+    octets = 20_000
+
+    async with aclosing(SQLiteStore(path, max_bytes=max_bytes)) as store:
+        entries = [numbered(number, octets=octets) for number in order]
+        await put_in_one_batch(path, store, *entries)
+        found = await kept(store, 501)
+
+    ((pages,),) = executed(path, "PRAGMA page_count")
+    assert isinstance(pages, int)
+    assert pages * PAGE <= max_bytes + max_bytes // 20 + octets + 10 * PAGE
+    newest = 35 * mebibytes
+    assert found[-newest:] == list(range(501 - newest, 501))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param([3], [[3]], id="one row"),
+        pytest.param([30], [[30]], id="one row that is too large"),
+        pytest.param([3, 3, 3], [[3, 3, 3]], id="less than there may be"),
+        pytest.param([3, 3, 4], [[3, 3, 4]], id="just as much as there may be"),
+        pytest.param([3, 3, 4, 1], [[3, 3, 4], [1]], id="one row more"),
+        pytest.param([30, 40, 50], [[30], [40], [50]], id="large rows only"),
+        pytest.param([0, 0, 0], [[0, 0, 0]], id="empty rows"),
+        pytest.param([10, 1, 9, 2], [[10], [1, 9], [2]], id="several parts"),
+    ],
+)
+def test_rows_are_cut_in_order_where_there_are_enough_octets(
+    sizes: list[int], expected: list[list[int]]
+) -> None:
+    rows = [(f"http://{place}", NOW, NOW, bytes(n)) for place, n in enumerate(sizes)]
+
+    parts = list(sqlite._slices(rows, 10))
+
+    assert [[len(row[3]) for row in part] for part in parts] == expected
+    assert [row for part in parts for row in part] == rows
+
+
+def test_part_of_rows_has_no_more_octets_than_asked_for_but_for_its_last_row() -> None:
+    chance = Random(1)  # noqa: S311 (reproducible, no secret)
+    rows = [
+        (f"http://{place}", NOW, NOW, bytes(chance.randrange(300)))
+        for place in range(1_000)
+    ]
+
+    parts = list(sqlite._slices(rows, 1_000))
+
+    sizes = [[len(row[3]) for row in part] for part in parts]
+    assert [row for part in parts for row in part] == rows
+    assert all(sum(part[:-1]) < 1_000 for part in sizes)
+    assert all(sum(part) >= 1_000 for part in sizes[:-1])
+
+
 async def test_larger_entries_make_room_for_themselves(path: Path) -> None:
     async with aclosing(SQLiteStore(path, max_bytes=MEBIBYTE)) as store:
         await put_together(store, *(numbered(n, octets=1_000) for n in range(500)))
@@ -817,6 +900,119 @@ def test_what_was_put_is_there_after_the_process_was_killed(path: Path) -> None:
     assert len(losses.acknowledged) > 10
     assert losses.lost == []
     assert losses.damage == []
+
+
+# --- forked ------------------------------------------------------------------------
+
+# What a server does that opens everything before it makes its workers. The exit
+# code of the child is the number of calls that were refused.
+FORK = """
+import os, sys
+import anyio
+from robotsgate import StoreError
+from robotsgate.stores.sqlite import SQLiteStore
+from robotsgate.testing.stores import NOW, entry_of
+
+CALLS = {
+    "get": lambda store: store.get("http://before"),
+    "put": lambda store: store.put(entry_of("http://child")),
+    "delete": lambda store: store.delete("http://before"),
+    "purge": lambda store: store.purge(NOW + 1e9),
+}
+
+async def in_child(store):
+    refusals = 0
+    for call in CALLS.values():
+        try:
+            await call(store)
+        except StoreError as error:
+            refusals += "opened after the fork" in str(error)
+    await store.aclose()
+    return refusals
+
+async def in_parent(store):
+    await store.put(entry_of("http://after"))
+    origins = ["http://before", "http://child", "http://after"]
+    found = [origin for origin in origins if await store.get(origin) is not None]
+    await store.aclose()
+    return found
+
+async def fill(path):
+    async with SQLiteStore(path) as store:
+        await store.put(entry_of("http://before"))
+
+anyio.run(fill, sys.argv[1])
+store = SQLiteStore(sys.argv[1])
+child = os.fork()
+if child == 0:
+    code = 99
+    try:
+        code = anyio.run(in_child, store)
+    finally:
+        os._exit(code)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), *anyio.run(in_parent, store))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_child_of_a_fork_is_refused_and_harms_nothing(path: Path) -> None:
+    process = subprocess.run(  # noqa: S603 (this very interpreter)
+        [sys.executable, "-c", FORK, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=6 * PATIENCE_SECONDS,
+    )
+
+    assert process.stderr == ""
+    assert process.stdout.split() == ["4", "http://before", "http://after"]
+    assert executed(path, "PRAGMA integrity_check") == [("ok",)]
+    assert list(path.parent.iterdir()) == [path]
+
+
+CALLS: dict[str, Callable[[Store], Coroutine[object, object, object]]] = {
+    "get": lambda store: store.get(ORIGIN),
+    "put": lambda store: store.put(FULL),
+    "delete": lambda store: store.delete(ORIGIN),
+    "purge": lambda store: store.purge(NOW + 1e9),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+async def test_store_of_another_process_refuses_and_changes_nothing(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[[Store], Coroutine[object, object, object]],
+) -> None:
+    async with aclosing(SQLiteStore(path)) as store:
+        await store.put(BARE)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: -1)
+            with pytest.raises(StoreError, match=f"{path.name} to be opened after"):
+                await call(store)
+        found = await store.get(ORIGIN)
+
+    assert found == BARE
+
+
+async def test_closing_the_store_of_another_process_leaves_its_connections_open(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteStore(path)
+    await store.put(BARE)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: -1)
+        await store.aclose()
+    found = [
+        connection.execute("SELECT origin FROM entries").fetchall()
+        for connection in (store._reader, store._writer)
+    ]
+    await store.aclose()
+
+    assert found == [[(ORIGIN,)], [(ORIGIN,)]]
+    assert list(path.parent.iterdir()) == [path]
 
 
 # --- cancelled, closed -------------------------------------------------------------

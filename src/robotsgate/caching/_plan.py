@@ -140,6 +140,7 @@ def under_our_clock(entry: Entry, now: float) -> Entry:
         entry,
         checked_at=now,
         next_fetch_at=entry.next_fetch_at - ahead,
+        unreachable_since=entry.unreachable_since and min(entry.unreachable_since, now),
         retain_until=entry.retain_until - ahead,
         copy=copy,
     )
@@ -163,16 +164,16 @@ def later(one: Entry, other: Entry | None, now: float, policy: Policy) -> Entry:
     if other is None:
         return one
     # What is from the future is older: the clock was set back since.
-    is_other_later = other.checked_at > one.checked_at and (
-        other.checked_at <= now or one.checked_at > now
+    is_other_later = (other.checked_at <= now, other.checked_at) > (
+        one.checked_at <= now,
+        one.checked_at,
     )
     new, old = (other, one) if is_other_later else (one, other)
     if (
         new.access is not AccessResult.UNREACHABLE
         or new.failure is FailureKind.ADDRESS_REFUSED
-        or old.copy is None
         or now >= old.retain_until
-        or (new.copy is not None and new.copy.fetched_at >= old.copy.fetched_at)
+        or not _is_of_use(new.copy, old, now)
     ):
         return new
     since = _unreachable_since_both(new, old)
@@ -184,6 +185,15 @@ def later(one: Entry, other: Entry | None, now: float, policy: Policy) -> Entry:
         unreachable_since=since,
         retain_until=_retain_until(old.copy, new.next_fetch_at, policy),
     )
+
+
+def _is_of_use(copy: Copy | None, old: Entry, now: float) -> bool:
+    """Whether `old` tells of a copy that is as new as `copy`, or of its end."""
+    fetched_at = -math.inf if copy is None else copy.fetched_at
+    if old.copy is not None:
+        return old.copy.fetched_at >= fetched_at
+    is_answer = old.access is not AccessResult.UNREACHABLE and old.checked_at <= now
+    return is_answer and old.checked_at > fetched_at
 
 
 def entry_after(

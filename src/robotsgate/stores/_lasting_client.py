@@ -61,7 +61,7 @@ class _Connection:
         """
         await self.is_settled.wait()
         if self.client is None:
-            raise self.error or ConnectionError("the client has ended")
+            raise self.error or ConnectionError("the client is not open")
         return self.client
 
     def close_if_unused(self) -> None:
