@@ -257,6 +257,8 @@ class Renewals:
         known = self._live.by_origin.get(key)
         if known is not None:
             previous = later(known.entry, previous, now, self._policy)
+            # This very clock was set back: nobody can tell what stands.
+            is_forced |= known.entry.checked_at > now
         if is_forced or plan(previous, now) is Plan.FETCH:
             return previous, None
         return previous, self._live.admit(cast("Entry", previous), now)  # or no USE
