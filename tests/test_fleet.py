@@ -28,7 +28,7 @@ def test_killed_worker_is_taken_over_from() -> None:
         rounds=2,
         kills=True,
         fetch_deadline=3.0,
-        store_timeout=0.7,
+        store_timeout=2.0,
     )
 
     assert broken_promises(figures, has_leases=True, was_restarted=False) == []
