@@ -26,6 +26,7 @@ from tests.builders_checker import (
     PUBLIC,
     ROBOTS_TXT,
     RULES,
+    FailingStore,
     GatedSite,
     checker_of,
     let_others_run,
@@ -188,6 +189,27 @@ class TestCopyOfOthers:
 
         assert [verdict.allowed for verdict in verdicts] == [False, True]
         assert all(verdict.is_stale for verdict in verdicts)
+
+    @pytest.mark.parametrize("failures", [1, 2])
+    async def test_copy_that_an_answer_has_ended_does_not_come_back_from_the_store(
+        self, failures: int
+    ) -> None:
+        """Which could not be written when that answer came, nor since."""
+        clock, store, site = ManualClock(), FailingStore(), site_of()
+        checker = checker_of(site, store=store, clock=clock)
+        await checker.prefetch([ORIGIN])
+        store._failing = ("put",)
+        clock.advance(DAY)
+        site.serve(ORIGIN, status=404)
+        await checker.prefetch([ORIGIN])
+        site.serve(ORIGIN, status=503)
+
+        answers = []
+        for _ in range(failures):
+            clock.advance(DAY)
+            answers.append(await checker.can_fetch(AGENT, PUBLIC))
+
+        assert answers == [False] * failures
 
 
 class TestOtherTerms:

@@ -267,4 +267,5 @@ def _is_of_types(entry: Entry, origin: str) -> bool:
         and isinstance(failure, FailureKind | None)
         and isinstance(error, str | None)
         and isinstance(terms, str)
+        and isinstance(entry.is_first_sight, bool)
     )

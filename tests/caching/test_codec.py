@@ -67,6 +67,7 @@ FAILED = Entry(
 FULL = dataclasses.replace(
     FAILED, origin=ORIGIN, status=599, redirects=5, copy=FETCHED.copy
 )
+FIRST_SIGHT = dataclasses.replace(FAILED, is_first_sight=True)
 GUARDED = dataclasses.replace(MISSING, terms="off: 10.0.0.0/8", unreachable_since=0.0)
 ENTRIES = {
     "missing": MISSING,
@@ -74,6 +75,7 @@ ENTRIES = {
     "failed": FAILED,
     "full": FULL,
     "guarded": GUARDED,
+    "since first sight": FIRST_SIGHT,
 }
 
 GOLDEN = {
@@ -105,6 +107,10 @@ GOLDEN = {
         09 6e61 e2809c 6e eda080
         41dad27480200000 41dad2c8e0200000
         7801 010c00f3ff 446973616c6c6f773a202f0a 1c9703d3
+    """,
+    "since first sight": """
+        01973904ac4e02bff8000000000000000000000000000041cdcd650000000000
+        ac0203c004000000000000096e61e2809c6eeda080
     """,
     "guarded": """
         01 95f972e5  25 01
@@ -224,6 +230,7 @@ def entries(draw: st.DrawFn) -> Entry:
         unreachable_since=draw(st.none() | TIMES),
         failures=draw(COUNTS),
         terms=draw(TEXTS | st.sampled_from(["redirects", "off", ""])),
+        is_first_sight=draw(st.booleans()),
     )
 
 
@@ -397,7 +404,7 @@ WRONG_INSIDE = {
     "nothing": b"",
     "an access result without a number": payload_of(access=4),
     "the last of all access results": payload_of(access=255),
-    "an unknown part": payload_of(parts=64),
+    "an unknown part": payload_of(parts=128),
     "known parts and an unknown one": payload_of(parts=0xBF, rest=b"\x00" * 99),
     "no second count": payload_of(counts=b"\x00"),
     "a count that does not end": payload_of(counts=b"\x80" * 9, rest=b"\x00" * 9),

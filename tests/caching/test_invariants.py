@@ -330,7 +330,12 @@ def without_what_is_carried(entry: Entry) -> Entry:
     """`entry` but for what `later` may change of it."""
     access = AccessResult.UNREACHABLE  # which needs no copy
     return replace(
-        entry, access=access, copy=None, unreachable_since=None, retain_until=0.0
+        entry,
+        access=access,
+        copy=None,
+        unreachable_since=None,
+        retain_until=0.0,
+        is_first_sight=False,
     )
 
 
@@ -357,11 +362,9 @@ def test_later_of_two_entries_is_one_of_them_with_a_copy_of_either(
     assert found.access is taken.access
     assert found.checked_at <= now or min(one.checked_at, other.checked_at) > now
     assert found.copy in (one.copy, other.copy)
-    assert found.copy is not None or taken.copy is None
     if one.checked_at != other.checked_at:
         assert later(other, one, now, policy) == found
     if found != taken:
-        assert found.copy != taken.copy
         assert found.access is AccessResult.UNREACHABLE
         assert found.unreachable_since is not None
         assert found.unreachable_since <= found.checked_at

@@ -361,7 +361,8 @@ class TestEntryAfterAFailure:
 
         entry = next_entry(old, answered(500), now=old.retain_until)
 
-        assert entry == next_entry(None, answered(500), now=old.retain_until)
+        first = next_entry(None, answered(500), now=old.retain_until)
+        assert entry == replace(first, is_first_sight=False)
 
     def test_entry_is_of_use_until_the_last_moment(self) -> None:
         good = first_entry(answered())
@@ -865,6 +866,7 @@ class TestLater:
             copy=old.copy,
             unreachable_since=NOW,
             retain_until=new.next_fetch_at + 30 * DAY,
+            is_first_sight=False,
         )
 
     def test_failure_with_an_older_copy_gets_the_later_one(self) -> None:
@@ -884,16 +886,29 @@ class TestLater:
         assert later(new, old, NOW, Policy()) is new
         assert later(old, new, NOW, Policy()) is new
 
-    def test_failures_with_the_same_copy_began_when_the_first_of_them_did(self) -> None:
-        new = failed_with_copy(since=NOW - HOUR, until=NOW)
-        old = replace(
-            new, checked_at=NOW - 1, unreachable_since=NOW - 2 * HOUR, failures=9
-        )
+    def test_copy_that_an_answer_has_ended_does_not_come_back(self) -> None:
+        """The store may have missed that answer, and hold what was before it."""
+        old = first_entry(answered(), now=NOW - 3 * HOUR)
+        ended = next_entry(old, answered(404), now=NOW - 2 * HOUR)
+        new = next_entry(ended, failed(), now=NOW)
+
+        assert later(new, old, NOW, Policy()) is new
+        assert later(old, new, NOW, Policy()) is new
+
+    def test_refusal_ends_the_copy_that_came_before_it(self) -> None:
+        new = failed_with_copy(since=NOW - 3 * HOUR, until=NOW)
+        old = first_entry(refused(), now=NOW - HOUR)
+
+        assert later(new, old, NOW, Policy()).copy is None
+
+    def test_failure_that_knew_of_nothing_gets_the_copy(self) -> None:
+        old = first_entry(answered(), now=NOW - 3 * HOUR)
+        new = first_entry(failed())
 
         found = later(new, old, NOW, Policy())
 
-        assert found == replace(new, unreachable_since=NOW - 2 * HOUR)
-        assert later(old, new, NOW, Policy()) == found
+        assert (found.copy, found.is_first_sight) == (old.copy, False)
+        assert found.unreachable_since == NOW
 
     def test_answer_without_a_file_ends_the_copy_that_came_before_it(self) -> None:
         new = failed_with_copy(since=NOW - 3 * HOUR, until=NOW)
@@ -916,7 +931,6 @@ class TestLater:
             pytest.param(answered(404), answered(), id="no file"),
             pytest.param(broken_redirect(), answered(), id="a broken redirect"),
             pytest.param(refused(), answered(), id="a refused address"),
-            pytest.param(failed(), answered(404), id="a failure after no file"),
             pytest.param(failed(), failed(), id="a failure after a failure"),
         ],
     )

@@ -54,6 +54,7 @@ class Belief:
         rules_fresh_until: when they stop being fresh.
         since: when the run of failures began.
         failures: in the run.
+        knows_nothing: whether the run began without a word of what was before.
     """
 
     policy: Policy
@@ -68,6 +69,7 @@ class Belief:
     rules_fresh_until: float = 0.0
     since: float | None = None
     failures: int = 0
+    knows_nothing: bool = False
 
     def __repr__(self) -> str:
         words = [f"{self.meaning.value} at {self.checked_at:.3f}"]
@@ -81,6 +83,16 @@ class Belief:
     def age_rank(self, now: float) -> tuple[bool, float]:
         """Greater for what is newer; what is from the future counts as oldest."""
         return self.checked_at <= now, self.checked_at
+
+    def heard_last(self, now: float) -> float:
+        """What was heard before this is no news to who believes it."""
+        if self.rulebook is not None:
+            return self.rules_came_at
+        if self.knows_nothing or self.checked_at > now:
+            return -math.inf
+        if self.since is None or self.meaning is Meaning.REFUSED:
+            return self.checked_at
+        return self.since
 
     def stands_at(self, now: float, policy: Policy) -> bool:
         """Whether no attempt is due, and answers may come from here."""
@@ -185,6 +197,8 @@ def beliefs_after(
         kept_until=next_at + policy.stale_window,
     )
     if access is AccessResult.UNREACHABLE:
+        knows_nothing = previous is None or previous.knows_nothing
+        belief = replace(belief, knows_nothing=knows_nothing)
         before = _usable(previous, now)
         yield _in_outage(belief, before, policy)
         if before is not None and before.meaning is Meaning.POOL:
@@ -215,15 +229,8 @@ def mixed(new: Belief, old: Belief, now: float, policy: Policy) -> Iterator[Beli
         new.access is not AccessResult.UNREACHABLE
         or new.meaning is Meaning.REFUSED
         or now >= old.kept_until
+        or old.heard_last(now) <= new.heard_last(now)
     ):
-        return
-    came_at = -math.inf if new.rulebook is None else new.rules_came_at
-    if old.rulebook is not None:
-        is_of_use = old.rules_came_at >= came_at
-    else:
-        is_answer = old.access is not AccessResult.UNREACHABLE
-        is_of_use = is_answer and came_at < old.checked_at <= now
-    if not is_of_use:
         return
     assert new.since is not None
     since = new.since
@@ -240,6 +247,7 @@ def mixed(new: Belief, old: Belief, now: float, policy: Policy) -> Iterator[Beli
         rulebook=old.rulebook,
         rules_came_at=old.rules_came_at,
         rules_fresh_until=old.rules_fresh_until,
+        knows_nothing=False,
     )
     yield replace(belief, kept_until=_kept_until(belief, policy))
 
@@ -346,7 +354,9 @@ def _in_outage(belief: Belief, previous: Belief | None, policy: Policy) -> Belie
             belief, rulebook=None, rules_came_at=0.0, rules_fresh_until=0.0
         )
     belief = replace(
-        belief, since=since, failures=failures + (belief.meaning is not Meaning.POOL)
+        belief,
+        since=since,
+        failures=failures + (belief.meaning is not Meaning.POOL),
     )
     return replace(belief, kept_until=_kept_until(belief, policy))
 

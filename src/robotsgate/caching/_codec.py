@@ -5,7 +5,8 @@ lowest first):
 
     version        1 octet, 1
     checksum       4 octets, CRC-32 of the origin (UTF-8) and all that follows
-    parts          1 octet, which of the parts in brackets there are
+    parts          1 octet, which of the parts in brackets there are, and
+                   whether it is a failure since first sight
     access         1 octet, a number of `_ACCESS_RESULTS`
     checked_at, next_fetch_at, retain_until     8 octets each, IEEE 754
     redirects, failures                         counts
@@ -60,7 +61,8 @@ _FAILURES = (
 
 _HAS_STATUS, _HAS_FAILURE, _HAS_SINCE, _HAS_ERROR, _HAS_COPY = 1, 2, 4, 8, 16
 _HAS_TERMS = 32
-_ALL_PARTS = 63
+_IS_FIRST_SIGHT = 64
+_ALL_PARTS = 127
 
 _USUAL_TERMS = AddressGuard.REDIRECTS.value
 
@@ -103,6 +105,7 @@ def encoded(entry: Entry) -> bytes:
         | (_HAS_ERROR * (entry.error is not None))
         | (_HAS_COPY * (entry.copy is not None))
         | (_HAS_TERMS * (entry.terms != _USUAL_TERMS))
+        | (_IS_FIRST_SIGHT * entry.is_first_sight)
     )
     try:
         payload = b"".join(_payload(entry, parts))
@@ -180,6 +183,7 @@ def _entry(reader: _Reader, origin: str) -> Entry:
         error=reader.text() if parts & _HAS_ERROR else None,
         terms=reader.text() if parts & _HAS_TERMS else _USUAL_TERMS,
         copy=reader.copy() if parts & _HAS_COPY else None,
+        is_first_sight=bool(parts & _IS_FIRST_SIGHT),
     )
     if not reader.is_at_end:
         raise CodecError(f"expected the end of the entry of {origin}")

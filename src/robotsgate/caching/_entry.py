@@ -62,6 +62,8 @@ class Entry:
         unreachable_since: when the first of the failures in a row came, epoch
             seconds; `None` unless `access` is unreachable.
         terms: what of the policy decided what could be got, see `terms_of`.
+        is_first_sight: whether the origin has failed since it was first seen, as far
+            as this tells: what others know of an answer before it counts.
         failures: failed attempts in a row, those not counted where no connection
             was free in the caller's pool, ≥ 0.
     """
@@ -79,6 +81,7 @@ class Entry:
     unreachable_since: float | None = None
     failures: int = 0
     terms: str = AddressGuard.REDIRECTS.value
+    is_first_sight: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an entry that would allow everything by accident.

@@ -173,7 +173,7 @@ def later(one: Entry, other: Entry | None, now: float, policy: Policy) -> Entry:
         new.access is not AccessResult.UNREACHABLE
         or new.failure is FailureKind.ADDRESS_REFUSED
         or now >= old.retain_until
-        or not _is_of_use(new.copy, old, now)
+        or _answered_at(old, now) <= _answered_at(new, now)
     ):
         return new
     since = _unreachable_since_both(new, old)
@@ -184,16 +184,24 @@ def later(one: Entry, other: Entry | None, now: float, policy: Policy) -> Entry:
         copy=old.copy,
         unreachable_since=since,
         retain_until=_retain_until(old.copy, new.next_fetch_at, policy),
+        is_first_sight=False,
     )
 
 
-def _is_of_use(copy: Copy | None, old: Entry, now: float) -> bool:
-    """Whether `old` tells of a copy that is as new as `copy`, or of its end."""
-    fetched_at = -math.inf if copy is None else copy.fetched_at
-    if old.copy is not None:
-        return old.copy.fetched_at >= fetched_at
-    is_answer = old.access is not AccessResult.UNREACHABLE and old.checked_at <= now
-    return is_answer and old.checked_at > fetched_at
+def _answered_at(entry: Entry, now: float) -> float:
+    """Up to when nothing before `entry` counts beside it.
+
+    A copy that an answer has ended must not come back from a store that missed it.
+    """
+    if entry.copy is not None:
+        return entry.copy.fetched_at
+    if entry.failure is FailureKind.ADDRESS_REFUSED:
+        return entry.checked_at
+    if entry.is_first_sight or entry.checked_at > now:
+        return -math.inf
+    if entry.unreachable_since is not None:
+        return entry.unreachable_since
+    return entry.checked_at
 
 
 def entry_after(
@@ -210,9 +218,11 @@ def entry_after(
     """
     access = access_result(outcome, policy)
     if access is AccessResult.UNREACHABLE:
+        is_first_sight = previous is None or previous.is_first_sight
         if previous is not None and now >= previous.retain_until:
             previous = None
-        return _after_failure(previous, outcome, origin=origin, now=now, policy=policy)
+        entry = _after_failure(previous, outcome, origin=origin, now=now, policy=policy)
+        return replace(entry, is_first_sight=is_first_sight)
     headers = {} if isinstance(outcome, Failed) else outcome.headers
     fresh_until = now + freshness_lifetime(headers, now=now, policy=policy)
     copy = None
