@@ -901,6 +901,15 @@ class TestLater:
 
         assert later(new, old, NOW, Policy()).copy is None
 
+    def test_days_of_refusals_do_not_count_for_who_knew_of_nothing(self) -> None:
+        first = first_entry(refused(), now=NOW - 40 * DAY)
+        old = next_entry(first, refused(), now=NOW - DAY)
+        new = first_entry(failed())
+
+        found = later(new, old, NOW, Policy())
+
+        assert found.unreachable_since == NOW
+
     def test_failure_that_knew_of_nothing_gets_the_copy(self) -> None:
         old = first_entry(answered(), now=NOW - 3 * HOUR)
         new = first_entry(failed())

@@ -234,7 +234,7 @@ def mixed(new: Belief, old: Belief, now: float, policy: Policy) -> Iterator[Beli
         return
     assert new.since is not None
     since = new.since
-    if old.since is None:
+    if old.since is None or old.meaning is Meaning.REFUSED:
         since = min(max(since, old.checked_at), new.checked_at)
     elif old.meaning is not Meaning.POOL:
         since = min(since, old.since)

@@ -309,7 +309,9 @@ def _unreachable_since(
 def _unreachable_since_both(new: Entry, old: Entry) -> float:
     """When the run of failures began that ends with `new`."""
     since = new.checked_at if new.unreachable_since is None else new.unreachable_since
-    if old.unreachable_since is None:  # an answer, which ends any run before it
+    # An answer ends any run before it, and so does a refusal: that was not dialled.
+    is_end = old.failure is FailureKind.ADDRESS_REFUSED
+    if old.unreachable_since is None or is_end:
         return min(max(since, old.checked_at), new.checked_at)
     if old.failure is FailureKind.POOL:  # says nothing about the origin
         return since
