@@ -7,7 +7,7 @@ import secrets
 import zlib
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import anyio
 
@@ -131,13 +131,11 @@ class GuardedStore:
         await self._reported("delete", origin, work=lambda: self._store.delete(origin))
 
     async def acquire(self, origin: str) -> bool:
-        """Whether `origin` may be fetched here and now.
+        """Whether `origin` may be fetched here and now; only of a store with leases.
 
-        It may where nobody can tell, because the store has no leases or fails.
+        It may where nobody can tell, because the store fails.
         """
-        lease = self._lease
-        if lease is None:
-            return True
+        lease = cast("FetchLease", self._lease)
         await self._release_leftovers(lease, origin)
         work = partial(lease.acquire, origin, self._owner, self.lease_seconds)
         try:
@@ -147,11 +145,9 @@ class GuardedStore:
             raise
 
     async def release(self, origin: str) -> None:
-        """Let others fetch `origin`, whatever has happened here."""
-        if self._lease is None:
-            return
+        """Let others fetch `origin`, whatever has happened here, after `acquire`."""
         with anyio.CancelScope(shield=True):
-            await self._release(self._lease, origin)
+            await self._release(cast("FetchLease", self._lease), origin)
 
     async def _release(self, lease: FetchLease, origin: str) -> None:
         async def work() -> bool:
