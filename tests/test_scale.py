@@ -16,7 +16,7 @@ from benchmarks.corpus import made_up_corpus
 from benchmarks.report import markdown
 from benchmarks.run import Run
 from benchmarks.scale import BYTES_PER_LIVE_ORIGIN, Costs, Files, measured, tables
-from robotsgate._live import _BYTES_PER_ORIGIN
+from robotsgate.checking._live import _BYTES_PER_ORIGIN
 
 PAGE = Path(__file__).parents[1] / "docs/explanation/how-large.md"
 MIB = 2**20

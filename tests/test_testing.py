@@ -9,8 +9,7 @@ import pytest
 
 from robotsgate import RobotsChecker, testing
 from robotsgate.testing import FakeSite, ManualClock
-
-from .builders_checker import AGENT, ORIGIN, PRIVATE, PUBLIC, ROBOTS_TXT, RULES
+from tests.checking.builders import AGENT, ORIGIN, PRIVATE, PUBLIC, ROBOTS_TXT, RULES
 
 
 def test_example_of_the_module_runs() -> None:

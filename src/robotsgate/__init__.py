@@ -1,55 +1,55 @@
 """Fetches, keeps and obeys robots.txt for asynchronous crawlers.
 
 Everything a user needs is here; modules with a leading underscore are private.
-`SQLiteStore` and `RedisStore`, which needs the extra `redis`, are imported when they
-are first asked for.
+Each name is imported when it is first used, so that `robotsgate.robotstxt` loads
+neither an event loop nor a network library, and an extra is needed only where it is
+used.
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
-from robotsgate._checker import RobotsChecker
-from robotsgate._clock import Clock, SystemClock
-from robotsgate._events import (
-    AccessChanged,
-    CheckerEvent,
-    RobotsTxtFetched,
-    StoreFailed,
-)
-from robotsgate._stats import CheckerStats
 from robotsgate._version import __version__
-from robotsgate.caching._entry import Copy, Entry
-from robotsgate.caching._outcome import FailureKind
-from robotsgate.caching._policy import AddressGuard, AfterStaleWindow, Policy
-from robotsgate.errors import (
-    DisallowedError,
-    InvalidProductTokenError,
-    InvalidURLError,
-    RobotsError,
-    StoreError,
-    UnsupportedError,
-)
-from robotsgate.robotstxt._access import AccessResult
-from robotsgate.robotstxt._dialect import Dialect
-from robotsgate.robotstxt._model import (
-    Diagnostic,
-    DiagnosticKind,
-    Group,
-    Match,
-    OtherLine,
-    RequestRate,
-    Rule,
-    RuleKind,
-)
-from robotsgate.robotstxt._origin import Origin
-from robotsgate.robotstxt._robots_txt import RobotsTxt
-from robotsgate.robotstxt._verdict import Reason, Verdict
-from robotsgate.stores._base import FetchLease, Store
-from robotsgate.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from robotsgate.stores.redis import RedisStore as RedisStore
+    from robotsgate._clock import Clock, SystemClock
+    from robotsgate.caching._access import AccessResult
+    from robotsgate.caching._entry import Copy, Entry
+    from robotsgate.caching._outcome import FailureKind
+    from robotsgate.caching._policy import AddressGuard, AfterStaleWindow, Policy
+    from robotsgate.caching._verdict import Reason, Verdict
+    from robotsgate.checking._checker import RobotsChecker
+    from robotsgate.checking._events import (
+        AccessChanged,
+        CheckerEvent,
+        RobotsTxtFetched,
+        StoreFailed,
+    )
+    from robotsgate.checking._stats import CheckerStats
+    from robotsgate.errors import (
+        DisallowedError,
+        InvalidProductTokenError,
+        InvalidURLError,
+        RobotsError,
+        StoreError,
+        UnsupportedError,
+    )
+    from robotsgate.robotstxt._dialect import Dialect
+    from robotsgate.robotstxt._model import (
+        Diagnostic,
+        DiagnosticKind,
+        Group,
+        Match,
+        OtherLine,
+        RequestRate,
+        Rule,
+        RuleKind,
+    )
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.stores._base import FetchLease, Store
+    from robotsgate.stores.memory import MemoryStore
+    from robotsgate.stores.redis import RedisStore
     from robotsgate.stores.sqlite import SQLiteStore
+    from robotsgate.urls._origin import Origin
 
 __all__ = [
     "AccessChanged",
@@ -76,6 +76,7 @@ __all__ = [
     "OtherLine",
     "Policy",
     "Reason",
+    "RedisStore",
     "RequestRate",
     "RobotsChecker",
     "RobotsError",
@@ -93,20 +94,49 @@ __all__ = [
     "__version__",
 ]
 
-_LATER = {
-    "RedisStore": "robotsgate.stores.redis",
-    "SQLiteStore": "robotsgate.stores.sqlite",
+_NAMES = {
+    "_clock": "Clock SystemClock",
+    "caching._access": "AccessResult",
+    "caching._entry": "Copy Entry",
+    "caching._outcome": "FailureKind",
+    "caching._policy": "AddressGuard AfterStaleWindow Policy",
+    "caching._verdict": "Reason Verdict",
+    "checking._checker": "RobotsChecker",
+    "checking._events": "AccessChanged CheckerEvent RobotsTxtFetched StoreFailed",
+    "checking._stats": "CheckerStats",
+    "errors": (
+        "DisallowedError InvalidProductTokenError InvalidURLError RobotsError"
+        " StoreError UnsupportedError"
+    ),
+    "robotstxt._dialect": "Dialect",
+    "robotstxt._model": (
+        "Diagnostic DiagnosticKind Group Match OtherLine RequestRate Rule RuleKind"
+    ),
+    "robotstxt._robots_txt": "RobotsTxt",
+    "stores._base": "FetchLease Store",
+    "stores.memory": "MemoryStore",
+    "stores.redis": "RedisStore",
+    "stores.sqlite": "SQLiteStore",
+    "urls._origin": "Origin",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
+if not TYPE_CHECKING:  # a type checker that saw this would take any name
 
-def __getattr__(name: str) -> object:
-    """What is imported when it is asked for."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = importlib.import_module(_LATER[name])
-    except ModuleNotFoundError as error:
-        message = f"{name} needs the extra redis: pip install 'robotsgate[redis]'"
-        raise ImportError(message) from error
-    value: object = getattr(module, name)
-    return value
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib  # noqa: PLC0415
+
+        try:
+            home = importlib.import_module(f"{__name__}.{_HOMES[name]}")
+        except ModuleNotFoundError as error:
+            if name != "RedisStore":
+                raise
+            message = f"{name} needs the extra redis: pip install 'robotsgate[redis]'"
+            raise ImportError(message) from error
+        value = globals()[name] = getattr(home, name)
+        return value
+
+    def __dir__() -> list[str]:
+        return __all__

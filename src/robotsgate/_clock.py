@@ -7,8 +7,6 @@ from typing import Protocol
 
 import anyio
 
-__all__ = ["Clock", "SystemClock", "pause"]
-
 
 class Clock(Protocol):
     """Where the checker asks for the time.

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from robotsgate.robotstxt._verdict import Verdict
+    from robotsgate.caching._verdict import Verdict
 
 __all__ = [
     "DisallowedError",

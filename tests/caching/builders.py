@@ -13,7 +13,7 @@ from robotsgate.robotstxt._robots_txt import RobotsTxt
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._outcome import Outcome
-    from robotsgate.robotstxt._verdict import Verdict
+    from robotsgate.caching._verdict import Verdict
 
 MINUTE = 60.0
 HOUR = 3_600.0

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotsgate.caching import _codec
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._codec import (
     CodecError,
     UnknownVersionError,
@@ -21,7 +22,6 @@ from robotsgate.caching._codec import (
 )
 from robotsgate.caching._entry import Copy, Entry
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.robotstxt._access import AccessResult
 
 from .builders import DAY, NOW, ORIGIN
 

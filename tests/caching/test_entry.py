@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._entry import Copy, Entry
-from robotsgate.robotstxt._access import AccessResult
 
 from .builders import NOW, RULES, answered, first_entry
 

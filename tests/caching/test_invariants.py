@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._outcome import FailureKind, access_result
 from robotsgate.caching._plan import Plan, later, plan, suits, terms_of
 from robotsgate.caching._policy import AfterStaleWindow, Policy
 from robotsgate.caching._ruling import Effect, ruling
-from robotsgate.robotstxt._access import AccessResult
 
 from .builders import (
     DAY,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._outcome import (
     Answered,
     BrokenRedirect,
@@ -16,7 +17,6 @@ from robotsgate.caching._outcome import (
     access_result,
 )
 from robotsgate.caching._policy import Policy
-from robotsgate.robotstxt._access import AccessResult
 
 from .builders import PRESETS, RULES, answered, broken_redirect, failed
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._outcome import (
     Answered,
     BrokenRedirect,
@@ -27,7 +28,6 @@ from robotsgate.caching._plan import (
     under_our_clock,
 )
 from robotsgate.caching._policy import AddressGuard, AfterStaleWindow, Policy
-from robotsgate.robotstxt._access import AccessResult
 
 from .builders import (
     DAY,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._policy import AddressGuard, AfterStaleWindow, Policy
-from robotsgate.robotstxt._access import AccessResult
 
 from .builders import DAY, HOUR, MINUTE
 

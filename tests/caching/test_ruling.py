@@ -7,12 +7,12 @@ import math
 
 import pytest
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._outcome import Answered, FailureKind, Outcome
 from robotsgate.caching._policy import AfterStaleWindow, Policy
 from robotsgate.caching._ruling import Effect, Ruling, ruling, verdict
-from robotsgate.robotstxt._access import AccessResult
+from robotsgate.caching._verdict import Reason
 from robotsgate.robotstxt._model import Match, Rule, RuleKind
-from robotsgate.robotstxt._verdict import Reason
 
 from .builders import (
     DAY,

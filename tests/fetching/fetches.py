@@ -9,7 +9,7 @@ import anyio
 from robotsgate.caching._policy import Policy
 from robotsgate.fetching._address_guard import FetchGuard, GuardRules
 from robotsgate.fetching._fetcher import Fetcher
-from robotsgate.robotstxt._origin import Origin
+from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome

@@ -19,7 +19,7 @@ from robotsgate.fetching._transport import OneRequestTransport
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from robotsgate.fetching._address_class import IPAddress
+    from robotsgate.urls._address_class import IPAddress
     from tests.servers.loopback import LoopbackServer
 
 __all__ = ["Switchboard"]

@@ -20,8 +20,8 @@ from robotsgate import AccessResult, Policy, RobotsChecker
 from robotsgate.caching._outcome import Answered, BrokenRedirect, Failed, FailureKind
 from robotsgate.fetching._fetcher import Fetcher
 from robotsgate.fetching._transport import OneRequestTransport
-from robotsgate.robotstxt._origin import Origin
 from robotsgate.testing import ManualClock
+from robotsgate.urls._origin import Origin
 from tests.fetching.fetches import USER_AGENT, fetched
 from tests.servers.answers import (
     Late,

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import can_ada
 
-from robotsgate.robotstxt import Origin
+from robotsgate import Origin
 from robotsgate.robotstxt._rfc9309 import normalised_target
 from tests.fuzzing.plain_robots_txt import plain_target
 

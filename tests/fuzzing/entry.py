@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 import zlib
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._codec import CodecError, decoded, encoded
 from robotsgate.caching._entry import Copy, Entry
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.robotstxt._access import AccessResult
 from tests.fuzzing.target import Target, as_text, fields, in_time, joined
 
 __all__ = ["TARGET"]

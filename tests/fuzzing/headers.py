@@ -13,6 +13,7 @@ import zlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._freshness import (
     freshness_lifetime,
     http_date,
@@ -24,7 +25,6 @@ from robotsgate.caching._plan import Plan, entry_after, plan, suits
 from robotsgate.caching._policy import Policy
 from robotsgate.caching._ruling import ruling, verdict
 from robotsgate.fetching._body import CodingError, check_coding
-from robotsgate.robotstxt._access import AccessResult
 from tests.fuzzing.target import Target, as_header, fields, in_time, joined
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from robotsgate.fetching._redirect import RedirectError, redirect_target
-from robotsgate.robotstxt import Origin
+from robotsgate import Origin
+from robotsgate.urls._redirect import RedirectError, redirect_target
 from tests.fuzzing.target import Target, as_header, fields, in_time, joined
 from tests.fuzzing.url import check_against_browsers, check_origin
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from robotsgate.errors import InvalidProductTokenError, InvalidURLError
 from robotsgate.robotstxt import Dialect, RobotsTxt, Rule, RuleKind
-from robotsgate.robotstxt._origin import split_url
+from robotsgate.urls._origin import split_url
 from tests.fuzzing.plain_robots_txt import (
     absolute_urls,
     lines_of,

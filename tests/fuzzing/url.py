@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import httpx
 
+from robotsgate import Origin
 from robotsgate.errors import InvalidURLError
-from robotsgate.robotstxt import Origin
-from robotsgate.robotstxt._origin import split_url
+from robotsgate.urls._origin import split_url
 from tests.fuzzing.browsers import as_browsers_spell_it, dialled_by_browsers
 from tests.fuzzing.target import Target, as_text, in_time
 

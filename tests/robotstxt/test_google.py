@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from robotsgate.robotstxt import Dialect, RobotsTxt
 from robotsgate.robotstxt._google import GOOGLE
-from robotsgate.robotstxt._origin import split_url
+from robotsgate.urls._origin import split_url
 from tests.robotstxt.strategies import BODIES, steady
 
 pytest.importorskip(

@@ -13,8 +13,8 @@ from robotsgate.robotstxt._octets import (
     normalised_target,
     readable,
     with_escapes_upper,
-    without_dots,
 )
+from robotsgate.urls._path import without_dots
 from tests.robotstxt.reference import spelling
 from tests.robotstxt.strategies import steady
 

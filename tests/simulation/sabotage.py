@@ -9,17 +9,12 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from robotsgate import (
-    AccessResult,
-    RobotsChecker,
-    _guarded_store,
-    _live,
-    _renewal,
-)
+from robotsgate import AccessResult, RobotsChecker
 from robotsgate.caching import _plan, _ruling
 from robotsgate.caching._plan import Plan, entry_after, plan
-from robotsgate.fetching import _fetcher, _single_flight
-from robotsgate.fetching._single_flight import SingleFlight
+from robotsgate.checking import _guarded_store, _live, _renewal, _single_flight
+from robotsgate.checking._single_flight import SingleFlight
+from robotsgate.fetching import _fetcher
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable

@@ -12,8 +12,9 @@ from unittest.mock import patch
 import anyio
 import anyio.lowlevel
 
-from robotsgate import Policy, RobotsChecker, _guarded_store
+from robotsgate import Policy, RobotsChecker
 from robotsgate.caching import _plan
+from robotsgate.checking import _guarded_store
 from robotsgate.testing import ManualClock
 
 from .belief import Saying

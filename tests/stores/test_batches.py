@@ -13,8 +13,8 @@ import anyio.to_thread
 import pytest
 
 from robotsgate.stores._batches import Batches
-from tests.builders_checker import let_others_run
 from tests.cancellation import cancelled_at
+from tests.checking.builders import let_others_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence

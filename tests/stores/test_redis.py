@@ -36,7 +36,8 @@ from robotsgate.testing.stores import (
     StoreContract,
     entry_of,
 )
-from tests.builders_checker import (
+from tests.cancellation import cancelled_at
+from tests.checking.builders import (
     AGENT,
     DAY,
     HOUR,
@@ -46,7 +47,6 @@ from tests.builders_checker import (
     checker_of,
     site_of,
 )
-from tests.cancellation import cancelled_at
 from tests.servers.answers import Raw
 from tests.servers.loopback import Connection, LoopbackServer, dead_port
 from tests.servers.valkey import Valkey, running_valkey, tls_before

@@ -15,7 +15,7 @@ from robotsgate import StoreError
 from robotsgate.stores.redis import RedisStore
 from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.testing.stores import LeaseContract, StoreContract
-from tests.builders_checker import AGENT, RULES, checker_of
+from tests.checking.builders import AGENT, RULES, checker_of
 from tests.servers.loopback import dead_port
 from tests.servers.valkey_cluster import HOST, running_cluster
 from tests.stores.test_redis import entry_about

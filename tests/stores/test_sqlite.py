@@ -23,7 +23,8 @@ from robotsgate.caching._codec import encoded
 from robotsgate.stores import sqlite
 from robotsgate.stores.sqlite import SQLiteStore
 from robotsgate.testing.stores import NOW, StoreContract, entry_of
-from tests.builders_checker import (
+from tests.cancellation import cancelled_at
+from tests.checking.builders import (
     AGENT,
     ORIGIN,
     PRIVATE,
@@ -33,7 +34,6 @@ from tests.builders_checker import (
     let_others_run,
     site_of,
 )
-from tests.cancellation import cancelled_at
 from tests.stores.crash import kill_writers
 from tests.stores.crowd import crowd_on
 

@@ -16,7 +16,7 @@ from robotsgate.stores._url import store_of_url
 from robotsgate.stores.redis import RedisStore
 from robotsgate.stores.sqlite import SQLiteStore
 from robotsgate.testing.stores import NOW, ORIGIN, entry_of
-from tests.builders_checker import AGENT, ClosableStore, checker_of, site_of
+from tests.checking.builders import AGENT, ClosableStore, checker_of, site_of
 from tests.servers.loopback import dead_port
 from tests.servers.valkey import running_valkey
 

@@ -27,15 +27,13 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._entry import Copy, Entry
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AddressGuard
-from robotsgate.robotstxt._access import AccessResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-__all__ = ["CodecError", "UnknownVersionError", "decoded", "encoded"]
 
 VERSION = 1
 

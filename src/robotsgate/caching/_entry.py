@@ -6,13 +6,11 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._policy import AddressGuard
-from robotsgate.robotstxt._access import AccessResult
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import FailureKind
-
-__all__ = ["Copy", "Entry"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

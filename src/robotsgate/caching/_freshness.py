@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._policy import Policy
 
-__all__ = [
-    "CACHING_HEADERS",
-    "freshness_lifetime",
-    "http_date",
-    "longest_retry_delay",
-    "retry_delay",
-    "retry_delay_asked_for",
-]
-
 CACHING_HEADERS = ("age", "cache-control", "date", "expires", "retry-after")
 """The only headers that a decision here depends on."""
 

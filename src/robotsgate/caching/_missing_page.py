@@ -5,8 +5,6 @@ Google's specification: a 5xx that is really a missing page counts as a 404.
 
 from __future__ import annotations
 
-__all__ = ["BYTES_TO_READ", "says_not_found"]
-
 BYTES_TO_READ = 4_096
 """How much of an error page is looked at; titles and first headings stand early."""
 

@@ -7,23 +7,13 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, assert_never
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._missing_page import says_not_found
-from robotsgate.robotstxt._access import AccessResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from robotsgate.caching._policy import Policy
-
-__all__ = [
-    "Answered",
-    "BrokenRedirect",
-    "Failed",
-    "FailureKind",
-    "Outcome",
-    "access_result",
-    "is_server_error",
-]
 
 
 class FailureKind(enum.Enum):

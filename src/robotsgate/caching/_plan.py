@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._entry import Copy, Entry
 from robotsgate.caching._freshness import (
     freshness_lifetime,
@@ -25,24 +26,11 @@ from robotsgate.caching._outcome import (
     is_server_error,
 )
 from robotsgate.caching._policy import AfterStaleWindow
-from robotsgate.robotstxt._access import AccessResult
 from robotsgate.robotstxt._parser import first_lines
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
-
-__all__ = [
-    "Plan",
-    "entry_after",
-    "is_answer_since",
-    "later",
-    "outdated",
-    "plan",
-    "suits",
-    "terms_of",
-    "under_our_clock",
-]
 
 _LONGEST_ERROR = 300
 

@@ -11,9 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from robotsgate.robotstxt._access import AccessResult
-
-__all__ = ["AddressGuard", "AfterStaleWindow", "Policy"]
+from robotsgate.caching._access import AccessResult
 
 _MINUTE = 60.0
 _HOUR = 60 * _MINUTE

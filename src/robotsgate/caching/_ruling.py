@@ -10,18 +10,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AfterStaleWindow
-from robotsgate.robotstxt._access import AccessResult
+from robotsgate.caching._verdict import Reason, Verdict
 from robotsgate.robotstxt._model import RuleKind
-from robotsgate.robotstxt._verdict import Reason, Verdict
 
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._model import Match
-
-__all__ = ["Effect", "Ruling", "ruling", "verdict"]
 
 
 class Effect(enum.Enum):

@@ -11,15 +11,13 @@ from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, assert_never
 
 from robotsgate.caching._policy import AddressGuard
-from robotsgate.fetching._address_class import AddressClass, address_class
+from robotsgate.urls._address_class import AddressClass, address_class
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from robotsgate.caching._policy import Policy
-    from robotsgate.fetching._address_class import IPAddress, IPNetwork
-
-__all__ = ["AddressRefusedError", "FetchGuard", "GuardRules", "literal_address"]
+    from robotsgate.urls._address_class import IPAddress, IPNetwork
 
 
 class AddressRefusedError(ConnectionError):

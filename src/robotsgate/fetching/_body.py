@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
 
-__all__ = ["ACCEPT_ENCODING", "CodingError", "check_coding", "read_body"]
-
 ACCEPT_ENCODING = "gzip, deflate"
 
 # Neither coding makes a body much longer than it is; octets that decode to nothing

@@ -23,10 +23,8 @@ import httpcore
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from robotsgate.fetching._address_class import IPAddress
     from robotsgate.fetching._address_guard import FetchGuard
-
-__all__ = ["CLOSE_SECONDS", "GuardedBackend", "Resolve", "resolved"]
+    from robotsgate.urls._address_class import IPAddress
 
 Resolve = Callable[[str, int], Awaitable["Sequence[IPAddress]"]]
 """Finds the addresses of a host, for a port."""

@@ -7,22 +7,13 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import httpx
 
 from robotsgate.fetching._transport import GUARD_EXTENSION, OneRequestTransport
-from robotsgate.robotstxt._origin import Origin
+from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from robotsgate.caching._policy import Policy
     from robotsgate.fetching._address_guard import FetchGuard
-
-__all__ = [
-    "AsyncClientLike",
-    "AsyncTransportLike",
-    "ClientExchange",
-    "Exchange",
-    "TransportExchange",
-    "exchange_for",
-]
 
 _NEVER_SENT = (
     "authorization",

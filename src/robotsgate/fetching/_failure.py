@@ -16,8 +16,6 @@ from robotsgate.fetching._body import CodingError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["FETCH_ERRORS", "MISTAKES", "failed"]
-
 FETCH_ERRORS: tuple[type[Exception], ...] = (
     httpx.HTTPError,
     httpx.InvalidURL,

@@ -28,7 +28,7 @@ from robotsgate.fetching._body import ACCEPT_ENCODING, check_coding, read_body
 from robotsgate.fetching._dialling import CLOSE_SECONDS
 from robotsgate.fetching._exchange import exchange_for
 from robotsgate.fetching._failure import FETCH_ERRORS, MISTAKES, failed
-from robotsgate.fetching._redirect import RedirectError, redirect_target
+from robotsgate.urls._redirect import RedirectError, redirect_target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
-    from robotsgate.robotstxt._origin import Origin
-
-__all__ = ["Fetcher"]
+    from robotsgate.urls._origin import Origin
 
 _LOGGER = logging.getLogger("robotsgate.fetching")
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from robotsgate.fetching._address_guard import FetchGuard
     from robotsgate.fetching._dialling import Resolve
 
-__all__ = ["GUARD_EXTENSION", "OneRequestTransport"]
-
 GUARD_EXTENSION = "robotsgate.guard"
 """The extension of a request that holds the guard of its fetch."""
 

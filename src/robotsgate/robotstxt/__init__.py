@@ -19,7 +19,6 @@ from robotsgate.robotstxt._model import (
     Rule,
     RuleKind,
 )
-from robotsgate.robotstxt._origin import Origin
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "Dialect",
     "Group",
     "Match",
-    "Origin",
     "OtherLine",
     "RequestRate",
     "RobotsTxt",

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._parser import Outline, Records
 
-__all__ = ["diagnostics"]
-
 _LONGEST_QUOTE = 80
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Dialect", "Field", "Grammar"]
-
 
 class Dialect(enum.Enum):
     """Whose reading of a robots.txt is followed."""

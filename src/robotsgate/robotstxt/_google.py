@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from robotsgate.robotstxt._dialect import Grammar
 
-__all__ = ["GOOGLE"]
-
 # 2,083 characters (the longest URL of an old browser) times eight, less one.
 _MAX_LINE_LENGTH = 16_663
 

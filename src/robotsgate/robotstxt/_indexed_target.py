@@ -8,8 +8,6 @@ a file hold a piece that occurs nowhere, or too early, and are done with at once
 
 from __future__ import annotations
 
-__all__ = ["IndexedTarget"]
-
 # Longer parts are looked up by their pieces.
 _LONGEST_PIECE = 8
 

@@ -21,8 +21,6 @@ from robotsgate.robotstxt._ranking import Ranking
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["NO_RULES", "RuleLines", "RuleSet"]
-
 # Up to here trying each prefix in turn is faster than a binary search.
 _FEW_PREFIXES = 32
 

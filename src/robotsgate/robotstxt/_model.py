@@ -5,17 +5,6 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-__all__ = [
-    "Diagnostic",
-    "DiagnosticKind",
-    "Group",
-    "Match",
-    "OtherLine",
-    "RequestRate",
-    "Rule",
-    "RuleKind",
-]
-
 
 class RuleKind(enum.Enum):
     """The two kinds of rules (RFC 9309 §2.2.2)."""

@@ -12,19 +12,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = [
-    "UNLESS_PLAIN_CHANGED",
-    "as_octets",
-    "is_plain",
-    "is_utf8",
-    "lower",
-    "normalised_patterns",
-    "normalised_target",
-    "readable",
-    "with_escapes_upper",
-    "without_dots",
-]
-
 _UNRESERVED = frozenset(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 )
@@ -172,23 +159,3 @@ def _with_escapes(octets: str, spellings: dict[str, str], *, lone: str) -> str:
         spelling = spellings.get(part[:2])
         parts.append(lone + part if spelling is None else spelling + part[2:])
     return "".join(parts)
-
-
-def without_dots(path: str) -> str:
-    """`path` without "." and ".." segments (RFC 3986 §5.2.4), as it is dialled.
-
-    Args:
-        path: begins with "/"; without query.
-    """
-    if "/." not in path and "%2e" not in path.lower():
-        return path
-    kept: list[str] = []
-    for segment in path.split("/")[1:]:
-        dots = segment.lower().replace("%2e", ".")
-        if dots == "..":
-            del kept[-1:]
-        elif dots != ".":
-            kept.append(segment)
-    if path.lower().replace("%2e", ".").endswith(("/.", "/..")):
-        kept.append("")
-    return "/" + "/".join(kept)

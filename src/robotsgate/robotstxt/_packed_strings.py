@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, overload
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["compact", "count_up_to", "shared"]
-
 # Packed strings cost a split at each look: not worth it for an average file.
 _FEW_STRINGS = 128
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from robotsgate.robotstxt._dialect import Grammar
 
-__all__ = ["Outline", "Rate", "Records", "Section", "first_lines", "outline", "read"]
-
 Rate = tuple[Field, str, int]
 """A crawl-delay or request-rate record: (field, raw value, line)."""
 

@@ -6,9 +6,6 @@ the target. No regular expressions: nothing here can backtrack.
 
 from __future__ import annotations
 
-__all__ = ["as_prefix", "matches", "telling_part"]
-
-
 _SHORT_PART = 2
 
 

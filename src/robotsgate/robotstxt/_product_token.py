@@ -7,9 +7,7 @@ from functools import lru_cache
 from typing import NewType
 
 from robotsgate.errors import InvalidProductTokenError
-from robotsgate.robotstxt._origin import without_userinfo
-
-__all__ = ["ProductToken", "leading_token", "product_tokens"]
+from robotsgate.urls._origin import without_userinfo
 
 ProductToken = NewType("ProductToken", str)
 """A lower-case product token, or "*" for "any agent"."""

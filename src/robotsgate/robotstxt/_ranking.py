@@ -12,8 +12,6 @@ from robotsgate.robotstxt._pattern import matches
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Ranking"]
-
 
 class Ranking:
     """Patterns in order of precedence, searchable.

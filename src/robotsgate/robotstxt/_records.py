@@ -10,8 +10,6 @@ import math
 
 from robotsgate.robotstxt._model import RequestRate
 
-__all__ = ["crawl_delay_seconds", "is_absolute_url", "request_rate"]
-
 _SECONDS = {"s": 1, "m": 60, "h": 3_600}
 
 

@@ -9,17 +9,15 @@ from robotsgate.robotstxt._octets import (
     is_plain,
     normalised_patterns,
     normalised_target,
-    without_dots,
 )
-from robotsgate.robotstxt._origin import split_url
 from robotsgate.robotstxt._product_token import leading_token, product_tokens
+from robotsgate.urls._origin import split_url
+from robotsgate.urls._path import without_dots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
-
-__all__ = ["RFC9309", "frequent_spellings"]
 
 _FIELDS = {field.value: field for field in Field if field is not Field.OTHER}
 

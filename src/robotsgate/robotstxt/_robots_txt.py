@@ -28,15 +28,6 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._model import Diagnostic, RequestRate
     from robotsgate.robotstxt._parser import Rate, Section
 
-__all__ = [
-    "DEFAULT_MAX_BYTES",
-    "MAX_KNOWN_AGENTS",
-    "ROBOTS_TXT_PATH",
-    "AgentRules",
-    "RobotsTxt",
-    "grammar_of",
-]
-
 DEFAULT_MAX_BYTES = 512_000
 """500 KiB, the least that RFC 9309 §2.5 asks for and what Google reads."""
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
 
-__all__ = ["FetchLease", "Store"]
-
 
 @runtime_checkable
 class Store(Protocol):

@@ -16,8 +16,6 @@ import anyio.to_thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Batches"]
-
 _Wish = TypeVar("_Wish")
 _Result = TypeVar("_Result")
 _Own = TypeVar("_Own")

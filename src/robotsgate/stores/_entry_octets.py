@@ -16,8 +16,6 @@ from robotsgate.errors import StoreError
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
 
-__all__ = ["EntryReader", "octets_of"]
-
 _LOGGER = logging.getLogger("robotsgate.stores")
 
 

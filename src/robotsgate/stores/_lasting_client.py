@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Client = Redis[bytes] | RedisCluster[bytes]
 
-__all__ = ["CALL_SECONDS", "LastingClient"]
-
 # An answer that takes longer is none; the checker waits for less.
 CALL_SECONDS = 10.0
 

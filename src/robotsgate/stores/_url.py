@@ -10,8 +10,6 @@ from robotsgate.stores.memory import MemoryStore
 if TYPE_CHECKING:
     from robotsgate.stores._base import Store
 
-__all__ = ["store_of_url"]
-
 _EXPECTED = (
     "expected memory:, sqlite:///file, sqlite:////folder/file, redis://host,"
     " rediss://host or unix://socket"

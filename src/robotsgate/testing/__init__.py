@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import anyio.lowlevel
 import httpx
 
-from robotsgate.robotstxt._origin import Origin
+from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

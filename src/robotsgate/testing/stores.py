@@ -23,9 +23,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._entry import Copy, Entry
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.robotstxt._access import AccessResult
 from robotsgate.stores._base import FetchLease, Store
 
 if TYPE_CHECKING:

@@ -1,0 +1,28 @@
+"""What the attempt to get a robots.txt came to (RFC 9309 §2.3.1)."""
+
+from __future__ import annotations
+
+import enum
+
+
+class AccessResult(enum.Enum):
+    """The access results of RFC 9309 §2.3.1, and one more for strict policies.
+
+    Redirects (§2.3.1.2) are followed and so end in one of these.
+    """
+
+    SUCCESSFUL = "successful"
+    """The file was fetched; its rules decide (§2.3.1.1)."""
+
+    UNAVAILABLE = "unavailable"
+    """There is no file; everything is allowed (§2.3.1.3)."""
+
+    UNREACHABLE = "unreachable"
+    """The server or the network failed; everything is disallowed (§2.3.1.4)."""
+
+    RESTRICTED = "restricted"
+    """The policy takes the answer for a closed door; everything is disallowed.
+
+    Not in RFC 9309. `Policy.strict()` counts 401 and 403 so, which the standard
+    counts as unavailable; no other preset uses it.
+    """

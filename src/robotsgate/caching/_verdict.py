@@ -1,0 +1,151 @@
+"""The answer to "may this agent fetch this URL?", with all that led to it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from robotsgate.caching._access import AccessResult
+    from robotsgate.robotstxt._model import Rule
+
+
+class Reason(enum.Enum):
+    """What decided."""
+
+    ALLOWED_BY_RULE = "allowed-by-rule"
+    DISALLOWED_BY_RULE = "disallowed-by-rule"
+    NO_MATCHING_RULE = "no-matching-rule"
+    """Allowed, because no rule of the agent's group matches."""
+    NO_GROUP = "no-group"
+    """Allowed, because no group of the file is for the agent, nor one for "*"."""
+    ROBOTS_TXT = "robots-txt"
+    """The URL is /robots.txt itself, which is always allowed (RFC 9309 §2.2.2)."""
+    UNAVAILABLE = "unavailable"
+    """Allowed, because there is no robots.txt (RFC 9309 §2.3.1.3)."""
+    UNREACHABLE = "unreachable"
+    """Disallowed, because the origin failed without a copy (RFC 9309 §2.3.1.4)."""
+    UNREACHABLE_TOO_LONG = "unreachable-too-long"
+    """The origin has failed for longer than `Policy.stale_window`."""
+    ADDRESS_REFUSED = "address-refused"
+    """Disallowed, because the address guard would not let the origin be dialled."""
+    RESTRICTED = "restricted"
+    """Disallowed, because the policy takes the answer for a closed door."""
+
+
+_SENTENCES = {
+    Reason.NO_MATCHING_RULE: "no rule for {group} matches in {file}",
+    Reason.NO_GROUP: "no group in {file} is for this agent",
+    Reason.ROBOTS_TXT: "robots.txt itself may always be fetched",
+    Reason.UNAVAILABLE: "{file} is unavailable ({evidence})",
+    Reason.UNREACHABLE: "{file} is unreachable ({evidence}) and no copy may be used",
+    Reason.UNREACHABLE_TOO_LONG: (
+        "{file} has been unreachable for too long ({evidence})"
+    ),
+    Reason.ADDRESS_REFUSED: "the address of {file} was refused ({evidence})",
+    Reason.RESTRICTED: "{file} is restricted ({evidence})",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """May the agent fetch the URL, and why.
+
+    Attributes:
+        allowed: the answer.
+        reason: what decided.
+        rule: the allow or disallow line that decided; `None` where none did.
+        group: the product token whose groups were used, "*" for the fallback,
+            `None` where no group was.
+        access: what the last attempt to get the file came to.
+        is_stale: whether the rules are those of a copy that is used beyond its
+            freshness lifetime because the origin is unreachable.
+        origin: scheme, host and port, without a default port.
+        status: the HTTP status that the last attempt ended with; `None` without.
+        redirects: how many redirects were followed in the last attempt, ≥ 0.
+        error: what went wrong in the last attempt; `None` if nothing.
+        fetched_at: when the response that decides was received, epoch seconds;
+            `None` where there was none.
+        fresh_until: until when it stands, epoch seconds; for an unreachable
+            origin without a copy, when it will be asked again.
+    """
+
+    allowed: bool
+    reason: Reason
+    rule: Rule | None
+    group: str | None
+    access: AccessResult
+    is_stale: bool
+    origin: str
+    status: int | None
+    redirects: int
+    error: str | None
+    fetched_at: float | None
+    fresh_until: float
+
+    def __str__(self) -> str:
+        """One sentence for people, without a final period."""
+        start = "allowed" if self.allowed else "disallowed"
+        file = f"{self.origin}/robots.txt"
+        group = "any agent" if self.group == "*" else repr(self.group)
+        if self.rule is not None:
+            reason = (
+                f"line {self.rule.line} ({self.rule}) for {group} in {file} decides"
+            )
+        else:
+            reason = _SENTENCES[self.reason].format(
+                file=file, group=group, evidence=self._evidence()
+            )
+        if self.is_stale and self.reason is not Reason.ROBOTS_TXT:
+            reason += (
+                f"; that is the copy of {_date(self.fetched_at)},"
+                f" because the origin is unreachable ({self._evidence()})"
+            )
+        return _printable(f"{start}: {reason}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The verdict as JSON types: enums by value, the rule as a dict."""
+        rule = self.rule and {
+            "kind": self.rule.kind.value,
+            "pattern": self.rule.pattern,
+            "line": self.rule.line,
+        }
+        return {
+            "allowed": self.allowed,
+            "reason": self.reason.value,
+            "rule": rule,
+            "group": self.group,
+            "access": self.access.value,
+            "is_stale": self.is_stale,
+            "origin": self.origin,
+            "status": self.status,
+            "redirects": self.redirects,
+            "error": self.error,
+            "fetched_at": self.fetched_at,
+            "fresh_until": self.fresh_until,
+        }
+
+    def _evidence(self) -> str:
+        if self.error is not None:
+            return self.error
+        return f"status {self.status}"
+
+
+def _printable(text: str) -> str:
+    """`text` without what a robots.txt or a server could send to a terminal."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1]
+        for character in text
+    )
+
+
+def _date(epoch_seconds: float | None) -> str:
+    if epoch_seconds is None:
+        return "unknown date"
+    try:
+        moment = datetime.fromtimestamp(epoch_seconds, UTC)
+    except (OverflowError, ValueError, OSError):  # a clock set beyond the year 9999
+        return f"epoch second {epoch_seconds:.0f}"
+    return moment.isoformat(sep=" ", timespec="seconds")

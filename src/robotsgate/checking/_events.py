@@ -1,0 +1,68 @@
+"""What a checker tells its `on_event` callback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from robotsgate.caching._access import AccessResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsTxtFetched:
+    """An origin was asked for its robots.txt.
+
+    Attributes:
+        origin: the key of the origin.
+        access: what the attempt came to.
+        status: of the last response; `None` if there was none.
+        redirects: how many were followed, ≥ 0.
+        error: what went wrong; `None` if nothing.
+        body_bytes: length of the body that was read, decoded, ≥ 0.
+        elapsed_seconds: from the first step to the last, by the checker's clock.
+        next_fetch_at: when the origin will be asked again at the earliest,
+            epoch seconds.
+    """
+
+    origin: str
+    access: AccessResult
+    status: int | None
+    redirects: int
+    error: str | None
+    body_bytes: int
+    elapsed_seconds: float
+    next_fetch_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessChanged:
+    """An attempt came to something else than the one before.
+
+    Attributes:
+        origin: the key of the origin.
+        before: what the previous attempt came to.
+        after: what this one came to.
+    """
+
+    origin: str
+    before: AccessResult
+    after: AccessResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFailed:
+    """A store could not do what it was asked; the checker went on without it.
+
+    Attributes:
+        origin: the key of the origin.
+        operation: "get", "put", "delete", "acquire" or "release".
+        error: what the store raised.
+    """
+
+    origin: str
+    operation: str
+    error: Exception
+
+
+CheckerEvent = RobotsTxtFetched | AccessChanged | StoreFailed

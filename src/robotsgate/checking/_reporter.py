@@ -1,0 +1,102 @@
+"""Tells what a checker did: to its counters, its listener and the log."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from robotsgate.caching._outcome import Answered
+from robotsgate.checking._events import AccessChanged, RobotsTxtFetched, StoreFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from robotsgate.caching._access import AccessResult
+    from robotsgate.caching._entry import Entry
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.checking._events import CheckerEvent
+
+_LOGGER = logging.getLogger("robotsgate.checker")
+
+
+class Reporter:
+    """Where the parts of a checker say what happened.
+
+    Attributes:
+        counts: by the names of `CheckerStats`.
+    """
+
+    def __init__(self, on_event: Callable[[CheckerEvent], object] | None) -> None:
+        """Tell `on_event`, if there is one."""
+        self._on_event = on_event
+        self.counts: Counter[str] = Counter()
+
+    def fetched(
+        self, entry: Entry, *, previous: Entry | None, outcome: Outcome, began_at: float
+    ) -> None:
+        """An attempt that began at `began_at` has made `previous` into `entry`."""
+        self.counts["fetches"] += 1
+        self.counts[entry.access.value] += 1
+        body = outcome.body if isinstance(outcome, Answered) else b""
+        self._tell(
+            RobotsTxtFetched(
+                origin=entry.origin,
+                access=entry.access,
+                status=entry.status,
+                redirects=entry.redirects,
+                error=entry.error,
+                body_bytes=len(body),
+                elapsed_seconds=entry.checked_at - began_at,
+                next_fetch_at=entry.next_fetch_at,
+            )
+        )
+        if previous is not None and previous.access is not entry.access:
+            self._access_changed(entry, previous.access)
+
+    def looked_up(self, *, is_hit: bool) -> None:
+        """The store was asked for an entry that is still in force."""
+        self.counts["store_hits" if is_hit else "store_misses"] += 1
+
+    def lease_waited(self) -> None:
+        """Another process is fetching what is wanted here."""
+        self.counts["lease_waits"] += 1
+
+    def store_failed(
+        self, operation: str, origin: str, *, error: Exception, is_first: bool
+    ) -> None:
+        """The store failed, the first time in a row or again."""
+        self.counts["store_failures"] += 1
+        level = logging.WARNING if is_first else logging.DEBUG
+        _LOGGER.log(level, "store failed to %s %s: %r", operation, origin, error)
+        self._tell(StoreFailed(origin=origin, operation=operation, error=error))
+
+    def store_works(self, operation: str) -> None:
+        """The store has done what it was asked, after it had failed at that."""
+        _LOGGER.info("store works again: %s", operation)
+
+    def store_skipped(self) -> None:
+        """The store was not asked, because it had just hung or failed."""
+        self.counts["store_skips"] += 1
+
+    def _access_changed(self, entry: Entry, before: AccessResult) -> None:
+        _LOGGER.info(
+            "%s was %s and is %s now (status %s, %s)",
+            entry.origin,
+            before.value,
+            entry.access.value,
+            entry.status,
+            entry.error,
+        )
+        self._tell(
+            AccessChanged(origin=entry.origin, before=before, after=entry.access)
+        )
+
+    def _tell(self, event: CheckerEvent) -> None:
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception:  # a listener may be anybody's code
+            self.counts["event_failures"] += 1
+            _LOGGER.exception("on_event raised for %r", event)

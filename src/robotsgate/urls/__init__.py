@@ -1,0 +1,8 @@
+"""Decides where a URL is dialled: its origin, a redirect, the class of an address.
+
+Pure: resolves no names and opens no connections.
+"""
+
+from robotsgate.urls._origin import Origin
+
+__all__ = ["Origin"]

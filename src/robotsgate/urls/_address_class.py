@@ -1,0 +1,150 @@
+"""Tells what kind of network an IP address belongs to; pure.
+
+Sources: the IANA registries of special-purpose addresses (RFC 6890), RFC 4291 for
+IPv6, and the cloud providers' documents for their metadata services.
+Not by `ipaddress.is_global`, which takes some of these for public and changes
+with the version of Python.
+"""
+
+from __future__ import annotations
+
+import enum
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_network,
+)
+
+IPAddress = IPv4Address | IPv6Address
+IPNetwork = IPv4Network | IPv6Network
+
+
+class AddressClass(enum.Enum):
+    """What kind of network an address belongs to; all but `PUBLIC` are special."""
+
+    PUBLIC = "public"
+    UNSPECIFIED = "unspecified"
+    LOOPBACK = "loopback"
+    PRIVATE = "private"
+    SHARED = "shared by a provider's customers"
+    LINK_LOCAL = "link-local"
+    METADATA = "cloud metadata"
+    MULTICAST = "multicast"
+    DOCUMENTATION = "documentation"
+    BENCHMARKING = "benchmarking"
+    RESERVED = "reserved"
+
+
+# The first network that holds an address decides.
+_SPECIAL_V4: tuple[tuple[AddressClass, tuple[str, ...]], ...] = (
+    (
+        AddressClass.METADATA,
+        (
+            "169.254.169.254/32",  # most clouds
+            "169.254.170.2/32",  # the credentials of Amazon's containers
+            "100.100.100.200/32",  # Alibaba
+            "168.63.129.16/32",  # Azure, and a public address by its looks
+            "192.0.0.192/32",  # Oracle
+        ),
+    ),
+    (AddressClass.UNSPECIFIED, ("0.0.0.0/8",)),
+    (AddressClass.LOOPBACK, ("127.0.0.0/8",)),
+    (AddressClass.PRIVATE, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")),
+    (AddressClass.SHARED, ("100.64.0.0/10",)),  # RFC 6598, carrier-grade NAT
+    (AddressClass.LINK_LOCAL, ("169.254.0.0/16",)),
+    (AddressClass.MULTICAST, ("224.0.0.0/4",)),
+    (
+        AddressClass.DOCUMENTATION,
+        ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"),
+    ),
+    (AddressClass.BENCHMARKING, ("198.18.0.0/15",)),
+    (AddressClass.RESERVED, ("192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4")),
+)
+_SPECIAL_V6: tuple[tuple[AddressClass, tuple[str, ...]], ...] = (
+    (
+        AddressClass.METADATA,
+        (
+            "fd00:ec2::254/128",  # Amazon
+            "fd20:ce::254/128",  # Google
+            "fd00:42::42/128",  # Scaleway
+        ),
+    ),
+    (AddressClass.UNSPECIFIED, ("::/128",)),
+    (AddressClass.LOOPBACK, ("::1/128",)),
+    # With what site-local was, and the translation prefix for use inside (RFC 8215).
+    (AddressClass.PRIVATE, ("fc00::/7", "fec0::/10", "64:ff9b:1::/48")),
+    (AddressClass.LINK_LOCAL, ("fe80::/10",)),
+    (AddressClass.MULTICAST, ("ff00::/8",)),
+    (AddressClass.DOCUMENTATION, ("2001:db8::/32", "3fff::/20")),
+    (AddressClass.BENCHMARKING, ("2001:2::/48",)),
+)
+# Where IPv4 addresses stand in IPv6 ones: how far from the right, in bits.
+_EMBEDDING = (
+    ("::ffff:0:0/96", 0),  # IPv4-mapped
+    ("::ffff:0:0:0/96", 0),  # IPv4-translated, RFC 7915
+    ("64:ff9b::/96", 0),  # NAT64, RFC 6052
+    ("::/96", 0),  # IPv4-compatible, deprecated
+    ("2002::/16", 80),  # 6to4, RFC 3056
+    ("2001::/32", 64),  # the server of Teredo, RFC 4380; its client is inverted
+)
+_TEREDO = IPv6Network("2001::/32")
+# Outside of this, IANA has given nothing to the public; in this first part of it,
+# only protocols.
+_UNICAST = IPv6Network("2000::/3")
+_PROTOCOLS = IPv6Network("2001::/23")
+
+_Spans = tuple[tuple[int, int, AddressClass], ...]
+
+
+def _spans(table: tuple[tuple[AddressClass, tuple[str, ...]], ...]) -> _Spans:
+    """First and last address, as numbers, of each network of `table`."""
+    return tuple(
+        (int(network[0]), int(network[-1]), kind)
+        for kind, texts in table
+        for network in map(ip_network, texts)
+    )
+
+
+_SPANS_V4 = _spans(_SPECIAL_V4)
+_SPANS_V6 = _spans(_SPECIAL_V6)
+_EMBEDDINGS = tuple((IPv6Network(text), shift) for text, shift in _EMBEDDING)
+
+
+def address_class(address: IPAddress) -> AddressClass:
+    """The class of `address`; one that embeds a special address is of its class."""
+    if isinstance(address, IPv4Address):
+        return _class_in(_SPANS_V4, int(address)) or AddressClass.PUBLIC
+    found = _class_in(_SPANS_V6, int(address))
+    if found is not None:
+        return found
+    embedded = _embedded(address)
+    for inner in embedded:
+        found = address_class(inner)
+        if found is not AddressClass.PUBLIC:
+            return found
+    if embedded:
+        return AddressClass.PUBLIC
+    is_public = address in _UNICAST and address not in _PROTOCOLS
+    return AddressClass.PUBLIC if is_public else AddressClass.RESERVED
+
+
+def _class_in(spans: _Spans, number: int) -> AddressClass | None:
+    for first, last, kind in spans:
+        if first <= number <= last:
+            return kind
+    return None
+
+
+def _embedded(address: IPv6Address) -> list[IPv4Address]:
+    """The IPv4 addresses that octets for `address` really go to."""
+    number = int(address)
+    found = [
+        IPv4Address(number >> shift & 0xFFFF_FFFF)
+        for network, shift in _EMBEDDINGS
+        if address in network
+    ]
+    if address in _TEREDO:
+        found.append(IPv4Address(~number & 0xFFFF_FFFF))
+    return found

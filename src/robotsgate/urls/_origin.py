@@ -1,0 +1,271 @@
+"""Finds the origin that a URL is dialled at, and what is asked of it.
+
+Follows the WHATWG URL Standard for http, https and ftp where clients follow it
+(backslashes, tabs, IPv4 numbers, IDNA), because the rules that are obeyed must
+be those of the host that is really dialled.
+Stricter than it in one point: exactly two slashes must stand before the host,
+and the host must not be empty.
+Source of the key: RFC 9309 §2.3, RFC 6454 §4.
+Must never import a network library: names are not resolved here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+import idna
+
+from robotsgate.errors import InvalidURLError
+from robotsgate.urls._path import C0_AND_SPACE, TAB_AND_LINE_ENDS, dialled_path
+
+DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}
+
+_MAX_PORT = 65_535
+
+# RFC 1035 §2.3.4: 255 octets in a name, 63 in a label; a URL may write each octet
+# of a name as three.
+_MAX_HOST_LENGTH = 3 * 255
+_MAX_LABEL_LENGTH = 63
+_TOO_LONG = "expected a host that fits into DNS"
+
+# 2^32 has eleven octal digits; more of them need not be counted.
+_MAX_DIGITS_OF_AN_ADDRESS = 11
+_BEYOND_ALL_ADDRESSES = 2**32
+
+_FORBIDDEN_IN_HOST = frozenset(C0_AND_SPACE + "#/:<>?@[\\]^|%\x7f")
+_SCHEME_FIRST = frozenset("abcdefghijklmnopqrstuvwxyz")
+_SCHEME_REST = _SCHEME_FIRST | frozenset("0123456789+-.")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Scheme, host and port: what one robots.txt rules over.
+
+    Attributes:
+        scheme: "http", "https" or "ftp".
+        host: lower-case ASCII; punycode for international names; IPv4 with
+            four decimals; IPv6 in brackets, compressed.
+        port: 1 to 65,535, the scheme's default filled in.
+    """
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def from_url(cls, url: object) -> Origin:
+        """The origin that `url` is dialled at.
+
+        Args:
+            url: an absolute URL: a `str`, or anything whose `str()` is one.
+
+        Raises:
+            InvalidURLError: the URL is relative, has another scheme than http,
+                https or ftp, no host, a host that no client could dial, or a
+                port outside 1 to 65,535.
+        """
+        return split_url(url)[0]
+
+    def __str__(self) -> str:
+        """The origin as text, without a default port: the key of every store."""
+        if self.port == DEFAULT_PORTS[self.scheme]:
+            return f"{self.scheme}://{self.host}"
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+    @property
+    def robots_url(self) -> str:
+        """Where the origin's robots.txt is (RFC 9309 §2.3)."""
+        return f"{self}/robots.txt"
+
+
+def split_url(url: object) -> tuple[Origin, str]:
+    """The origin of `url`, and its path with its query.
+
+    The second part begins with "/" and has no fragment; backslashes of the path
+    are slashes and its dot segments are gone, as they are on the wire; nothing
+    else of it is normalised.
+
+    Raises:
+        InvalidURLError: as for `Origin.from_url`.
+    """
+    text = str(url)
+    if isinstance(url, bytes):
+        raise _error("expected a URL as str, got bytes", url, text)
+    text = text.strip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
+    scheme, colon, rest = text.partition(":")
+    scheme = scheme.lower()
+    if not colon or not _is_scheme(scheme):
+        raise _error("expected an absolute URL such as https://host/path", url, text)
+    if scheme not in DEFAULT_PORTS:
+        raise _error("expected the scheme http, https or ftp", url, text)
+    if rest[:2].replace("\\", "/") != "//":
+        raise _error(f"expected // and a host after {scheme}:", url, text)
+    authority, target = _split_authority(rest[2:])
+    host_text, port_text = _split_port(authority.rpartition("@")[2])
+    try:
+        host = _host(host_text)
+        port = _port(port_text, scheme)
+    except ValueError as error:
+        raise _error(str(error), url, text) from error
+    return Origin(scheme, host, port), dialled_path(target)
+
+
+def _error(message: str, url: object, text: str) -> InvalidURLError:
+    return InvalidURLError(f"{message}, got {without_userinfo(text)!r}", url=url)
+
+
+def without_userinfo(text: str) -> str:
+    """`text` as it may be shown: what may be a user's name and password is cut.
+
+    However broken the URL is: whatever stands before an "@" may be a secret.
+    """
+    _, at, rest = text.rpartition("@")
+    return f"…@{rest}" if at else text
+
+
+def _is_scheme(scheme: str) -> bool:
+    return scheme[:1] in _SCHEME_FIRST and _SCHEME_REST.issuperset(scheme)
+
+
+def _split_authority(rest: str) -> tuple[str, str]:
+    """Cut "user@host:80/path?query#fragment" before the path."""
+    before_query = rest.partition("#")[0].partition("?")[0]
+    authority = before_query.replace("\\", "/").partition("/")[0]
+    path = rest[len(authority) :]
+    return authority, path if path.startswith(("/", "\\")) else f"/{path}"
+
+
+def _split_port(host_and_port: str) -> tuple[str, str]:
+    host, colon, port = host_and_port.rpartition(":")
+    if not colon or "]" in port:
+        return host_and_port, ""
+    return host, port
+
+
+def _port(text: str, scheme: str) -> int:
+    if not text:
+        return DEFAULT_PORTS[scheme]
+    if not (text.isascii() and text.isdigit()):
+        message = "expected a port of digits"
+        raise ValueError(message)
+    digits = text.lstrip("0")
+    if not digits or len(digits) > len(str(_MAX_PORT)) or int(digits) > _MAX_PORT:
+        message = f"expected a port from 1 to {_MAX_PORT}"
+        raise ValueError(message)
+    return int(digits)
+
+
+def _host(text: str) -> str:
+    if not text:
+        message = "expected a host"
+        raise ValueError(message)
+    if len(text) > _MAX_HOST_LENGTH:
+        raise ValueError(_TOO_LONG)
+    if text.startswith("["):
+        return _ipv6(text)
+    host = text
+    if "%" in host or not host.isascii():
+        host = _domain_to_ascii(_percent_decoded(host))
+    host = host.lower()
+    forbidden = _FORBIDDEN_IN_HOST.intersection(host)
+    if forbidden:
+        message = f"expected a host without {min(forbidden)!r}"
+        raise ValueError(message)
+    if _ends_in_number(host):
+        return _ipv4(host)
+    return host
+
+
+def _percent_decoded(text: str) -> str:
+    first, *parts = text.split("%")
+    octets = bytearray(first.encode("utf-8", "surrogatepass"))
+    for part in parts:
+        pair = part[:2]
+        if len(pair) == 2 and all(digit in "0123456789abcdefABCDEF" for digit in pair):  # noqa: PLR2004
+            octets.append(int(pair, 16))
+            octets += part[2:].encode("utf-8", "surrogatepass")
+        else:
+            octets += b"%" + part.encode("utf-8", "surrogatepass")
+    return octets.decode("utf-8")
+
+
+def _domain_to_ascii(domain: str) -> str:
+    """UTS 46, non-transitional.
+
+    IDNA 2008's own checks are left out, as browsers leave them out: a name that
+    they refuse is a name that no DNS server knows.
+    Labels that DNS has no room for are refused, because punycode takes time with
+    the square of their length.
+    """
+    try:
+        mapped = idna.uts46_remap(domain, std3_rules=False)
+    except idna.IDNAError as error:
+        message = "expected an international host that IDNA can map"
+        raise ValueError(message) from error
+    parts = mapped.split(".")
+    if any(len(part) > _MAX_LABEL_LENGTH for part in parts):
+        raise ValueError(_TOO_LONG)
+    labels = [
+        label if label.isascii() else f"xn--{label.encode('punycode').decode('ascii')}"
+        for label in parts
+    ]
+    host = ".".join(labels)
+    if not host:
+        message = "expected a host"
+        raise ValueError(message)
+    return host
+
+
+def _ipv6(text: str) -> str:
+    if not text.endswith("]") or "%" in text:
+        message = "expected an IPv6 address in brackets, without a zone"
+        raise ValueError(message)
+    try:
+        address = ipaddress.IPv6Address(text[1:-1])
+    except ipaddress.AddressValueError as error:
+        message = "expected an IPv6 address in brackets"
+        raise ValueError(message) from error
+    mapped = address.ipv4_mapped
+    if mapped is None:
+        return f"[{address.compressed}]"
+    # Written out, because from Python 3.13 on `compressed` puts dots in here.
+    high, low = divmod(int(mapped), 1 << 16)
+    return f"[::ffff:{high:x}:{low:x}]"
+
+
+def _ends_in_number(host: str) -> bool:
+    """Whether WHATWG takes the host for an IPv4 address, well-formed or not."""
+    last = host.removesuffix(".").rpartition(".")[2]
+    return (last.isdigit() and last.isascii()) or _ipv4_number(last) is not None
+
+
+def _ipv4(host: str) -> str:
+    parts = host.removesuffix(".").split(".")
+    numbers = [_ipv4_number(part) for part in parts]
+    message = "expected an IPv4 address"
+    if len(parts) > 4 or any(number is None for number in numbers):  # noqa: PLR2004
+        raise ValueError(message)
+    *front, last = (number or 0 for number in numbers)
+    if any(number > 255 for number in front):  # noqa: PLR2004
+        raise ValueError(message)
+    if last >= 256 ** (5 - len(parts)):
+        raise ValueError(message)
+    for position, number in enumerate(front):
+        last += number << 8 * (3 - position)
+    return str(ipaddress.IPv4Address(last))
+
+
+def _ipv4_number(text: str) -> int | None:
+    """A number as inet_aton reads it: 0x for hexadecimal, 0 for octal."""
+    digits, base = text, 10
+    if text.startswith("0x"):
+        digits, base = text[2:], 16
+    elif text.startswith("0") and len(text) > 1:
+        digits, base = text[1:], 8
+    if not text or not frozenset("0123456789abcdef"[:base]).issuperset(digits):
+        return None
+    digits = digits.lstrip("0")
+    if len(digits) > _MAX_DIGITS_OF_AN_ADDRESS:
+        return _BEYOND_ALL_ADDRESSES
+    return int(digits or "0", base)

@@ -1,0 +1,93 @@
+"""Finds where a redirect leads (RFC 9110 §10.2.2); pure.
+
+httpx's own redirects are not used: it reads their bodies whole, raises on some
+Locations, and hands out other schemes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from robotsgate.errors import InvalidURLError
+from robotsgate.urls._origin import split_url
+
+_MAX_LOCATION_LENGTH = 16_384
+
+_SCHEMES = frozenset({"http", "https"})
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+class RedirectError(ValueError):
+    """A Location that leads nowhere robotsgate would follow."""
+
+
+def redirect_target(url: str, location: str | None) -> str:
+    """The absolute URL that a redirect from `url` leads to.
+
+    Without userinfo and fragment, host and port in the form of an `Origin`.
+
+    Raises:
+        RedirectError: there is no Location, it cannot be read, or it leads to
+            another scheme than http and https.
+    """
+    location = (location or "").strip(" \t")
+    if not location:
+        message = "a redirect without a Location"
+        raise RedirectError(message)
+    if len(location) > _MAX_LOCATION_LENGTH:
+        message = f"a redirect to a Location of {len(location)} characters"
+        raise RedirectError(message)
+    if not location.isprintable():
+        message = "a redirect to a Location with control characters"
+        raise RedirectError(message)
+    try:
+        origin, target = split_url(_joined(url, location))
+    except InvalidURLError as error:
+        message = f"a redirect to an unusable Location: {error}"
+        raise RedirectError(message) from error
+    if origin.scheme not in _SCHEMES:
+        message = f"a redirect to the scheme {origin.scheme!r}"
+        raise RedirectError(message)
+    return f"{origin}{target}"
+
+
+def _joined(url: str, location: str) -> str:
+    """`location` as an absolute URL, resolved as browsers do (WHATWG).
+
+    Not by `urllib.parse.urljoin`: that drops a doubled slash and a final ";".
+    Dot segments are left to whoever reads the URL.
+
+    Args:
+        url: absolute, with a path.
+        location: relative or absolute, not empty.
+    """
+    scheme, _, rest = url.partition("://")
+    authority, _, old_target = rest.partition("/")
+    old_path, _, _ = old_target.partition("?")
+    path, query = _cut_query(location)
+    path = path.replace("\\", "/")
+    own_scheme = _SCHEME.match(path)
+    if own_scheme:
+        name = own_scheme[1].lower()
+        path = path[own_scheme.end() :]
+        if name not in _SCHEMES:
+            return location
+        if name != scheme or path.startswith("//"):
+            return f"{name}://{path.lstrip('/')}{query}"
+    if path.startswith("//"):
+        return f"{scheme}://{path.lstrip('/')}{query}"
+    start = f"{scheme}://{authority}"
+    if path.startswith("/"):
+        return f"{start}{path}{query}"
+    if path:
+        folder = old_path[: old_path.rfind("/") + 1]
+        return f"{start}/{folder}{path}{query}"
+    if query.startswith("?"):
+        return f"{start}/{old_path}{query}"
+    return f"{start}/{old_target}"
+
+
+def _cut_query(location: str) -> tuple[str, str]:
+    """What stands before the query and the fragment, and these."""
+    path, *rest = re.split(r"(?=[?#])", location, maxsplit=1)
+    return path, "".join(rest)

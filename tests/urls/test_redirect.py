@@ -1,0 +1,124 @@
+"""Where a redirect leads (RFC 9110 §10.2.2), and where none is followed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import httpx
+import pytest
+
+from robotsgate.urls._redirect import RedirectError, redirect_target
+
+URL = "http://example.com:8080/robots.txt"
+
+LEADS_TO: dict[str, tuple[str, str]] = {
+    "an absolute path": ("/other.txt", "http://example.com:8080/other.txt"),
+    "a relative path": ("other.txt", "http://example.com:8080/other.txt"),
+    "a relative path with dots": ("./../a/x", "http://example.com:8080/a/x"),
+    "a query only": ("?a=1", "http://example.com:8080/robots.txt?a=1"),
+    "a path with a query": ("/a?b=/c", "http://example.com:8080/a?b=/c"),
+    "another host": ("http://www.example.com/", "http://www.example.com/"),
+    "another host without a path": (
+        "http://www.example.com",
+        "http://www.example.com/",
+    ),
+    "another host with a query only": ("http://b.com?q", "http://b.com/?q"),
+    "another port": ("http://example.com:81/x", "http://example.com:81/x"),
+    "the default port, dropped": ("http://example.com:80/", "http://example.com/"),
+    "https": ("https://example.com/robots.txt", "https://example.com/robots.txt"),
+    "the default port of https": ("https://example.com:443/", "https://example.com/"),
+    "no scheme": ("//b.com/robots.txt", "http://b.com/robots.txt"),
+    "a scheme in capitals": ("HTTPS://B.com/X", "https://b.com/X"),
+    "a host in capitals": ("http://B.COM/X", "http://b.com/X"),
+    "an international host": ("http://bücher.de/", "http://xn--bcher-kva.de/"),
+    "an IPv6 address": ("http://[0:0::1]:81/x", "http://[::1]:81/x"),
+    "a number for an address": ("http://2130706433/", "http://127.0.0.1/"),
+    "userinfo, dropped": ("http://user:secret@b.com/x", "http://b.com/x"),
+    "userinfo without a scheme": ("//user:secret@b.com/x", "http://b.com/x"),
+    "a doubled slash in a path": ("a//b", "http://example.com:8080/a//b"),
+    "a doubled slash behind the root": ("/a//b", "http://example.com:8080/a//b"),
+    "a final semicolon": ("/a;", "http://example.com:8080/a;"),
+    "three slashes": ("///b.com/x", "http://b.com/x"),
+    "backslashes": ("\\\\b.com\\x?\\", "http://b.com/x?\\"),
+    "its own scheme without slashes": ("http:x", "http://example.com:8080/x"),
+    "another scheme without slashes": ("https:b.com/x", "https://b.com/x"),
+    "another scheme with one slash": ("https:/b.com/x", "https://b.com/x"),
+    "a path that looks like a scheme": ("./a:b", "http://example.com:8080/a:b"),
+    "a fragment, dropped": ("/x#y", "http://example.com:8080/x"),
+    "a fragment only": ("#y", URL),
+    "spaces around it": ("  /x \t", "http://example.com:8080/x"),
+    "the same URL": (URL, URL),
+    "the longest Location": (
+        "/" + "x" * 16_383,
+        "http://example.com:8080/" + "x" * 16_383,
+    ),
+}
+
+LEADS_NOWHERE: dict[str, tuple[str | None, str]] = {
+    "no Location": (None, "without a Location"),
+    "an empty one": ("", "without a Location"),
+    "one that is too long": ("/" + "x" * 16_384, "16385 characters"),
+    "ftp": ("ftp://example.com/robots.txt", "to the scheme 'ftp'"),
+    "file": ("file:///etc/passwd", "unusable Location"),
+    "javascript": ("javascript:alert(1)", "unusable Location"),
+    "data": ("data:text/plain,User-agent", "unusable Location"),
+    "mailto": ("mailto:webmaster@example.com", "unusable Location"),
+    "an unknown scheme": ("gopher://example.com/", "unusable Location"),
+    "websocket": ("ws://example.com/", "unusable Location"),
+    "port 0": ("http://example.com:0/", "unusable Location"),
+    "a port out of range": ("http://example.com:65536/", "unusable Location"),
+    "a port that is no number": ("http://example.com:x/", "unusable Location"),
+    "no host": ("http://:80/", "unusable Location"),
+    "a host with a space": ("http://a b.com/", "unusable Location"),
+    "an IPv4 address out of range": ("http://1.2.3.256/", "unusable Location"),
+    "an open bracket": ("http://[::1/", "unusable Location"),
+    "an IPv6 address with a zone": ("http://[fe80::1%25eth0]/", "unusable Location"),
+    "brackets without an address": ("http://[x]/", "unusable Location"),
+}
+
+
+@pytest.mark.parametrize(("location", "target"), LEADS_TO.values(), ids=LEADS_TO)
+def test_redirect_leads_to(location: str, target: str) -> None:
+    found = redirect_target(URL, location)
+
+    assert found == target
+
+
+@pytest.mark.parametrize(
+    ("location", "message"), LEADS_NOWHERE.values(), ids=LEADS_NOWHERE
+)
+def test_redirect_leads_nowhere_with(location: str | None, message: str) -> None:
+    with pytest.raises(RedirectError, match=message):
+        redirect_target(URL, location)
+
+
+@pytest.mark.parametrize("base", ["https://example.com/robots.txt", URL])
+def test_location_without_a_scheme_keeps_it(base: str) -> None:
+    target = redirect_target(base, "//b.com/x")
+
+    assert target == f"{base.partition(':')[0]}://b.com/x"
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://user:secret@example.com:0/",
+        "http://user:secret@[/",
+        "http://user:secret@a b.com/",
+        "ftp://user:secret@example.com/",
+        "gopher://user:secret@example.com/",
+        "//user:secret@example.com:x/",
+    ],
+)
+def test_password_in_a_location_is_not_shown(location: str) -> None:
+    with pytest.raises(RedirectError) as caught:
+        redirect_target(URL, location)
+
+    assert "secret" not in str(caught.value)
+
+
+def test_location_that_no_request_can_carry_is_unusable() -> None:
+    """A control character is what httpx refuses: that is no dead host."""
+    for octet in (*range(0x20), 0x7F):
+        with suppress(RedirectError):
+            httpx.Request("GET", redirect_target(URL, f"/a{chr(octet)}b"))
