@@ -1,4 +1,4 @@
-"""The only module that knows the time; everything else is handed a number."""
+"""The only module that knows the time, and the only one that waits."""
 
 from __future__ import annotations
 
@@ -9,31 +9,53 @@ import anyio
 
 
 class Clock(Protocol):
-    """Where the checker asks for the time.
+    """Where the checker asks for the time, and where it waits.
 
-    `now` must not block and must not raise.
-    It may jump in either direction: the checker copes with a clock that is set.
+    `now` and `monotonic` must not block and must not raise.
     """
 
     def now(self) -> float:
-        """Seconds since the epoch (UTC), fractions included."""
+        """Seconds since the epoch (UTC), fractions included.
+
+        May jump in either direction: the checker copes with a clock that is set.
+        """
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never goes back."""
+        ...
+
+    async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
+        """Wait until `seconds` have passed or `event` is set.
+
+        Other tasks run at least once, even if there is nothing to wait for.
+
+        Args:
+            seconds: that pass by `monotonic`; 0 or less are over at once.
+            event: ends the wait as soon as it is set.
+
+        Returns:
+            Whether `event` is set.
+        """
         ...
 
 
 class SystemClock:
-    """The wall clock of this machine.
+    """The clock of this machine.
 
-    Wall-clock and not monotonic time, because entries outlive the process and
-    are compared with dates in HTTP headers.
+    `now` is wall-clock time, because entries outlive the process and are compared
+    with dates in HTTP headers.
     """
 
-    # A static builtin rather than a method: one call less on each check.
+    # Static builtins rather than methods: one call less on each check.
     now = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic)
 
-
-async def pause(seconds: float) -> None:
-    """Let `seconds` of real time pass: for waiting on another process only.
-
-    Whatever follows the time of a `Clock` compares numbers instead of waiting.
-    """
-    await anyio.sleep(seconds)
+    async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
+        """Wait until `seconds` have passed or `event` is set; whether it is set."""
+        if event is None:
+            await anyio.sleep(max(0.0, seconds))
+            return False
+        with anyio.move_on_after(seconds):
+            await event.wait()
+        return event.is_set()

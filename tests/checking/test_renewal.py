@@ -78,17 +78,16 @@ class FleetStore(MemoryStore):
             del self.owners[origin]
 
 
-@pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that are made, which take no time."""
-    made: list[float] = []
+class HurriedClock(ManualClock):
+    """Waits in no time, and keeps for how long it should have."""
 
-    async def pause(seconds: float) -> None:
-        made.append(seconds)
-        await anyio.lowlevel.checkpoint()
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
 
-    monkeypatch.setattr(_renewal, "pause", pause)
-    return made
+    async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
+        self.waits.append(seconds)
+        return await super().wait(0, event=event)
 
 
 async def stored_by(store: MemoryStore, clock: ManualClock, site: FakeSite) -> Entry:
@@ -246,29 +245,29 @@ class TestOtherTerms:
 
 class TestTurns:
     async def test_lease_that_does_not_end_is_waited_for_twice_its_time(
-        self, pauses: list[float]
+        self,
     ) -> None:
-        store, site = FleetStore(), site_of()
+        store, site, clock = FleetStore(), site_of(), HurriedClock()
         store.owners[ORIGIN] = "nobody"
         policy = Policy(fetch_deadline=10.0, store_timeout=1.0)
 
-        async with checker_of(site, store=store, policy=policy) as checker:
+        async with checker_of(site, store=store, policy=policy, clock=clock) as checker:
             answer = await checker.can_fetch(AGENT, PRIVATE)
 
         assert not answer
-        assert 2 * (10 + 3) <= sum(pauses) < 2 * (10 + 3) + 1
-        assert checker.stats.lease_waits == len(pauses)
+        assert 2 * (10 + 3) <= sum(clock.waits) < 2 * (10 + 3) + 1
+        assert checker.stats.lease_waits == len(clock.waits)
         assert site.requests == [ROBOTS_TXT]
         assert store.owners == {ORIGIN: "nobody"}
 
-    async def test_waiting_counts_as_one_look_up(self, pauses: list[float]) -> None:
-        store, site = FleetStore(), site_of()
+    async def test_waiting_counts_as_one_look_up(self) -> None:
+        store, site, clock = FleetStore(), site_of(), HurriedClock()
         store.owners[ORIGIN] = "nobody"
 
-        async with checker_of(site, store=store) as checker:
+        async with checker_of(site, store=store, clock=clock) as checker:
             await checker.can_fetch(AGENT, PRIVATE)
 
-        assert store.looks > len(pauses) > 10
+        assert store.looks > len(clock.waits) > 10
         assert checker.stats.store_misses == 1
         assert checker.stats.store_hits == 0
 
@@ -304,17 +303,17 @@ class TestTurns:
         assert [str(url) for url in site.requests] == [f"{OTHER_ORIGIN}/robots.txt"]
 
     async def test_many_that_wait_look_less_often_each(
-        self, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(_renewal, "_LOOKS_PER_SECOND", 5)
-        store, site = FleetStore(), FakeSite()
+        store, site, clock = FleetStore(), FakeSite(), HurriedClock()
         origins = [f"https://{number}.example" for number in range(20)]
         for origin in origins:
             site.serve(origin, RULES)
             store.owners[origin] = "nobody"
 
-        async with checker_of(site, store=store) as checker:
+        async with checker_of(site, store=store, clock=clock) as checker:
             await checker.can_fetch_many(AGENT, origins)
 
-        assert max(pauses) == 4.0
-        assert min(pauses) == 0.05
+        assert max(clock.waits) == 4.0
+        assert min(clock.waits) == 0.05

@@ -8,7 +8,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from robotsgate._clock import pause
+from robotsgate import SystemClock
 from tests.fleet.page import number_of, robots_txt
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class CountingServer:
         if self._must_hold(site, agent):
             await self._is_over.wait()
             return
-        await pause(_SECONDS_TO_ANSWER)
+        await SystemClock().wait(_SECONDS_TO_ANSWER)
         body = robots_txt(site)
         writer.write(
             b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never, assert_type
 
+import anyio
 import httpx
 
 from robotsgate import (
@@ -49,6 +50,12 @@ from robotsgate.testing import FakeSite, ManualClock
 class OwnClock:
     def now(self) -> float:
         return 0.0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
+        return seconds > 0 and event is not None and event.is_set()
 
 
 class OwnStore:
@@ -310,6 +317,10 @@ async def fakes(request: httpx.Request) -> None:
     clock.advance(1)
     clock.set(0)
     assert_type(clock.now(), float)
+    assert_type(clock.monotonic(), float)
+    assert_type(await clock.wait(1, event=anyio.Event()), bool)
+    assert_type(await clock.wait(0.5), bool)
+    await clock.pass_time(60)
     site = FakeSite()
     site.serve("https://example.com")
     site.serve("https://example.com", "text", status=404, headers={"Age": "1"})

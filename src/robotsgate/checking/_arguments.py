@@ -43,10 +43,10 @@ def check_store(store: object) -> None:
 
 
 def check_clock(clock: object) -> None:
-    """Refuse what cannot be asked for the time."""
-    if not callable(getattr(clock, "now", None)):
-        message = f"expected clock with a method now, got {clock!r}"
-        raise TypeError(message)
+    """Refuse what cannot be asked for the time, or cannot wait."""
+    for name in ("now", "monotonic", "wait"):
+        if not callable(getattr(clock, name, None)):
+            raise TypeError(f"expected clock with a method {name}, got {clock!r}")
 
 
 def check_listener(value: object) -> None:

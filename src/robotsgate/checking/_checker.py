@@ -145,7 +145,7 @@ class RobotsChecker:
             fetcher,
             self._reporter,
             policy=policy,
-            now=clock.now,
+            clock=clock,
         )
         self._agents: dict[str, Agent] = {}
         self._checks = 0

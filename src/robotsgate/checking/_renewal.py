@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 
-from robotsgate._clock import pause
 from robotsgate.caching._access import AccessResult
 from robotsgate.caching._plan import (
     Plan,
@@ -29,8 +28,7 @@ from robotsgate.checking._single_flight import SingleFlight
 from robotsgate.checking._under_way import UnderWay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from robotsgate._clock import Clock
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._guarded_store import GuardedStore
@@ -64,7 +62,7 @@ class Renewals:
         reporter: Reporter,
         *,
         policy: Policy,
-        now: Callable[[], float],
+        clock: Clock,
     ) -> None:
         """Renew the origins of `live`.
 
@@ -74,7 +72,7 @@ class Renewals:
             fetcher: asks the servers.
             reporter: who is told.
             policy: what answers mean and how long they are kept.
-            now: tells the time, epoch seconds.
+            clock: tells the time, and waits for other processes.
         """
         self._live = live
         self._store = store
@@ -82,7 +80,8 @@ class Renewals:
         self._reporter = reporter
         self._policy = policy
         self._terms = terms_of(policy)
-        self._now = now
+        self._clock = clock
+        self._now = clock.now
         self._flights: SingleFlight[tuple[LiveOrigin, bool]] = SingleFlight()
         self._under_way = UnderWay("the checker")
         # How many wait for their turn in the fleet, or are having it.
@@ -187,7 +186,7 @@ class Renewals:
                 finally:
                     self._fetcher.place.release()
                 self._reporter.lease_waited()
-                await pause(seconds)
+                await self._clock.wait(seconds)
                 waited += seconds
                 seconds = min(_PAUSE_FACTOR * seconds, longest)
             _, live = await self._known(key, is_forced=is_forced)

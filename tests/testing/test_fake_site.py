@@ -1,65 +1,14 @@
 from __future__ import annotations
 
-import doctest
 import gzip
 
 import anyio
 import httpx
 import pytest
 
-from robotsgate import RobotsChecker, testing
+from robotsgate import RobotsChecker
 from robotsgate.testing import FakeSite, ManualClock
 from tests.checking.builders import AGENT, ORIGIN, PRIVATE, PUBLIC, ROBOTS_TXT, RULES
-
-
-def test_example_of_the_module_runs() -> None:
-    results = doctest.testmod(testing)
-
-    assert results.attempted > 0
-    assert results.failed == 0
-
-
-# --- ManualClock ----------------------------------------------------------------
-
-
-def test_clock_stands_where_it_was_set() -> None:
-    clock = ManualClock(5.0)
-
-    assert [clock.now(), clock.now()] == [5.0, 5.0]
-
-
-def test_clock_without_a_start_stands_in_the_present_century() -> None:
-    assert 1.7e9 < ManualClock().now() < 4.1e9
-
-
-def test_clock_goes_on_by_seconds() -> None:
-    clock = ManualClock(100)
-
-    clock.advance(0.5)
-    clock.advance(0)
-
-    assert clock.now() == 100.5
-
-
-@pytest.mark.parametrize("seconds", [-1, -0.001, float("-inf")])
-def test_clock_does_not_advance_backwards(seconds: float) -> None:
-    clock = ManualClock(100)
-
-    with pytest.raises(ValueError, match=f"0 or more, got {seconds}"):
-        clock.advance(seconds)
-
-    assert clock.now() == 100
-
-
-def test_clock_can_be_set_back() -> None:
-    clock = ManualClock(100)
-
-    clock.set(50)
-
-    assert clock.now() == 50
-
-
-# --- FakeSite ---------------------------------------------------------------------
 
 
 async def response_of(site: FakeSite, url: str) -> httpx.Response:

@@ -1,0 +1,130 @@
+"""A clock for tests: time passes when the test says so, and at no other time."""
+
+from __future__ import annotations
+
+import math
+from itertools import count
+
+import anyio
+import anyio.lowlevel
+
+
+class ManualClock:
+    """A clock that stands still until it is told otherwise.
+
+    `advance` and `set` move it and wake nobody; `pass_time` also wakes each task that
+    waits on it when its time has come.
+    """
+
+    def __init__(self, start: float = 1_800_000_000.0) -> None:
+        """Stand at `start`, epoch seconds."""
+        self._monotonic = 0.0
+        # The time that `set` showed, and `monotonic` at that moment.
+        self._was_set_to = float(start)
+        self._was_set_at = 0.0
+        # By the moment when each is due, and by its turn among those of that moment.
+        self._waiters: dict[tuple[float, int], anyio.CancelScope] = {}
+        self._turns = count()
+        self._is_passing_time = False
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self._was_set_to + (self._monotonic - self._was_set_at)
+
+    def monotonic(self) -> float:
+        """Seconds that have passed since the clock was made; `set` adds none."""
+        return self._monotonic
+
+    async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
+        """Wait until `pass_time` has gone `seconds` on, or `event` is set.
+
+        Args:
+            seconds: that pass by `monotonic`; 0 or less are over at once.
+            event: ends the wait as soon as it is set; no time need pass.
+
+        Returns:
+            Whether `event` is set.
+        """
+        event = event or anyio.Event()
+        if seconds <= 0:
+            await anyio.lowlevel.checkpoint()
+            return event.is_set()
+        waiter = (self._monotonic + seconds, next(self._turns))
+        with anyio.CancelScope() as self._waiters[waiter]:
+            try:
+                await event.wait()
+            finally:
+                self._waiters.pop(waiter, None)
+        return event.is_set()
+
+    def advance(self, seconds: float) -> None:
+        """Go on by `seconds` and wake nobody.
+
+        A task whose time comes this way is woken by the next `pass_time`.
+
+        Raises:
+            ValueError: `seconds` is negative or not finite; use `set` for a clock that
+                is set back.
+        """
+        self._monotonic = self._in(seconds)
+
+    def set(self, now: float) -> None:
+        """Show `now`, epoch seconds, which may be in the past, and wake nobody.
+
+        As when somebody sets the clock of a machine, no time passes: `monotonic` stays
+        as it is, and those who wait do so for as long as before.
+        """
+        self._was_set_to, self._was_set_at = float(now), self._monotonic
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let `seconds` pass, as a program would see them pass, in no real time.
+
+        The clock goes from one moment at which a task is due to the next. It wakes the
+        tasks one at a time, those of the same moment in the order in which they began
+        to wait, and lets each run, and whatever that sets going, until every task
+        waits again. A task that waits on the clock again is woken again if that is due
+        within the `seconds`. Before the first and after the last, too, every task has
+        got as far as it can.
+
+        A task counts as waiting also while it waits for a socket, for a thread or for
+        real time (`anyio.sleep`); the clock does not wait for those. A task that never
+        waits but asks again and again (`while not done: await checkpoint()`) keeps
+        `pass_time` from returning. In one event loop, only one clock can pass time at
+        a time.
+
+        Raises:
+            ValueError: `seconds` is negative or not finite.
+            RuntimeError: another `pass_time` of this clock has not returned yet.
+        """
+        end = self._in(seconds)
+        if self._is_passing_time:
+            raise RuntimeError("expected one pass_time at a time, got another one")
+        self._is_passing_time = True
+        try:
+            await _let_all_others_run()
+            while self._waiters and (waiter := min(self._waiters)) <= (end, math.inf):
+                self._monotonic = max(self._monotonic, waiter[0])
+                self._waiters.pop(waiter).cancel()
+                await _let_all_others_run()
+        finally:
+            self._is_passing_time = False
+        self._monotonic = max(self._monotonic, end)
+
+    def _in(self, seconds: float) -> float:
+        """What `monotonic` shows in `seconds`."""
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"expected finite seconds of 0 or more, got {seconds!r}")
+        return self._monotonic + seconds
+
+
+async def _let_all_others_run() -> None:
+    """Return when every other task of the event loop waits."""
+    # What an event loop of asyncio itself has yet to run, in order. anyio's function
+    # looks at each task and sleeps in between, which costs 0.1 s for each waiter.
+    ready = getattr(anyio.lowlevel.current_token().native_token, "_ready", None)
+    if ready is None:  # trio, or an event loop of another make
+        await anyio.wait_all_tasks_blocked()
+        return
+    await anyio.lowlevel.checkpoint()
+    while ready:
+        await anyio.lowlevel.checkpoint()

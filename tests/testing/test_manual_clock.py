@@ -1,0 +1,422 @@
+from __future__ import annotations
+
+import doctest
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from robotsgate import testing
+from robotsgate.testing import ManualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOT_SECONDS = [-1, -0.001, float("-inf"), float("inf"), float("nan")]
+
+
+def test_example_of_the_module_runs() -> None:
+    results = doctest.testmod(testing)
+
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+class TestTime:
+    def test_clock_stands_where_it_was_made(self) -> None:
+        clock = ManualClock(5)
+
+        assert [clock.now(), clock.now()] == [5.0, 5.0]
+
+    def test_clock_without_a_start_stands_in_the_present_century(self) -> None:
+        assert 1.7e9 < ManualClock().now() < 4.1e9
+
+    def test_advance_moves_both_times(self) -> None:
+        clock = ManualClock(100)
+
+        clock.advance(0.5)
+        clock.advance(0)
+
+        assert (clock.now(), clock.monotonic()) == (100.5, 0.5)
+
+    @pytest.mark.parametrize("now", [50.0, 0.1, 3e9])
+    def test_set_moves_now_alone(self, now: float) -> None:
+        clock = ManualClock(100)
+        clock.advance(0.7)
+
+        clock.set(now)
+
+        assert (clock.now(), clock.monotonic()) == (now, 0.7)
+
+    @pytest.mark.parametrize("seconds", NOT_SECONDS)
+    def test_clock_does_not_advance_backwards_or_for_ever(self, seconds: float) -> None:
+        clock = ManualClock(100)
+
+        with pytest.raises(ValueError, match=f"0 or more, got {seconds}"):
+            clock.advance(seconds)
+
+        assert clock.now() == 100
+
+
+class Diary:
+    """Tasks that wait on a clock, and what they do at which second."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(0)
+        self.lines: list[tuple[float, str]] = []
+
+    def write(self, name: str) -> None:
+        self.lines.append((self.clock.now(), name))
+
+    async def wait(
+        self, name: str, *waits: float, event: anyio.Event | None = None
+    ) -> None:
+        """Wait once for each of the `waits`, and write what each wait tells."""
+        for seconds in waits:
+            is_set = await self.clock.wait(seconds, event=event)
+            self.write(f"{name}: set" if is_set else name)
+
+
+@pytest.mark.anyio
+class TestPassTime:
+    @pytest.mark.parametrize("seconds", [0, 0.25, 7 * 86_400])
+    async def test_without_waiters_the_clock_moves(self, seconds: float) -> None:
+        clock = ManualClock(100)
+
+        await clock.pass_time(seconds)
+
+        assert (clock.now(), clock.monotonic()) == (100 + seconds, seconds)
+
+    @pytest.mark.parametrize("seconds", NOT_SECONDS)
+    async def test_time_does_not_pass_backwards_or_for_ever(
+        self, seconds: float
+    ) -> None:
+        clock = ManualClock(100)
+
+        with pytest.raises(ValueError, match=f"0 or more, got {seconds}"):
+            await clock.pass_time(seconds)
+
+        assert clock.now() == 100
+
+    @pytest.mark.parametrize(
+        ("waits", "lines"),
+        [
+            pytest.param(
+                {"a": [3], "b": [1], "c": [2]},
+                [(1, "b"), (2, "c"), (3, "a")],
+                id="the earliest first",
+            ),
+            pytest.param(
+                {"a": [2], "b": [2], "c": [2]},
+                [(2, "a"), (2, "b"), (2, "c")],
+                id="of the same moment, in the order in which they began",
+            ),
+            pytest.param(
+                {"a": [1, 1], "b": [2], "c": [1.5, 0.5]},
+                [(1, "a"), (1.5, "c"), (2, "b"), (2, "a"), (2, "c")],
+                id="the order in which they began, not that of their names",
+            ),
+            pytest.param(
+                {"a": [1, 2, 4, 3], "b": [4, 6.5]},
+                [(1, "a"), (3, "a"), (4, "b"), (7, "a"), (10, "a")],
+                id="again when they wait again, and at the last moment too",
+            ),
+            pytest.param(
+                {"a": [0, 4, 0, -1], "b": [4]},
+                [(0, "a"), (4, "a"), (4, "a"), (4, "a"), (4, "b")],
+                id="no time passes for a wait of nothing",
+            ),
+            pytest.param({"a": [10.5], "b": [float("inf")]}, [], id="not yet"),
+        ],
+    )
+    async def test_tasks_are_woken_when_they_are_due(
+        self, waits: dict[str, list[float]], lines: list[tuple[float, str]]
+    ) -> None:
+        diary = Diary()
+
+        async with anyio.create_task_group() as tasks:
+            for name, seconds in waits.items():
+                # Which of several new tasks runs first is the event loop's choice.
+                tasks.start_soon(diary.wait, name, *seconds)
+                await diary.clock.pass_time(0)
+            await diary.clock.pass_time(10)
+            tasks.cancel_scope.cancel()
+
+        assert diary.lines == lines
+        assert diary.clock.now() == 10
+
+    async def test_thousand_tasks_wake_in_order_and_in_no_real_time(self) -> None:
+        diary = Diary()
+        rounds = range(1, 4)
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                for number in range(1_000):
+                    tasks.start_soon(diary.wait, str(number), *[3_600] * len(rounds))
+                await diary.clock.pass_time(3 * 3_600)
+
+        order = [name for _, name in diary.lines[:1_000]]
+        assert diary.lines == [(3_600 * n, name) for n in rounds for name in order]
+        assert len(set(order)) == 1_000
+
+    async def test_whatever_a_woken_task_sets_going_ends_before_time_goes_on(
+        self,
+    ) -> None:
+        diary = Diary()
+
+        async def work(depth: int) -> None:
+            """Several tasks deep, each of which lets the others run first."""
+            await anyio.lowlevel.checkpoint()
+            if depth:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(work, depth - 1)
+                    tasks.start_soon(work, depth - 1)
+
+        async def wake_and_work() -> None:
+            await diary.clock.wait(1)
+            await work(5)
+            diary.write("worked")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wake_and_work)
+            tasks.start_soon(diary.wait, "next", 1.001)
+            await diary.clock.pass_time(2)
+
+        assert diary.lines == [(1, "worked"), (1.001, "next")]
+
+    async def test_new_task_waits_from_the_moment_at_which_time_begins_to_pass(
+        self,
+    ) -> None:
+        diary = Diary()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(diary.wait, "new", 1)
+            await diary.clock.pass_time(1)
+            assert diary.lines == [(1, "new")]
+
+    async def test_task_is_woken_by_the_time_of_several_calls(self) -> None:
+        diary = Diary()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(diary.wait, "patient", 3)
+            await diary.clock.pass_time(1.5)
+            await diary.clock.pass_time(1.25)
+            assert diary.lines == []
+            await diary.clock.pass_time(0.25)
+
+        assert diary.lines == [(3, "patient")]
+
+    async def test_advance_wakes_nobody_and_the_next_pass_time_does(self) -> None:
+        diary = Diary()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(diary.wait, "late", 2)
+            tasks.start_soon(diary.wait, "early", 1)
+            await diary.clock.pass_time(0)
+            diary.clock.advance(5)
+            await anyio.wait_all_tasks_blocked()
+            lines_before = list(diary.lines)
+            await diary.clock.pass_time(0)
+
+        assert lines_before == []
+        assert diary.lines == [(5, "early"), (5, "late")]
+
+    @pytest.mark.parametrize("now", [-1e6, 1e6], ids=["back", "ahead"])
+    async def test_set_changes_nothing_for_those_who_wait(self, now: float) -> None:
+        diary = Diary()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(diary.wait, "waiter", 2)
+            await diary.clock.pass_time(1)
+            diary.clock.set(now)
+            await diary.clock.pass_time(2)
+
+        assert diary.lines == [(now + 1, "waiter")]
+        assert (diary.clock.now(), diary.clock.monotonic()) == (now + 2, 3)
+
+    @pytest.mark.parametrize(
+        ("turn", "monotonic"),
+        [
+            pytest.param(lambda clock: clock.advance(1), 10, id="within the time"),
+            pytest.param(lambda clock: clock.advance(20), 25, id="beyond it"),
+            pytest.param(lambda clock: clock.set(0), 10, id="set back"),
+        ],
+    )
+    async def test_task_may_turn_the_clock_while_time_passes(
+        self, turn: Callable[[ManualClock], None], monotonic: float
+    ) -> None:
+        clock = ManualClock()
+
+        async def wait_and_turn() -> None:
+            await clock.wait(5)
+            turn(clock)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait_and_turn)
+            await clock.pass_time(10)
+
+        assert clock.monotonic() == monotonic
+
+    async def test_time_passes_once_at_a_time(self) -> None:
+        clock = ManualClock(0)
+        caught = []
+
+        async def wait_and_pass_time() -> None:
+            await clock.wait(1)
+            with pytest.raises(RuntimeError, match="one pass_time at a time") as error:
+                await clock.pass_time(1)
+            caught.append(error.value)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait_and_pass_time)
+            await clock.pass_time(2)
+            await clock.pass_time(3)
+
+        assert len(caught) == 1
+        assert clock.now() == 5
+
+    async def test_cancelled_pass_time_stops_where_it_is(self) -> None:
+        clock = ManualClock(0)
+
+        async def cancel(scope: anyio.CancelScope) -> None:
+            await clock.wait(2)
+            scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            with anyio.CancelScope() as scope:
+                tasks.start_soon(cancel, scope)
+                await clock.pass_time(10)
+        stopped_at = clock.now()
+        await clock.pass_time(1)
+
+        assert (stopped_at, clock.now()) == (2, 3)
+
+
+@pytest.mark.anyio
+class TestWait:
+    @pytest.mark.parametrize("seconds", [0, 1])
+    async def test_event_that_is_set_ends_the_wait_before_it_begins(
+        self, seconds: float
+    ) -> None:
+        clock, event = ManualClock(0), anyio.Event()
+        event.set()
+
+        assert await clock.wait(seconds, event=event) is True
+        assert clock.monotonic() == 0
+
+    async def test_event_ends_the_wait_without_time(self) -> None:
+        diary, event = Diary(), anyio.Event()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: diary.wait("waiter", 1, event=event))
+            await diary.clock.pass_time(0.5)
+            event.set()
+
+        assert diary.lines == [(0.5, "waiter: set")]
+        assert diary.clock._waiters == {}
+
+    async def test_event_that_a_woken_task_sets_ends_the_wait_at_that_moment(
+        self,
+    ) -> None:
+        diary, event = Diary(), anyio.Event()
+
+        async def wait_and_set() -> None:
+            await diary.clock.wait(1)
+            event.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait_and_set)
+            tasks.start_soon(lambda: diary.wait("waiter", 2, event=event))
+            await diary.clock.pass_time(3)
+
+        assert diary.lines == [(1, "waiter: set")]
+
+    async def test_event_that_comes_too_late_was_not_set(self) -> None:
+        diary, event = Diary(), anyio.Event()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: diary.wait("waiter", 1, event=event))
+            await diary.clock.pass_time(1)
+            event.set()
+
+        assert diary.lines == [(1, "waiter")]
+
+    @pytest.mark.parametrize("has_event", [False, True])
+    async def test_cancelled_wait_leaves_nothing_behind(
+        self, *, has_event: bool
+    ) -> None:
+        clock = ManualClock(0)
+
+        async with anyio.create_task_group() as tasks:
+            event = anyio.Event() if has_event else None
+            tasks.start_soon(lambda: clock.wait(1, event=event))
+            await clock.pass_time(0.5)
+            waiting = len(clock._waiters)
+            tasks.cancel_scope.cancel()
+
+        assert waiting == 1
+        assert clock._waiters == {}
+
+    @pytest.mark.parametrize("seconds", [0, 1])
+    async def test_wait_can_be_cancelled_before_it_begins(self, seconds: float) -> None:
+        clock = ManualClock(0)
+
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await clock.wait(seconds)
+
+        assert scope.cancelled_caught
+        assert clock._waiters == {}
+
+    async def test_task_that_is_cancelled_when_it_is_due_is_cancelled(self) -> None:
+        diary = Diary()
+
+        async def cancel() -> None:
+            await diary.clock.wait(1)
+            tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(diary.wait, "a", 1)
+            await diary.clock.pass_time(0)
+            tasks.start_soon(cancel)
+            await diary.clock.pass_time(0)
+            tasks.start_soon(diary.wait, "b", 1)
+            await diary.clock.pass_time(2)
+
+        assert diary.lines == [(1, "a")]
+        assert diary.clock._waiters == {}
+
+    async def test_task_that_is_being_cancelled_may_wait_in_a_shield(self) -> None:
+        diary = Diary()
+
+        async def clean_up() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await diary.wait("cleaned up", 1)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(clean_up)
+            await diary.clock.pass_time(0)
+            tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await diary.clock.pass_time(1)
+
+        assert diary.lines == [(1, "cleaned up")]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_clock_may_move_from_one_event_loop_to_the_next(backend: str) -> None:
+    clock = ManualClock(0)
+
+    async def pass_time_while_another_waits() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(clock.wait, 1)
+            await clock.pass_time(1)
+
+    for _ in range(2):
+        anyio.run(pass_time_while_another_waits, backend=backend)
+
+    assert clock.now() == 2
