@@ -25,7 +25,7 @@ import anyio.lowlevel
 import pytest
 from coredis import Redis
 
-from robotsgate import Policy, RobotsChecker, StoreError
+from robotsgate import Policy, RobotsChecker, StoreError, SystemClock
 from robotsgate.stores import _lasting_client
 from robotsgate.stores.redis import RedisStore
 from robotsgate.testing import ManualClock
@@ -1064,13 +1064,18 @@ class TestCheckerOnBadServer:
 async def _workers(
     server: Valkey, prefix: str, *checkers: dict[str, Any]
 ) -> AsyncIterator[list[RobotsChecker]]:
-    """Checkers with these arguments, each with a store of its own, on one server."""
+    """Checkers with these arguments, each with a store of its own, on one server.
+
+    In real time, as the leases of the server end.
+    """
     async with AsyncExitStack() as stack:
         made = []
         for arguments in checkers:
             store = RedisStore(server.url, prefix=prefix)
             await stack.enter_async_context(store)
-            checker = checker_of(**{"store": store, **arguments})
+            checker = checker_of(
+                **{"store": store, "clock": SystemClock(), **arguments}
+            )
             made.append(await stack.enter_async_context(checker))
         yield made
 
@@ -1127,6 +1132,8 @@ class TestWorkers:
                 tasks.start_soon(ask, 1)
                 await _until(lambda: workers[1].stats.lease_waits > 0)
                 site.gate.set()
+                await _until(lambda: 0 in answers)
+                await clocks[1].pass_time(1)
 
         assert len(site.requests) == 1
         assert answers == {0: expected, 1: expected}
