@@ -26,6 +26,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.page import rewritten
 from benchmarks.points_of_difference import (
     POINTS,
     REFUSED,
@@ -38,9 +39,7 @@ from benchmarks.points_of_difference import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-__all__ = ["Tally", "parts_of_page", "reasons", "renewed", "tally"]
+    from collections.abc import Iterable, Iterator, Sequence
 
 # Two are the most that real files have needed; three are searched in a second.
 _MOST_REASONS = 3
@@ -68,44 +67,45 @@ class Tally:
     ambiguous: int = 0
     unexplained: list[str] = field(default_factory=list)
 
-    @property
-    def differences(self) -> int:
-        """How many questions `Dialect.RFC9309` answers unlike Google."""
-        return self.explained.total() + len(self.unexplained)
+    def summary(self) -> str:
+        """The counts in sentences, Markdown."""
+        differences = self.explained.total() + len(self.unexplained)
+        return (
+            f"The corpus has {self.questions:,} questions about"
+            f" {len(self.files):,} files.\n"
+            f"`Dialect.GOOGLE` differs from Google on {len(self.google_differs):,} of"
+            " them.\n"
+            f"`Dialect.RFC9309` differs on {differences:,}, and refuses to answer"
+            f" {self.refused:,}.\n"
+            f"{len(self.unexplained):,} of its differences are outside the classes of"
+            " the table.\n"
+        )
 
 
-def reasons(question: Question) -> list[tuple[Point, ...]]:
+def reasons(
+    question: Question, points: Sequence[Point] = POINTS
+) -> list[tuple[Point, ...]]:
     """The smallest sets of points that make the two agree once they are settled.
 
-    Settling must leave our own answer alone: what changes it is no reason.
-
-    Args:
-        question: one that the two answer differently.
-
-    Returns:
-        Sets of one size, in the order of `POINTS`; none if nothing explains it.
+    Settling must leave our own answer alone: what changes it is no reason. The sets
+    are of one size, in the order of `points`; none if nothing explains it.
     """
     answer = ours(question)
     for size in range(1, _MOST_REASONS + 1):
-        found = []
-        for points in combinations(POINTS, size):
+        sets = []
+        for some in combinations(points, size):
             settled = question
-            for point in points:
+            for point in some:
                 settled = point.settle(settled)
             if google(settled) is answer is ours(settled):
-                found.append(points)
-        if found:
-            return found
+                sets.append(some)
+        if sets:
+            return sets
     return []
 
 
 def tally(corpus: Path, verdicts: Iterable[str]) -> Tally:
-    """Ask everything in both dialects, and explain what differs.
-
-    Args:
-        corpus: the folder of the robots.txt files.
-        verdicts: JSON texts with the keys file, agent, url and google.
-    """
+    """Ask everything in both dialects, and explain what differs."""
     result = Tally()
     name, body = "", b""
     for line in verdicts:
@@ -115,62 +115,58 @@ def tally(corpus: Path, verdicts: Iterable[str]) -> Tally:
             body = (corpus / name).read_bytes()
             result.files.add(name)
         question = Question(body=body, agent=verdict["agent"], url=verdict["url"])
-        shown = f"{name}: {question.agent!r} {question.url!r}"
-        result.questions += 1
-        if google(question) is not verdict["google"]:
-            result.google_differs.append(shown)
-        _explain(question, result, googles=verdict["google"], shown=shown)
+        _ask(question, verdict["google"], result, name)
     return result
 
 
-def _explain(question: Question, result: Tally, *, googles: bool, shown: str) -> None:
+def _ask(question: Question, googles: bool, result: Tally, file: str) -> None:  # noqa: FBT001 (an answer)
+    shown = f"{file}: {question.agent!r} {question.url!r}"
+    result.questions += 1
+    if google(question) is not googles:
+        result.google_differs.append(shown)
     answer = ours(question)
     if answer is None:
         result.refused += 1
-        return
-    if answer is googles:
-        return
-    found = reasons(question)
-    if not found:
-        result.unexplained.append(f"{shown}: Google {googles}, RFC9309 {answer}")
-        return
-    result.explained[found[0]] += 1
-    result.ambiguous += len(found) > 1
+    elif answer is not google(question):
+        sets = reasons(question)
+        if sets:
+            result.explained[sets[0]] += 1
+            result.ambiguous += len(sets) > 1
+        else:
+            result.unexplained.append(f"{shown}: Google {not answer}, RFC9309 {answer}")
 
 
 def parts_of_page(result: Tally) -> dict[str, str]:
     """The marked parts of the page, by the names of their marks."""
+    settled = {point for points in result.explained for point in points}
+    met = [point for point in POINTS if point in settled]
+    unmet = [_row(point.name, of=point) for point in POINTS if point not in settled]
     return {
-        "counts": _counts(result),
-        "classes": _classes(result),
-        "unmet": _unmet(result),
+        "counts": result.summary(),
+        "classes": _classes(result, met),
+        "unmet": _head("where we would part") + "".join(unmet),
     }
 
 
-def _counts(result: Tally) -> str:
-    return (
-        f"The corpus has {result.questions:,} questions about {len(result.files):,}"
-        " files.\n"
-        f"`Dialect.GOOGLE` differs from Google on {len(result.google_differs):,} of"
-        " them.\n"
-        f"`Dialect.RFC9309` differs on {result.differences:,}, and refuses to answer"
-        f" {result.refused:,}.\n"
-        f"{len(result.unexplained):,} of its differences are outside the classes of"
-        " the table.\n"
-    )
-
-
-def _classes(result: Tally) -> str:
-    met = _met(result)
+def _classes(result: Tally, met: list[Point]) -> str:
     rows = [
         _row(f"{number}. {point.name}", f"{result.explained[(point,)]:,}", of=point)
         for number, point in enumerate(met, 1)
     ]
-    several = {
-        points: count for points, count in result.explained.items() if len(points) > 1
-    }
+    several = sorted(
+        ([met.index(point) + 1 for point in points], count)
+        for points, count in result.explained.items()
+        if len(points) > 1
+    )
     if several:
-        rows.append(_row_of_several(several, met))
+        total = f"{sum(count for _, count in several):,}"
+        kinds = ", ".join(
+            f"{' and '.join(map(str, numbers))} ({count:,})"
+            for numbers, count in several
+        )
+        says = f"What it says on rows {kinds}."
+        cells = _cells("more than one of these at once", total, *_shown(SEVERAL), says)
+        rows.append(cells)
     if result.refused:
         rows.append(_row(REFUSED.name, f"{result.refused:,}", of=REFUSED))
     text = _head("where we part", "questions") + "".join(rows)
@@ -182,48 +178,20 @@ def _classes(result: Tally) -> str:
     return text
 
 
-def _met(result: Tally) -> list[Point]:
-    """The points that the corpus has differences on, alone or with others."""
-    met = {point for points in result.explained for point in points}
-    return [point for point in POINTS if point in met]
-
-
-def _row_of_several(several: dict[tuple[Point, ...], int], met: list[Point]) -> str:
-    numbered = sorted(
-        ([met.index(point) + 1 for point in points], count)
-        for points, count in several.items()
-    )
-    kinds = ", ".join(
-        f"{' and '.join(map(str, numbers))} ({count:,})" for numbers, count in numbered
-    )
-    return _cells(
-        "more than one of these at once",
-        f"{sum(several.values()):,}",
-        *_example(SEVERAL),
-        f"What it says on rows {kinds}.",
-    )
-
-
-def _unmet(result: Tally) -> str:
-    met = _met(result)
-    rows = [_row(point.name, of=point) for point in POINTS if point not in met]
-    return _head("where we would part") + "".join(rows)
-
-
 def _head(*first: str) -> str:
     names = (*first, "robots.txt", "asked", "Google", "we", "the standard")
     return _cells(*names) + "|" + "---|" * len(names) + "\n"
 
 
 def _row(*first: str, of: Point) -> str:
-    return _cells(*first, *_example(of.example), of.standard)
+    return _cells(*first, *_shown(of.example), of.standard)
 
 
 def _cells(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _example(question: Question) -> Iterator[str]:
+def _shown(question: Question) -> Iterator[str]:
     """Robots.txt, agent and URL, and the two answers."""
     path = question.url.removeprefix(SITE)
     asked = path if path.startswith("/") else question.url
@@ -233,58 +201,34 @@ def _example(question: Question) -> Iterator[str]:
         yield {True: "yes", False: "no", None: "error"}[answer]
 
 
-def _code(octets: bytes) -> str:
-    """`octets` as code, with a picture for each control; long gaps are told."""
-    text = octets.decode("utf-8", "backslashreplace")
+def _code(some: bytes) -> str:
+    """`some` as code, with a picture for each control; long gaps are told."""
+    text = some.decode("utf-8", "backslashreplace")
     pictured = "".join(chr(0x2400 + ord(one)) if one < " " else one for one in text)
     return re.sub(" {9,}", lambda gap: f"` {len(gap[0]):,} spaces `", f"`{pictured}`")
 
 
-def renewed(page: str, parts: dict[str, str]) -> str:
-    """`page` with the text between the marks of each part replaced.
-
-    Raises:
-        ValueError: the page lacks the marks of a part.
-    """
-    for name, text in parts.items():
-        begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
-        before, found, rest = page.partition(begin)
-        _, found_end, after = rest.partition(end)
-        if not (found and found_end):
-            message = f"expected {begin.strip()} and {end.strip()} in the page"
-            raise ValueError(message)
-        page = f"{before}{begin}\n{text}\n{end}{after}"
-    return page
-
-
-def _report(result: Tally) -> None:
-    print(f"{result.questions:,} questions about {len(result.files):,} files")
-    print(f"Dialect.GOOGLE differs from Google on {len(result.google_differs):,}")
-    print(f"Dialect.RFC9309 differs from Google on {result.differences:,}:")
-    for points, count in result.explained.most_common():
-        print(f"{count:9,}  {' + '.join(point.name for point in points)}")
-    print(f"{len(result.unexplained):9,}  anything else")
-    print(f"Dialect.RFC9309 refuses {result.refused:,}: {REFUSED.name}")
-    for shown in (*result.google_differs, *result.unexplained):
-        print(f"unexplained: {shown}")
-
-
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Ask the corpus; 1 if anything is unexplained."""
     arguments = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.differences",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     arguments.add_argument("--corpus", type=Path, required=True)
     arguments.add_argument("--verdicts", type=Path, required=True)
     arguments.add_argument("--write", type=Path, metavar="PAGE")
-    given = arguments.parse_args()
+    given = arguments.parse_args(words)
     with gzip.open(given.verdicts, "rt", encoding="utf-8") as verdicts:
         result = tally(given.corpus, verdicts)
-    _report(result)
+    print(result.summary())
+    for points, count in result.explained.most_common():
+        print(f"{count:9,}  {' + '.join(point.name for point in points)}")
+    for shown in (*result.google_differs, *result.unexplained):
+        print(f"unexplained: {shown}")
     if given.write:
         page = given.write.read_text(encoding="utf-8")
-        new = renewed(page, parts_of_page(result))
-        given.write.write_text(new, encoding="utf-8")
+        given.write.write_text(rewritten(page, parts_of_page(result)), encoding="utf-8")
     return 1 if result.google_differs or result.unexplained else 0
 
 

@@ -1,4 +1,7 @@
-"""How slow hostile files can make an answer, and how long they hold the event loop."""
+"""How slow hostile files can make an answer, and how long they hold the event loop.
+
+`python -m benchmarks.hostile PEER FAMILY` lets one peer read one file once.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,24 @@ import json
 import subprocess
 import sys
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from benchmarks.hostile_files import FAMILIES, FILE_BYTES, PATH_BYTES
+from benchmarks.page import Bar, Cell, Table
 from benchmarks.peers import installed_peers
-from benchmarks.report import Bar, Measured, Table
 from benchmarks.timing import without_collector
 from benchmarks.workload import AGENT
 from robotsgate import Dialect, RobotsChecker, RobotsTxt
 from robotsgate.testing import FakeSite
 
 if TYPE_CHECKING:
-    from benchmarks.hostile_files import Family
-    from benchmarks.report import Cell
-    from benchmarks.workload import Workload
+    from collections.abc import Awaitable, Sequence
 
-__all__ = ["Stages", "loop_held", "measure", "stages"]
+    from benchmarks.hostile_files import Family
+    from benchmarks.workload import Workload
 
 _REPEATS = 3
 _PATIENCE_SECONDS = 10
@@ -33,135 +36,108 @@ _ORIGIN = "https://www.example.com"
 # Often enough to see a hold of milliseconds; seldom enough to cost nothing.
 _BEAT_SECONDS = 0.001
 
-# For a first look: one of each kind.
-_WHEN_QUICK = frozenset(
-    {
-        "14,000 agents share all rules",
-        "/*a*a*a*a*a*bN",
-        "needles a…ba…, all lengths, below /a",
-        "each rule the start of the next",
-        "lines of :",
-    }
-)
+# For a first look: every so many families, and no peers.
+_STEP_WHEN_QUICK = 10
+
+_STAGES = ("parse", "first can_fetch", "second can_fetch", "match")
+_HOLDS = ("held, cold", "held, warm")
 
 
-class Stages(NamedTuple):
-    """Seconds for each thing that is done with a file.
-
-    Attributes:
-        parse: `RobotsTxt.parse`.
-        first: the first `can_fetch`.
-        second: the same question again.
-        match: `match`, which names the rule.
-    """
-
-    parse: float
-    first: float
-    second: float
-    match: float
-
-
-def measure(work: Workload) -> Measured:
+def measure(work: Workload) -> list[Table | Bar]:
     """Read each family in both dialects, serve it, and give it to the peers."""
-    families = [
-        family for family in FAMILIES if not work.is_quick or family.name in _WHEN_QUICK
-    ]
+    families = FAMILIES[:: _STEP_WHEN_QUICK if work.is_quick else 1]
     peers = [] if work.is_quick else list(installed_peers())
-    repeats = 1 if work.is_quick else _REPEATS
-    found = {family.name: stages(family, repeats=repeats) for family in families}
-    held = {family.name: loop_held(family, repeats=repeats) for family in families}
+    ours = {family.name: seconds(family) for family in families}
     rows: list[tuple[Cell, ...]] = [
         (
             family.name,
-            *(seconds * 1e3 for seconds in found[family.name]),
-            held[family.name] * 1e3,
+            *(each * 1e3 for each in ours[family.name].values()),
             *(_of_peer(family, key) for key in peers),
         )
         for family in families
     ]
     table = Table(
         name="hostile",
-        title="Hostile files",
-        columns=(
-            "family",
-            "parse, ms",
-            "first can_fetch, ms",
-            "second can_fetch, ms",
-            "match, ms",
-            "event loop held, ms",
-            *(f"{key}, ms" for key in peers),
-        ),
-        rows=tuple(rows),
+        columns=("family", *(f"{name}, ms" for name in (*_STAGES, *_HOLDS, *peers))),
+        rows=rows,
         notes=(
             (
                 f"Files of {FILE_BYTES:,} bytes, URLs with a path of {PATH_BYTES:,};"
-                f" the best of {repeats}, then the worse of the two dialects."
+                f" the best of {_REPEATS}, then the worse of the two dialects."
             ),
             "A peer parses and answers once, in a process of its own.",
         ),
     )
-    return Measured(tables=(table,), bars=_bars(found, held))
+    first = {
+        name: each["parse"] + each["first can_fetch"] for name, each in ours.items()
+    }
+    warm = {name: each["held, warm"] for name, each in ours.items()}
+    return [
+        table,
+        _worst("parse and first answer", first, 50, 20),
+        _worst("event loop held by one warm question", warm, 20, 5),
+    ]
 
 
-def _bars(found: dict[str, Stages], held: dict[str, float]) -> tuple[Bar, ...]:
-    def worst(
-        what: str, seconds: dict[str, float], bar: float, stretch: float | None = None
-    ) -> Bar:
-        name, value = max(seconds.items(), key=lambda item: item[1])
-        return Bar(
-            what=f"worst hostile file, {what} ({name})",
-            value=value * 1e3,
-            bar=bar,
-            stretch=stretch,
-            unit="ms",
-            is_ceiling=True,
-        )
-
-    first = {name: each.parse + each.first for name, each in found.items()}
-    later = {name: max(each.second, each.match) for name, each in found.items()}
-    return (
-        worst("parse and first can_fetch", first, 200, 50),
-        worst("second can_fetch, or match", later, 200, 50),
-        worst("event loop held by a cold can_fetch", held, 50),
+def _worst(what: str, figures: dict[str, float], bar: float, stretch: float) -> Bar:
+    name, value = max(figures.items(), key=lambda item: item[1])
+    return Bar(
+        what=f"worst hostile file, {what} ({name})",
+        value=value * 1e3,
+        bar=bar,
+        stretch=stretch,
+        unit="ms",
     )
 
 
-def stages(family: Family, *, repeats: int) -> Stages:
-    """The best of each stage, then the worse of the two dialects."""
+def seconds(family: Family, *, repeats: int = _REPEATS) -> dict[str, float]:
+    """What each thing takes that is done with a file, and how long it holds the loop.
+
+    The best of each, then the worse of the two dialects.
+    """
     body = family.body()
-    best = [
-        [min(each) for each in zip(*runs, strict=True)]
-        for runs in (
-            [_stages_once(body, family.path, dialect) for _ in range(repeats)]
-            for dialect in Dialect
-        )
+    turns = range(repeats)
+    stages = [
+        _least([_stages(body, family.path, dialect) for _ in turns])
+        for dialect in Dialect
     ]
-    return Stages(*(max(each) for each in zip(*best, strict=True)))
+    holds = _least([asyncio.run(_holds(body, family.path)) for _ in turns])
+    worst = map(max, *stages)
+    return dict(zip((*_STAGES, *_HOLDS), (*worst, *holds), strict=True))
 
 
-def _stages_once(body: bytes, path: str, dialect: Dialect) -> Stages:
+def _least(turns: Sequence[Sequence[float]]) -> list[float]:
+    return [min(figures) for figures in zip(*turns, strict=True)]
+
+
+def _stages(body: bytes, path: str, dialect: Dialect) -> list[float]:
     with without_collector():
-        began = perf_counter()
+        times = [perf_counter()]
         robots_txt = RobotsTxt.parse(body, dialect=dialect)
-        parsed = perf_counter()
-        robots_txt.can_fetch(AGENT, path)
-        first = perf_counter()
-        robots_txt.can_fetch(AGENT, path)
-        second = perf_counter()
-        robots_txt.match(AGENT, path)
-        matched = perf_counter()
-    return Stages(parsed - began, first - parsed, second - first, matched - second)
+        times.append(perf_counter())
+        for ask in (robots_txt.can_fetch, robots_txt.can_fetch, robots_txt.match):
+            ask(AGENT, path)
+            times.append(perf_counter())
+    return [end - began for began, end in pairwise(times)]
 
 
-def loop_held(family: Family, *, repeats: int) -> float:
-    """The longest time, seconds, that a cold `can_fetch` lets nobody else run."""
-    body = family.body()
-    return min(asyncio.run(_loop_held(body, family.path)) for _ in range(repeats))
-
-
-async def _loop_held(body: bytes, path: str) -> float:
+async def _holds(body: bytes, path: str) -> tuple[float, float]:
+    """The longest time in which a cold question, and a warm one, let nobody run."""
     site = FakeSite()
     site.serve(_ORIGIN, body)
+    async with RobotsChecker(client=site) as checker:
+        cold = await hold(checker.can_fetch(AGENT, _ORIGIN + path))
+        await checker.check(AGENT, _ORIGIN + path)
+        # Other URLs, of which nobody can have kept the answer.
+        warm = [
+            await hold(checker.can_fetch(AGENT, f"{_ORIGIN}{path[:-1]}c")),
+            await hold(checker.check(AGENT, f"{_ORIGIN}{path[:-1]}d")),
+        ]
+    return cold, max(warm)
+
+
+async def hold(work: Awaitable[object]) -> float:
+    """The longest time, seconds, in which `work` lets nobody else run."""
     loop = asyncio.get_running_loop()
     gaps: list[float] = []
 
@@ -173,17 +149,15 @@ async def _loop_held(body: bytes, path: str) -> float:
             gaps.append(now - last - _BEAT_SECONDS)
             last = now
 
-    async with RobotsChecker(client=site) as checker:
-        beating = asyncio.create_task(beat())
+    beating = asyncio.create_task(beat())
+    with without_collector():
         await asyncio.sleep(5 * _BEAT_SECONDS)
-        with without_collector():
-            await asyncio.sleep(2 * _BEAT_SECONDS)
-            gaps.clear()
-            await checker.can_fetch(AGENT, _ORIGIN + path)
-            await asyncio.sleep(2 * _BEAT_SECONDS)
-        beating.cancel()
-        with suppress(asyncio.CancelledError):
-            await beating
+        gaps.clear()
+        await work
+        await asyncio.sleep(2 * _BEAT_SECONDS)
+    beating.cancel()
+    with suppress(asyncio.CancelledError):
+        await beating
     return max(gaps)
 
 
@@ -194,7 +168,7 @@ def _of_peer(family: Family, key: str) -> Cell:
     """
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.hostile_peer", key, family.name],
+            [sys.executable, "-m", "benchmarks.hostile", key, family.name],
             cwd=Path(__file__).parents[1],
             timeout=_PATIENCE_SECONDS,
             check=True,
@@ -202,5 +176,24 @@ def _of_peer(family: Family, key: str) -> Cell:
         )
     except subprocess.TimeoutExpired:
         return f"> {_PATIENCE_SECONDS * 1_000:,}"
-    found: float | str = json.loads(done.stdout)
-    return found if isinstance(found, str) else found * 1e3
+    milliseconds: float | str = json.loads(done.stdout)
+    return milliseconds
+
+
+def main() -> None:
+    """Print milliseconds, or the name of what the peer raised, as JSON."""
+    key, name = sys.argv[1:]
+    peer = installed_peers()[key]
+    (family,) = (family for family in FAMILIES if family.name == name)
+    body = family.body()
+    began = perf_counter()
+    try:
+        asyncio.run(peer.ask([(peer.read(body), _ORIGIN + family.path)]))
+    except Exception as error:  # noqa: BLE001 (whatever a peer makes of such a file)
+        print(json.dumps(type(error).__name__))
+    else:
+        print(json.dumps((perf_counter() - began) * 1e3))
+
+
+if __name__ == "__main__":
+    main()

@@ -8,46 +8,41 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from benchmarks.report import Measured, Table
-from benchmarks.timing import least, seconds_of, take_turns
+from benchmarks.page import Bar, Table
+from benchmarks.timing import best_of_turns, seconds_of_each
 
 if TYPE_CHECKING:
     from benchmarks.workload import Workload
-
-__all__ = ["measure"]
 
 _NOTHING = "an interpreter that imports nothing"
 _STATEMENTS = {
     _NOTHING: "pass",
     "robotsgate": "import robotsgate",
+    "robotsgate.RobotsChecker": "from robotsgate import RobotsChecker",
     "httpx": "import httpx",
     "anyio": "import anyio",
     "urllib.robotparser": "import urllib.robotparser",
 }
 
 
-def measure(work: Workload) -> Measured:
+def measure(work: Workload) -> list[Table | Bar]:
     """Start interpreters, one after the other."""
-    return asyncio.run(_measured(work))
 
-
-async def _measured(work: Workload) -> Measured:
     async def run(statement: str) -> None:
         subprocess.run([sys.executable, "-c", statement], check=True)  # noqa: ASYNC221 (nothing else is to run)
 
-    async def turn(statement: str) -> float:
-        return await seconds_of(run(statement))
+    async def turn(statement: str) -> list[float]:
+        return await seconds_of_each([run(statement)])
 
     turns = {name: partial(turn, statement) for name, statement in _STATEMENTS.items()}
-    best = least(await take_turns(turns, repeats=2 * work.repeats))
+    best = asyncio.run(best_of_turns(turns, repeats=2 * work.repeats))
     table = Table(
         name="imports",
-        title="An import in a new interpreter",
         columns=("imported", "whole run, ms", "without the interpreter, ms"),
-        rows=tuple(
-            (name, seconds * 1e3, (seconds - best[_NOTHING]) * 1e3)
-            for name, seconds in best.items()
-        ),
+        rows=[
+            (name, seconds * 1e3, (seconds - best[_NOTHING][0]) * 1e3)
+            for name, (seconds,) in best.items()
+        ],
         notes=("Byte code is compiled already.",),
     )
-    return Measured(tables=(table,))
+    return [table]

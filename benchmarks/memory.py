@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import httpx
-
+from benchmarks.entries import Sites
+from benchmarks.page import Bar, Table
 from benchmarks.peers import installed_peers
-from benchmarks.report import Bar, Measured, Table
 from benchmarks.workload import AGENT
 from robotsgate import RobotsChecker
 
@@ -18,48 +17,26 @@ if TYPE_CHECKING:
     from benchmarks.peers import Peer
     from benchmarks.workload import Workload
 
-__all__ = ["measure"]
-
-_AFTER_ONE = "a live origin, after can_fetch of one URL"
 _AFTER_TEN = "a live origin, after can_fetch of ten URLs"
-_AFTER_CHECK = "a live origin, after check of ten URLs"
 
 # asyncio drops the timers of time-outs that did not fire in its next rounds.
 _ROUNDS_OF_THE_LOOP = 10
 
 
-class _Sites(httpx.AsyncBaseTransport):
-    """Serves a new copy of a body each time, so that whoever keeps it pays for it."""
-
-    def __init__(self, bodies: dict[str, bytes]) -> None:
-        self._bodies = bodies
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer with the body of the host."""
-        return httpx.Response(
-            200, content=bytes(bytearray(self._bodies[request.url.host]))
-        )
-
-
-def measure(work: Workload) -> Measured:
+def measure(work: Workload) -> list[Table | Bar]:
     """Count what is allocated and still held."""
-    ours = asyncio.run(_of_checker(work))
-    peers = {
-        peer.key: (peer, _of_peer(peer, work))
-        for peer in installed_peers().values()
-        if peer.keeps_rules
-    }
-    rows: list[tuple[str | float | None, ...]] = [
-        (name, found, found / ours[_AFTER_TEN]) for name, found in ours.items()
-    ]
-    for peer, (parsed, asked) in peers.values():
-        rows.append((f"{peer.name}, parsed", parsed, parsed / ours[_AFTER_TEN]))
-        rows.append((f"{peer.name}, after ten URLs", asked, asked / ours[_AFTER_TEN]))
+    held = asyncio.run(_of_checker(work))
+    protego = None
+    for key, peer in installed_peers().items():
+        if peer.keeps_rules:
+            parsed, asked = asyncio.run(_of_peer(peer, work))
+            held[f"{peer.name}, parsed"] = parsed
+            held[f"{peer.name}, after ten URLs"] = asked
+            protego = parsed if key == "protego" else protego
     table = Table(
         name="memory",
-        title="Memory of a known origin",
         columns=("held", "mean, bytes", f"× of {_AFTER_TEN}"),
-        rows=tuple(rows),
+        rows=[(name, count, count / held[_AFTER_TEN]) for name, count in held.items()],
         notes=(
             (
                 "A live origin is all that the checker holds for it: the entry in its"
@@ -68,53 +45,55 @@ def measure(work: Workload) -> Measured:
             "A parsed file of a peer is only that, without a URL, a time or a body.",
         ),
     )
-    protego = peers["protego"][1][0] if "protego" in peers else None
-    return Measured(
-        tables=(table,),
-        bars=tuple(
-            Bar(
-                what=f"{held}, as a share of protego's parsed object (mean)",
-                value=None if protego is None else ours[held] / protego,
-                bar=1 / 4,
-                stretch=1 / 6,
-                is_ceiling=True,
-            )
-            for held in (_AFTER_TEN, _AFTER_CHECK)
-        ),
+    bar = Bar(
+        what=f"{_AFTER_TEN}, as a share of protego's parsed object (mean)",
+        value=None if protego is None else held[_AFTER_TEN] / protego,
+        bar=1 / 3.3,
+        stretch=1 / 5,
     )
+    return [table, bar]
 
 
 async def _of_checker(work: Workload) -> dict[str, float]:
     """Bytes for each origin, at three moments."""
-    hosts = [origin.removeprefix("https://") for origin in work.origins]
-    sites = _Sites(dict(zip(hosts, work.bodies, strict=True)))
-    questions = work.questions
+    sites = Sites(work.bodies)
+    questions = [url for _, url in work.questions]
     firsts = [
         origin + paths[0]
         for origin, paths in zip(work.origins, work.paths, strict=True)
     ]
     # What is made once for all origins is made before.
-    warm_up = RobotsChecker(client=sites)
-    await warm_up.check(AGENT, firsts[0])
-    await warm_up.aclose()
-    held = {}
+    async with RobotsChecker(client=sites) as warm_up:
+        await warm_up.check(AGENT, firsts[0])
     gc.collect()
     tracemalloc.start()
-    checker = RobotsChecker(client=sites, max_origins=2 * len(hosts))
-    for url in firsts:
-        await checker.can_fetch(AGENT, url)
-    held[_AFTER_ONE] = await _held()
-    for question in questions:
-        await checker.can_fetch(AGENT, question.url)
-    held[_AFTER_TEN] = await _held()
-    for question in questions:
-        await checker.check(AGENT, question.url)
-    held[_AFTER_CHECK] = await _held()
+    async with RobotsChecker(client=sites, max_origins=2 * len(firsts)) as checker:
+        held = {}
+        for name, ask, urls in (
+            ("a live origin, after can_fetch of one URL", checker.can_fetch, firsts),
+            (_AFTER_TEN, checker.can_fetch, questions),
+            ("a live origin, after check of ten URLs", checker.check, questions),
+        ):
+            for url in urls:
+                await ask(AGENT, url)
+            held[name] = await _held() / len(firsts)
+        if checker.stats.live_origins != len(firsts):
+            raise RuntimeError("an origin was let go, so its memory was not counted")
     tracemalloc.stop()
-    if checker.stats.live_origins != len(hosts):
-        raise RuntimeError("an origin was let go, so its memory was not counted")
-    await checker.aclose()
-    return {name: count / len(hosts) for name, count in held.items()}
+    return held
+
+
+async def _of_peer(peer: Peer, work: Workload) -> tuple[float, float]:
+    """Bytes for each file, parsed and after questions."""
+    await peer.ask([(peer.read(work.bodies[0]), work.questions[0].url)])
+    gc.collect()
+    tracemalloc.start()
+    files = [peer.read(body) for body in work.bodies]
+    parsed = await _held()
+    await peer.ask((files[file], url) for file, url in work.questions)
+    asked = await _held()
+    tracemalloc.stop()
+    return parsed / len(files), asked / len(files)
 
 
 async def _held() -> int:
@@ -122,19 +101,3 @@ async def _held() -> int:
         await asyncio.sleep(0)
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
-
-
-def _of_peer(peer: Peer, work: Workload) -> tuple[float, float]:
-    """Bytes for each file, parsed and after questions."""
-    peer.answer(peer.prepared(work.bodies[0]), work.questions[0].url)
-    gc.collect()
-    tracemalloc.start()
-    files: list[Any] = [peer.prepared(body) for body in work.bodies]
-    gc.collect()
-    parsed = tracemalloc.get_traced_memory()[0]
-    for question in work.questions:
-        peer.answer(files[question.file], question.url)
-    gc.collect()
-    asked = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    return parsed / len(files), asked / len(files)

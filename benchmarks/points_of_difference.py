@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from robotsgate import Dialect, InvalidProductTokenError, RobotsTxt
@@ -19,16 +19,7 @@ from robotsgate.urls._path import without_dots
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "POINTS",
-    "REFUSED",
-    "SEVERAL",
-    "SITE",
-    "Point",
-    "Question",
-    "google",
-    "ours",
-]
+    _Settle = Callable[["Question"], "Question"]
 
 SITE = "https://shop.example"
 """Where the examples are asked."""
@@ -62,6 +53,26 @@ class Point:
     settle: Callable[[Question], Question]
     example: Question
     standard: str
+
+
+POINTS: list[Point] = []
+"""All that is known; a difference counts with the first that explains it."""
+
+
+def _point(
+    name: str, standard: str, body: str | bytes, *, path: str, agent: str = "ExampleBot"
+) -> Callable[[_Settle], _Settle]:
+    """Lets a function settle a point; the rest is its example."""
+
+    def add(settle: _Settle) -> _Settle:
+        octets = body.encode() if isinstance(body, str) else body
+        example = Question(body=octets, agent=agent, url=SITE + path)
+        POINTS.append(
+            Point(name=name, settle=settle, example=example, standard=standard)
+        )
+        return settle
+
+    return add
 
 
 def google(question: Question) -> bool:
@@ -165,59 +176,7 @@ _LOST_IN_URL = re.compile(r"[\x00-\x20\\]")
 
 
 def _escaped(found: re.Match[str]) -> str:
-    return "".join(
-        f"%{octet:02X}" for octet in found[0].encode("utf-8", "surrogatepass")
-    )
-
-
-def settle_unreserved(question: Question) -> Question:
-    """Decode escapes of letters, digits and "-._~"."""
-
-    def decoded(text: str) -> str:
-        return _UNRESERVED.sub(lambda found: chr(int(found[1], 16)), text)
-
-    return _by_paths(question, decoded)
-
-
-def settle_unsafe(question: Question) -> Question:
-    """Escape what no URI may hold."""
-    return _by_paths(question, lambda text: _IN_NO_URI.sub(_escaped, text))
-
-
-def settle_case_of_escapes(question: Question) -> Question:
-    """Write escapes of the URL in upper case."""
-
-    def upper(target: str) -> str:
-        return _ESCAPE.sub(lambda found: found[0].upper(), target)
-
-    return _by_target(question, upper)
-
-
-def settle_outside_ascii(question: Question) -> Question:
-    """Escape the octets of the URL that are outside ASCII."""
-    return _by_target(question, lambda text: _OUTSIDE_ASCII.sub(_escaped, text))
-
-
-def settle_special_characters(question: Question) -> Question:
-    """Escape "*" and "$" where they stand for themselves."""
-
-    def without_dollars(pattern: str) -> str:
-        return pattern[:-1].replace("$", "%24") + pattern[-1:]
-
-    def rule(record: bytes) -> bytes:
-        is_rule = _field(record) in _RULES
-        return _by_value(record, without_dollars) if is_rule else record
-
-    def target(text: str) -> str:
-        return text.replace("*", "%2A").replace("$", "%24")
-
-    return _by_target(_by_lines(question, rule), target)
-
-
-def settle_robots_txt(question: Question) -> Question:
-    """Drop all rules if the URL is /robots.txt itself."""
-    closed = Question(body=b"User-agent: *\nDisallow: /", agent="a", url=question.url)
-    return replace(question, body=b"") if ours(closed) else question
+    return "".join(f"%{one:02X}" for one in found[0].encode("utf-8", "surrogatepass"))
 
 
 def _leading_token(text: str) -> str:
@@ -227,11 +186,6 @@ def _leading_token(text: str) -> str:
 def _token_of(agent: str) -> str:
     """The product token of a User-Agent header; `agent` where it has none."""
     return _leading_token(_BEFORE_TOKEN.sub("", agent, count=1)) or agent
-
-
-def settle_header(question: Question) -> Question:
-    """Ask for the product token alone."""
-    return replace(question, agent=_token_of(question.agent))
 
 
 def _spelt(text: str) -> str:
@@ -259,50 +213,25 @@ def _names_spelt(question: Question, *, asked: bool) -> Question:
     return _by_lines(question, name)
 
 
-def settle_own_name(question: Question) -> Question:
-    """Spell the digits and dots of the agent's name, in the file as well."""
-    return replace(_names_spelt(question, asked=True), agent=_spelt(question.agent))
+def _octets_escaped(question: Question, octets: re.Pattern[bytes]) -> Question:
+    """`question` with `octets` escaped in values, and no field that holds one."""
+
+    def escaped(record: bytes) -> bytes:
+        key, colon, value = record.partition(b":")
+        if octets.search(key):
+            return b""
+        return key + colon + octets.sub(lambda found: b"%%%02X" % ord(found[0]), value)
+
+    return _by_lines(question, escaped)
 
 
-def settle_other_names(question: Question) -> Question:
-    """Spell the digits and dots of names that are not the agent's."""
-    return _names_spelt(question, asked=False)
-
-
-def settle_fields(question: Question) -> Question:
-    """Drop records whose field is none of the standard."""
-
-    def known(record: bytes) -> bytes:
-        is_known = _field(record) in _RULES | {b"user-agent"}
-        return record if is_known or b":" not in record else b""
-
-    return _by_lines(question, known)
-
-
-def settle_colons(question: Question) -> Question:
-    """Drop lines without a colon."""
-    return _by_lines(question, lambda line: line if b":" in line else b"")
-
-
-def settle_index(question: Question) -> Question:
-    """Exchange two letters everywhere, so that "index.html" is a name like others."""
-
-    def exchanged(text: str) -> str:
-        return _N_OR_J.sub(lambda found: _N_AND_J[found[0].lower()], text)
-
-    return _by_paths(question, exchanged)
-
-
-def settle_dot_segments(question: Question) -> Question:
-    """Resolve "." and ".." segments of the URL."""
-
-    def resolved(target: str) -> str:
-        path, mark, query = target.partition("#")[0].partition("?")
-        return (without_dots(path) if path.startswith("/") else path) + mark + query
-
-    return _by_target(question, resolved)
-
-
+@_point(
+    "a URL that clients read in another way than it looks",
+    "§2.2.2: rules are matched against the URI. A backslash is in none; clients"
+    " send a slash instead, and what is sent is what the rules are about.",
+    "User-agent: *\nDisallow: /private/",
+    path="\\private\\orders",
+)
 def settle_spelling_of_url(question: Question) -> Question:
     """Write the URL as clients read it: no white space around it, no backslash."""
     url = question.url
@@ -316,6 +245,230 @@ def settle_spelling_of_url(question: Question) -> Question:
     return replace(question, url=SITE + slash + path.replace("\\", "/") + mark + query)
 
 
+@_point(
+    "a letter, a digit or one of `-._~` written as an escape",
+    "§2.2.2: an escape of an unreserved character is decoded before paths are"
+    " compared.",
+    "User-agent: *\nDisallow: /checkout/",
+    path="/chec%6Bout/",
+)
+def settle_unreserved(question: Question) -> Question:
+    """Decode escapes of letters, digits and "-._~"."""
+    decode = partial(_UNRESERVED.sub, lambda escape: chr(int(escape[1], 16)))
+    return _by_paths(question, decode)
+
+
+@_point(
+    "a group whose name begins as the agent's and goes on with a digit or a dot",
+    "§2.2.1: a group is for the crawler whose product token it names. Nothing makes"
+    " `News24Bot` a name of `News`.",
+    "User-agent: News24Bot\nDisallow: /",
+    path="/",
+    agent="News",
+)
+def settle_other_names(question: Question) -> Question:
+    """Spell the digits and dots of names that are not the agent's."""
+    return _names_spelt(question, asked=False)
+
+
+@_point(
+    "an agent whose own name has digits or dots",
+    "§2.2.1: a crawler obeys the group that matches its product token. That a token"
+    " may have digits and dots is ours: the alphabet of §2.2 has none.",
+    "User-agent: News24Bot\nDisallow: /",
+    path="/",
+    agent="News24Bot",
+)
+def settle_own_name(question: Question) -> Question:
+    """Spell the digits and dots of the agent's name, in the file as well."""
+    return replace(_names_spelt(question, asked=True), agent=_spelt(question.agent))
+
+
+@_point(
+    "an agent that is more than a product token",
+    "§2.2.1: the product token is a part of what the crawler sends as its"
+    " identification, and groups are found by the token.",
+    "User-agent: ExampleBot\nDisallow: /",
+    path="/",
+    agent="ExampleBot/1.0",
+)
+def settle_header(question: Question) -> Question:
+    """Ask for the product token alone."""
+    return replace(question, agent=_token_of(question.agent))
+
+
+@_point(
+    "`/robots.txt` itself",
+    "§2.2.2: `/robots.txt` is allowed without saying so.",
+    "User-agent: *\nDisallow: /",
+    path="/robots.txt",
+)
+def settle_robots_txt(question: Question) -> Question:
+    """Drop all rules if the URL is /robots.txt itself."""
+    closed = Question(body=b"User-agent: *\nDisallow: /", agent="a", url=question.url)
+    return replace(question, body=b"") if ours(closed) else question
+
+
+@_point(
+    "a character that no URI may hold, raw in one and escaped in the other",
+    "§2.2.2: paths are compared percent-encoded, as RFC 3986 defines it. No URI can"
+    " have a space (RFC 3986 §2), so `%20` is the only way to ask for it.",
+    "User-agent: *\nDisallow: /media library/",
+    path="/media%20library/",
+)
+def settle_unsafe(question: Question) -> Question:
+    """Escape what no URI may hold."""
+    return _by_paths(question, partial(_IN_NO_URI.sub, _escaped))
+
+
+@_point(
+    "the first one or two octets of a byte order mark",
+    "§2.3: the file is UTF-8, where a mark has all of its three octets. A part of"
+    " it belongs to the field, which is then unknown (§2.2).",
+    b"\xef\xbbUser-agent: *\nDisallow: /private/",
+    path="/private/",
+)
+def settle_half_a_mark(question: Question) -> Question:
+    """Make a comment of a first line that begins with a part of a byte order mark."""
+    body = _HALF_A_MARK.sub(b"#", question.body, count=1)
+    return replace(question, body=body)
+
+
+@_point(
+    "vertical tab and form feed",
+    "§2.2: white space is space and tab.",
+    "User-agent: *\nDisallow:\x0c/private/",
+    path="/private/",
+)
+def settle_white_space(question: Question) -> Question:
+    """Escape vertical tabs and form feeds, which only Google takes for white space."""
+    escaped = _octets_escaped(question, re.compile(rb"[\x0b\x0c]"))
+    return _by_target(
+        escaped, lambda target: target.replace("\x0b", "%0B").replace("\x0c", "%0C")
+    )
+
+
+@_point(
+    "NUL",
+    "§2.2: a line ends with CR or LF, not with any other control.",
+    "User-agent: *\nDisallow: /a\0b",
+    path="/able",
+)
+def settle_nul(question: Question) -> Question:
+    """Escape NUL, at which Google's strings end."""
+    escaped = _octets_escaped(question, re.compile(rb"\0"))
+    return _by_target(escaped, lambda target: target.replace("\0", "%00"))
+
+
+@_point(
+    "a misspelt field",
+    "§2.2: the fields are `user-agent`, `allow` and `disallow`. §2.2.4 permits"
+    " leniency about other records only.",
+    "User Agent: *\nDisallow: /account/",
+    path="/account/",
+)
+def settle_fields(question: Question) -> Question:
+    """Drop records whose field is none of the standard."""
+
+    def known(record: bytes) -> bytes:
+        is_known = _field(record) in _RULES | {b"user-agent"}
+        return record if is_known or b":" not in record else b""
+
+    return _by_lines(question, known)
+
+
+@_point(
+    "the case of hexadecimal digits",
+    "§2.2.2: percent-encoding is that of RFC 3986, whose §6.2.2.1 makes `%3a` and"
+    " `%3A` the same.",
+    "User-agent: *\nDisallow: /wiki/Special%3a",
+    path="/wiki/Special%3aLog",
+)
+def settle_case_of_escapes(question: Question) -> Question:
+    """Write escapes of the URL in upper case."""
+    return _by_target(question, partial(_ESCAPE.sub, lambda escape: escape[0].upper()))
+
+
+@_point(
+    "octets outside ASCII in the URL",
+    "§2.2.2: octets outside ASCII are percent-encoded, also in the URL.",
+    "User-agent: *\nDisallow: /café/",
+    path="/café/menu",
+)
+def settle_outside_ascii(question: Question) -> Question:
+    """Escape the octets of the URL that are outside ASCII."""
+    return _by_target(question, partial(_OUTSIDE_ASCII.sub, _escaped))
+
+
+@_point(
+    "`*` and `$` that stand for themselves",
+    "§2.2.3: a rule names a special character of the URL by its escape, as in"
+    " `/path/foo-%24`.",
+    "User-agent: *\nDisallow: /price-%24",
+    path="/price-$",
+)
+def settle_special_characters(question: Question) -> Question:
+    """Escape "*" and "$" where they stand for themselves."""
+
+    def without_dollars(pattern: str) -> str:
+        return pattern[:-1].replace("$", "%24") + pattern[-1:]
+
+    def rule(record: bytes) -> bytes:
+        is_rule = _field(record) in _RULES
+        return _by_value(record, without_dollars) if is_rule else record
+
+    def target(text: str) -> str:
+        return text.replace("*", "%2A").replace("$", "%24")
+
+    return _by_target(_by_lines(question, rule), target)
+
+
+@_point(
+    "a missing colon",
+    "§2.2: a colon stands between the field and the value.",
+    "User-agent: *\nDisallow /account/",
+    path="/account/",
+)
+def settle_colons(question: Question) -> Question:
+    """Drop lines without a colon."""
+    return _by_lines(question, lambda line: line if b":" in line else b"")
+
+
+@_point(
+    "an allow of `index.html`",
+    "§2.2.2: a rule matches if its path comes to an end before an octet differs.",
+    "User-agent: *\nDisallow: /\nAllow: /news/index.html",
+    path="/news/",
+)
+def settle_index(question: Question) -> Question:
+    """Exchange two letters everywhere, so that "index.html" is a name like others."""
+    exchange = partial(_N_OR_J.sub, lambda letter: _N_AND_J[letter[0].lower()])
+    return _by_paths(question, exchange)
+
+
+@_point(
+    "dot segments",
+    "§2.2.2: rules are matched against the URI; RFC 3986 §6.2.2.3 removes dot"
+    " segments from it.",
+    "User-agent: *\nDisallow: /private/",
+    path="/public/../private/",
+)
+def settle_dot_segments(question: Question) -> Question:
+    """Resolve "." and ".." segments of the URL."""
+
+    def resolved(target: str) -> str:
+        path, mark, query = target.partition("#")[0].partition("?")
+        return (without_dots(path) if path.startswith("/") else path) + mark + query
+
+    return _by_target(question, resolved)
+
+
+@_point(
+    "a line of more than 16,663 octets",
+    "§2.2: a line ends with CR or LF. §2.5 permits limits on files only.",
+    f"User-agent: *\nDisallow:{' ' * 17_000}/private/",
+    path="/private/",
+)
 def settle_long_lines(question: Question) -> Question:
     """Drop the white space of lines that are longer than Google reads."""
 
@@ -328,219 +481,12 @@ def settle_long_lines(question: Question) -> Question:
     return _by_lines(question, trimmed)
 
 
-def _octets_escaped(question: Question, octets: re.Pattern[bytes]) -> Question:
-    """`question` with `octets` escaped in values, and no field that holds one."""
-
-    def escaped(record: bytes) -> bytes:
-        key, colon, value = record.partition(b":")
-        if octets.search(key):
-            return b""
-        return key + colon + octets.sub(lambda found: b"%%%02X" % ord(found[0]), value)
-
-    return _by_lines(question, escaped)
-
-
-def settle_nul(question: Question) -> Question:
-    """Escape NUL, at which Google's strings end."""
-    escaped = _octets_escaped(question, re.compile(rb"\0"))
-    return _by_target(escaped, lambda target: target.replace("\0", "%00"))
-
-
-def settle_white_space(question: Question) -> Question:
-    """Escape vertical tabs and form feeds, which only Google takes for white space."""
-    escaped = _octets_escaped(question, re.compile(rb"[\x0b\x0c]"))
-    return _by_target(
-        escaped, lambda target: target.replace("\x0b", "%0B").replace("\x0c", "%0C")
-    )
-
-
-def settle_half_a_mark(question: Question) -> Question:
-    """Make a comment of a first line that begins with a part of a byte order mark."""
-    body = _HALF_A_MARK.sub(b"#", question.body, count=1)
-    return replace(question, body=body)
-
-
-# The points.
-
-
-def _example(*lines: str | bytes, agent: str = "ExampleBot", path: str) -> Question:
-    octets = [line.encode() if isinstance(line, str) else line for line in lines]
-    return Question(body=b"\n".join(octets), agent=agent, url=f"{SITE}{path}")
-
-
-POINTS = (
-    Point(
-        name="a URL that clients read in another way than it looks",
-        settle=settle_spelling_of_url,
-        example=_example(
-            "User-agent: *", "Disallow: /private/", path="\\private\\orders"
-        ),
-        standard=(
-            "§2.2.2: rules are matched against the URI. A backslash is in none; clients"
-            " send a slash instead, and what is sent is what the rules are about."
-        ),
-    ),
-    Point(
-        name="a letter, a digit or one of `-._~` written as an escape",
-        settle=settle_unreserved,
-        example=_example("User-agent: *", "Disallow: /checkout/", path="/chec%6Bout/"),
-        standard=(
-            "§2.2.2: an escape of an unreserved character is decoded before paths are"
-            " compared."
-        ),
-    ),
-    Point(
-        name="a group whose name begins as the agent's and goes on with a digit or a"
-        " dot",
-        settle=settle_other_names,
-        example=_example(
-            "User-agent: News24Bot", "Disallow: /", agent="News", path="/"
-        ),
-        standard=(
-            "§2.2.1: a group is for the crawler whose product token it names. Nothing"
-            " makes `News24Bot` a name of `News`."
-        ),
-    ),
-    Point(
-        name="an agent whose own name has digits or dots",
-        settle=settle_own_name,
-        example=_example(
-            "User-agent: News24Bot", "Disallow: /", agent="News24Bot", path="/"
-        ),
-        standard=(
-            "§2.2.1: a crawler obeys the group that matches its product token. That a"
-            " token may have digits and dots is ours: the alphabet of §2.2 has none."
-        ),
-    ),
-    Point(
-        name="an agent that is more than a product token",
-        settle=settle_header,
-        example=_example(
-            "User-agent: ExampleBot", "Disallow: /", agent="ExampleBot/1.0", path="/"
-        ),
-        standard=(
-            "§2.2.1: the product token is a part of what the crawler sends as its"
-            " identification, and groups are found by the token."
-        ),
-    ),
-    Point(
-        name="`/robots.txt` itself",
-        settle=settle_robots_txt,
-        example=_example("User-agent: *", "Disallow: /", path="/robots.txt"),
-        standard="§2.2.2: `/robots.txt` is allowed without saying so.",
-    ),
-    Point(
-        name="a character that no URI may hold, raw in one and escaped in the other",
-        settle=settle_unsafe,
-        example=_example(
-            "User-agent: *", "Disallow: /media library/", path="/media%20library/"
-        ),
-        standard=(
-            "§2.2.2: paths are compared percent-encoded, as RFC 3986 defines it. No URI"
-            " can have a space (RFC 3986 §2), so `%20` is the only way to ask for it."
-        ),
-    ),
-    Point(
-        name="the first one or two octets of a byte order mark",
-        settle=settle_half_a_mark,
-        example=_example(
-            b"\xef\xbbUser-agent: *", "Disallow: /private/", path="/private/"
-        ),
-        standard=(
-            "§2.3: the file is UTF-8, where a mark has all of its three octets. A part"
-            " of it belongs to the field, which is then unknown (§2.2)."
-        ),
-    ),
-    Point(
-        name="vertical tab and form feed",
-        settle=settle_white_space,
-        example=_example("User-agent: *", "Disallow:\x0c/private/", path="/private/"),
-        standard="§2.2: white space is space and tab.",
-    ),
-    Point(
-        name="NUL",
-        settle=settle_nul,
-        example=_example("User-agent: *", "Disallow: /a\0b", path="/able"),
-        standard="§2.2: a line ends with CR or LF, not with any other control.",
-    ),
-    Point(
-        name="a misspelt field",
-        settle=settle_fields,
-        example=_example("User Agent: *", "Disallow: /account/", path="/account/"),
-        standard=(
-            "§2.2: the fields are `user-agent`, `allow` and `disallow`. §2.2.4 permits"
-            " leniency about other records only."
-        ),
-    ),
-    Point(
-        name="the case of hexadecimal digits",
-        settle=settle_case_of_escapes,
-        example=_example(
-            "User-agent: *", "Disallow: /wiki/Special%3a", path="/wiki/Special%3aLog"
-        ),
-        standard=(
-            "§2.2.2: percent-encoding is that of RFC 3986, whose §6.2.2.1 makes `%3a`"
-            " and `%3A` the same."
-        ),
-    ),
-    Point(
-        name="octets outside ASCII in the URL",
-        settle=settle_outside_ascii,
-        example=_example("User-agent: *", "Disallow: /café/", path="/café/menu"),
-        standard="§2.2.2: octets outside ASCII are percent-encoded, also in the URL.",
-    ),
-    Point(
-        name="`*` and `$` that stand for themselves",
-        settle=settle_special_characters,
-        example=_example("User-agent: *", "Disallow: /price-%24", path="/price-$"),
-        standard=(
-            "§2.2.3: a rule names a special character of the URL by its escape, as in"
-            " `/path/foo-%24`."
-        ),
-    ),
-    Point(
-        name="a missing colon",
-        settle=settle_colons,
-        example=_example("User-agent: *", "Disallow /account/", path="/account/"),
-        standard="§2.2: a colon stands between the field and the value.",
-    ),
-    Point(
-        name="an allow of `index.html`",
-        settle=settle_index,
-        example=_example(
-            "User-agent: *", "Disallow: /", "Allow: /news/index.html", path="/news/"
-        ),
-        standard=(
-            "§2.2.2: a rule matches if its path comes to an end before an octet"
-            " differs."
-        ),
-    ),
-    Point(
-        name="dot segments",
-        settle=settle_dot_segments,
-        example=_example(
-            "User-agent: *", "Disallow: /private/", path="/public/../private/"
-        ),
-        standard=(
-            "§2.2.2: rules are matched against the URI; RFC 3986 §6.2.2.3 removes dot"
-            " segments from it."
-        ),
-    ),
-    Point(
-        name="a line of more than 16,663 octets",
-        settle=settle_long_lines,
-        example=_example(
-            "User-agent: *", f"Disallow:{' ' * 17_000}/private/", path="/private/"
-        ),
-        standard="§2.2: a line ends with CR or LF. §2.5 permits limits on files only.",
-    ),
-)
-"""All that is known; a difference counts with the first that explains it."""
-
 REFUSED = Point(
     name="an agent without a product token",
     settle=lambda question: question,
-    example=_example("User-agent: *", "Disallow: /cart/", agent=": *", path="/"),
+    example=Question(
+        body=b"User-agent: *\nDisallow: /cart/", agent=": *", url=f"{SITE}/"
+    ),
     standard=(
         "§2.2.1: a product token is made of letters, `_` and `-`. Where there is none,"
         " no group can be meant, and a mistake of the caller is not answered."

@@ -1,9 +1,8 @@
 """Lets contenders take turns, and times each turn in the same way.
 
-A turn is timed with the garbage collector off, after a collection, whoever's turn
-it is. Other programs only ever make a turn longer, so the shortest one counts; and
-long turns are timed in slices of some milliseconds, because on a busy machine nobody
-is left alone for longer.
+The garbage collector runs before a turn and is off during it. Other programs only
+ever make a turn longer, so the shortest one counts; and long turns are timed in slices
+of some milliseconds, because on a busy machine nobody is left alone for longer.
 """
 
 from __future__ import annotations
@@ -25,40 +24,28 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-__all__ = [
-    "least",
-    "least_in_slices",
-    "least_of_each",
-    "median_ratio",
-    "seconds_of",
-    "seconds_of_each",
-    "slices",
-    "take_turns",
-    "without_collector",
-]
-
 # So many questions take about a millisecond.
 _SLICE = 500
 
 _TURNS_OF_DEAR = 2
 
-_Sample = TypeVar("_Sample")
+_Item = TypeVar("_Item")
 
 
-async def take_turns(
-    turns: Mapping[str, Callable[[], Awaitable[_Sample]]],
+async def best_of_turns(
+    turns: Mapping[str, Callable[[], Awaitable[Sequence[float]]]],
     *,
     repeats: int,
     dear: Collection[str] = (),
-) -> dict[str, list[_Sample]]:
-    """What each contender returned, A, B, C, A, B, C, and so on.
+) -> dict[str, list[float]]:
+    """The least that each contender found of each figure.
 
     Args:
-        turns: by name; each returns its own measurement.
+        turns: by name, taken A, B, C, A, B, C; each returns the same number of figures.
         repeats: how many rounds, ≥ 1.
         dear: names of those whose turns are so long that they have few.
     """
-    samples: dict[str, list[_Sample]] = {name: [] for name in turns}
+    samples: dict[str, list[Sequence[float]]] = {name: [] for name in turns}
     gc.collect()
     gc.freeze()  # what was set up before need not be looked at between the turns
     for number in range(repeats):
@@ -66,25 +53,22 @@ async def take_turns(
             if number < _TURNS_OF_DEAR or name not in dear:
                 samples[name].append(await turn())
     gc.unfreeze()
-    return samples
+    return {
+        name: [min(figures) for figures in zip(*those, strict=True)]
+        for name, those in samples.items()
+    }
 
 
-async def seconds_of(work: Awaitable[object]) -> float:
-    """How long awaiting `work` takes."""
-    with without_collector():
-        began = perf_counter()
-        await work
-        return perf_counter() - began
-
-
-async def seconds_of_each(works: Iterable[Awaitable[object]]) -> list[float]:
+async def seconds_of_each(
+    works: Iterable[Awaitable[object]], *, clock: Callable[[], float] = perf_counter
+) -> list[float]:
     """How long awaiting each of `works` takes, one after the other."""
     seconds = []
     with without_collector():
         for work in works:
-            began = perf_counter()
+            began = clock()
             await work
-            seconds.append(perf_counter() - began)
+            seconds.append(clock() - began)
     return seconds
 
 
@@ -99,33 +83,11 @@ def without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def least_in_slices(
-    samples: Mapping[str, Sequence[Sequence[float]]],
-) -> dict[str, float]:
-    """For each contender the sum over its slices of its best turn on each."""
-    return {name: sum(best) for name, best in least_of_each(samples).items()}
-
-
-def least(samples: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The best turn of each contender."""
-    return {name: min(turns) for name, turns in samples.items()}
-
-
-def least_of_each(
-    samples: Mapping[str, Sequence[Sequence[float]]],
-) -> dict[str, list[float]]:
-    """For each contender the best of its turns on each item."""
-    return {
-        name: [min(turns) for turns in zip(*by_turn, strict=True)]
-        for name, by_turn in samples.items()
-    }
-
-
 def median_ratio(those: Sequence[float], ours: Sequence[float]) -> float:
     """The median over the items of what `those` take for one second of `ours`."""
     return median(that / our for that, our in zip(those, ours, strict=True))
 
 
-def slices(items: Sequence[_Sample]) -> list[Sequence[_Sample]]:
+def slices(items: Sequence[_Item]) -> list[Sequence[_Item]]:
     """`items` in order, cut where a turn on them would grow too long."""
     return [items[start : start + _SLICE] for start in range(0, len(items), _SLICE)]

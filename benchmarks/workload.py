@@ -1,4 +1,4 @@
-"""The files that are asked about, and the URLs: what every measurement works on.
+"""The files that are asked about, and the URLs: what most measurements work on.
 
 The URLs of a file are a mix of what a crawler finds there: some below the paths
 that the file itself names, most of them ordinary, some with a query, and a few with
@@ -13,16 +13,14 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from benchmarks.corpus import SEED
-from benchmarks.words import slug, word
-from robotsgate import RobotsTxt
+from benchmarks.corpus import SEED, slug, word
+from robotsgate import RobotsChecker, RobotsTxt
+from robotsgate.testing import FakeSite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from robotsgate import Rule
-
-__all__ = ["AGENT", "URLS_PER_FILE", "Question", "Workload"]
 
 AGENT = "ExampleBot"
 """Named in no file, so the group for all agents counts."""
@@ -30,7 +28,6 @@ AGENT = "ExampleBot"
 URLS_PER_FILE = 10
 
 _FROM_OWN_RULES = 2  # of the ten; none where the file has no rules
-_ROUNDS_OF_MEDIAN_FILE = 100
 _SHARE_WITH_QUERY = 0.30
 _SHARE_WITH_ESCAPES = 0.05
 _ESCAPES = ("caf%C3%A9", "%e4%b8%ad%e6%96%87", "new%20items", "a%2Fb", "%7Euser")
@@ -40,12 +37,7 @@ _SAFE = "/%?=&:;,@!~+()'-._"
 
 
 class Question(NamedTuple):
-    """One URL, and which file decides about it.
-
-    Attributes:
-        file: its place in the corpus, from 0.
-        url: absolute.
-    """
+    """One absolute URL, and the place in the corpus of the file that decides."""
 
     file: int
     url: str
@@ -53,12 +45,9 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A corpus and how long it is measured.
+    """Robots.txt files, one for each origin, and how often each measurement repeats.
 
-    Attributes:
-        bodies: the robots.txt files, one for each origin.
-        repeats: of each measurement, ≥ 1.
-        is_quick: whether the dear measurements are cut down, for a first look.
+    For a first look, when `is_quick`, the dear measurements are cut down.
     """
 
     bodies: Sequence[bytes]
@@ -104,39 +93,16 @@ class Workload:
         """All URLs in no order."""
         return Random(SEED).sample(self.questions, len(self.questions))
 
-    def questions_about(self, file: int) -> list[Question]:
-        """The URLs of one file."""
-        return self.questions[file * URLS_PER_FILE : (file + 1) * URLS_PER_FILE]
-
-    @cached_property
-    def questions_about_median_file(self) -> list[Question]:
-        """Many more URLs of one file, so that the mix is what it should be."""
-        chance = Random(SEED)
-        file = self.median_file
-        return [
-            Question(file, self.origins[file] + path)
-            for _ in range(_ROUNDS_OF_MEDIAN_FILE)
-            for path in _paths(self.rules[file], chance)
-        ]
-
-    @cached_property
-    def median_file(self) -> int:
-        """The file that "median file" means.
-
-        Of those with the median number of rules, all literal, the one whose size
-        is nearest to the median size.
-        """
-        with_rules = sorted(len(rules) for rules in self.rules if rules)
-        middle = with_rules[len(with_rules) // 2] if with_rules else 0
-        size = sorted(map(len, self.bodies))[len(self.bodies) // 2]
-
-        def distance(file: int) -> tuple[bool, int, int]:
-            rules = self.rules[file]
-            has_wildcards = any(set("*$") & set(rule.pattern) for rule in rules)
-            off = abs(len(rules) - middle)
-            return has_wildcards, off, abs(len(self.bodies[file]) - size)
-
-        return min(range(len(self.bodies)), key=distance)
+    async def known_checker(self) -> RobotsChecker:
+        """A checker that knows all origins and has answered all questions once."""
+        site = FakeSite()
+        for origin, body in zip(self.origins, self.bodies, strict=True):
+            site.serve(origin, body)
+        # Twice the room: none of the origins may go while it is asked.
+        checker = RobotsChecker(client=site, max_origins=2 * len(self.bodies))
+        for _, url in self.questions:
+            await checker.can_fetch(AGENT, url)
+        return checker
 
 
 def _paths(rules: tuple[Rule, ...], chance: Random) -> list[str]:

@@ -41,8 +41,9 @@ async def crawl(start: str) -> None:
                 print(f"no page: {error}")
             else:
                 print(f"got {url}")
-                waiting += [link for link in links if link not in seen]
-                seen.update(links)
+                new_links = dict.fromkeys(link for link in links if link not in seen)
+                waiting += new_links
+                seen.update(new_links)
 
 
 async def visit(

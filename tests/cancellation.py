@@ -9,8 +9,6 @@ import anyio
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
-__all__ = ["cancelled_at"]
-
 
 class _CancelledAt:
     """Awaits like `work`, but cancels `scope` when that suspends the n-th time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,11 +28,18 @@ WORLD = {
 def modules_after(statement: str) -> set[str]:
     """What a new interpreter has loaded after `statement`."""
     program = f"{statement}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
+    # Coverage loads half of the standard library.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("COVERAGE")
+    }
     done = subprocess.run(  # noqa: S603 (our own words)
         [sys.executable, "-W", "error", "-c", program],
         check=True,
         capture_output=True,
         text=True,
+        env=environment,
     )
     return set(json.loads(done.stdout))
 
@@ -65,7 +73,34 @@ def test_each_public_name_is_declared_where_it_is_loaded_from() -> None:
 
     for name in robotsgate.__all__:
         assert loaded[name] is getattr(robotsgate, name), name
-    assert set(robotsgate._HOMES) | {"__version__"} == set(robotsgate.__all__)
+    with_extra = {"RedisStore"}
+    homes = set(robotsgate._HOMES) - with_extra
+    assert homes | {"__version__"} == set(robotsgate.__all__)
+
+
+def test_store_without_its_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "coredis", None)
+    monkeypatch.delitem(sys.modules, "robotsgate.stores.redis", raising=False)
+    monkeypatch.delitem(vars(robotsgate), "RedisStore", raising=False)
+
+    with pytest.raises(ImportError, match=r"pip install 'robotsgate\[redis\]'"):
+        _ = robotsgate.RedisStore
+
+
+def test_missing_module_of_another_name_is_told_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "robotsgate.stores.sqlite", None)
+    monkeypatch.delitem(vars(robotsgate), "SQLiteStore", raising=False)
+
+    with pytest.raises(ModuleNotFoundError, match="sqlite"):
+        _ = robotsgate.SQLiteStore
+
+
+def test_dir_lists_the_public_names() -> None:
+    assert dir(robotsgate) == sorted(robotsgate.__all__)
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from tests.servers.valkey import running_valkey
 
+pytestmark = pytest.mark.slow
+
 _FILE = Path(__file__).parent.parent / "examples" / "compose.yaml"
 
 _MEBIBYTE = 2**20

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 
-from benchmarks import differences
-from benchmarks.differences import Tally, parts_of_page, reasons, renewed, tally
+from benchmarks.differences import Tally, main, parts_of_page, reasons
 from benchmarks.points_of_difference import (
     POINTS,
     REFUSED,
@@ -23,25 +21,10 @@ from benchmarks.points_of_difference import (
 )
 from robotsgate import InvalidURLError
 
+pytestmark = pytest.mark.slow
+
 _PAGE = Path(__file__).parents[1] / "docs/explanation/differences-from-google.md"
-_MARKED = "<!-- begin counts -->\nold\n<!-- end counts -->\nprose\n"
 _SITE = "https://example.com"
-
-
-def _asked(body: str, agent: str, path: str) -> Question:
-    return Question(body=body.encode(), agent=agent, url=_SITE + path)
-
-
-def _point(settle: str) -> Point:
-    return next(point for point in POINTS if point.settle.__name__ == settle)
-
-
-_TOUCHING = [
-    # Half a mark makes an unknown field.
-    (_point("settle_fields"), _point("settle_half_a_mark")),
-    # No URI may hold a backslash.
-    (_point("settle_unsafe"), _point("settle_spelling_of_url")),
-]
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name)
@@ -50,111 +33,46 @@ def test_example_differs_for_its_own_reason_alone(point: Point) -> None:
     assert reasons(point.example)[0] == (point,)
 
 
+def test_settling_one_point_leaves_others_alone() -> None:
+    touching = {
+        # Half a mark makes an unknown field.
+        ("settle_fields", "settle_half_a_mark"),
+        # No URI may hold a backslash.
+        ("settle_unsafe", "settle_spelling_of_url"),
+    }
+    for point, other in permutations(POINTS, 2):
+        if (point.settle.__name__, other.settle.__name__) in touching:
+            continue
+        settled = point.settle(other.example)
+
+        assert ours(settled) is ours(other.example), (point.name, other.name)
+        assert google(settled) is google(other.example), (point.name, other.name)
+
+
 @pytest.mark.parametrize(
-    ("point", "other"),
+    ("body", "agent", "path", "settled"),
     [
-        pytest.param(point, other, id=f"{point.name}, in {other.name}")
-        for point, other in permutations(POINTS, 2)
-        if (point, other) not in _TOUCHING
-    ],
-)
-def test_settling_one_point_leaves_another_alone(point: Point, other: Point) -> None:
-    settled = point.settle(other.example)
-
-    assert ours(settled) is ours(other.example)
-    assert google(settled) is google(other.example)
-
-
-@pytest.mark.parametrize(
-    ("question", "settled"),
-    [
-        pytest.param(
-            _asked("User-agent: *\nDisallow: /shop/", "a", "/s%68op/"),
-            ["settle_unreserved"],
-            id="an escape in the URL",
+        ("User-agent: *\nDisallow: /%73hop/", "a", "/shop/", ["unreserved"]),
+        ("User-agent: a1b\nDisallow: /", "a1b/2.0", "/", ["own_name", "header"]),
+        (
+            "User-agent: b\nDisallow: /",
+            "Mozilla/5.0 (compatible; b/1)",
+            "/",
+            ["header"],
         ),
-        pytest.param(
-            _asked("User-agent: *\nDisallow: /%73hop/", "a", "/shop/"),
-            ["settle_unreserved"],
-            id="an escape in the rule",
-        ),
-        pytest.param(
-            _asked("User-agent: *\nDisallow: /a%2D\nAllow: /a*b", "a", "/a%2Db"),
-            ["settle_unreserved"],
-            id="an escape on both sides that makes a rule longer",
-        ),
-        pytest.param(
-            _asked("User-agent: a1\nUser-agent: b\nDisallow: /", "a", "/"),
-            ["settle_other_names"],
-            id="a digit where the agent's name ends",
-        ),
-        pytest.param(
-            _asked("User-agent: a.b\nDisallow: /", "A.B", "/"),
-            ["settle_own_name"],
-            id="a dot in the agent's name, in another case",
-        ),
-        pytest.param(
-            _asked("User-agent: a1b\nDisallow: /", "a1b/2.0 (+https://h/)", "/"),
-            ["settle_own_name", "settle_header"],
-            id="a header with a digit in its token",
-        ),
-        pytest.param(
-            _asked("User-agent: b\nDisallow: /", "Mozilla/5.0 (compatible; b/1)", "/"),
-            ["settle_header"],
-            id="a header like a browser's",
-        ),
-        pytest.param(
-            _asked("User-agent: *\nDisallow: /*.txt$", "a", "/robots.txt"),
-            ["settle_robots_txt"],
-            id="the file itself, by a wildcard",
-        ),
-        pytest.param(
-            _asked("User-agent: *\nDisallow: /a|b", "a", "/a%7Cb"),
-            ["settle_unsafe"],
-            id="a bar",
-        ),
-        pytest.param(
-            _asked("User-agent: *\nDisalow: /a", "a", "/a"),
-            ["settle_fields"],
-            id="a misspelt rule",
-        ),
-        pytest.param(
-            _asked("User agent: *\nDisalow: /%61", "a", "/%61"),
-            ["settle_fields"],
-            id="misspelt, and an escape that does not matter",
-        ),
-        pytest.param(
-            _asked("User-agent *\nDisalow: /a", "a", "/a"),
-            ["settle_fields"],
-            id="misspelt, and a missing colon that does not matter",
-        ),
-        pytest.param(
-            _asked("User-agent: *\nDisalow: /a\nDisallow /a", "a", "/a"),
-            ["settle_fields", "settle_colons"],
-            id="misspelt once, without a colon once",
-        ),
-        pytest.param(
-            _asked("User-agent: *\nDisallow: /a%2fb", "a", "/%61%2fb"),
-            ["settle_unreserved", "settle_case_of_escapes"],
-            id="an escape, and lower-case digits of another",
-        ),
+        ("User-agent: *\nDisallow: /*.txt$", "a", "/robots.txt", ["robots_txt"]),
+        ("User-agent *\nDisalow: /a", "a", "/a", ["fields"]),
+        ("User-agent: *\nDisalow: /a\nDisallow /a", "a", "/a", ["fields", "colons"]),
     ],
 )
 def test_smallest_set_of_reasons_is_found(
-    question: Question, settled: list[str]
+    body: str, agent: str, path: str, settled: list[str]
 ) -> None:
-    found = reasons(question)[0]
+    question = Question(body=body.encode(), agent=agent, url=_SITE + path)
 
-    assert google(question) is not ours(question)
-    assert [point.settle.__name__ for point in found] == settled
+    names = [point.settle.__name__ for point in reasons(question)[0]]
 
-
-def test_example_of_several_points_needs_them_together() -> None:
-    assert [len(points) for points in reasons(SEVERAL)] == [2]
-
-
-def test_agent_without_a_token_gets_no_answer() -> None:
-    assert ours(REFUSED.example) is None
+    assert names == [f"settle_{name}" for name in settled]
 
 
 def test_settled_in_all_points_nasty_questions_are_answered_alike() -> None:
@@ -182,114 +100,43 @@ def test_settled_in_all_points_nasty_questions_are_answered_alike() -> None:
     assert compared > 1_000
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    folder = tmp_path / "robots"
-    folder.mkdir()
-    (folder / "shop").write_bytes(b"User-agent: *\nDisallow: /shop/")
-    (folder / "bots").write_bytes(b"User-agent: News24Bot\nDisallow: /")
-    return folder
+def test_difference_that_no_known_point_explains_has_no_reason() -> None:
+    unreserved = next(p for p in POINTS if p.settle.__name__ == "settle_unreserved")
+    others = [point for point in POINTS if point is not unreserved]
+
+    assert reasons(unreserved.example, others) == []
 
 
-def _verdict(file: str, agent: str, path: str, *, googles: bool) -> str:
-    return json.dumps(
-        {"file": file, "agent": agent, "url": _SITE + path, "google": googles}
-    )
-
-
-_VERDICTS = [
-    _verdict("shop", "a", "/shop/", googles=False),
-    _verdict("shop", "a", "/s%68op/", googles=True),
-    _verdict("shop", ": *", "/", googles=True),
-    _verdict("bots", "News", "/", googles=False),
-    _verdict("bots", "News24Bot", "/", googles=True),
-]
-
-
-def test_corpus_is_tallied(corpus: Path) -> None:
-    result = tally(corpus, _VERDICTS)
-
-    assert result.files == {"shop", "bots"}
-    assert result.questions == 5
-    assert result.differences == 3
-    assert result.refused == 1
-    assert not result.google_differs
-    assert not result.unexplained
-    assert result.explained == {
-        (_point("settle_unreserved"),): 1,
-        (_point("settle_other_names"),): 1,
-        (_point("settle_own_name"),): 1,
-    }
-
-
-def test_difference_that_no_point_explains_is_told(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch
+def test_command_writes_the_page_and_fails_where_google_differs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    known = tuple(point for point in POINTS if point != _point("settle_unreserved"))
-    monkeypatch.setattr(differences, "POINTS", known)
-
-    result = tally(corpus, _VERDICTS)
-
-    assert result.differences == 3
-    assert result.unexplained == [
-        "shop: 'a' 'https://example.com/s%68op/': Google True, RFC9309 False"
-    ]
-
-
-def test_difference_of_the_google_dialect_is_told(corpus: Path) -> None:
-    result = tally(corpus, [_verdict("shop", "a", "/", googles=False)])
-
-    assert result.google_differs == ["shop: 'a' 'https://example.com/'"]
-
-
-def _run(
-    corpus: Path, verdicts: list[str], monkeypatch: pytest.MonkeyPatch, *more: str
-) -> int:
-    file = corpus.parent / "verdicts.gz"
-    with gzip.open(file, "wt", encoding="utf-8") as lines:
-        lines.write("\n".join(verdicts))
-    given = ["differences", "--corpus", str(corpus), "--verdicts", str(file), *more]
-    monkeypatch.setattr(sys, "argv", given)
-    return differences.main()
-
-
-def test_command_renews_the_page(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = corpus.parent / "page.md"
+    (tmp_path / "shop").write_bytes(b"User-agent: *\nDisallow: /shop/")
+    page = tmp_path / "page.md"
     page.write_text(_PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    verdicts = [
+        {"file": "shop", "agent": agent, "url": _SITE + path, "google": google}
+        for agent, path, google in (
+            ("a", "/shop/", False),
+            ("a", "/s%68op/", True),
+            (": *", "/", True),
+            ("a", "/", False),
+        )
+    ]
+    with gzip.open(tmp_path / "verdicts.gz", "wt", encoding="utf-8") as lines:
+        lines.write("\n".join(map(json.dumps, verdicts)))
 
-    status = _run(corpus, _VERDICTS, monkeypatch, "--write", str(page))
+    words = ["--corpus", str(tmp_path), "--verdicts", str(tmp_path / "verdicts.gz")]
+    status = main([*words, "--write", str(page)])
 
-    assert status == 0
-    assert "RFC9309 differs from Google on 3:" in capsys.readouterr().out
-    assert "has 5 questions about 2 files" in page.read_text(encoding="utf-8")
-
-
-def test_command_fails_where_something_is_unexplained(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrong = _verdict("shop", "a", "/", googles=False)
-
-    status = _run(corpus, [wrong], monkeypatch)
-
+    text = page.read_text(encoding="utf-8")
     assert status == 1
     assert "unexplained: shop: 'a' 'https://example.com/'" in capsys.readouterr().out
+    assert "has 4 questions about 1 files" in text
+    assert "| 1. a letter, a digit or one of `-._~` written as an escape | 1 |" in text
+    assert f"| {REFUSED.name} | 1 |" in text
 
 
-def test_renewing_a_page_twice_changes_nothing_more() -> None:
-    once = renewed(_MARKED, {"counts": "new\n"})
-
-    assert once == "<!-- begin counts -->\n\nnew\n\n<!-- end counts -->\nprose\n"
-    assert renewed(once, {"counts": "new\n"}) == once
-
-
-def test_page_without_marks_is_refused() -> None:
-    with pytest.raises(ValueError, match="begin classes"):
-        renewed(_MARKED, {"classes": "new\n"})
-
-
-def test_page_of_the_documentation_has_the_examples_of_the_points() -> None:
+def test_page_has_the_examples_of_all_points_and_nothing_unexplained() -> None:
     """Without a corpus all points are unmet; rows differ by the counts alone."""
     page = _PAGE.read_text(encoding="utf-8")
 
@@ -298,10 +145,6 @@ def test_page_of_the_documentation_has_the_examples_of_the_points() -> None:
 
         assert name in page
         assert example in page
-
-
-def test_page_of_the_documentation_says_that_nothing_is_unexplained() -> None:
-    page = _PAGE.read_text(encoding="utf-8")
-
+    assert [len(points) for points in reasons(SEVERAL)] == [2]
     assert "`Dialect.GOOGLE` differs from Google on 0 of them." in page
     assert "\n0 of its differences are outside the classes of the table." in page

@@ -8,6 +8,8 @@ import pytest
 from robotsgate import (
     AccessResult,
     DisallowedError,
+    FailureKind,
+    FetchFailedError,
     InvalidProductTokenError,
     InvalidURLError,
     Reason,
@@ -41,6 +43,7 @@ ERRORS: list[RobotsError] = [
     InvalidProductTokenError("expected a product token, got ''", agent=""),
     UnsupportedError("not supported yet"),
     StoreError("expected a store, got 7"),
+    FetchFailedError("the connection broke", kind=FailureKind.TRANSFER),
     DisallowedError(VERDICT),
 ]
 

@@ -8,9 +8,11 @@ import pytest
 
 from tests.fleet.__main__ import main
 from tests.fleet.fleet import Figures, run_fleet
-from tests.fleet.page import PAGES, host_of, number_of
+from tests.fleet.page import PAGES
 from tests.fleet.promises import broken_promises
 from tests.fleet.worker import Round
+
+pytestmark = pytest.mark.slow
 
 
 def test_fleet_with_leases_asks_each_origin_once() -> None:
@@ -57,11 +59,6 @@ def test_command_says_what_was_asked(capsys: pytest.CaptureFixture[str]) -> None
     assert "5 GETs, 0 of 60 verdicts wrong" in capsys.readouterr().out
 
 
-def test_command_refuses_a_restart_of_what_is_no_server() -> None:
-    with pytest.raises(SystemExit):
-        main(["--store", "memory", "--restart-redis"])
-
-
 def _figures(**changes: object) -> Figures:
     """A fleet of two that kept its promises about two sites."""
     done = Round(
@@ -95,20 +92,3 @@ def test_broken_promise_is_named(changes: dict[str, object], sentence: str) -> N
     broken = broken_promises(figures, has_leases=True, was_restarted=False)
 
     assert sentence in "\n".join(broken)
-
-
-def test_kept_promises_are_not_named() -> None:
-    assert broken_promises(_figures(), has_leases=True, was_restarted=False) == []
-
-
-def test_fleet_whose_store_never_failed_was_not_restarted() -> None:
-    broken = broken_promises(_figures(), has_leases=True, was_restarted=True)
-
-    assert "no failure of the store was counted" in "\n".join(broken)
-
-
-def test_sites_have_addresses_of_their_own() -> None:
-    hosts = [host_of(site) for site in range(1_000)]
-
-    assert len(set(hosts)) == 1_000
-    assert [number_of(host) for host in hosts] == list(range(1_000))

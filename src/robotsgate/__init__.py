@@ -13,9 +13,8 @@ from robotsgate._version import __version__
 if TYPE_CHECKING:
     from robotsgate._clock import Clock, SystemClock
     from robotsgate.caching._access import AccessResult
-    from robotsgate.caching._entry import Copy, Entry
     from robotsgate.caching._outcome import FailureKind
-    from robotsgate.caching._policy import AddressGuard, AfterStaleWindow, Policy
+    from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
     from robotsgate.caching._verdict import Reason, Verdict
     from robotsgate.checking._checker import RobotsChecker
     from robotsgate.checking._events import (
@@ -27,12 +26,15 @@ if TYPE_CHECKING:
     from robotsgate.checking._stats import CheckerStats
     from robotsgate.errors import (
         DisallowedError,
+        FetchFailedError,
         InvalidProductTokenError,
         InvalidURLError,
         RobotsError,
         StoreError,
         UnsupportedError,
     )
+    from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
+    from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._dialect import Dialect
     from robotsgate.robotstxt._model import (
         Diagnostic,
@@ -45,38 +47,42 @@ if TYPE_CHECKING:
         RuleKind,
     )
     from robotsgate.robotstxt._robots_txt import RobotsTxt
-    from robotsgate.stores._base import FetchLease, Store
+    from robotsgate.stores._base import FetchLease, ListableStore, Store
+    from robotsgate.stores._url import open_store
     from robotsgate.stores.memory import MemoryStore
-    from robotsgate.stores.redis import RedisStore
+    from robotsgate.stores.redis import RedisStore as RedisStore  # needs an extra
     from robotsgate.stores.sqlite import SQLiteStore
-    from robotsgate.urls._origin import Origin
+    from robotsgate.urls._origin import Origin, URLLike
 
 __all__ = [
     "AccessChanged",
     "AccessResult",
     "AddressGuard",
-    "AfterStaleWindow",
+    "AfterUnreachableLimit",
+    "AsyncClientLike",
+    "AsyncTransportLike",
     "CheckerEvent",
     "CheckerStats",
     "Clock",
-    "Copy",
     "Diagnostic",
     "DiagnosticKind",
     "Dialect",
     "DisallowedError",
-    "Entry",
     "FailureKind",
+    "FetchFailedError",
     "FetchLease",
+    "FetchedResponse",
+    "Fetcher",
     "Group",
     "InvalidProductTokenError",
     "InvalidURLError",
+    "ListableStore",
     "Match",
     "MemoryStore",
     "Origin",
     "OtherLine",
     "Policy",
     "Reason",
-    "RedisStore",
     "RequestRate",
     "RobotsChecker",
     "RobotsError",
@@ -89,39 +95,43 @@ __all__ = [
     "StoreError",
     "StoreFailed",
     "SystemClock",
+    "URLLike",
     "UnsupportedError",
     "Verdict",
     "__version__",
+    "open_store",
 ]
 
 _NAMES = {
     "_clock": "Clock SystemClock",
     "caching._access": "AccessResult",
-    "caching._entry": "Copy Entry",
     "caching._outcome": "FailureKind",
-    "caching._policy": "AddressGuard AfterStaleWindow Policy",
+    "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "Reason Verdict",
     "checking._checker": "RobotsChecker",
     "checking._events": "AccessChanged CheckerEvent RobotsTxtFetched StoreFailed",
     "checking._stats": "CheckerStats",
     "errors": (
-        "DisallowedError InvalidProductTokenError InvalidURLError RobotsError"
-        " StoreError UnsupportedError"
+        "DisallowedError FetchFailedError InvalidProductTokenError"
+        " InvalidURLError RobotsError StoreError UnsupportedError"
     ),
+    "fetching._fetcher": "FetchedResponse Fetcher",
+    "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "robotstxt._dialect": "Dialect",
     "robotstxt._model": (
         "Diagnostic DiagnosticKind Group Match OtherLine RequestRate Rule RuleKind"
     ),
     "robotstxt._robots_txt": "RobotsTxt",
-    "stores._base": "FetchLease Store",
+    "stores._base": "FetchLease ListableStore Store",
+    "stores._url": "open_store",
     "stores.memory": "MemoryStore",
     "stores.redis": "RedisStore",
     "stores.sqlite": "SQLiteStore",
-    "urls._origin": "Origin",
+    "urls._origin": "Origin URLLike",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-if not TYPE_CHECKING:  # a type checker that saw this would take any name
+if not TYPE_CHECKING:  # pragma: no branch (a type checker would take any name)
 
     def __getattr__(name: str) -> object:
         if name not in _HOMES:

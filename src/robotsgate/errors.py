@@ -5,6 +5,7 @@ RobotsError
 ├── InvalidProductTokenError  (also a ValueError)
 ├── UnsupportedError
 ├── StoreError
+├── FetchFailedError          (raised by a Fetcher, never to a caller)
 └── DisallowedError
 
 A dead host, a broken robots.txt or a refused connection is an answer (a
@@ -18,10 +19,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from robotsgate.caching._outcome import FailureKind
     from robotsgate.caching._verdict import Verdict
 
 __all__ = [
     "DisallowedError",
+    "FetchFailedError",
     "InvalidProductTokenError",
     "InvalidURLError",
     "RobotsError",
@@ -77,6 +80,24 @@ class StoreError(RobotsError):
     The checker works without a store that fails later; it raises this only
     where the caller handed over something that is no store.
     """
+
+
+class FetchFailedError(RobotsError):
+    """A GET that brought no usable response; only a `Fetcher` raises it.
+
+    The checker turns it into an answer and never raises it.
+
+    Attributes:
+        kind: where the GET failed.
+    """
+
+    def __init__(self, message: str, *, kind: FailureKind) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let it be pickled, for pools of processes."""
+        return partial(type(self), kind=self.kind), self.args
 
 
 class DisallowedError(RobotsError):

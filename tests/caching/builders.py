@@ -1,19 +1,22 @@
-"""Builds the outcomes, entries and answers that the tests of caching/ talk about."""
+"""Builds the outcomes, answers, outages and entries of the tests of caching/."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from robotsgate.caching._outcome import Answered, BrokenRedirect, Failed, FailureKind
-from robotsgate.caching._plan import entry_after
+from robotsgate.caching._access import AccessResult
+from robotsgate.caching._attempt import entry_after
+from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
+from robotsgate.caching._outcome import (
+    Answered,
+    Failed,
+    FailureKind,
+    TooManyRedirects,
+)
 from robotsgate.caching._policy import Policy
-from robotsgate.caching._ruling import Effect, ruling, verdict
-from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 if TYPE_CHECKING:
-    from robotsgate.caching._entry import Entry
     from robotsgate.caching._outcome import Outcome
-    from robotsgate.caching._verdict import Verdict
 
 MINUTE = 60.0
 HOUR = 3_600.0
@@ -24,9 +27,6 @@ NOW = 1_800_000_000.0
 """Friday, 15 January 2027, 08:00:00 GMT."""
 
 RULES = b"User-agent: *\nDisallow: /private\n"
-PUBLIC = f"{ORIGIN}/public"
-PRIVATE = f"{ORIGIN}/private"
-ROBOTS_TXT = f"{ORIGIN}/robots.txt"
 
 PRESETS = {
     "default": Policy(),
@@ -52,48 +52,78 @@ def failed(kind: FailureKind = FailureKind.CONNECT) -> Failed:
     return Failed(kind=kind, error=f"failed: {kind.value}")
 
 
-def refused() -> Failed:
-    """A fetch that the address guard did not let happen."""
-    return failed(FailureKind.ADDRESS_REFUSED)
-
-
-def broken_redirect(error: str = "a redirect to nowhere") -> BrokenRedirect:
+def too_many_redirects(status: int | None = 302, **headers: str) -> TooManyRedirects:
     """A redirect that was not followed."""
-    return BrokenRedirect(status=302, error=error)
-
-
-def first_entry(
-    outcome: Outcome, *, now: float = NOW, policy: Policy | None = None
-) -> Entry:
-    """What is known after the first attempt ever."""
-    return next_entry(None, outcome, now=now, policy=policy)
-
-
-def next_entry(
-    previous: Entry | None,
-    outcome: Outcome,
-    *,
-    now: float,
-    policy: Policy | None = None,
-) -> Entry:
-    """What is known after one more attempt."""
-    return entry_after(
-        previous, outcome, origin=ORIGIN, now=now, policy=policy or Policy()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return TooManyRedirects(
+        status=status, headers=named, error="a sixth redirect", redirects=5
     )
 
 
-def entry_in_outage(*, has_copy: bool, since: float, policy: Policy) -> Entry:
-    """An origin that failed for the first time at `since`."""
-    good = None
-    if has_copy:
-        good = first_entry(answered(), now=since - DAY, policy=policy)
-    return next_entry(good, answered(500), now=since, policy=policy)
+def answer(access: AccessResult = AccessResult.SUCCESSFUL, **fields: object) -> Answer:
+    """An answer of `NOW`, fresh for a day."""
+    packed = PackedBody.of(RULES) if access is AccessResult.SUCCESSFUL else None
+    usual: dict[str, Any] = {
+        "answered_at": NOW,
+        "fresh_until": NOW + DAY,
+        "packed": packed,
+    }
+    return Answer(access=access, **(usual | fields))
 
 
-def answer(entry: Entry, url: str, *, now: float, policy: Policy) -> Verdict:
-    """The verdict on `url`, with the rules read from the copy where they decide."""
-    found = ruling(entry, now=now, policy=policy)
-    decides = found.effect is Effect.RULES and entry.copy is not None
-    body = entry.copy.body if decides and entry.copy else b""
-    match = RobotsTxt.parse(body).match("ExampleBot", url)
-    return verdict(entry, found, match)
+def outage(since: float, **fields: object) -> Outage:
+    """An outage with one attempt at `since`, which is evidence."""
+    usual: dict[str, Any] = {
+        "since": since,
+        "last_attempt_at": since,
+        "retry_at": since + MINUTE,
+        "attempts": 1,
+        "evidence_since": since,
+        "last_evidence_at": since,
+        "days": 1,
+        "status": 500,
+    }
+    return Outage(**(usual | fields))
+
+
+def no_evidence(since: float, **fields: object) -> Outage:
+    """An outage with one attempt at `since`, which is no evidence."""
+    nothing: dict[str, object] = {
+        "evidence_since": None,
+        "last_evidence_at": None,
+        "days": 0,
+    }
+    return outage(since, **(nothing | fields))
+
+
+def entry(answer: Answer | None = None, outage: Outage | None = None) -> Entry:
+    """What is known about `ORIGIN`."""
+    return Entry(origin=ORIGIN, answer=answer, outage=outage)
+
+
+def attempt(
+    known: Entry | None,
+    outcome: Outcome,
+    *,
+    now: float = NOW,
+    began_at: float | None = None,
+    policy: Policy | None = None,
+) -> Entry:
+    """What is known after one more attempt at `now`."""
+    return entry_after(
+        known,
+        outcome,
+        origin=ORIGIN,
+        began_at=now if began_at is None else began_at,
+        now=now,
+        policy=policy or Policy(),
+    )
+
+
+def attempts(*steps: tuple[float, Outcome], policy: Policy | None = None) -> Entry:
+    """What is known after attempts at these times."""
+    known = None
+    for now, outcome in steps:
+        known = attempt(known, outcome, now=now, policy=policy)
+    assert known is not None
+    return known

@@ -1,77 +1,131 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 
 from robotsgate.caching._access import AccessResult
-from robotsgate.caching._entry import Copy, Entry
+from robotsgate.caching._entry import Answer, Entry, PackedBody
 
-from .builders import NOW, RULES, answered, first_entry
+from .builders import (
+    DAY,
+    MINUTE,
+    NOW,
+    ORIGIN,
+    RULES,
+    answer,
+    answered,
+    attempt,
+    entry,
+    outage,
+)
+
+SKEW = 5 * MINUTE
+MISSING = answer(AccessResult.UNAVAILABLE)
+FAILING = outage(NOW + DAY)
 
 
 @pytest.mark.parametrize(
     "body",
-    [
-        pytest.param(b"", id="an empty file"),
-        pytest.param(RULES, id="a usual file"),
-        pytest.param(bytes(range(256)) * 8, id="every octet there is"),
-        pytest.param(b"\xef\xbb\xbf\x00\xff\r\n", id="byte order mark and rubbish"),
-        pytest.param(b"a" * 512_001, id="one byte beyond the limit"),
-    ],
+    [b"", RULES, bytes(range(256)) * 8, b"\xef\xbb\xbf\x00\xff\r\n"],
+    ids=["an empty file", "a usual file", "every byte there is", "rubbish"],
 )
 def test_body_comes_out_as_it_went_in(body: bytes) -> None:
-    copy = Copy.of(body, fetched_at=NOW, fresh_until=NOW + 60)
+    last = attempt(None, answered(body=body)).answer
 
-    assert copy.body == body
-    assert copy.fetched_at == NOW
-    assert copy.fresh_until == NOW + 60
-
-
-def test_copy_is_smaller_than_a_repetitive_body() -> None:
-    body = RULES * 1_000
-
-    copy = Copy.of(body, fetched_at=NOW, fresh_until=NOW)
-
-    assert len(copy.packed) < len(body) / 50
+    assert last is not None
+    assert last.body == body
 
 
-def test_copies_of_one_body_are_equal() -> None:
-    one = Copy.of(RULES, fetched_at=NOW, fresh_until=NOW)
-    other = Copy.of(RULES, fetched_at=NOW, fresh_until=NOW)
+def test_repetitive_body_is_kept_small() -> None:
+    last = attempt(None, answered(body=RULES * 1_000)).answer
 
-    assert one == other
-    assert hash(one) == hash(other)
+    assert last is not None
+    assert last.packed is not None
+    assert len(last.packed) < len(RULES) * 20
+    assert "packed" not in repr(last)  # which may stand in a log
 
 
-def test_copy_is_frozen() -> None:
-    copy = Copy.of(RULES, fetched_at=NOW, fresh_until=NOW)
+def test_answer_without_a_file_has_an_empty_body() -> None:
+    assert MISSING.body == b""
+
+
+@pytest.mark.parametrize(
+    ("access", "packed"),
+    [
+        (AccessResult.SUCCESSFUL, None),
+        (AccessResult.UNAVAILABLE, PackedBody(b"")),
+        (AccessResult.RESTRICTED, PackedBody(b"x")),
+        (AccessResult.REFUSED, PackedBody(b"x")),
+        (AccessResult.UNREACHABLE, None),
+        (AccessResult.UNREACHABLE, PackedBody(b"x")),
+    ],
+)
+def test_answer_has_a_body_exactly_if_it_is_successful(
+    access: AccessResult, packed: PackedBody | None
+) -> None:
+    """An empty file would allow everything."""
+    with pytest.raises(ValueError, match="expected"):
+        answer(access, packed=packed)
+
+
+def test_entry_that_says_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match=f"an answer or an outage of '{ORIGIN}'"):
+        Entry(origin=ORIGIN)
+
+
+@pytest.mark.parametrize(
+    ("known", "access", "checked_at", "next_fetch_at"),
+    [
+        (entry(MISSING), AccessResult.UNAVAILABLE, NOW, NOW + DAY),
+        (entry(answer()), AccessResult.SUCCESSFUL, NOW, NOW + DAY),
+        (
+            entry(MISSING, FAILING),
+            AccessResult.UNREACHABLE,
+            NOW + DAY,
+            NOW + DAY + MINUTE,
+        ),
+        (entry(None, FAILING), AccessResult.UNREACHABLE, NOW + DAY, NOW + DAY + MINUTE),
+    ],
+    ids=["no file", "a file", "an outage after an answer", "an outage alone"],
+)
+def test_latest_fetch_says_how_the_origin_stands(
+    known: Entry, access: AccessResult, checked_at: float, next_fetch_at: float
+) -> None:
+    assert known.access is access
+    assert known.checked_at == checked_at
+    assert known.next_fetch_at == next_fetch_at
+
+
+@pytest.mark.parametrize("known", [entry(MISSING), entry(MISSING, outage(NOW))])
+def test_entry_is_current_from_five_minutes_before_to_its_next_fetch(
+    known: Entry,
+) -> None:
+    start, end = NOW - SKEW, known.next_fetch_at
+
+    assert known.is_current(start)
+    assert not known.is_current(math.nextafter(start, 0))
+    assert known.is_current(math.nextafter(end, 0))
+    assert not known.is_current(end)
+
+
+def test_answer_is_fresh_from_five_minutes_before_to_the_end_of_its_lifetime() -> None:
+    start, end = NOW - SKEW, NOW + DAY
+
+    assert MISSING.is_fresh(start)
+    assert not MISSING.is_ahead(start)
+    assert not MISSING.is_fresh(math.nextafter(start, 0))
+    assert MISSING.is_ahead(math.nextafter(start, 0))
+    assert MISSING.is_fresh(math.nextafter(end, 0))
+    assert not MISSING.is_fresh(end)
+
+
+@pytest.mark.parametrize("value", [MISSING, FAILING, entry(MISSING)], ids=type)
+def test_values_are_frozen_and_have_no_dict(value: Answer) -> None:
+    """Ten thousand of them are live at once."""
+    name = dataclasses.fields(value)[0].name
 
     with pytest.raises(dataclasses.FrozenInstanceError):
-        copy.fresh_until = NOW + 1  # type: ignore[misc]  # what must not work
-
-
-def test_entry_is_frozen() -> None:
-    entry = first_entry(answered())
-
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        entry.next_fetch_at = NOW  # type: ignore[misc]  # what must not work
-
-
-def test_values_have_no_dict_for_ten_thousand_live_at_once() -> None:
-    entry = first_entry(answered())
-
-    assert not hasattr(entry, "__dict__")
-    assert not hasattr(entry.copy, "__dict__")
-
-
-def test_successful_entry_without_a_copy_is_refused() -> None:
-    """It would mean an empty file, and so allow everything."""
-    with pytest.raises(ValueError, match=r"copy .* 'https://example\.com'"):
-        Entry(
-            origin="https://example.com",
-            access=AccessResult.SUCCESSFUL,
-            checked_at=NOW,
-            next_fetch_at=NOW + 60,
-            retain_until=NOW + 60,
-        )
+        setattr(value, name, None)
+    assert not hasattr(value, "__dict__")

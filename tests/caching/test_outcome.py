@@ -1,59 +1,39 @@
-"""Rows of RFC 9309 §2.3.1: what each answer of a server means."""
+"""RFC 9309 §2.3.1: what each answer of a server means. The only table of statuses."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 
 from robotsgate.caching._access import AccessResult
 from robotsgate.caching._outcome import (
-    Answered,
-    BrokenRedirect,
     Failed,
     FailureKind,
     Outcome,
     access_result,
+    is_evidence,
 )
 from robotsgate.caching._policy import Policy
 
-from .builders import PRESETS, RULES, answered, broken_redirect, failed
+from .builders import PRESETS, RULES, answered, failed, too_many_redirects
 
 SUCCESSFUL = AccessResult.SUCCESSFUL
 UNAVAILABLE = AccessResult.UNAVAILABLE
 UNREACHABLE = AccessResult.UNREACHABLE
 RESTRICTED = AccessResult.RESTRICTED
+REFUSED = AccessResult.REFUSED
 
 NOT_FOUND_PAGE = b"<html><title>Not found</title></html>"
+NO_PAGES = {"rfc9309": UNREACHABLE, "strict": UNREACHABLE}
 
 # Under the default policy, with the presets that differ.
-ROWS: dict[str, tuple[Outcome, AccessResult, dict[str, AccessResult]]] = {
-    **{
-        f"{status} is successful": (answered(status), SUCCESSFUL, {})
-        for status in (200, 201, 203, 204, 206, 226, 299)
-    },
+Row = tuple[Outcome, AccessResult, dict[str, AccessResult]]
+ROWS: dict[str, Row] = {
     "200 with an HTML page is successful": (
-        answered(200, body=NOT_FOUND_PAGE),
+        answered(body=NOT_FOUND_PAGE),
         SUCCESSFUL,
         {},
-    ),
-    **{
-        f"{status} is unavailable": (answered(status), UNAVAILABLE, {})
-        for status in (400, 402, 404, 405, 410, 418, 428, 430, 451, 499)
-    },
-    **{
-        f"{status} is unavailable, but restricted for a strict policy": (
-            answered(status),
-            UNAVAILABLE,
-            {"strict": RESTRICTED},
-        )
-        for status in (401, 403)
-    },
-    "429 is unreachable, but a 4xx to the letter of the standard": (
-        answered(429),
-        UNREACHABLE,
-        {"rfc9309": UNAVAILABLE},
     ),
     "429 with a page that says not found is still 429": (
         answered(429, body=NOT_FOUND_PAGE),
@@ -61,58 +41,52 @@ ROWS: dict[str, tuple[Outcome, AccessResult, dict[str, AccessResult]]] = {
         {"rfc9309": UNAVAILABLE},
     ),
     **{
-        f"{status} is unreachable": (answered(status), UNREACHABLE, {})
-        for status in (500, 501, 502, 503, 504, 511, 599)
-    },
-    **{
         f"{status} with a page that says not found is unavailable, if pages are read": (
             answered(status, body=NOT_FOUND_PAGE),
             UNAVAILABLE,
-            {"rfc9309": UNREACHABLE, "strict": UNREACHABLE},
+            NO_PAGES,
         )
-        for status in (500, 503, 599)
+        for status in (500, 502, 504, 599)
     },
+    **{
+        f"{status} with a page that says not found is unreachable": (
+            answered(status, body=NOT_FOUND_PAGE),
+            UNREACHABLE,
+            {},
+        )
+        for status in (103, 206, 304, 307, 407, 503, 600)
+    },
+    "500 with a page that says not found and Retry-After is unreachable": (
+        answered(500, body=NOT_FOUND_PAGE, retry_after="1"),
+        UNREACHABLE,
+        {},
+    ),
     "500 with a valid robots.txt for a body is unreachable": (
         answered(500, body=RULES),
         UNREACHABLE,
         {},
     ),
-    "500 with not found in the body of its page only is unreachable": (
-        answered(500, body=b"<title>Oops</title><p>Not found</p>"),
-        UNREACHABLE,
-        {},
-    ),
     **{
-        f"{status} as the final status is unreachable": (
-            answered(status),
-            UNREACHABLE,
-            {},
-        )
-        for status in (100, 101, 103, 199, 600, 999)
-    },
-    "600 with a page that says not found is unreachable": (
-        answered(600, body=NOT_FOUND_PAGE),
-        UNREACHABLE,
-        {},
-    ),
-    "304, for which nobody asked, is unreachable": (answered(304), UNREACHABLE, {}),
-    **{
-        f"{error} is unavailable, but unreachable for a strict policy": (
-            broken_redirect(error),
+        f"too many redirects, {name}, are unavailable, but not for a strict policy": (
+            outcome,
             UNAVAILABLE,
             {"strict": UNREACHABLE},
         )
-        for error in (
-            "a sixth redirect",
-            "a redirect loop",
-            "a redirect without Location",
-            "a redirect to another scheme",
-        )
+        for name, outcome in {
+            "the last of them known": too_many_redirects(),
+            "which a client of the caller kept to itself": too_many_redirects(None),
+        }.items()
     },
     **{
         f"failure in {kind.value} is unreachable": (failed(kind), UNREACHABLE, {})
         for kind in FailureKind
+        if kind is not FailureKind.ADDRESS_REFUSED
     },
+    "an address that the guard refused is refused": (
+        failed(FailureKind.ADDRESS_REFUSED),
+        REFUSED,
+        {},
+    ),
 }
 
 
@@ -121,27 +95,43 @@ ROWS: dict[str, tuple[Outcome, AccessResult, dict[str, AccessResult]]] = {
 def test_access_result_is_that_of_the_table(row: str, preset: str) -> None:
     outcome, by_default, exceptions = ROWS[row]
 
-    found = access_result(outcome, PRESETS[preset])
+    result = access_result(outcome, PRESETS[preset])
 
-    assert found is exceptions.get(preset, by_default)
+    assert result is exceptions.get(preset, by_default)
+
+
+# The first that holds a status counts; all others are unreachable.
+STATUSES: list[tuple[range, AccessResult, dict[str, AccessResult]]] = [
+    (range(206, 207), UNREACHABLE, {}),
+    (range(200, 300), SUCCESSFUL, {}),
+    (range(401, 402), UNAVAILABLE, {"strict": RESTRICTED}),
+    (range(403, 404), UNAVAILABLE, {"strict": RESTRICTED}),
+    (range(407, 408), UNREACHABLE, {}),
+    (range(429, 430), UNREACHABLE, {"rfc9309": UNAVAILABLE}),
+    (range(400, 500), UNAVAILABLE, {}),
+    (range(100, 1_000), UNREACHABLE, {}),
+]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_status_is_unreachable_unless_2xx_or_4xx(preset: str) -> None:
-    policy = PRESETS[preset]
-    others = [*range(100, 200), *range(300, 400), *range(500, 1_000)]
+def test_every_status_means_what_its_range_says(preset: str) -> None:
+    for status in range(100, 1_000):
+        _, by_default, exceptions = next(row for row in STATUSES if status in row[0])
 
-    found = {access_result(answered(status), policy) for status in others}
+        result = access_result(answered(status), PRESETS[preset])
 
-    assert found == {UNREACHABLE}
+        assert (status, result) == (status, exceptions.get(preset, by_default))
 
 
-def test_detection_of_missing_pages_can_be_turned_off() -> None:
-    outcome = answered(503, body=NOT_FOUND_PAGE)
+@pytest.mark.parametrize("last_access", [None, *AccessResult])
+def test_missing_page_is_believed_unless_there_was_a_file(
+    last_access: AccessResult | None,
+) -> None:
+    outcome = answered(500, body=NOT_FOUND_PAGE)
 
-    found = access_result(outcome, Policy(detect_missing_page=False))
+    result = access_result(outcome, Policy(), last_access=last_access)
 
-    assert found is UNREACHABLE
+    assert result is (UNREACHABLE if last_access is SUCCESSFUL else UNAVAILABLE)
 
 
 @pytest.mark.parametrize("chosen", [UNAVAILABLE, UNREACHABLE, RESTRICTED])
@@ -151,16 +141,34 @@ def test_detection_of_missing_pages_can_be_turned_off() -> None:
         ("on_access_denied", answered(401)),
         ("on_access_denied", answered(403)),
         ("on_too_many_requests", answered(429)),
-        ("on_broken_redirect", broken_redirect()),
+        ("on_too_many_redirects", too_many_redirects()),
     ],
 )
 def test_policy_chooses_what_an_outcome_counts_as(
     name: str, outcome: Outcome, chosen: AccessResult
 ) -> None:
     fields: dict[str, Any] = {name: chosen}
-    policy = Policy(**fields)
 
-    assert access_result(outcome, policy) is chosen
+    assert access_result(outcome, Policy(**fields)) is chosen
+
+
+@pytest.mark.parametrize(
+    ("outcome", "without_network", "with_network"),
+    [
+        *[(answered(status), True, True) for status in (103, 206, 304, 500, 503, 600)],
+        (too_many_redirects(), True, True),
+        (answered(407), False, False),
+        (answered(429), False, False),
+        (too_many_redirects(None), False, True),
+        *[(failed(kind), False, True) for kind in FailureKind],
+    ],
+    ids=str,
+)
+def test_status_is_evidence_and_the_network_where_it_counts(
+    *, outcome: Outcome, without_network: bool, with_network: bool
+) -> None:
+    assert is_evidence(outcome, counts_network=False) is without_network
+    assert is_evidence(outcome, counts_network=True) is with_network
 
 
 def test_failures_compare_without_their_cause() -> None:
@@ -168,18 +176,3 @@ def test_failures_compare_without_their_cause() -> None:
     other = Failed(kind=FailureKind.TLS, error="expired", cause=OSError("other"))
 
     assert one == other
-
-
-def test_headers_of_two_answers_are_not_shared() -> None:
-    assert Answered(status=200).headers is not Answered(status=200).headers
-    assert BrokenRedirect(status=302, error="a loop").headers == {}
-
-
-@pytest.mark.parametrize(
-    "outcome",
-    [answered(), failed(), broken_redirect()],
-    ids=["Answered", "Failed", "BrokenRedirect"],
-)
-def test_outcome_is_frozen(outcome: Outcome) -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        outcome.redirects = 3  # type: ignore[misc]  # what must not work

@@ -105,7 +105,8 @@ _WITHOUT_RULE = replace(_VERDICT, rule=None)
             replace(
                 _WITHOUT_RULE,
                 reason=Reason.ADDRESS_REFUSED,
-                access=AccessResult.UNREACHABLE,
+                access=AccessResult.REFUSED,
+                status=None,
                 error="127.0.0.1 is a loopback address",
             ),
             "disallowed: the address of https://example.com/robots.txt was refused "

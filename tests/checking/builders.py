@@ -8,7 +8,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate import MemoryStore, RobotsChecker
+from robotsgate import AccessResult, MemoryStore, RobotsChecker
+from robotsgate.caching._entry import Answer, Entry, PackedBody
 from robotsgate.testing import FakeSite, ManualClock
 
 if TYPE_CHECKING:
@@ -16,11 +17,15 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from robotsgate import Entry
+    from robotsgate.caching._entry import Outage
+    from robotsgate.stores._base import Change
 
 MINUTE = 60.0
 HOUR = 3_600.0
 DAY = 86_400.0
+
+NOW = 1_800_000_000.0
+"""When a `ManualClock` begins."""
 
 AGENT = "ExampleBot"
 ORIGIN = "https://example.com"
@@ -77,32 +82,53 @@ class CountingClock(ManualClock):
         return super().now()
 
 
-class FailingStore(MemoryStore):
+class StoreBehind:
+    """Gives everything on to a store in memory, which the checker does not see."""
+
+    def __init__(self, behind: MemoryStore | None = None) -> None:
+        self.behind = MemoryStore() if behind is None else behind
+
+    async def get(self, key: str) -> bytes | None:
+        return await self.behind.get(key)
+
+    async def update(self, key: str, change: Change) -> None:
+        await self.behind.update(key, change)
+
+    async def delete(self, key: str) -> None:
+        await self.behind.delete(key)
+
+    async def purge(self, now: float) -> int:
+        return await self.behind.purge(now)
+
+    async def aclose(self) -> None:
+        await self.behind.aclose()
+
+
+class FailingStore(StoreBehind):
     """Cannot do what it is told to fail at."""
 
     def __init__(self, *failing: str) -> None:
         super().__init__()
-        self._failing = failing
+        self.failing = failing
 
-    async def get(self, origin: str) -> Entry | None:
+    async def get(self, key: str) -> bytes | None:
         self._fail_at("get")
-        return await super().get(origin)
+        return await super().get(key)
 
-    async def put(self, entry: Entry) -> None:
-        self._fail_at("put")
-        await super().put(entry)
+    async def update(self, key: str, change: Change) -> None:
+        self._fail_at("update")
+        await super().update(key, change)
 
-    async def delete(self, origin: str) -> None:
+    async def delete(self, key: str) -> None:
         self._fail_at("delete")
-        await super().delete(origin)
+        await super().delete(key)
 
     def _fail_at(self, operation: str) -> None:
-        if operation in self._failing:
-            message = f"the disk is full at {operation}"
-            raise OSError(message)
+        if operation in self.failing:
+            raise OSError(f"the disk is full at {operation}")
 
 
-class GatedStore(MemoryStore):
+class GatedStore(StoreBehind):
     """Holds back whatever is named until its gate is opened."""
 
     def __init__(self, *gated: str) -> None:
@@ -111,19 +137,52 @@ class GatedStore(MemoryStore):
         self.waiting = 0
         self._gated = gated
 
-    async def get(self, origin: str) -> Entry | None:
+    async def get(self, key: str) -> bytes | None:
         await self._wait_at("get")
-        return await super().get(origin)
+        return await super().get(key)
 
-    async def put(self, entry: Entry) -> None:
-        await self._wait_at("put")
-        await super().put(entry)
+    async def update(self, key: str, change: Change) -> None:
+        await self._wait_at("update")
+        await super().update(key, change)
+
+    async def delete(self, key: str) -> None:
+        await self._wait_at("delete")
+        await super().delete(key)
 
     async def _wait_at(self, operation: str) -> None:
         if operation in self._gated:
             self.waiting += 1
             await self.gate.wait()
             self.waiting -= 1
+
+
+class LeaseStore(StoreBehind):
+    """Has a lease for each key, which is free where `owners` names nobody.
+
+    Attributes:
+        owners: by key.
+        looks: how often it was read.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.owners: dict[str, str] = {}
+        self.looks = 0
+
+    async def get(self, key: str) -> bytes | None:
+        self.looks += 1
+        return await super().get(key)
+
+    async def acquire(self, key: str, owner: str, seconds: float) -> bool:
+        del seconds
+        if key in self.owners:
+            return False
+        self.owners[key] = owner
+        return True
+
+    async def release(self, key: str, owner: str) -> None:
+        if self.owners.get(key) == owner:
+            del self.owners[key]
 
 
 class ClosableStore(MemoryStore):
@@ -134,6 +193,26 @@ class ClosableStore(MemoryStore):
     async def aclose(self) -> None:
         self.is_closed = True
         await super().aclose()
+
+
+def entry_of(
+    body: bytes = RULES.encode(),
+    *,
+    origin: str = ORIGIN,
+    access: AccessResult = AccessResult.SUCCESSFUL,
+    answered_at: float = NOW,
+    outage: Outage | None = None,
+) -> Entry:
+    """What is known after an answer that is fresh for a day."""
+    packed = PackedBody.of(body) if access is AccessResult.SUCCESSFUL else None
+    answer = Answer(
+        access=access,
+        answered_at=answered_at,
+        fresh_until=answered_at + DAY,
+        status=200,
+        packed=packed,
+    )
+    return Entry(origin=origin, answer=answer, outage=outage)
 
 
 def site_of(
@@ -147,7 +226,7 @@ def site_of(
 
 
 def checker_of(
-    site: FakeSite,
+    site: httpx.AsyncBaseTransport | httpx.AsyncClient,
     **arguments: Any,  # noqa: ANN401 (those of RobotsChecker)
 ) -> RobotsChecker:
     """A checker of `site` whose clock stands still."""

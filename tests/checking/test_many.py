@@ -27,13 +27,6 @@ async def test_no_more_than_so_many_are_under_way_at_once(at_once: int) -> None:
     assert most_under_way == min(at_once, 10)
 
 
-async def test_nothing_to_do_is_done() -> None:
-    async def work(_: object) -> None:
-        pytest.fail("there is nothing to do")
-
-    await for_each([], work, at_once=3)
-
-
 async def test_first_failure_is_raised_by_itself_and_ends_the_rest() -> None:
     begun = []
 

@@ -1,314 +1,156 @@
-"""A long outage, hour by hour, through the whole checker.
+"""A long outage through the whole checker, with a new one for each question too.
 
-The phases and the retry schedule are worked out here a second time, from the text
-of the semantics and not with the code of `caching`.
+The tables of the phases are in tests/caching; here one story is told per preset.
 """
 
 from __future__ import annotations
 
-import zlib
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
-from robotsgate import Policy, Reason
+from robotsgate import MemoryStore, Policy
 from robotsgate.testing import ManualClock
 
 from .builders import (
     AGENT,
     DAY,
     HOUR,
-    MINUTE,
     ORIGIN,
     PRIVATE,
     PUBLIC,
     ROBOTS_TXT,
-    RULES,
     checker_of,
     site_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from robotsgate import RobotsChecker, Verdict
-    from robotsgate.testing import FakeSite
+    from robotsgate import RobotsChecker
 
 pytestmark = pytest.mark.anyio
 
-HOURS_OF_OUTAGE = 31 * 24
+NOTHING, COPY, EVERYTHING = (False, False), (False, True), (True, True)
+"""Whether the private page and the public one may be fetched."""
 
-NOTHING = "nothing is allowed"
-COPY = "the copy decides"
-EVERYTHING = "everything is allowed"
-
-POLICIES = {
-    "default": Policy(),
-    "google_today": Policy.google_today(),
-    "google_2021": Policy.google_2021(),
-    "rfc9309": Policy.rfc9309(),
-    "strict": Policy.strict(),
-}
-
-# What is in force from so long after the first failure on.
-PHASES_WITH_A_COPY = {
-    "default": [(0, COPY), (30 * DAY, EVERYTHING)],
-    "google_today": [(0, NOTHING), (12 * HOUR, COPY), (30 * DAY, EVERYTHING)],
-    "google_2021": [(0, NOTHING), (30 * DAY, COPY)],
-    "rfc9309": [(0, COPY), (30 * DAY, EVERYTHING)],
-    "strict": [(0, COPY), (30 * DAY, NOTHING)],
-}
-PHASES_WITHOUT_A_COPY = {
-    "default": [(0, NOTHING), (30 * DAY, EVERYTHING)],
-    "google_today": [(0, NOTHING), (30 * DAY, EVERYTHING)],
-    "google_2021": [(0, NOTHING), (30 * DAY, EVERYTHING)],
-    "rfc9309": [(0, NOTHING), (30 * DAY, EVERYTHING)],
-    "strict": [(0, NOTHING), (30 * DAY, NOTHING)],
-}
-
-# Public page, private page, the file itself.
-URLS = (PUBLIC, PRIVATE, ROBOTS_TXT)
-ANSWERS = {
-    NOTHING: (False, False, True),
-    COPY: (True, False, True),
-    EVERYTHING: (True, True, True),
+# In the first hours, after half a day, and after 30 days: with a copy, and without.
+PRESETS = {
+    "default": (Policy(), (COPY, COPY, EVERYTHING), (NOTHING, NOTHING, EVERYTHING)),
+    "google_today": (
+        Policy.google_today(),
+        (NOTHING, COPY, EVERYTHING),
+        (NOTHING, EVERYTHING, EVERYTHING),
+    ),
+    "google_2021": (
+        Policy.google_2021(),
+        (NOTHING, NOTHING, COPY),
+        (NOTHING, NOTHING, EVERYTHING),
+    ),
+    "rfc9309": (
+        Policy.rfc9309(),
+        (NOTHING, NOTHING, COPY),
+        (NOTHING, NOTHING, EVERYTHING),
+    ),
+    "strict": (Policy.strict(), (COPY, COPY, NOTHING), (NOTHING, NOTHING, NOTHING)),
 }
 
 
-@pytest.fixture
-def manual_clock() -> ManualClock:
-    """Stands still at a whole hour."""
-    return ManualClock()
+class Crawl:
+    """Questions of one checker, or of a new one each time, over one store."""
+
+    def __init__(self, policy: Policy, *, is_restarted: bool) -> None:
+        self.clock = ManualClock()
+        self.site = site_of()
+        self._policy = policy
+        self._store = MemoryStore()
+        self._is_restarted = is_restarted
+        self._checker = self._new_checker()
+
+    async def answers(self) -> tuple[bool, bool]:
+        if self._is_restarted:
+            await self._checker.aclose()
+            self._checker = self._new_checker()
+        private = await self._checker.check(AGENT, PRIVATE)
+        public = await self._checker.check(AGENT, PUBLIC)
+        assert await self._checker.can_fetch(AGENT, ROBOTS_TXT)
+        return private.allowed, public.allowed
+
+    def _new_checker(self) -> RobotsChecker:
+        return checker_of(
+            self.site, store=self._store, policy=self._policy, clock=self.clock
+        )
 
 
-def phase_at(elapsed: float, phases: list[tuple[float, str]]) -> str:
-    """What is in force so long after the first failure."""
-    return [phase for begin, phase in phases if begin <= elapsed][-1]
-
-
-def retry_spans(first: float) -> Iterator[float]:
-    """Seconds between attempts: doubled up to an hour, and a tenth of jitter."""
-    jitter = 1 + 0.1 * zlib.crc32(ORIGIN.encode()) / 2**32
-    span = first
-    while True:
-        yield min(span, HOUR) * jitter
-        span *= 2
-
-
-def attempts_of_hourly_questions(hours: int, first_span: float) -> list[int]:
-    """In which hours of an outage a question is asked that causes an attempt."""
-    spans = retry_spans(first_span)
-    next_attempt = 0.0
-    attempts = []
-    for hour in range(hours):
-        if hour * HOUR >= next_attempt:
-            attempts.append(hour)
-            next_attempt = hour * HOUR + next(spans)
-    return attempts
-
-
-def fails_with_503(site: FakeSite) -> None:
-    site.serve(ORIGIN, "<title>busy</title>", status=503)
-
-
-def fails_with_500(site: FakeSite) -> None:
-    site.serve(ORIGIN, "<title>broken</title>", status=500)
-
-
-def fails_to_connect(site: FakeSite) -> None:
-    site.fail(ORIGIN, httpx.ConnectError("connection refused"))
-
-
-async def answers_of(checker: RobotsChecker) -> tuple[bool, ...]:
-    """What `can_fetch` says about `URLS`."""
-    return tuple([await checker.can_fetch(AGENT, url) for url in URLS])
-
-
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["one", "new each time"])
+@pytest.mark.parametrize("has_copy", [True, False], ids=["a copy", "none"])
 @pytest.mark.parametrize(
-    ("preset", "fail", "first_span"),
-    [
-        *(
-            pytest.param(preset, fails_with_503, 30, id=f"503 with {preset}")
-            for preset in POLICIES
-        ),
-        pytest.param("default", fails_with_500, MINUTE, id="500"),
-        pytest.param("default", fails_to_connect, MINUTE, id="dead host"),
-    ],
+    ("policy", "with_a_copy", "without"), PRESETS.values(), ids=PRESETS
 )
-@pytest.mark.parametrize("has_copy", [True, False], ids=["with a copy", "without one"])
-async def test_outage_of_31_days_follows_the_policy_and_the_retry_schedule(
-    manual_clock: ManualClock,
-    preset: str,
-    fail: Callable[[FakeSite], None],
-    first_span: float,
+async def test_outage_of_31_days_follows_the_policy(
+    policy: Policy,
+    with_a_copy: tuple[tuple[bool, bool], ...],
+    without: tuple[tuple[bool, bool], ...],
     *,
     has_copy: bool,
+    is_restarted: bool,
 ) -> None:
-    site = site_of()
-    checker = checker_of(site, policy=POLICIES[preset], clock=manual_clock)
-    phases = (PHASES_WITH_A_COPY if has_copy else PHASES_WITHOUT_A_COPY)[preset]
+    crawl = Crawl(policy, is_restarted=is_restarted)
     if has_copy:
-        await checker.prefetch([ORIGIN])
-        manual_clock.advance(DAY)
-    fail(site)
-    site.requests.clear()
-    attempts = []
+        assert await crawl.answers() == COPY
+        crawl.clock.advance(DAY)
+    crawl.site.serve(ORIGIN, status=503)
+    at_first, meanwhile, afterwards = with_a_copy if has_copy else without
 
-    for hour in range(HOURS_OF_OUTAGE + 1):
-        requests_before = len(site.requests)
+    for quarter in range(4 * 31):
+        expected = at_first if quarter < 2 else meanwhile
+        if quarter >= 4 * 30:
+            expected = afterwards
+        assert await crawl.answers() == expected, quarter
+        crawl.clock.advance(6 * HOUR)
+    crawl.site.serve(ORIGIN, "User-agent: *\nDisallow: /public\n")
 
-        answers = await answers_of(checker)
-
-        expected = phase_at(hour * HOUR, phases)
-        assert answers == ANSWERS[expected], (hour, expected)
-        attempts += [hour] * (len(site.requests) - requests_before)
-        manual_clock.advance(HOUR)
-
-    assert attempts == attempts_of_hourly_questions(HOURS_OF_OUTAGE + 1, first_span)
+    assert await crawl.answers() == (True, False)
 
 
-async def test_attempts_of_a_minutely_crawl_follow_the_retry_schedule(
-    manual_clock: ManualClock,
-) -> None:
-    site = site_of(status=503)
-    checker = checker_of(site, clock=manual_clock)
-    began_at = manual_clock.now()
-    attempts: list[float] = []
+async def test_fetches_of_an_outage_come_after_longer_and_longer_spans() -> None:
+    clock, site = ManualClock(), site_of(status=503)
+    checker = checker_of(site, clock=clock)
+    began_at = clock.now()
+    fetches: list[float] = []
 
-    for _ in range(12 * 60):
+    for _ in range(4 * 60):
         requests_before = len(site.requests)
         await checker.can_fetch(AGENT, PUBLIC)
         if len(site.requests) > requests_before:
-            attempts.append(manual_clock.now() - began_at)
-        manual_clock.advance(MINUTE)
+            fetches.append(clock.now() - began_at)
+        clock.advance(60)
 
-    spans = retry_spans(30)
-    expected = [0.0]
-    while expected[-1] < 12 * HOUR:
-        due = expected[-1] + next(spans)
-        expected.append(-(-due // MINUTE) * MINUTE)
-    assert attempts == [begin for begin in expected if begin < 12 * HOUR]
-
-
-@pytest.mark.parametrize("preset", POLICIES)
-async def test_verdicts_of_an_outage_tell_its_phase(
-    manual_clock: ManualClock, preset: str
-) -> None:
-    site = site_of()
-    checker = checker_of(site, policy=POLICIES[preset], clock=manual_clock)
-    await checker.prefetch([ORIGIN])
-    manual_clock.advance(DAY)
-    fails_with_503(site)
-    first_failure = manual_clock.now()
-    seen: dict[str, Verdict] = {}
-
-    for _ in range(HOURS_OF_OUTAGE):
-        elapsed = manual_clock.now() - first_failure
-        phase = phase_at(elapsed, PHASES_WITH_A_COPY[preset])
-        verdict = await checker.check(AGENT, PRIVATE)
-        seen[phase] = verdict
-        assert verdict.status == 503
-        assert verdict.is_stale is (phase is COPY)
-        if phase is COPY:
-            assert verdict.reason is Reason.DISALLOWED_BY_RULE
-            assert verdict.fresh_until == first_failure
-        elif elapsed < 30 * DAY:
-            assert verdict.reason is Reason.UNREACHABLE
-        else:
-            assert verdict.reason is Reason.UNREACHABLE_TOO_LONG
-        manual_clock.advance(HOUR)
-
-    assert set(seen) == {phase for _, phase in PHASES_WITH_A_COPY[preset]}
+    # 30 s, doubled up to an hour, a tenth of jitter at the most, and whole minutes.
+    spans = [after - before for before, after in pairwise(fetches)]
+    assert len(spans) > 7
+    for number, span in enumerate(spans):
+        least = min(30 * 2**number, HOUR)
+        assert least <= span < 1.1 * least + 60
 
 
-@pytest.mark.parametrize("preset", POLICIES)
-@pytest.mark.parametrize("days", [0, 31])
-async def test_recovery_ends_the_outage_at_the_next_attempt(
-    manual_clock: ManualClock, preset: str, days: int
-) -> None:
-    site = site_of()
-    checker = checker_of(site, policy=POLICIES[preset], clock=manual_clock)
-    await checker.prefetch([ORIGIN])
-    manual_clock.advance(DAY)
-    fails_with_503(site)
-    for _ in range(24 * days + 1):
-        await answers_of(checker)
-        manual_clock.advance(HOUR)
-    site.serve(ORIGIN, "User-agent: *\nDisallow: /public\n")
-    manual_clock.advance(HOUR)
+async def test_copy_that_nobody_could_use_any_more_is_not_used() -> None:
+    crawl = Crawl(Policy(), is_restarted=True)
+    await crawl.answers()
+    crawl.site.serve(ORIGIN, status=503)
+    crawl.clock.advance(32 * DAY)
 
-    verdict = await checker.check(AGENT, PUBLIC)
-
-    assert verdict.reason is Reason.DISALLOWED_BY_RULE
-    assert verdict.is_stale is False
-    assert verdict.fetched_at == manual_clock.now()
-    assert await answers_of(checker) == (False, True, True)
+    assert await crawl.answers() == NOTHING
 
 
-async def test_second_outage_begins_with_its_own_first_failure(
-    manual_clock: ManualClock,
-) -> None:
-    site = site_of()
-    checker = checker_of(site, policy=Policy.google_today(), clock=manual_clock)
-    for _ in range(2):
-        site.serve(ORIGIN, RULES)
-        await checker.refresh(ORIGIN)
-        manual_clock.advance(DAY)
-        fails_with_503(site)
-        in_grace = await answers_of(checker)
-        manual_clock.advance(20 * DAY)
-        after_grace = await answers_of(checker)
-
-        assert in_grace == ANSWERS[NOTHING]
-        assert after_grace == ANSWERS[COPY]
-
-
-async def test_404_in_an_outage_ends_it_and_drops_the_copy(
-    manual_clock: ManualClock,
-) -> None:
-    site = site_of()
-    checker = checker_of(site, clock=manual_clock)
-    await checker.prefetch([ORIGIN])
-    manual_clock.advance(DAY)
-    fails_with_503(site)
-    await checker.can_fetch(AGENT, PUBLIC)
-    site.serve(ORIGIN, status=404)
-    manual_clock.advance(HOUR)
-    missing = await answers_of(checker)
-    fails_with_503(site)
-    manual_clock.advance(DAY)
-
-    answers = await answers_of(checker)
-
-    assert (missing, answers) == (ANSWERS[EVERYTHING], ANSWERS[NOTHING])
-
-
-async def test_outage_that_nobody_asked_about_has_no_copy_after_its_window(
-    manual_clock: ManualClock,
-) -> None:
-    site = site_of()
-    checker = checker_of(site, clock=manual_clock)
-    await checker.prefetch([ORIGIN])
-    fails_with_503(site)
-    manual_clock.advance(DAY + 30 * DAY)
-
-    answers = await answers_of(checker)
-
-    assert answers == ANSWERS[NOTHING]
-
-
-async def test_retry_after_goes_before_the_schedule(
-    manual_clock: ManualClock,
-) -> None:
-    site = site_of(status=503, retry_after="36000")
-    checker = checker_of(site, clock=manual_clock)
-    attempts = []
+async def test_retry_after_goes_before_the_schedule() -> None:
+    clock, site = ManualClock(), site_of(status=503, retry_after="36000")
+    checker = checker_of(site, clock=clock)
+    hours = []
 
     for hour in range(31):
         requests_before = len(site.requests)
         await checker.can_fetch(AGENT, PUBLIC)
-        attempts += [hour] * (len(site.requests) - requests_before)
-        manual_clock.advance(HOUR)
+        hours += [hour] * (len(site.requests) - requests_before)
+        clock.advance(HOUR)
 
-    assert attempts == [0, 10, 20, 30]
+    assert hours == [0, 10, 20, 30]

@@ -1,19 +1,22 @@
-"""How an origin is renewed where other processes share the store."""
+"""How an origin is renewed: from the store, from its server, and among a fleet."""
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.lowlevel
+import httpx
 import pytest
 
 from robotsgate import AccessResult, MemoryStore, Policy, RobotsChecker, StoreError
-from robotsgate.checking import _renewal
+from robotsgate.caching._codec import decoded, encoded
 from robotsgate.testing import FakeSite, ManualClock
-from tests.checking.builders import (
+
+from .builders import (
     AGENT,
     DAY,
+    MINUTE,
     ORIGIN,
     OTHER_ORIGIN,
     PRIVATE,
@@ -22,298 +25,422 @@ from tests.checking.builders import (
     RULES,
     FailingStore,
     GatedSite,
+    GatedStore,
+    LeaseStore,
+    StoreBehind,
     checker_of,
+    entry_of,
     let_others_run,
     site_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator
 
-    from robotsgate import Entry
+    from robotsgate.caching._entry import Entry
+    from robotsgate.urls._origin import Origin
 
 pytestmark = pytest.mark.anyio
 
-# Far more than anything here takes.
-PATIENCE_SECONDS = 10.0
+
+async def stored(store: MemoryStore | StoreBehind) -> Entry:
+    """What `store` knows of `ORIGIN`."""
+    data = await (store.behind if isinstance(store, StoreBehind) else store).get(ORIGIN)
+    assert data is not None
+    return decoded(data, origin=ORIGIN, terms="", max_bytes=512_000)
 
 
-class ForgetfulReader(MemoryStore):
-    """Cannot be read at some of the looks, of which the first is number 0."""
+async def stored_by_another(
+    store: MemoryStore | StoreBehind, clock: ManualClock, site: FakeSite
+) -> Entry:
+    """What another process leaves in `store`."""
+    behind = store.behind if isinstance(store, StoreBehind) else store
+    await checker_of(site, store=behind, clock=clock).refresh(ORIGIN)
+    return await stored(store)
 
-    def __init__(self, fails_at: Callable[[int], bool]) -> None:
+
+# --- the store first ------------------------------------------------------------
+
+
+async def test_entry_of_another_checker_spares_a_fetch() -> None:
+    clock, store, site = ManualClock(), MemoryStore(), FakeSite()
+    await stored_by_another(store, clock, site_of())
+    checker = checker_of(site, store=store, clock=clock)
+
+    verdict = await checker.check(AGENT, PRIVATE)
+
+    assert (verdict.allowed, verdict.fetched_at) == (False, clock.now())
+    assert site.requests == []
+    assert (checker.stats.fetches, checker.stats.store_hits) == (0, 1)
+
+
+async def test_entry_that_another_renewed_stands_in_for_the_one_in_memory() -> None:
+    clock, store, site = ManualClock(), MemoryStore(), site_of()
+    checker = checker_of(site, store=store, clock=clock)
+    await checker.prefetch([ORIGIN])
+    clock.advance(DAY)
+    await stored_by_another(store, clock, site_of("User-agent: *\nDisallow: /public"))
+
+    allowed = await checker.can_fetch(AGENT, PUBLIC)
+
+    assert allowed is False
+    assert site.requests == [ROBOTS_TXT]
+
+
+async def test_refresh_fetches_even_while_another_looks_into_the_store() -> None:
+    """A look into the store that brings a fresh entry is no fetch to wait for."""
+    clock, store, site = ManualClock(), GatedStore("get"), site_of()
+    await stored_by_another(store, clock, site_of())
+    checker = checker_of(site, store=store, clock=clock)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
+        await let_others_run()
+        tasks.start_soon(checker.refresh, PUBLIC)
+        await let_others_run()
+        store.gate.set()
+
+    assert site.requests == [ROBOTS_TXT]
+
+
+# --- what memory and the store know, and what another brings ------------------------
+
+
+class ForgetfulStore(StoreBehind):
+    """Cannot be read at the looks that are named, of which the first is number 0."""
+
+    def __init__(self, *fails_at: int) -> None:
         super().__init__()
         self._fails_at = fails_at
         self._looks = -1
 
-    async def get(self, origin: str) -> Entry | None:
+    async def get(self, key: str) -> bytes | None:
         self._looks += 1
-        if self._fails_at(self._looks):
+        if self._looks in self._fails_at:
             raise StoreError("the network is down")
-        return await super().get(origin)
+        return await super().get(key)
 
 
-class FleetStore(MemoryStore):
-    """Has a lease for each origin, and counts the looks."""
+async def test_copy_that_could_not_be_read_before_a_failure_answers_after_it() -> None:
+    clock, store = ManualClock(), ForgetfulStore(0)
+    before = await stored_by_another(store, clock, site_of())
+    clock.advance(DAY)
+    checker = checker_of(site_of(status=503), store=store, clock=clock)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.owners: dict[str, str] = {}
-        self.looks = 0
+    answers = await checker.can_fetch_many(AGENT, [PRIVATE, PUBLIC])
+    kept = await stored(store)
 
-    async def get(self, origin: str) -> Entry | None:
-        self.looks += 1
-        return await super().get(origin)
-
-    async def acquire(self, origin: str, owner: str, seconds: float) -> bool:
-        del seconds
-        return self.owners.setdefault(origin, owner) is owner
-
-    async def put_leased(self, entry: Entry, owner: str) -> None:
-        del owner
-        await self.put(entry)
-
-    async def release(self, origin: str, owner: str) -> None:
-        if self.owners.get(origin) == owner:
-            del self.owners[origin]
+    assert answers == [False, True]
+    assert kept.answer == before.answer
+    assert kept.outage is not None
+    assert kept.outage.since == clock.now()
 
 
-class HurriedClock(ManualClock):
-    """Waits in no time, and keeps for how long it should have."""
+async def test_copy_of_a_store_that_takes_nothing_answers_in_an_outage() -> None:
+    """A full disk. The copy was read before the fetch, and forgotten after it."""
+    clock, store = ManualClock(), FailingStore("update")
+    await stored_by_another(store, clock, site_of())
+    clock.advance(DAY)
+    checker = checker_of(site_of(status=503), store=store, clock=clock)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits: list[float] = []
+    verdicts = [await checker.check(AGENT, url) for url in (PRIVATE, PUBLIC)]
 
-    async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
-        self.waits.append(seconds)
-        return await super().wait(0, event=event)
-
-
-async def stored_by(store: MemoryStore, clock: ManualClock, site: FakeSite) -> Entry:
-    """What a process has left in `store`."""
-    await checker_of(site, store=store, clock=clock).prefetch([ORIGIN])
-    entry = await MemoryStore.get(store, ORIGIN)
-    assert entry is not None
-    return entry
+    assert [verdict.allowed for verdict in verdicts] == [False, True]
+    assert all(verdict.is_stale for verdict in verdicts)
 
 
-class TestCopyOfOthers:
-    async def test_copy_that_could_not_be_read_before_a_failure_answers_after_it(
-        self,
-    ) -> None:
-        clock, store = ManualClock(), ForgetfulReader(lambda look: look == 1)
-        entry = await stored_by(store, clock, site_of())
+@pytest.mark.parametrize("status", [200, 404])
+async def test_answer_that_another_got_meanwhile_is_better_than_a_failure(
+    status: int,
+) -> None:
+    clock, store, site = ManualClock(), MemoryStore(), GatedSite()
+    site.serve(ORIGIN, status=503)
+    checker = checker_of(site, store=store, clock=clock)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
+        await let_others_run()
+        clock.advance(1)
+        entry = await stored_by_another(store, clock, site_of(status=status))
+        clock.advance(1)
+        site.gate.set()
+
+    assert checker.peek(AGENT, PUBLIC) is True
+    assert await stored(store) == entry
+
+
+async def test_rules_of_another_that_came_later_are_the_ones_in_force() -> None:
+    """Not those of the body that this process has just read."""
+    clock, site = ManualClock(), GatedSite()
+    site.serve(ORIGIN, RULES)
+    store = GatedStore("update")
+    checker = checker_of(site, store=store, clock=clock)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(checker.refresh, PUBLIC)
+        await let_others_run()
+        site.gate.set()
+        await let_others_run()
+        clock.advance(MINUTE)
+        theirs = entry_of(b"User-agent: *\nDisallow: /public", answered_at=clock.now())
+        await store.behind.update(ORIGIN, lambda _: (encoded(theirs), None))
+        store.gate.set()
+
+    assert [checker.peek(AGENT, url) for url in (PRIVATE, PUBLIC)] == [True, False]
+    assert await stored(store) == theirs
+
+
+async def test_later_failure_of_another_leaves_the_copy_in_memory_in_force() -> None:
+    """One that did not know of it, and could not read it either."""
+    clock, store, site = ManualClock(), MemoryStore(), site_of()
+    checker = checker_of(site, store=store, clock=clock)
+    await checker.prefetch([ORIGIN])
+    await store.delete(ORIGIN)
+    clock.advance(DAY)
+    await stored_by_another(store, clock, site_of(status=503))
+    site.serve(ORIGIN, status=503)
+
+    verdicts = [await checker.check(AGENT, url) for url in (PRIVATE, PUBLIC)]
+
+    assert [verdict.allowed for verdict in verdicts] == [False, True]
+    assert all(verdict.is_stale for verdict in verdicts)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [("User-agent: *\nDisallow: /public", 200), ("", 404)],
+    ids=["rules", "404"],
+)
+async def test_copy_that_an_answer_has_ended_does_not_come_back_from_the_store(
+    body: str, status: int, failures: int
+) -> None:
+    """Which could not be written when that answer came, nor since.
+
+    The 404 was forgotten as soon as it was stale, and the copy allowed /public.
+    """
+    clock, store, site = ManualClock(), FailingStore(), site_of()
+    checker = checker_of(site, store=store, clock=clock)
+    await checker.prefetch([ORIGIN])
+    store.failing = ("update",)
+    clock.advance(DAY)
+    site.serve(ORIGIN, body, status=status)
+    await checker.prefetch([ORIGIN])
+    site.serve(ORIGIN, status=503)
+
+    answers = []
+    for _ in range(failures):
         clock.advance(DAY)
-        checker = checker_of(site_of(status=503), store=store, clock=clock)
+        answers.append(await checker.can_fetch(AGENT, PUBLIC))
 
-        answers = await checker.can_fetch_many(AGENT, [PRIVATE, PUBLIC])
-        kept = await MemoryStore.get(store, ORIGIN)
-
-        assert answers == [False, True]
-        assert kept is not None
-        assert (kept.access, kept.copy) == (AccessResult.UNREACHABLE, entry.copy)
-        assert kept.unreachable_since == clock.now()
-
-    async def test_failure_replaces_nothing_that_could_not_be_read(self) -> None:
-        clock, store = ManualClock(), ForgetfulReader(lambda look: look > 0)
-        entry = await stored_by(store, clock, site_of())
-        clock.advance(DAY)
-        checker = checker_of(site_of(status=503), store=store, clock=clock)
-
-        answers = await checker.can_fetch_many(AGENT, [PRIVATE, PUBLIC])
-        kept = await MemoryStore.get(store, ORIGIN)
-
-        assert answers == [False, False]
-        assert kept is entry
-
-    async def test_answer_replaces_what_could_not_be_read(self) -> None:
-        clock, store = ManualClock(), ForgetfulReader(lambda look: look > 0)
-        entry = await stored_by(store, clock, site_of())
-        clock.advance(DAY)
-
-        await checker_of(site_of(), store=store, clock=clock).prefetch([ORIGIN])
-        kept = await MemoryStore.get(store, ORIGIN)
-
-        assert kept is not None
-        assert kept is not entry
-        assert kept.checked_at == clock.now()
-
-    @pytest.mark.parametrize("status", [200, 404])
-    async def test_answer_that_another_got_meanwhile_is_better_than_a_failure(
-        self, status: int
-    ) -> None:
-        clock, store, site = ManualClock(), MemoryStore(), GatedSite()
-        site.serve(ORIGIN, status=503)
-        answers = []
-
-        async with checker_of(site, store=store, clock=clock) as checker:
-
-            async def ask() -> None:
-                answers.append(await checker.can_fetch(AGENT, PUBLIC))
-
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(ask)
-                await let_others_run()
-                clock.advance(1)
-                entry = await stored_by(store, clock, site_of(status=status))
-                clock.advance(1)
-                site.gate.set()
-            after = checker.peek(AGENT, PUBLIC)
-        kept = await store.get(ORIGIN)
-
-        assert answers == [True]
-        assert after is True
-        assert kept is entry
-
-    async def test_later_failure_of_another_leaves_the_copy_in_memory_in_force(
-        self,
-    ) -> None:
-        """One that did not know of it, and could not read it either."""
-        clock, store, site = ManualClock(), MemoryStore(), site_of()
-        checker = checker_of(site, store=store, clock=clock)
-        await checker.prefetch([ORIGIN])
-        await store.delete(ORIGIN)
-        clock.advance(DAY)
-        await stored_by(store, clock, site_of(status=503))
-        site.serve(ORIGIN, status=503)
-
-        verdicts = [await checker.check(AGENT, url) for url in (PRIVATE, PUBLIC)]
-
-        assert [verdict.allowed for verdict in verdicts] == [False, True]
-        assert all(verdict.is_stale for verdict in verdicts)
-
-    @pytest.mark.parametrize("failures", [1, 2])
-    async def test_copy_that_an_answer_has_ended_does_not_come_back_from_the_store(
-        self, failures: int
-    ) -> None:
-        """Which could not be written when that answer came, nor since."""
-        clock, store, site = ManualClock(), FailingStore(), site_of()
-        checker = checker_of(site, store=store, clock=clock)
-        await checker.prefetch([ORIGIN])
-        store._failing = ("put",)
-        clock.advance(DAY)
-        site.serve(ORIGIN, status=404)
-        await checker.prefetch([ORIGIN])
-        site.serve(ORIGIN, status=503)
-
-        answers = []
-        for _ in range(failures):
-            clock.advance(DAY)
-            answers.append(await checker.can_fetch(AGENT, PUBLIC))
-
-        assert answers == [False] * failures
+    assert answers == [False] * failures
 
 
-class TestOtherTerms:
-    @pytest.mark.parametrize(
-        ("theirs", "ours"),
-        [
-            (Policy(max_redirects=0), Policy()),
-            (Policy(), Policy(max_redirects=0)),
-            (Policy(max_body_bytes=100), Policy()),
-            (Policy(), Policy(max_body_bytes=100)),
-            (Policy(allowed_networks=["10.0.0.0/8"]), Policy()),
-        ],
+async def test_missing_page_does_not_end_a_copy_that_only_the_store_knows() -> None:
+    """Whether a 5xx is a missing page is judged on all that is known."""
+    clock, store = ManualClock(), ForgetfulStore(0)
+    await stored_by_another(store, clock, site_of())
+    clock.advance(DAY)
+    site = site_of("<title>Not found</title>", status=500)
+
+    allowed = await checker_of(site, store=store, clock=clock).can_fetch(AGENT, PRIVATE)
+
+    assert allowed is False
+    assert (await stored(store)).access is AccessResult.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (Policy(max_redirects=0), Policy()),
+        (Policy(), Policy(max_body_bytes=100)),
+        (Policy(), Policy.strict()),
+    ],
+    ids=["redirects", "body", "strict"],
+)
+async def test_what_was_fetched_under_other_terms_is_not_used(
+    theirs: Policy, ours: Policy
+) -> None:
+    clock, store, site = ManualClock(), MemoryStore(), site_of()
+    await checker_of(site, store=store, clock=clock, policy=theirs).prefetch([ORIGIN])
+
+    await checker_of(site, store=store, clock=clock, policy=ours).prefetch([ORIGIN])
+
+    assert len(site.requests) == 2
+    assert await store.count() == 2
+
+
+# --- one process of a fleet fetches ----------------------------------------------
+
+
+def fleet_checker(
+    site: FakeSite, store: LeaseStore, clock: ManualClock, *, fetches: int = 100
+) -> RobotsChecker:
+    policy = Policy(fetch_deadline=10.0, store_timeout=1.0)
+    return checker_of(
+        site, store=store, clock=clock, policy=policy, max_concurrent_fetches=fetches
     )
-    async def test_what_was_got_under_them_is_not_used(
-        self, theirs: Policy, ours: Policy
-    ) -> None:
-        clock, store, site = ManualClock(), MemoryStore(), site_of()
-        other = checker_of(site_of(), store=store, clock=clock, policy=theirs)
-        await other.prefetch([ORIGIN])
-
-        checker = checker_of(site, store=store, clock=clock, policy=ours)
-        await checker.prefetch([ORIGIN])
-
-        assert site.requests == [ROBOTS_TXT]
-
-    async def test_failure_does_not_replace_what_was_got_under_them(self) -> None:
-        clock, store = ManualClock(), MemoryStore()
-        entry = await stored_by(store, clock, site_of())
-        policy = Policy(max_redirects=6)
-
-        checker = checker_of(
-            site_of(status=503), store=store, clock=clock, policy=policy
-        )
-        answers = await checker.can_fetch_many(AGENT, [PRIVATE, PUBLIC])
-        kept = await store.get(ORIGIN)
-
-        assert answers == [False, False]
-        assert kept is entry
 
 
-class TestTurns:
-    async def test_lease_that_does_not_end_is_waited_for_twice_its_time(
-        self,
-    ) -> None:
-        store, site, clock = FleetStore(), site_of(), HurriedClock()
-        store.owners[ORIGIN] = "nobody"
-        policy = Policy(fetch_deadline=10.0, store_timeout=1.0)
+async def test_two_processes_make_one_fetch_and_wait_through_the_clock() -> None:
+    clock, store, site = ManualClock(), LeaseStore(), GatedSite()
+    site.serve(ORIGIN, RULES)
+    one, other = (fleet_checker(site, store, clock) for _ in range(2))
+    answers: list[bool] = []
 
-        async with checker_of(site, store=store, policy=policy, clock=clock) as checker:
-            answer = await checker.can_fetch(AGENT, PRIVATE)
+    async def ask(checker: RobotsChecker) -> None:
+        answers.append(await checker.can_fetch(AGENT, PRIVATE))
 
-        assert not answer
-        assert 2 * (10 + 3) <= sum(clock.waits) < 2 * (10 + 3) + 1
-        assert checker.stats.lease_waits == len(clock.waits)
-        assert site.requests == [ROBOTS_TXT]
-        assert store.owners == {ORIGIN: "nobody"}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, one)
+        await let_others_run()
+        tasks.start_soon(ask, other)
+        await clock.pass_time(5)
+        held = list(store.owners)
+        site.gate.set()
+        await let_others_run()
+        before_the_next_look = len(answers)
+        await clock.pass_time(1)
 
-    async def test_waiting_counts_as_one_look_up(self) -> None:
-        store, site, clock = FleetStore(), site_of(), HurriedClock()
-        store.owners[ORIGIN] = "nobody"
+    assert answers == [False, False]
+    assert (held, before_the_next_look) == ([ORIGIN], 1)
+    assert site.requests == [ROBOTS_TXT]
+    assert store.owners == {}
+    assert (one.stats.lease_waits, one.stats.fetches) == (0, 1)
+    assert (other.stats.fetches, other.stats.store_misses) == (0, 1)
+    # After 0.05 s, then half as much again each time, and a second at the most.
+    assert other.stats.lease_waits == 11
 
-        async with checker_of(site, store=store, clock=clock) as checker:
-            await checker.can_fetch(AGENT, PRIVATE)
 
-        assert store.looks > len(clock.waits) > 10
-        assert checker.stats.store_misses == 1
-        assert checker.stats.store_hits == 0
+async def test_lease_that_does_not_end_is_waited_for_twice_its_time() -> None:
+    clock, store, site = ManualClock(), LeaseStore(), site_of()
+    store.owners[ORIGIN] = "nobody"
+    checker = fleet_checker(site, store, clock)
 
-    async def test_what_another_brings_is_used_while_no_place_is_free(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(_renewal, "_LONGEST_PAUSE_SECONDS", 0.01)
-        store, site, clock = FleetStore(), GatedSite(), ManualClock()
-        site.serve(OTHER_ORIGIN, RULES)
-        answers = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(checker.can_fetch, AGENT, PRIVATE)
+        await clock.pass_time(2 * 13)
+        requests_before = len(site.requests)
+        await clock.pass_time(1)
 
-        checker = RobotsChecker(
-            client=site, store=store, clock=clock, max_concurrent_fetches=1
-        )
-        async with checker, anyio.create_task_group() as tasks:
+    assert (requests_before, site.requests) == (0, [ROBOTS_TXT])
+    assert store.owners == {ORIGIN: "nobody"}
+    assert checker.peek(AGENT, PRIVATE) is False
 
-            async def ask() -> None:
-                answers.append(await checker.can_fetch(AGENT, PRIVATE))
 
-            tasks.start_soon(checker.can_fetch, AGENT, OTHER_ORIGIN)
-            await let_others_run()
-            tasks.start_soon(ask)
-            await let_others_run()
-            await stored_by(store, clock, site_of())
-            with anyio.fail_after(PATIENCE_SECONDS):
-                while not answers:
-                    await anyio.lowlevel.checkpoint()
-            under_way = site.under_way
-            site.gate.set()
+async def test_what_another_brought_before_the_lease_is_used() -> None:
+    clock, site = ManualClock(), FakeSite()
 
-        assert answers == [False]
-        assert under_way == 1
-        assert [str(url) for url in site.requests] == [f"{OTHER_ORIGIN}/robots.txt"]
+    class Busy(LeaseStore):
+        async def acquire(self, key: str, owner: str, seconds: float) -> bool:
+            await self.behind.update(key, lambda _: (encoded(entry_of()), None))
+            return await super().acquire(key, owner, seconds)
 
-    async def test_many_that_wait_look_less_often_each(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(_renewal, "_LOOKS_PER_SECOND", 5)
-        store, site, clock = FleetStore(), FakeSite(), HurriedClock()
-        origins = [f"https://{number}.example" for number in range(20)]
-        for origin in origins:
-            site.serve(origin, RULES)
-            store.owners[origin] = "nobody"
+    store = Busy()
+    allowed = await fleet_checker(site, store, clock).can_fetch(AGENT, PRIVATE)
 
-        async with checker_of(site, store=store, clock=clock) as checker:
-            await checker.can_fetch_many(AGENT, origins)
+    assert (allowed, site.requests, store.owners) == (False, [], {})
 
-        assert max(clock.waits) == 4.0
-        assert min(clock.waits) == 0.05
+
+async def test_what_another_brings_is_used_while_no_place_is_free() -> None:
+    clock, store, site = ManualClock(), LeaseStore(), GatedSite()
+    store.owners[ORIGIN] = "another"
+    checker = fleet_checker(site, store, clock, fetches=1)
+    answers: list[bool] = []
+
+    async def ask() -> None:
+        answers.append(await checker.can_fetch(AGENT, PRIVATE))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await clock.pass_time(1)
+        tasks.start_soon(checker.can_fetch, AGENT, OTHER_ORIGIN)
+        await let_others_run()
+        await stored_by_another(store, clock, site_of())
+        await clock.pass_time(1)
+        under_way, requests = site.under_way, list(site.requests)
+        site.gate.set()
+
+    assert (answers, under_way, requests) == ([False], 1, [])
+
+
+async def test_lease_is_given_back_where_the_fetch_ends_in_an_error() -> None:
+    store, client = LeaseStore(), httpx.AsyncClient(transport=site_of())
+    await client.aclose()
+    checker = checker_of(client, store=store)
+
+    with pytest.raises(RuntimeError, match="client has been closed"):
+        await checker.can_fetch(AGENT, PUBLIC)
+
+    assert store.owners == {}
+
+
+async def test_lease_is_given_back_when_the_checker_is_closed() -> None:
+    store, site = LeaseStore(), GatedSite()
+    checker = checker_of(site, store=store)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ignore_the_end_of, checker)
+        await let_others_run()
+        held = list(store.owners)
+        await checker.aclose()
+
+    assert (held, store.owners) == ([ORIGIN], {})
+
+
+async def ignore_the_end_of(checker: RobotsChecker) -> None:
+    with pytest.raises(RuntimeError, match="closed"):
+        await checker.can_fetch(AGENT, PUBLIC)
+
+
+# --- a turn, and a place among the concurrent fetches ----------------------------
+
+
+async def test_fetch_that_waits_for_its_turn_holds_no_lease_and_no_place() -> None:
+    store, site = LeaseStore(), FakeSite()
+    checker = fleet_checker(site, store, ManualClock(), fetches=1)
+    turn = anyio.Event()
+    turns: list[str] = []
+
+    @asynccontextmanager
+    async def turn_of(origin: Origin) -> AsyncIterator[None]:
+        if str(origin) == ORIGIN:
+            await turn.wait()
+        yield
+        turns.append(str(origin))
+
+    checker._renewals.turn_of = turn_of
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
+        await let_others_run()
+        waiting = (list(store.owners), list(site.requests))
+        await checker.can_fetch(AGENT, OTHER_ORIGIN)
+        turn.set()
+
+    assert waiting == ([], [])
+    assert turns == [OTHER_ORIGIN, ORIGIN]
+    assert site.requests == [f"{OTHER_ORIGIN}/robots.txt", ROBOTS_TXT]
+
+
+async def test_look_into_the_store_waits_for_no_turn() -> None:
+    clock, store = ManualClock(), MemoryStore()
+    await stored_by_another(store, clock, site_of())
+    checker = checker_of(FakeSite(), store=store, clock=clock)
+    checker._renewals.turn_of = lambda _: pytest.fail("no turn")
+
+    assert await checker.can_fetch(AGENT, PRIVATE) is False
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+async def test_separate_questions_share_one_limit_of_fetches(limit: int) -> None:
+    site = GatedSite()
+    checker = checker_of(site, max_concurrent_fetches=limit)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(5):
+            tasks.start_soon(checker.can_fetch, AGENT, f"https://h{number}.example/")
+        await let_others_run()
+        site.gate.set()
+
+    assert site.most_under_way == limit
+    assert len(site.requests) == 5

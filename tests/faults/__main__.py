@@ -14,11 +14,10 @@ from pathlib import Path
 
 import anyio
 
+from benchmarks.page import rewritten
 from tests.faults.fault import observe
 from tests.faults.matrix import GROUPS
-from tests.faults.page import renewed, table
-
-__all__ = ["main"]
+from tests.faults.page import table
 
 
 def main() -> None:
@@ -34,7 +33,8 @@ def main() -> None:
     if page is None:
         sys.stdout.write("\n\n".join(tables.values()) + "\n")
         return
-    new = renewed(page.read_text(encoding="utf-8"), tables)
+    marked = {f"faults {name}": text for name, text in tables.items()}
+    new = rewritten(page.read_text(encoding="utf-8"), marked)
     page.write_text(new, encoding="utf-8")
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from tests.faults.stage import Stage
 
-__all__ = ["ADDRESSES"]
-
 _PUBLIC = "127.0.0.2"
 _ALLOWED = (f"{_PUBLIC}/32",)
 _PUBLIC_ONLY = Policy(address_guard=AddressGuard.PUBLIC_ONLY, allowed_networks=_ALLOWED)

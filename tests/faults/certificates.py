@@ -8,17 +8,6 @@ from functools import cache
 
 import trustme
 
-__all__ = [
-    "asking_for_a_certificate",
-    "expired",
-    "for_another_host",
-    "not_valid_yet",
-    "of_another_authority",
-    "self_signed",
-    "trusting",
-    "valid",
-]
-
 _LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 _LONG_SINCE = datetime(2002, 1, 1, tzinfo=UTC)
 _FAR_AHEAD = datetime(2090, 1, 1, tzinfo=UTC)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from tests.faults.stage import Stage
 
-__all__ = ["CODINGS"]
-
 _MEBIBYTE = 2**20
 _GZIPPED = gzip.compress(RULES)
 _RAW_WINDOW, _GZIP_WINDOW = -15, 31
@@ -111,12 +109,12 @@ CODINGS = Group(
             says="ends too early",
         ),
         unreachable(
-            "sends gzip without its last octet",
+            "sends gzip without its last byte",
             _coded("gzip", _GZIPPED[:-1]),
             says="ends too early",
         ),
         unreachable(
-            "sends one octet of gzip", _coded("gzip", b"\x1f"), says="ends too early"
+            "sends one byte of gzip", _coded("gzip", b"\x1f"), says="ends too early"
         ),
         unreachable(
             "sends gzip with a wrong checksum",
@@ -164,7 +162,7 @@ CODINGS = Group(
                 )
             ),
             says="hardly anything",
-            max_octets=4 * _MEBIBYTE,
+            max_bytes=4 * _MEBIBYTE,
         ),
         rules_decide(
             "sends gzip and keeps the connection",

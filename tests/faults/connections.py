@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from tests.faults.stage import Stage
     from tests.servers.loopback import Answer
 
-__all__ = ["CONNECTIONS", "HANDSHAKES", "TIMES"]
-
 _HALF = len(RULES) // 2
 _SIZED = head("200 OK", f"Content-Length: {len(RULES)}")
 
-_LONG_RECORD = b"\x16\x03\x03\x40\x00"  # of a handshake; its octets do not follow
+_LONG_RECORD = b"\x16\x03\x03\x40\x00"  # of a handshake; its bytes do not follow
 _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"  # fatal: handshake failure
 
 
@@ -57,10 +55,10 @@ def _reset_handshake(connection: Connection) -> None:
     connection.reset()
 
 
-def _answer_handshake(octets: bytes) -> Callable[[Connection], None]:
+def _answer_handshake(data: bytes) -> Callable[[Connection], None]:
     def answer(connection: Connection) -> None:
         connection.receive()
-        connection.send(octets)
+        connection.send(data)
         connection.hang()
 
     return answer
@@ -174,11 +172,11 @@ TIMES = Group(
     name="times",
     faults=(
         timed_out(
-            "sends its head one octet at a time, for ever",
+            "sends its head one byte at a time, for ever",
             answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", dripping(b"x"))),
         ),
         timed_out(
-            "sends its body one octet at a time, for ever",
+            "sends its body one byte at a time, for ever",
             answering(Raw(head("200 OK") + RULES, dripping(b"#"))),
         ),
         timed_out(

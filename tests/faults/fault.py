@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from robotsgate import AccessResult, Policy, Reason, RobotsChecker, Verdict
-from robotsgate.fetching._transport import OneRequestTransport
+from robotsgate.fetching._direct import DirectExchange
 from tests.faults.certificates import trusting
 from tests.faults.stage import Stage
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["RULES", "Effect", "Fault", "Group", "Observation", "observe"]
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 """What a server with a fault says, if it says anything."""
@@ -62,7 +60,7 @@ class Fault:
         says: what must stand in the error of the verdict; `None`: there is none.
         deadline: of the fetch, seconds.
         policy: what else is not as usual.
-        max_octets: how much of what the server sends may be taken.
+        max_bytes: how much of what the server sends may be taken.
         max_memory: how much may be allocated at once during the fetch, bytes.
         asked: the targets of the requests that must come, server by server;
             `None`: any.
@@ -77,7 +75,7 @@ class Fault:
     says: str | None = None
     deadline: float = _DEADLINE_SECONDS
     policy: Policy = field(default_factory=Policy)
-    max_octets: int = _MEBIBYTE
+    max_bytes: int = _MEBIBYTE
     max_memory: int = 512_000 + 4 * _MEBIBYTE
     asked: tuple[str, ...] | None = None
     accepted: tuple[int, ...] | None = None
@@ -109,7 +107,7 @@ class Observation:
         effect: what may be fetched.
         verdict: on /private.
         seconds: from the question to the answer.
-        octets: of HTTP that the servers sent, those included that were still
+        bytes_taken: of HTTP that the servers sent, those included that were still
             under way when the client left.
         memory: the most that was allocated at once by the fetch, bytes; what the
             threads of the servers need for themselves is in it.
@@ -122,7 +120,7 @@ class Observation:
     effect: Effect
     verdict: Verdict
     seconds: float
-    octets: int
+    bytes_taken: int
     memory: int
     asked: tuple[str, ...]
     accepted: tuple[int, ...]
@@ -138,7 +136,7 @@ async def observe(fault: Fault) -> Observation:
         url = fault.arrange(stage)
         client = None
         if stage.has_tls or url.startswith("https:"):
-            client = OneRequestTransport(ssl_context=trusting())
+            client = DirectExchange(ssl_context=trusting())
         policy = replace(fault.policy, fetch_deadline=fault.deadline)
         await _warm_up()
         open_before = _open_files()
@@ -162,7 +160,7 @@ async def observe(fault: Fault) -> Observation:
             effect=_EFFECTS[allowed[0], allowed[1], allowed[2]],
             verdict=verdict,
             seconds=seconds,
-            octets=stage.sent,
+            bytes_taken=stage.sent,
             memory=memory,
             asked=stage.asked,
             accepted=tuple(server.accepted for server in stage.servers),

@@ -15,8 +15,6 @@ from tests.faults.rows import (
 from tests.servers.answers import Raw, chunked, endless
 from tests.servers.loopback import Connection
 
-__all__ = ["BODIES", "HEADS"]
-
 _PIECE = 16_384
 _MEBIBYTE = 2**20
 _LENGTH = f"Content-Length: {len(RULES)}"
@@ -58,7 +56,7 @@ HEADS = Group(
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends octets that are not HTTP, for ever",
+            "sends bytes that are not HTTP, for ever",
             answering(Raw(b"", endless(_BINARY))),
             says="RemoteProtocolError",
         ),
@@ -110,7 +108,7 @@ HEADS = Group(
         unreachable(
             "sends `103 Early Hints` for ever",
             answering(Raw(b"", endless(head("103 Early Hints") * 64))),
-            says="more octets than any answer needs",
+            says="more bytes than any answer needs",
         ),
         unreachable(
             "sends header lines for ever",
@@ -154,7 +152,7 @@ HEADS = Group(
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends a zero octet in a header line",
+            "sends a zero byte in a header line",
             answering(_with_lines("X-Header: a\0b")),
             says="RemoteProtocolError",
         ),
@@ -275,10 +273,10 @@ BODIES = Group(
             ),
         ),
         unreachable(
-            "sends chunks of one octet, for ever",
+            "sends chunks of one byte, for ever",
             answering(Raw(_CHUNKED + _OPEN_CHUNKS[:-3], endless(b"1\r\n#\r\n" * 999))),
             says="pieces",
-            max_octets=4 * _MEBIBYTE,
+            max_bytes=4 * _MEBIBYTE,
         ),
         unreachable(
             "closes before the last chunk",
@@ -302,7 +300,7 @@ BODIES = Group(
         rules_decide(
             "sends a body for ever",
             answering(Raw(head("200 OK") + RULES, endless(b"#" * _PIECE))),
-            max_octets=4 * _MEBIBYTE,
+            max_bytes=4 * _MEBIBYTE,
         ),
         rules_decide(
             "announces a terabyte, and starts to send it",
@@ -312,7 +310,7 @@ BODIES = Group(
                     endless(b"#" * _PIECE),
                 )
             ),
-            max_octets=4 * _MEBIBYTE,
+            max_bytes=4 * _MEBIBYTE,
         ),
         no_rules(
             "sends a body behind a 204",

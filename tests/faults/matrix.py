@@ -9,8 +9,6 @@ from tests.faults.framing import BODIES, HEADS
 from tests.faults.redirects import REDIRECTS
 from tests.faults.statuses import STATUSES
 
-__all__ = ["GROUPS"]
-
 GROUPS = (
     CONNECTIONS,
     TIMES,

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from benchmarks.page import rewritten
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from tests.faults.fault import Fault, Group, Observation
-
-__all__ = ["promised", "renewed", "rows_of", "table"]
 
 _HEADINGS = (
     "what the server does",
@@ -35,23 +31,6 @@ _CHANGING = (
 
 _KIBIBYTE = 2**10
 _MEBIBYTE = 2**20
-
-
-def renewed(page: str, tables: Mapping[str, str]) -> str:
-    """`page` with the table of each group in its place.
-
-    Args:
-        page: Markdown, with marks for each group.
-        tables: Markdown by the names of the groups.
-
-    Raises:
-        ValueError: the page lacks the marks of a group.
-    """
-    for name in tables:
-        if f"<!-- begin: faults {name} -->\n" not in page:
-            message = f"expected marks for the table {name!r} in the page"
-            raise ValueError(message)
-    return rewritten(page, {f"faults {name}": text for name, text in tables.items()})
 
 
 def table(group: Group, observations: Iterable[Observation]) -> str:
@@ -90,7 +69,7 @@ def _row(fault: Fault, seen: Observation) -> tuple[str, ...]:
 
 
 def _sizes(seen: Observation) -> tuple[int, int]:
-    return seen.octets, seen.memory
+    return seen.bytes_taken, seen.memory
 
 
 def _first_words(error: str) -> str:
@@ -114,10 +93,10 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _size(octets: int) -> str:
-    """`octets` for people."""
-    if octets >= _MEBIBYTE:
-        return f"{octets / _MEBIBYTE:.1f} MiB"
-    if octets >= _KIBIBYTE:
-        return f"{octets / _KIBIBYTE:.0f} KiB"
-    return f"{octets}"
+def _size(size: int) -> str:
+    """`size` for people."""
+    if size >= _MEBIBYTE:
+        return f"{size / _MEBIBYTE:.1f} MiB"
+    if size >= _KIBIBYTE:
+        return f"{size / _KIBIBYTE:.0f} KiB"
+    return f"{size}"

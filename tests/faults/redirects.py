@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.faults import certificates
 from tests.faults.fault import RULES, Group
-from tests.faults.rows import answering, head, rules_decide, unavailable
+from tests.faults.rows import answering, head, rules_decide, unavailable, unreachable
 from tests.servers.answers import Raw, Reply, Routes, redirect
 from tests.servers.loopback import Connection
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.faults.stage import Stage
-
-__all__ = ["REDIRECTS"]
 
 _RULES = Reply(body=RULES)
 
@@ -26,11 +24,9 @@ def _to(location: str, target: str) -> Callable[[Stage], str]:
 
 
 def _raw_location(location: bytes, target: str) -> Callable[[Stage], str]:
-    octets = (
-        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %b\r\n\r\n" % location
-    )
+    data = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %b\r\n\r\n" % location
     return answering(
-        Routes({"/robots.txt": Raw(octets, Connection.hang), target: _RULES})
+        Routes({"/robots.txt": Raw(data, Connection.hang), target: _RULES})
     )
 
 
@@ -126,7 +122,7 @@ REDIRECTS = Group(
             "redirects to a place of 10 kB",
             _to("/" + "x" * 10_000, "/" + "x" * 10_000),
         ),
-        unavailable(
+        unreachable(
             "redirects to a place of 20 kB", _to("/" + "x" * 20_000, "/"), says="20001"
         ),
         rules_decide(
@@ -144,36 +140,40 @@ REDIRECTS = Group(
             _to("/a b", "/a%20b"),
             asked=("/robots.txt", "/a%20b"),
         ),
-        unavailable(
+        unreachable(
             "redirects to a place with a control character in it",
             _raw_location(b"/a\x01b", "/"),
             says="control characters",
         ),
-        unavailable(
+        unreachable(
             "redirects without saying where",
             answering(Reply(status=302)),
             says="Location",
         ),
-        unavailable("redirects to an empty place", _to("", "/"), says="Location"),
-        unavailable(
+        unreachable("redirects to an empty place", _to("", "/"), says="Location"),
+        unreachable(
             "answers 304, which nobody asked for",
             answering(Raw(head("304 Not Modified"), Connection.hang)),
-            says="Location",
         ),
-        unavailable(
+        unreachable(
+            "answers 304 with a place, which is not followed",
+            answering(Raw(head("304 Not Modified", "Location: /a"), Connection.hang)),
+            asked=("/robots.txt",),
+        ),
+        unreachable(
             "redirects to two places at once",
             _to_two_places("/a", "/b"),
             says="2 places at once",
         ),
         rules_decide("redirects to one place twice", _to_two_places("/a", "/a")),
-        unavailable("redirects to `ftp:`", _to("ftp://127.0.0.1/a", "/"), says="'ftp'"),
-        unavailable("redirects to `file:`", _to("file:///etc/passwd", "/"), says=""),
-        unavailable("redirects to `data:`", _to("data:,User-agent", "/"), says=""),
-        unavailable(
+        unreachable("redirects to `ftp:`", _to("ftp://127.0.0.1/a", "/"), says="'ftp'"),
+        unreachable("redirects to `file:`", _to("file:///etc/passwd", "/"), says=""),
+        unreachable("redirects to `data:`", _to("data:,User-agent", "/"), says=""),
+        unreachable(
             "redirects to `javascript:`", _to("javascript:alert(1)", "/"), says=""
         ),
-        unavailable("redirects to a URL without a host", _to("http://", "/"), says=""),
-        unavailable(
+        unreachable("redirects to a URL without a host", _to("http://", "/"), says=""),
+        unreachable(
             "redirects to a port that cannot be, `:99999`",
             _to("http://127.0.0.1:99999/", "/"),
             says="",

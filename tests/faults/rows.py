@@ -14,19 +14,6 @@ if TYPE_CHECKING:
     from tests.faults.stage import Stage
     from tests.servers.loopback import Answer
 
-__all__ = [
-    "SHORT_DEADLINE",
-    "answering",
-    "flood",
-    "head",
-    "no_rules",
-    "refused",
-    "rules_decide",
-    "timed_out",
-    "unavailable",
-    "unreachable",
-]
-
 SHORT_DEADLINE = 0.4
 """For what only the deadline ends, seconds."""
 
@@ -109,7 +96,7 @@ def refused(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  
         name=name,
         arrange=arrange,
         effect=Effect.NOTHING_AT_ALL,
-        access=AccessResult.UNREACHABLE,
+        access=AccessResult.REFUSED,
         reason=Reason.ADDRESS_REFUSED,
         **{
             "says": "the address guard refuses",
@@ -125,13 +112,13 @@ def head(status: str, *lines: str) -> bytes:
 
 
 def flood(
-    octets: bytes, times: int, then: Callable[[Connection], None] = Connection.hang
+    data: bytes, times: int, then: Callable[[Connection], None] = Connection.hang
 ) -> Callable[[Connection], None]:
-    """Sends `octets` so many times, as fast as they are taken."""
+    """Sends `data` so many times, as fast as they are taken."""
 
     def send(connection: Connection) -> None:
         for _ in range(times):
-            connection.send(octets)
+            connection.send(data)
         then(connection)
 
     return send

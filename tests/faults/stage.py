@@ -1,4 +1,4 @@
-"""Servers that play one fault, and count the octets that they get rid of."""
+"""Servers that play one fault, and count the bytes that they get rid of."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.servers.loopback import Answer, Request
-
-__all__ = ["Stage"]
 
 # So little may wait in the sending system: what was sent is then about what was
 # read, and not what a generous buffer took from the server.
@@ -77,7 +75,7 @@ class Stage:
 
     @property
     def sent(self) -> int:
-        """Octets of HTTP that the servers sent until now."""
+        """Bytes of HTTP that the servers sent until now."""
         with self._counting:
             return self._sent
 
@@ -93,13 +91,13 @@ class Stage:
     def _answer(self, answer: Answer, request: Request, connection: Connection) -> None:
         answer(request, _Counted(connection, self._count))
 
-    def _count(self, octets: int) -> None:
+    def _count(self, size: int) -> None:
         with self._counting:
-            self._sent += octets
+            self._sent += size
 
 
 class _Counted(Connection):
-    """Another connection, with each octet counted that leaves."""
+    """Another connection, with each byte counted that leaves."""
 
     def __init__(self, connection: Connection, count: Callable[[int], None]) -> None:
         self._connection = connection
@@ -115,13 +113,13 @@ class _Counted(Connection):
     def is_closed(self, value: bool) -> None:
         self._connection.is_closed = value
 
-    def send(self, octets: bytes) -> None:
-        left = memoryview(octets)
+    def send(self, data: bytes) -> None:
+        left = memoryview(data)
         while left:
             sent = self._socket.send(left[:_PIECE_BYTES])
             self._count(sent)
             left = left[sent:]
 
-    def send_for_ever(self, octets: bytes) -> None:
+    def send_for_ever(self, data: bytes) -> None:
         while True:
-            self.send(octets)
+            self.send(data)

@@ -19,8 +19,6 @@ from tests.servers.loopback import Connection
 if TYPE_CHECKING:
     from tests.servers.loopback import Answer
 
-__all__ = ["STATUSES"]
-
 _PIECE = 16_384
 
 _NOT_FOUND = b"<html><head><title>404 Page not found</title></head></html>"
@@ -51,6 +49,11 @@ STATUSES = Group(
             answering(Raw(head("403 No", "Content-Length: 9"), Connection.hang)),
         ),
         unreachable(
+            "answers 206, a part of the file that nobody asked for",
+            answering(Reply(status=206, body=RULES)),
+        ),
+        unreachable("answers 407, as only a proxy may", answering(Reply(status=407))),
+        unreachable(
             "answers 429 with a body without an end",
             answering(_with_endless_body("429 Too Many Requests")),
         ),
@@ -67,7 +70,7 @@ STATUSES = Group(
             answering(_with_endless_body("500 Internal Server Error")),
         ),
         unreachable(
-            "answers 503 with a page that comes one octet at a time",
+            "answers 503 with a page that comes one byte at a time",
             answering(Raw(head("503 Later") + _SORRY[:9], dripping(b"x"))),
             deadline=1.0,
         ),

@@ -10,7 +10,7 @@ import pytest
 from robotsgate import RobotsChecker
 from tests.faults.fault import RULES, Fault, Group, observe
 from tests.faults.matrix import GROUPS
-from tests.faults.page import promised, renewed, rows_of
+from tests.faults.page import promised, rows_of
 from tests.faults.stage import Stage
 from tests.servers.answers import Reply, redirect
 
@@ -37,7 +37,7 @@ async def test_verdict_is_as_promised_when_the_server(fault: Fault) -> None:
     assert (fault.says or "") in (verdict.error or "")
     late = PATIENCE_SECONDS if fault.ends_at_deadline else 0.0
     assert seen.seconds < fault.deadline + late
-    assert seen.octets <= fault.max_octets
+    assert seen.bytes_taken <= fault.max_bytes
     assert seen.memory <= fault.max_memory
     assert seen.files_left <= 0
     assert fault.asked in {None, seen.asked}
@@ -70,18 +70,3 @@ def test_page_says_what_the_table_of_faults_says(group: Group) -> None:
     page = PAGE.read_text(encoding="utf-8")
 
     assert list(rows_of(page, group)) == [promised(fault) for fault in group.faults]
-
-
-def test_page_without_marks_for_a_table_is_refused() -> None:
-    with pytest.raises(ValueError, match="marks for the table 'codings'"):
-        renewed("prose\n", {"codings": "| a |"})
-
-
-def test_renewed_page_keeps_the_text_around_a_table() -> None:
-    page = "before\n<!-- begin: faults x -->\nold\n<!-- end: faults x -->\nafter\n"
-
-    new = renewed(page, {"x": "| new |"})
-
-    assert new == (
-        "before\n<!-- begin: faults x -->\n\n| new |\n\n<!-- end: faults x -->\nafter\n"
-    )

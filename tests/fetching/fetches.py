@@ -8,13 +8,13 @@ import anyio
 
 from robotsgate.caching._policy import Policy
 from robotsgate.fetching._address_guard import FetchGuard, GuardRules
-from robotsgate.fetching._fetcher import Fetcher
+from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
 
-__all__ = ["PATIENCE_SECONDS", "USER_AGENT", "fetched", "guard"]
+RULES = b"User-agent: *\nDisallow: /private\n"
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
@@ -30,12 +30,7 @@ def guard(policy: Policy | None = None) -> FetchGuard:
 async def fetched(
     url: str, *, policy: Policy | None = None, client: object | None = None
 ) -> Outcome:
-    """What one fetch of the robots.txt of the origin of `url` comes to."""
-    fetcher = Fetcher(
-        client,
-        user_agent=USER_AGENT,
-        policy=policy or Policy(),
-        max_concurrent_fetches=10,
-    )
+    """The outcome of one fetch of the robots.txt of the origin of `url`."""
+    fetcher = RobotsTxtFetcher(client, user_agent=USER_AGENT, policy=policy or Policy())
     with anyio.fail_after(PATIENCE_SECONDS):
         return await fetcher.fetch(Origin.from_url(url))

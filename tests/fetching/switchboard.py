@@ -6,15 +6,16 @@ not dial public addresses.
 
 from __future__ import annotations
 
+import errno
 import socket
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
-import httpcore
 
-from robotsgate.fetching._transport import OneRequestTransport
+from robotsgate.fetching import _sockets
+from robotsgate.fetching._direct import DirectExchange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
     from robotsgate.urls._address_class import IPAddress
     from tests.servers.loopback import LoopbackServer
 
-__all__ = ["Switchboard"]
 
-
-class Switchboard(httpcore.AsyncNetworkBackend):
+class Switchboard:
     """Names, addresses and the servers behind them.
 
     Attributes:
@@ -49,13 +48,12 @@ class Switchboard(httpcore.AsyncNetworkBackend):
         """
         self._names = {name: list(answers) for name, answers in names.items()}
         self._servers = servers
-        self._network = httpcore.AnyIOBackend()
         self.looked_up: list[str] = []
         self.dialled: list[str] = []
 
-    def transport(self) -> OneRequestTransport:
+    def client(self) -> DirectExchange:
         """One that dials here."""
-        return OneRequestTransport(resolve=self.resolve, network=self)
+        return DirectExchange(resolve=self.resolve, connect=self.connect)
 
     async def resolve(self, host: str, _port: int) -> Sequence[IPAddress]:
         """The addresses of `host`."""
@@ -66,21 +64,16 @@ class Switchboard(httpcore.AsyncNetworkBackend):
             try:
                 return [ip_address(host)]
             except ValueError:
-                message = "no such name"
-                raise socket.gaierror(socket.EAI_NONAME, message) from None
+                raise socket.gaierror(socket.EAI_NONAME, "no such name") from None
         text = answers.pop(0) if len(answers) > 1 else answers[0]
         return [ip_address(one) for one in text.split()]
 
-    async def connect_tcp(
-        self, host: str, port: int, *_: object, **__: object
-    ) -> httpcore.AsyncNetworkStream:
-        """A connection to the server behind the address `host`."""
-        self.dialled.append(host)
-        if host not in self._servers:
-            raise httpcore.ConnectError(f"{host}:{port} refuses") from OSError(
-                111, "refused"
-            )
-        server = self._servers[host]
+    async def connect(self, address: str, port: int) -> _sockets.SocketStream:
+        """A connection to the server behind `address`."""
+        self.dialled.append(address)
+        if address not in self._servers:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"{address}:{port}")
+        server = self._servers[address]
         if server is None:
             await anyio.sleep_forever()
-        return await self._network.connect_tcp("127.0.0.1", server.port)
+        return await _sockets.connect("127.0.0.1", server.port)

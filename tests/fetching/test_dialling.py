@@ -7,13 +7,11 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import anyio
-import httpcore
 import pytest
 
-from robotsgate.fetching import _dialling
-from robotsgate.fetching._address_guard import AddressRefusedError
-from robotsgate.fetching._dialling import GuardedBackend, resolved
-from tests.fetching.fetches import PATIENCE_SECONDS, guard
+from robotsgate.fetching._dialling import connect_to_any, resolve
+from robotsgate.fetching._sockets import SocketStream
+from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Reply
 
@@ -30,19 +28,20 @@ V4 = ["93.184.216.34", "1.1.1.1", "8.8.8.8"]
 V6 = ["2606:4700::1111", "2001:4860:4860::8888"]
 
 
-def backend(board: Switchboard) -> GuardedBackend:
-    return GuardedBackend(guard(), resolve=board.resolve, network=board)
+async def dial(board: Switchboard, name: str = "a.test") -> SocketStream:
+    addresses = await board.resolve(name, 80)
+    return await connect_to_any(addresses, 80, board.connect)
 
 
 @pytest.mark.parametrize(
     ("host", "address"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1")]
 )
 async def test_literal_address_is_itself(host: str, address: str) -> None:
-    assert await resolved(host, 80) == [ip_address(address)]
+    assert await resolve(host, 80) == [ip_address(address)]
 
 
 async def test_name_is_resolved_by_the_system() -> None:
-    found = await resolved("localhost", 80)
+    found = await resolve("localhost", 80)
 
     assert {address.is_loopback for address in found} == {True}
     assert len(set(found)) == len(found)
@@ -50,15 +49,14 @@ async def test_name_is_resolved_by_the_system() -> None:
 
 async def test_name_that_does_not_exist_is_an_os_error() -> None:
     with pytest.raises(socket.gaierror):
-        await resolved("name.invalid", 80)
+        await resolve("name.invalid", 80)
 
 
 async def test_first_address_that_answers_is_used(serve: Serve) -> None:
     server = serve(Reply())
     board = Switchboard({"a.test": [" ".join(V4)]}, {V4[1]: server})
 
-    stream = await backend(board).connect_tcp("a.test", 80, timeout=PATIENCE_SECONDS)
-    await stream.aclose()
+    (await dial(board)).close()
 
     assert board.dialled == V4[:2]
     assert server.is_left_alone()
@@ -68,8 +66,7 @@ async def test_silent_address_does_not_hold_up_the_next(serve: Serve) -> None:
     server = serve(Reply())
     board = Switchboard({"a.test": [" ".join(V4)]}, {V4[0]: None, V4[1]: server})
 
-    stream = await backend(board).connect_tcp("a.test", 80, timeout=PATIENCE_SECONDS)
-    await stream.aclose()
+    (await dial(board)).close()
 
     assert board.dialled == V4[:2]
 
@@ -77,8 +74,8 @@ async def test_silent_address_does_not_hold_up_the_next(serve: Serve) -> None:
 async def test_families_take_turns() -> None:
     board = Switchboard({"a.test": [" ".join([*V6, *V4])]}, {})
 
-    with pytest.raises(httpcore.ConnectError):
-        await backend(board).connect_tcp("a.test", 80)
+    with pytest.raises(ConnectionError):
+        await dial(board)
 
     assert board.dialled == [V6[0], V4[0], V6[1], V4[1], V4[2]]
 
@@ -87,8 +84,8 @@ async def test_no_more_than_eight_addresses_are_dialled() -> None:
     addresses = " ".join(f"8.8.8.{number}" for number in range(100))
     board = Switchboard({"a.test": [addresses]}, {})
 
-    with pytest.raises(httpcore.ConnectError):
-        await backend(board).connect_tcp("a.test", 80)
+    with pytest.raises(ConnectionError):
+        await dial(board)
 
     assert len(board.dialled) == 8
 
@@ -96,8 +93,8 @@ async def test_no_more_than_eight_addresses_are_dialled() -> None:
 async def test_addresses_that_refuse_are_one_error_with_all_causes() -> None:
     board = Switchboard({"a.test": [" ".join(V4)]}, {})
 
-    with pytest.raises(httpcore.ConnectError) as caught:
-        await backend(board).connect_tcp("a.test", 80)
+    with pytest.raises(ConnectionError) as caught:
+        await dial(board)
 
     group = caught.value.__cause__
     assert isinstance(group, ExceptionGroup)
@@ -105,48 +102,32 @@ async def test_addresses_that_refuse_are_one_error_with_all_causes() -> None:
 
 
 @pytest.mark.parametrize("addresses", [V4[:1], V4])
-async def test_addresses_that_never_answer_are_a_time_out(addresses: list[str]) -> None:
-    silent = dict.fromkeys(V4)
-    board = Switchboard({"a.test": [" ".join(addresses)]}, silent)
+async def test_addresses_that_never_answer_are_given_up_when_cancelled(
+    addresses: list[str],
+) -> None:
+    board = Switchboard({"a.test": [" ".join(addresses)]}, dict.fromkeys(V4))
 
-    with pytest.raises(httpcore.ConnectTimeout):
-        await backend(board).connect_tcp("a.test", 80, timeout=0.05)
+    with anyio.move_on_after(0.05) as scope:
+        await dial(board)
 
-
-async def test_name_without_an_address_is_a_connect_error() -> None:
-    with pytest.raises(httpcore.ConnectError) as caught:
-        await backend(Switchboard({}, {})).connect_tcp("a.test", 80)
-
-    assert isinstance(caught.value.__cause__, socket.gaierror)
+    assert scope.cancelled_caught
 
 
-async def test_refusal_of_the_guard_is_a_connect_error_and_nothing_is_dialled() -> None:
-    board = Switchboard({"a.test": [V4[0]], "b.test": ["10.0.0.1"]}, {})
-    guarded = backend(board)
-
-    with pytest.raises(httpcore.ConnectError):
-        await guarded.connect_tcp("a.test", 80)
-    with pytest.raises(httpcore.ConnectError) as caught:
-        await guarded.connect_tcp("b.test", 80)
-
-    assert isinstance(caught.value.__cause__, AddressRefusedError)
-    assert board.dialled == [V4[0]]
-
-
-class _Stream(httpcore.AsyncNetworkStream):
+class OpenStream(SocketStream):
     def __init__(self) -> None:
-        self.is_closed = False
+        super().__init__(socket.socket())
 
-    async def aclose(self) -> None:
-        self.is_closed = True
+    @property
+    def is_closed(self) -> bool:
+        return self._socket.fileno() < 0
 
 
 async def test_two_addresses_that_answer_at_once_leave_one_connection() -> None:
-    streams: list[_Stream] = []
+    streams: list[OpenStream] = []
     both_called = anyio.Event()
 
-    async def connect(_address: str) -> httpcore.AsyncNetworkStream:
-        streams.append(_Stream())
+    async def connect(_address: str, _port: int) -> SocketStream:
+        streams.append(OpenStream())
         mine = streams[-1]
         if len(streams) == 2:
             both_called.set()
@@ -155,32 +136,34 @@ async def test_two_addresses_that_answer_at_once_leave_one_connection() -> None:
         return mine
 
     addresses = [ip_address(text) for text in V4]
-    winner = await _dialling._first_to_answer(addresses, connect)
+    winner = await connect_to_any(addresses, 80, connect)
 
     assert [stream.is_closed for stream in streams].count(False) == 1
-    assert isinstance(winner, _Stream)
+    assert isinstance(winner, OpenStream)
     assert not winner.is_closed
+    winner.close()
 
 
 async def test_cancellation_after_an_answer_closes_the_connection() -> None:
     """The connection is there, and others are being given up."""
-    streams: list[_Stream] = []
+    streams: list[OpenStream] = []
     scope = anyio.CancelScope()
 
-    async def connect(_address: str) -> httpcore.AsyncNetworkStream:
+    async def connect(_address: str, _port: int) -> SocketStream:
         if not streams:
-            streams.append(_Stream())
+            streams.append(OpenStream())
             await anyio.sleep_forever()
         scope.cancel()
-        streams.append(_Stream())
+        streams.append(OpenStream())
         return streams[-1]
 
     with scope:
         addresses = [ip_address(text) for text in V4]
-        await _dialling._first_to_answer(addresses, connect)
+        await connect_to_any(addresses, 80, connect)
 
     assert scope.cancelled_caught
     assert streams[1].is_closed
+    streams[0].close()
 
 
 async def test_look_up_that_hangs_holds_up_no_other(
@@ -197,9 +180,9 @@ async def test_look_up_that_hangs_holds_up_no_other(
     monkeypatch.setattr(socket, "getaddrinfo", answer)
     async with anyio.create_task_group() as group:
         for number in range(50):
-            group.start_soon(partial(resolved, f"silent{number}.test", 80))
+            group.start_soon(partial(resolve, f"silent{number}.test", 80))
         await anyio.wait_all_tasks_blocked()
-        found = await resolved("quick.test", 80)
+        found = await resolve("quick.test", 80)
         group.cancel_scope.cancel()
         may_answer.set()
 

@@ -15,8 +15,6 @@ import anyio
 from robotsgate import RobotsChecker
 from robotsgate.testing import ManualClock
 
-__all__ = ["answer"]
-
 
 async def answer(store: str, url: str, now: float) -> dict[str, object]:
     """What a new checker says about `url`, and whence."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Sequence
 
-__all__ = ["Figures", "run_fleet"]
-
 _WORKER = "tests.fleet.worker"
 
 # A fleet that goes wrong must not hang a test.

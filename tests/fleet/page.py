@@ -6,8 +6,6 @@ Each is a loopback address of its own, all of them on one port. Site n disallows
 
 from __future__ import annotations
 
-__all__ = ["PAGES", "expected", "host_of", "number_of", "robots_txt"]
-
 PAGES = 6
 
 _HOSTS_OF_A_NETWORK = 250

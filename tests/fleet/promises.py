@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.fleet.fleet import Figures
 
-__all__ = ["broken_promises"]
-
 # A checker of its own for every two rounds: those after a restart begin anew.
 _FIRST_ROUND_AFTER_RESTART = 2
 

@@ -14,8 +14,6 @@ from tests.fleet.page import number_of, robots_txt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CountingServer"]
-
 # What a site takes to answer, so that there is something to wait for.
 _SECONDS_TO_ANSWER = 0.01
 
@@ -80,8 +78,9 @@ class CountingServer:
         deadline = _PATIENCE_SECONDS
         with self._changed:
             if not self._changed.wait_for(lambda: is_so(self), timeout=deadline):
-                message = f"{len(self._gets)} requests, {len(self._held)} of them held"
-                raise TimeoutError(message)
+                raise TimeoutError(
+                    f"{len(self._gets)} requests, {len(self._held)} of them held"
+                )
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

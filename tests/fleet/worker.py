@@ -21,8 +21,6 @@ import anyio.to_thread
 from robotsgate import Policy, RobotsChecker
 from tests.fleet.page import PAGES, expected, host_of
 
-__all__ = ["Assignment", "Round"]
-
 # So that later rounds are not answered from memory only.
 _ROUNDS_OF_A_CHECKER = 2
 

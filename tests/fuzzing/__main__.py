@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from tests.fuzzing.target import Target
 
-__all__ = ["main"]
-
 _TABLE = "tests.fuzzing.targets"
 
 # libFuzzer gives up on an input after so long, if the target itself does not.

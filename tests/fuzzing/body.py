@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
     from typing import Any
 
-__all__ = ["TARGET"]
-
 _CODINGS = ("", "gzip", "deflate", "GZip ", "identity", "x-gzip", "br", "gzip, gzip")
 _UNKNOWN = frozenset(_CODINGS[-2:])
 
@@ -78,8 +76,7 @@ def _result_of(coroutine: Coroutine[Any, Any, bytes]) -> bytes:
     except StopIteration as stop:
         result: bytes = stop.value
         return result
-    message = "expected a coroutine that does not wait"
-    raise AssertionError(message)
+    raise AssertionError("expected a coroutine that does not wait")
 
 
 def _plainly_decoded(wire: bytes, coding: str) -> tuple[bytes, bool]:

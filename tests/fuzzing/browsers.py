@@ -11,8 +11,6 @@ from robotsgate import Origin
 from robotsgate.robotstxt._rfc9309 import normalised_target
 from tests.fuzzing.plain_robots_txt import plain_target
 
-__all__ = ["as_browsers_spell_it", "dialled_by_browsers"]
-
 _PORTS = {"http:": 80, "https:": 443, "ftp:": 21}
 
 

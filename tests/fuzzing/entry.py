@@ -1,139 +1,145 @@
-"""Fuzzes the octets of stored entries: read whole and lasting, or refused."""
+"""Fuzzes the bytes of stored entries: read whole and lasting, or refused."""
 
 from __future__ import annotations
 
-import struct
 import zlib
 
 from robotsgate.caching._access import AccessResult
-from robotsgate.caching._codec import CodecError, decoded, encoded
-from robotsgate.caching._entry import Copy, Entry
+from robotsgate.caching._codec import VERSION, CodecError, decoded, encoded
+from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
 from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._terms import key_of
 from tests.fuzzing.target import Target, as_text, fields, in_time, joined
 
-__all__ = ["TARGET"]
-
 _ORIGIN = "https://example.com"
-_HEAD_OCTETS = 5
+_BYTES_BEFORE_CHECKED = 5
+_MAX_BYTES = 512_000
 
 
 def check(data: bytes) -> None:
-    """Read octets under an origin, as they are and with the right checksum."""
-    origin_octets, octets = fields(data, 2)
-    origin = as_text(origin_octets)
-    _check_octets(octets, origin)
-    entry = _check_octets(_sealed(octets, origin), origin)
-    if entry is not None:
-        _check_damage(encoded(entry), origin, place=zlib.crc32(data))
+    """Read bytes under a key: as they are, with the right checksum, as a head."""
+    origin, terms, stored = fields(data, 3)
+    key = as_text(origin), as_text(terms)
+    _check_bytes(stored, key)
+    head, _, packed = stored[_BYTES_BEFORE_CHECKED + 4 :].partition(b"}}")
+    written = head + b"}}"
+    for checked in (
+        stored[_BYTES_BEFORE_CHECKED:],
+        len(written).to_bytes(4, "big") + written + packed,
+    ):
+        entry = _check_bytes(_sealed(checked, key), key)
+        if entry is not None:
+            _check_damage(encoded(entry), key, place=zlib.crc32(data))
 
 
-def _check_octets(octets: bytes, origin: str) -> Entry | None:
-    """The entry that `octets` are, if they are one; it must last."""
+def _read(data: bytes, key: tuple[str, str]) -> Entry:
+    origin, terms = key
+    return decoded(data, origin=origin, terms=terms, max_bytes=_MAX_BYTES)
+
+
+def _check_bytes(data: bytes, key: tuple[str, str]) -> Entry | None:
+    """The entry that `data` is, if it is one; it must last."""
     try:
-        entry = in_time("reading", lambda: decoded(octets, origin=origin))
+        entry = in_time("reading", lambda: _read(data, key))
     except CodecError:
         return None
-    assert entry.origin == origin
-    assert entry.access is not AccessResult.SUCCESSFUL or entry.copy is not None
+    assert (entry.origin, entry.terms) == key
+    if entry.answer is not None:
+        assert len(entry.answer.body) <= _MAX_BYTES
     again = in_time("writing", lambda: encoded(entry))
-    later = decoded(again, origin=origin)
-    assert repr(later) == repr(entry)  # "==" says no where a time is not a number
+    later = _read(again, key)
+    assert later == entry
+    assert repr(later) == repr(entry)
     assert encoded(later) == again
-    # A count may have been written with more octets than it takes.
-    assert len(again) <= len(octets)
     return entry
 
 
-def _check_damage(octets: bytes, origin: str, *, place: int) -> None:
-    """One changed bit, a lost end and another origin are noticed."""
-    changed = bytearray(octets)
-    changed[place // 8 % len(octets)] ^= 1 << place % 8
-    for wrong, key in (
-        (bytes(changed), origin),
-        (octets[: place % len(octets)], origin),
-        (octets, origin + "/"),
+def _check_damage(data: bytes, key: tuple[str, str], *, place: int) -> None:
+    """One changed bit, a lost end and another key are noticed."""
+    origin, terms = key
+    changed = bytearray(data)
+    changed[place // 8 % len(data)] ^= 1 << place % 8
+    for wrong, other in (
+        (bytes(changed), key),
+        (data[: place % len(data)], key),
+        (data, (origin + "/", terms)),
+        (data, (origin, terms + "x")),
     ):
         try:
-            entry = decoded(wrong, origin=key)
+            entry = _read(wrong, other)
         except CodecError:
             continue
-        raise AssertionError(f"damaged octets are {entry!r}")
+        raise AssertionError(f"damaged bytes are {entry!r}")
 
 
-def _sealed(octets: bytes, origin: str) -> bytes:
-    """`octets` with what makes them an entry of `origin`, as far as that goes."""
-    payload = octets[_HEAD_OCTETS:]
-    named = origin.encode("utf-8", "surrogatepass")
-    return struct.pack(">BI", 1, zlib.crc32(named + payload)) + payload
+def _sealed(checked: bytes, key: tuple[str, str]) -> bytes:
+    """`checked` with the version and the checksum of an entry under `key`."""
+    seed = zlib.crc32(key_of(*key).encode("utf-8", "surrogatepass"))
+    return bytes([VERSION]) + zlib.crc32(checked, seed).to_bytes(4, "big") + checked
 
 
 def _seed(entry: Entry) -> bytes:
-    return joined(entry.origin.encode(), encoded(entry))
+    return joined(entry.origin.encode(), entry.terms.encode(), encoded(entry))
 
 
-_COPY = Copy(packed=zlib.compress(b"Disallow: /"), fetched_at=1.5, fresh_until=2.5)
+_FETCHED = Answer(
+    access=AccessResult.SUCCESSFUL,
+    answered_at=1_800_000_000.5,
+    fresh_until=1_800_086_400.5,
+    status=200,
+    packed=PackedBody.of(b"Disallow: /"),
+)
 
 TARGET = Target(
     check=check,
     seeds=(
+        _seed(Entry(origin=_ORIGIN, answer=_FETCHED)),
         _seed(
             Entry(
                 origin=_ORIGIN,
-                access=AccessResult.SUCCESSFUL,
-                checked_at=1_800_000_000.5,
-                next_fetch_at=1_800_086_400.5,
-                retain_until=float("inf"),
-                status=200,
-                copy=_COPY,
-            )
-        ),
-        _seed(
-            Entry(
-                origin=_ORIGIN,
-                access=AccessResult.UNAVAILABLE,
-                checked_at=1_800_000_000.0,
-                next_fetch_at=1_800_086_400.0,
-                retain_until=1_800_086_400.0,
-                status=404,
-                redirects=5,
+                terms="guard=off",
+                answer=Answer(
+                    access=AccessResult.UNAVAILABLE,
+                    answered_at=1_800_000_000.0,
+                    fresh_until=1_800_086_400.0,
+                    status=404,
+                    redirects=5,
+                ),
             )
         ),
         _seed(
             Entry(
                 origin="http://[::1]:8080",
-                access=AccessResult.UNREACHABLE,
-                checked_at=-1.5,
-                next_fetch_at=0.0,
-                retain_until=1e300,
-                status=503,
-                redirects=2**63 - 1,
-                error="it said “no”\ud800",
-                failure=FailureKind.TIMEOUT,
-                copy=_COPY,
-                unreachable_since=-2.5,
-                failures=300,
-                terms="off",
+                answer=_FETCHED,
+                outage=Outage(
+                    since=-2.5,
+                    last_attempt_at=-1.5,
+                    retry_at=1e300,
+                    attempts=2**63,
+                    evidence_since=-2.5,
+                    last_evidence_at=0.0,
+                    days=300,
+                    failure=FailureKind.TIMEOUT,
+                    error="it said “no”\ud800",
+                ),
             )
         ),
         _seed(
             Entry(
                 origin="",
-                access=AccessResult.RESTRICTED,
-                checked_at=0.0,
-                next_fetch_at=0.0,
-                retain_until=0.0,
-                error="",
+                outage=Outage(
+                    since=0.0, last_attempt_at=0.0, retry_at=0.0, attempts=0, status=503
+                ),
             )
         ),
     ),
     words=(
-        b"\x00", b"\x01", b"\x02", b"\x03", b"\x04", b"\x09", b"\x0a", b"\x1f", b"\x20",
-        b"\x3f", b"\x40", b"redirects",
-        b"\x7f", b"\x80", b"\x80\x00", b"\xff", b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
-        b"\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"\xc8\x01", b"\xfe", b"\xed\xa0\x80",
-        b"\xed\xb0\x80", b"\xc3(", b"\x7f\xf0\x00\x00\x00\x00\x00\x00",
-        b"\x7f\xf8\x00\x00\x00\x00\x00\x00", b"\x7f\xf0\x00\x00\x00\x00\x00\x01",
-        b"\x80\x00\x00\x00\x00\x00\x00\x00", b"\x41\xda\xd2\x74\x80\x00\x00\x00",
+        b"\x00", b"\x01", b"\x02", b"\x03", b"\xff", b"\xfe", b"{", b"}", b"}}", b"[",
+        b"]", b":", b",", b'"', b"null", b"true", b"NaN", b"Infinity", b"-0.0", b"-1",
+        b"1e999", b"9" * 30, b'"\\ud800"', b'"answer":', b'"outage":', b'"access":',
+        b'"packed":', b'"since":', b'"days":', b'"error":', b'"failure":', b'"tls"',
+        b'"refused"', b'"successful"', b'"unreachable"', b"x\x9c",
+        b"\x03\x00\x00\x00\x00\x01",
     ),
-    max_length=256,
+    max_length=512,
 )  # fmt: skip

@@ -9,14 +9,6 @@ from jwm.robotstxt import googlebot  # type: ignore[import-untyped]  # C++ insid
 
 from tests.fuzzing.plain_robots_txt import absolute_urls
 
-__all__ = [
-    "GoogleFile",
-    "GoogleGroup",
-    "google_answer",
-    "google_file",
-    "google_spelling",
-]
-
 _LINE_WITHOUT_RULE = 0
 _READ_BY_US_ONLY = {"crawl-delay", "request-rate"}
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")

@@ -14,23 +14,26 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from robotsgate.caching._access import AccessResult
+from robotsgate.caching._attempt import entry_after
+from robotsgate.caching._explain import explain
 from robotsgate.caching._freshness import (
     freshness_lifetime,
     http_date,
-    retry_delay_asked_for,
+    retry_after,
 )
+from robotsgate.caching._in_force import in_force
 from robotsgate.caching._missing_page import says_not_found
 from robotsgate.caching._outcome import Answered, access_result
-from robotsgate.caching._plan import Plan, entry_after, plan, suits
 from robotsgate.caching._policy import Policy
-from robotsgate.caching._ruling import ruling, verdict
+from robotsgate.caching._terms import keep_until
 from robotsgate.fetching._body import CodingError, check_coding
+from robotsgate.robotstxt._robots_txt import RobotsTxt
 from tests.fuzzing.target import Target, as_header, fields, in_time, joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TARGET"]
+    from robotsgate.caching._entry import Entry
 
 _NAMES = ("cache-control", "age", "expires", "date", "retry-after", "content-encoding")
 _CODINGS = {"", "identity", "gzip", "x-gzip", "deflate"}
@@ -43,6 +46,10 @@ _POLICIES = (
     Policy.strict(),
     Policy(min_lifetime=0, max_lifetime=0, retry_factor=1e300),
 )
+
+_ORIGIN = "https://example.com"
+_PAGE = f"{_ORIGIN}/page"
+_NO_RULES = RobotsTxt.parse("")
 
 _NOW = 1_800_000_000.0
 _DIGITS_OF_A_CLOCK = 11
@@ -152,36 +159,37 @@ def _lifetime_of_well_formed(headers: Mapping[str, str]) -> float | None:
 
 
 def _check_retry(headers: Mapping[str, str], now: float, policy: Policy) -> None:
-    asked = retry_delay_asked_for(headers, now=now, policy=policy)
-    if asked is not None:
-        assert policy.retry_initial <= asked <= policy.retry_after_max
+    asked = retry_after(headers, now=now, policy=policy)
+    assert asked is None or asked <= policy.retry_after_max
     value = headers.get("retry-after", "")
     if _DIGITS.fullmatch(value):
-        assert asked == min(
-            max(int(value), policy.retry_initial), policy.retry_after_max
-        )
+        assert asked == min(int(value), policy.retry_after_max)
 
 
-def _check_entry(answer: Answered, now: float, policy: Policy) -> None:
+def _check_entry(response: Answered, now: float, policy: Policy) -> None:
     """What is kept of the response can be used, told to people, and sent as JSON."""
-    origin = "https://example.com"
-    entry = entry_after(None, answer, origin=origin, now=now, policy=policy)
-    later = entry_after(entry, answer, origin=origin, now=now + 60, policy=policy)
-    for one in (entry, later):
-        assert one.access is access_result(answer, policy)
-        assert one.checked_at <= one.next_fetch_at < math.inf
-        assert one.next_fetch_at <= one.retain_until
-        assert suits(one, policy)
-        if plan(one, one.checked_at) is Plan.USE:
-            found = ruling(one, now=one.checked_at, policy=policy)
-            assert one.checked_at < found.until <= one.next_fetch_at
-            answered = verdict(one, found, None)
-            assert str(answered).isprintable()
-            assert json.dumps(answered.as_dict(), allow_nan=False)
-            if one.access in {AccessResult.UNREACHABLE, AccessResult.RESTRICTED}:
-                assert not answered.allowed
-        else:
-            assert one.next_fetch_at == one.checked_at
+    entry: Entry | None = None
+    for ended_at in (now, now + 60):
+        last = None if entry is None else entry.access
+        entry = entry_after(
+            entry,
+            response,
+            origin=_ORIGIN,
+            began_at=ended_at,
+            now=ended_at,
+            policy=policy,
+        )
+        assert entry.access is access_result(response, policy, last_access=last)
+        assert entry.checked_at == ended_at <= entry.next_fetch_at < math.inf
+        assert entry.next_fetch_at <= keep_until(entry, policy)
+        assert entry.is_current(ended_at) is (ended_at < entry.next_fetch_at)
+        standing = in_force(entry, now=ended_at, policy=policy)
+        assert standing.until <= entry.next_fetch_at
+        told = explain(entry, standing, _NO_RULES.match("ExampleBot", _PAGE))
+        assert str(told).isprintable()
+        assert json.dumps(told.as_dict(), allow_nan=False)
+        if entry.access in {AccessResult.UNREACHABLE, AccessResult.RESTRICTED}:
+            assert not told.allowed
 
 
 def _seed(
@@ -205,6 +213,7 @@ TARGET = Target(
         _seed(expires=b"0", date=b"Friday, 15-Jan-27 08:00:00 GMT"),
         _seed(expires=b"Fri Jan 15 08:00:00 2027", date=b"1 Jan 70 0:0 +9999"),
         _seed(retry_after=b"120", status=b"503", page=b"<h1>404</h1>"),
+        _seed(retry_after=b"60, " + _DATE + b", 120", clock=b"1799999990"),
         _seed(retry_after=_DATE, clock=b"1800000000", status=b"429"),
         _seed(status=b"500", page=b"<title a>Page not found</title>"),
         _seed(content_encoding=b"gzip, br", status=b"403"),

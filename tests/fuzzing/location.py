@@ -7,8 +7,6 @@ from robotsgate.urls._redirect import RedirectError, redirect_target
 from tests.fuzzing.target import Target, as_header, fields, in_time, joined
 from tests.fuzzing.url import check_against_browsers, check_origin
 
-__all__ = ["TARGET"]
-
 _FIRST_URL = "https://example.com/robots.txt"
 
 

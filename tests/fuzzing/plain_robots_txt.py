@@ -16,18 +16,6 @@ from tests.robotstxt import reference
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "PlainFile",
-    "PlainGroup",
-    "PlainRule",
-    "absolute_urls",
-    "lines_of",
-    "plain_target",
-    "plain_token",
-    "plainly_parsed",
-    "whole_lines",
-]
-
 _pattern_spelling = lru_cache(maxsize=2_000)(reference.pattern_spelling)
 
 _OF_GROUPS = {b"user-agent", b"allow", b"disallow", b"crawl-delay", b"request-rate"}

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     _Answer = tuple[str, str, Match]
 
-__all__ = ["TARGET"]
-
 # Single octets that stand for much, because fuzzing is fast while inputs are short.
 # So many spaces in the file: with a few octets more, a line is longer than Google
 # reads. Some in the URL too: together they are too much to be searched naively.

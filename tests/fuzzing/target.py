@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SEPARATOR", "Target", "as_header", "as_text", "fields", "in_time", "joined"]
-
 SEPARATOR = b"\xfe"
 """Between two fields of an input: an octet that UTF-8 never has."""
 

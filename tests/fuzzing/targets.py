@@ -9,8 +9,6 @@ from tests.fuzzing import body, entry, headers, location, robotstxt, url
 if TYPE_CHECKING:
     from tests.fuzzing.target import Target
 
-__all__ = ["TARGETS"]
-
 TARGETS: dict[str, Target] = {
     "robotstxt": robotstxt.TARGET,
     "headers": headers.TARGET,

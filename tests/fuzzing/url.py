@@ -10,8 +10,6 @@ from robotsgate.urls._origin import split_url
 from tests.fuzzing.browsers import as_browsers_spell_it, dialled_by_browsers
 from tests.fuzzing.target import Target, as_text, in_time
 
-__all__ = ["TARGET", "check_against_browsers", "check_origin"]
-
 _SECRET = "Xs3cr3tX"
 
 

@@ -5,55 +5,39 @@ from __future__ import annotations
 import pytest
 
 from robotsgate.errors import InvalidProductTokenError, RobotsError
-from robotsgate.robotstxt._product_token import leading_token, product_tokens
+from robotsgate.robotstxt._product_token import product_tokens
+from tests.tables import cases
 
 _SAFARI = (
     "AppleWebKit/537.36 (KHTML, like Gecko; compatible; Googlebot/2.1; +http://x/)"
 )
 
 
-@pytest.mark.parametrize(
-    ("agent", "token"),
-    [
-        pytest.param("ExampleBot", "examplebot", id="a token, in lower case"),
-        pytest.param("  ExampleBot\n", "examplebot", id="white space around it"),
-        pytest.param("MJ12bot", "mj12bot", id="digits"),
-        pytest.param("008", "008", id="digits alone"),
-        pytest.param(
-            "sitecheck.internetseer.com", "sitecheck.internetseer.com", id="dots"
-        ),
-        pytest.param("my_bot-news", "my_bot-news", id="underscore and hyphen"),
-        pytest.param("*", "*", id="the star is any agent"),
-        pytest.param(" * ", "*", id="the star with white space"),
-        pytest.param(
-            "ExampleBot/1.0 (+https://example.org/bot)",
-            "examplebot",
-            id="a header with a URL in its comment",
-        ),
-        pytest.param(
-            "ExampleBot (+https://example.org/bot)", "examplebot", id="no version"
-        ),
-        pytest.param("ExampleBot/0.1 libwww-perl/5.8", "examplebot", id="two products"),
-        pytest.param("ExampleBot(x)", "examplebot", id="a comment without a space"),
-        pytest.param(
-            "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.org/bot)",
-            "examplebot",
-            id="a header that is Mozilla-compatible",
-        ),
-        pytest.param(
-            "Mozilla/5.0 (compatible;ExampleBot)", "examplebot", id="compatible, tight"
-        ),
-        pytest.param(
-            f"Mozilla/5.0 {_SAFARI} Chrome/1", "googlebot", id="compatible further on"
-        ),
-        pytest.param("Mozilla/5.0 (X11; Linux)", "mozilla", id="a browser itself"),
-        pytest.param("Mozilla/5.0 (compatible; )", "mozilla", id="compatible to none"),
-        pytest.param(
-            "Mozilla/5.0 (compatible; +x)", "mozilla", id="no token behind it"
-        ),
-        pytest.param("*bot", None, id="a star before a name is no token"),
-    ],
-)
+@cases("agent token", {
+    "a token, in lower case": ("ExampleBot", "examplebot"),
+    "white space around it": ("  ExampleBot\n", "examplebot"),
+    "digits": ("MJ12bot", "mj12bot"),
+    "digits alone": ("008", "008"),
+    "dots": ("sitecheck.internetseer.com", "sitecheck.internetseer.com"),
+    "underscore and hyphen": ("my_bot-news", "my_bot-news"),
+    "the star is any agent": ("*", "*"),
+    "the star with white space": (" * ", "*"),
+    "a header with a URL in its comment":
+        ("ExampleBot/1.0 (+https://example.org/bot)", "examplebot"),
+    "no version": ("ExampleBot (+https://example.org/bot)", "examplebot"),
+    "two products": ("ExampleBot/0.1 libwww-perl/5.8", "examplebot"),
+    "a comment without a space": ("ExampleBot(x)", "examplebot"),
+    "a header that is Mozilla-compatible": (
+        "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.org/bot)",
+        "examplebot"
+    ),
+    "compatible, tight": ("Mozilla/5.0 (compatible;ExampleBot)", "examplebot"),
+    "compatible further on": (f"Mozilla/5.0 {_SAFARI} Chrome/1", "googlebot"),
+    "a browser itself": ("Mozilla/5.0 (X11; Linux)", "mozilla"),
+    "compatible to none": ("Mozilla/5.0 (compatible; )", "mozilla"),
+    "no token behind it": ("Mozilla/5.0 (compatible; +x)", "mozilla"),
+    "a star before a name is no token": ("*bot", None),
+})  # fmt: skip
 def test_agent_is_reduced_to_its_product_token(agent: str, token: str | None) -> None:
     if token is None:
         with pytest.raises(InvalidProductTokenError):
@@ -63,50 +47,37 @@ def test_agent_is_reduced_to_its_product_token(agent: str, token: str | None) ->
     assert product_tokens(agent) == (token,)
 
 
-@pytest.mark.parametrize(
-    "agents",
-    [
-        pytest.param(["Googlebot-News", "Googlebot"], id="list"),
-        pytest.param(("Googlebot-News/1.0", "googlebot"), id="tuple with a header"),
-    ],
-)
+@cases("agents", {
+    "list": (["Googlebot-News", "Googlebot"],),
+    "tuple with a header": (("Googlebot-News/1.0", "googlebot"),),
+})  # fmt: skip
 def test_sequence_keeps_its_order(agents: list[str] | tuple[str, ...]) -> None:
     assert product_tokens(agents) == ("googlebot-news", "googlebot")
 
 
-@pytest.mark.parametrize(
-    ("agent", "words"),
-    [
-        pytest.param(
-            "https://example.com/page",
-            ["arguments swapped?", "'https://example.com/page'"],
-            id="a URL where the agent should be",
-        ),
-        pytest.param(
-            "http://[::1]/a (b", ["arguments swapped?", "'http://[::1]/a (b'"],
-            id="an odd URL",
-        ),
-        pytest.param("", ["such as 'ExampleBot'", "got ''"], id="empty"),
-        pytest.param(" \t", ["such as 'ExampleBot'", r"got ' \t'"], id="white space"),
-        pytest.param("/private", ["such as 'ExampleBot'", "got '/private'"], id="path"),
-        pytest.param("(x)", ["got '(x)'"], id="only a comment"),
-        pytest.param("é", ["got 'é'"], id="letters outside ASCII"),
-        pytest.param(None, ["or a sequence of them, got None"], id="None"),
-        pytest.param(b"bot", ["or a sequence of them, got b'bot'"], id="bytes"),
-        pytest.param(7, ["or a sequence of them, got 7"], id="a number"),
-        pytest.param({"bot"}, ["or a sequence of them, got {'bot'}"], id="a set"),
-        pytest.param([], ["or a sequence of them, got []"], id="empty list"),
-        pytest.param((), ["or a sequence of them, got ()"], id="empty tuple"),
-        pytest.param(["a", ""], ["got ''"], id="empty in a list"),
-        pytest.param(["a", None], ["as str, got None"], id="None in a list"),
-        pytest.param([b"a"], ["as str, got b'a'"], id="bytes in a list"),
-        pytest.param(bytearray(b"a"), ["as str, got 97"], id="bytearray"),
-        pytest.param(
-            ["a", "http://h/"], ["swapped?", "'http://h/'"],
-            id="URL in a list",
-        ),
-    ],
-)  # fmt: skip
+@cases("agent words", {
+    "a URL where the agent should be": (
+        "https://example.com/page",
+        ["arguments swapped?", "'https://example.com/page'"]
+    ),
+    "an odd URL": ("http://[::1]/a (b", ["arguments swapped?", "'http://[::1]/a (b'"]),
+    "empty": ("", ["such as 'ExampleBot'", "got ''"]),
+    "white space": (" \t", ["such as 'ExampleBot'", r"got ' \t'"]),
+    "path": ("/private", ["such as 'ExampleBot'", "got '/private'"]),
+    "only a comment": ("(x)", ["got '(x)'"]),
+    "letters outside ASCII": ("é", ["got 'é'"]),
+    "None": (None, ["or a sequence of them, got None"]),
+    "bytes": (b"bot", ["or a sequence of them, got b'bot'"]),
+    "a number": (7, ["or a sequence of them, got 7"]),
+    "a set": ({"bot"}, ["or a sequence of them, got {'bot'}"]),
+    "empty list": ([], ["or a sequence of them, got []"]),
+    "empty tuple": ((), ["or a sequence of them, got ()"]),
+    "empty in a list": (["a", ""], ["got ''"]),
+    "None in a list": (["a", None], ["as str, got None"]),
+    "bytes in a list": ([b"a"], ["as str, got b'a'"]),
+    "bytearray": (bytearray(b"a"), ["as str, got 97"]),
+    "URL in a list": (["a", "http://h/"], ["swapped?", "'http://h/'"]),
+})  # fmt: skip
 def test_agent_without_a_token_raises_an_error_that_names_it(
     agent: object, words: list[str]
 ) -> None:
@@ -124,20 +95,3 @@ def test_error_is_a_value_error_and_carries_the_agent() -> None:
     assert isinstance(caught.value, RobotsError)
     assert isinstance(caught.value, ValueError)
     assert caught.value.agent == "(x)"
-
-
-@pytest.mark.parametrize(
-    ("text", "token"),
-    [
-        ("googlebot/1.2", "googlebot"),
-        ("googlebot*", "googlebot"),
-        ("Foo Bar", "Foo"),
-        ("", ""),
-        ("*", ""),
-        ("a\xa0b", "a"),
-    ],
-)
-def test_leading_token_ends_before_the_first_other_character(
-    text: str, token: str
-) -> None:
-    assert leading_token(text) == token

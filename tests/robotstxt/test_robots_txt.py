@@ -20,6 +20,7 @@ from robotsgate.robotstxt import (
 from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS
 from tests.robotstxt import reference
 from tests.robotstxt.strategies import AGENTS, BODIES, FILES, TARGETS, steady
+from tests.tables import cases
 
 _DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
 
@@ -49,16 +50,13 @@ def _rule(kind: RuleKind, pattern: str, line: int) -> Rule:
     return Rule(kind=kind, pattern=pattern, line=line)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(_FILE, id="bytes"),
-        pytest.param(_FILE.decode(), id="str"),
-        pytest.param(bytearray(_FILE), id="bytearray"),
-        pytest.param(memoryview(_FILE), id="memoryview"),
-        pytest.param(memoryview(_FILE + b"x")[:-1], id="part of a memoryview"),
-    ],
-)
+@cases("body", {
+    "bytes": (_FILE,),
+    "str": (_FILE.decode(),),
+    "bytearray": (bytearray(_FILE),),
+    "memoryview": (memoryview(_FILE),),
+    "part of a memoryview": (memoryview(_FILE + b"x")[:-1],),
+})  # fmt: skip
 def test_body_may_be_octets_or_text(body: bytes | str) -> None:
     assert RobotsTxt.parse(body).groups == RobotsTxt.parse(_FILE).groups
 
@@ -80,12 +78,6 @@ def test_negative_limit_raises(limit: int) -> None:
         ValueError, match=f"max_bytes of 0 or more, or None, got {limit}"
     ):
         RobotsTxt.parse(b"", max_bytes=limit)
-
-
-def test_text_with_a_lone_surrogate_is_read() -> None:
-    robots = RobotsTxt.parse("User-agent: a\nDisallow: /\ud800")
-
-    assert not robots.can_fetch("a", "/%ED%A0%80")
 
 
 def test_groups_are_as_they_stand_in_the_file() -> None:
@@ -118,14 +110,11 @@ def test_sitemaps_are_absolute_urls_each_once() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "sitemap"),
-    [
-        pytest.param("Sitemap: http://h/s", "http://h/s", id="outside of groups"),
-        pytest.param("SITEMAP:http://h/s # c", "http://h/s", id="with a comment"),
-        pytest.param("Sitemap: http://h/é", "http://h/é", id="not ASCII"),
-    ],
-)
+@cases("body sitemap", {
+    "outside of groups": ("Sitemap: http://h/s", "http://h/s"),
+    "with a comment": ("SITEMAP:http://h/s # c", "http://h/s"),
+    "not ASCII": ("Sitemap: http://h/é", "http://h/é"),
+})  # fmt: skip
 def test_sitemap_may_stand_anywhere(body: str, sitemap: str) -> None:
     assert RobotsTxt.parse(body).sitemaps == (sitemap,)
 
@@ -137,6 +126,15 @@ def test_other_lines_are_kept_with_their_numbers() -> None:
     )
 
 
+def test_other_lines_of_one_field_are_all_kept() -> None:
+    lines = RobotsTxt.parse("Host : a\nHost : b").other_lines
+
+    assert [(one.line, one.field, one.value) for one in lines] == [
+        (1, "host", "a"),
+        (2, "host", "b"),
+    ]
+
+
 def test_other_line_is_readable_text() -> None:
     """Octets were put into lower case as if they were latin-1, which broke them."""
     (line,) = RobotsTxt.parse(b"\xc3\x89t\xc3\xa9 : \xff # c").other_lines
@@ -146,8 +144,7 @@ def test_other_line_is_readable_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "delay"),
-    [("ExampleBot", 2.5), ("OtherBot", 2.5), ("unknown", None)],
+    ("agent", "delay"), [("ExampleBot", 2.5), ("OtherBot", 2.5), ("unknown", None)]
 )
 def test_crawl_delay_is_that_of_the_agents_group(
     agent: str, delay: float | None
@@ -155,36 +152,22 @@ def test_crawl_delay_is_that_of_the_agents_group(
     assert RobotsTxt.parse(_FILE).crawl_delay(agent) == delay
 
 
-@pytest.mark.parametrize(
-    ("body", "delay"),
-    [
-        pytest.param(
-            "User-agent: a\nCrawl-delay: 1\nCrawl-delay: 2", 1,
-            id="the first",
-        ),
-        pytest.param("User-agent: a\nCrawl-delay: x\nCrawl-delay: 2", 2, id="sensible"),
-        pytest.param("User-agent: a\nCrawl-delay: inf", None, id="none is sensible"),
-        pytest.param("User-agent: a\nCrawl-delay: 0", 0, id="nought"),
-        pytest.param("User-agent: a\nCrawl-delay: 3 # s", 3, id="with a comment"),
-        pytest.param("Crawl-delay: 1\nUser-agent: a", None, id="outside of groups"),
-        pytest.param(
-            "User-agent: b\nCrawl-delay: 1\nUser-agent: a\nDisallow: /", None,
-            id="above the agent's line",
-        ),
-        pytest.param(
-            "User-agent: a\nUser-agent: b\nCrawl-delay: 1", 1, id="shared by two agents"
-        ),
-        pytest.param(
-            "User-agent: a\nAllow: /\nUser-agent: a\nCrawl-delay: 1", 1, id="merged"
-        ),
-        pytest.param("User-agent: *\nCrawl-delay: 1", 1, id="of any agent"),
-        pytest.param(
-            "User-agent: *\nCrawl-delay: 1\nDisallow:\nUser-agent: a", None,
-            id="never of any agent where there is a group",
-        ),
-        pytest.param("", None, id="an empty file"),
-    ],
-)  # fmt: skip
+@cases("body delay", {
+    "the first": ("User-agent: a\nCrawl-delay: 1\nCrawl-delay: 2", 1),
+    "sensible": ("User-agent: a\nCrawl-delay: x\nCrawl-delay: 2", 2),
+    "none is sensible": ("User-agent: a\nCrawl-delay: inf", None),
+    "nought": ("User-agent: a\nCrawl-delay: 0", 0),
+    "with a comment": ("User-agent: a\nCrawl-delay: 3 # s", 3),
+    "outside of groups": ("Crawl-delay: 1\nUser-agent: a", None),
+    "above the agent's line":
+        ("User-agent: b\nCrawl-delay: 1\nUser-agent: a\nDisallow: /", None),
+    "shared by two agents": ("User-agent: a\nUser-agent: b\nCrawl-delay: 1", 1),
+    "merged": ("User-agent: a\nAllow: /\nUser-agent: a\nCrawl-delay: 1", 1),
+    "of any agent": ("User-agent: *\nCrawl-delay: 1", 1),
+    "never of any agent where there is a group":
+        ("User-agent: *\nCrawl-delay: 1\nDisallow:\nUser-agent: a", None),
+    "an empty file": ("", None),
+})  # fmt: skip
 def test_crawl_delay_is_the_first_sensible_one_below_the_agents_line(
     body: str, delay: float | None
 ) -> None:
@@ -202,13 +185,6 @@ def test_crawl_delay_at_the_end_of_a_group_counts_if_its_agent_follows_again(
     )
 
     assert robots.crawl_delay("a") == 5
-
-
-def test_request_rate_is_that_of_the_agents_group() -> None:
-    robots = RobotsTxt.parse(_FILE)
-
-    assert robots.request_rate("ExampleBot") == RequestRate(requests=1, seconds=5.0)
-    assert robots.request_rate("unknown") is None
 
 
 @pytest.mark.parametrize(
@@ -261,12 +237,6 @@ def test_match_says_which_rule_decided(agent: str, url: str, match: Match) -> No
     assert robots.can_fetch(agent, url) is match.allowed
 
 
-def test_match_without_a_group_allows() -> None:
-    robots = RobotsTxt.parse("User-agent: b\nDisallow: /")
-
-    assert robots.match("a", "/") == Match(allowed=True, rule=None, group=None)
-
-
 def test_rule_is_shown_as_the_file_writes_it() -> None:
     rule = (
         RobotsTxt.parse("User-agent: a\nDisallow: /é%2f%41 b")
@@ -291,19 +261,10 @@ def test_first_agent_with_a_group_counts() -> None:
     assert robots.match(["*", "a"], "/").group == "*"
 
 
-@pytest.mark.parametrize(
-    ("agent", "url", "words"),
-    [
-        (
-            "https://example.com/",
-            "ExampleBot",
-            "'https://example.com/': arguments swapped",
-        ),
-        ("", "/", "got ''"),
-        ([], "/", "got []"),
-        (None, "/", "got None"),
-    ],
-)
+@pytest.mark.parametrize(("agent", "url", "words"), [
+    ("https://example.com/", "ExampleBot", "'https://example.com/': arguments swapped"),
+    ("", "/", "got ''"), ([], "/", "got []"), (None, "/", "got None"),
+])  # fmt: skip
 def test_agent_without_a_token_raises(agent: str, url: str, words: str) -> None:
     robots = RobotsTxt.parse(_FILE)
 
@@ -333,26 +294,6 @@ def test_answers_do_not_change_once_many_agents_have_asked() -> None:
 
     assert len(robots._by_agent) <= MAX_KNOWN_AGENTS
     assert robots.can_fetch("ExampleBot", "/x")
-
-
-@_DIALECTS
-@pytest.mark.parametrize(
-    "body", [b"", b"\n", b"#", b"\0", b"\xff\xfe", b"<html></html>"]
-)
-def test_body_without_records_allows_everything(body: bytes, dialect: Dialect) -> None:
-    robots = RobotsTxt.parse(body, dialect=dialect)
-
-    assert not robots.groups
-    assert not robots.sitemaps
-    assert not robots.other_lines
-    assert robots.match("a", "/") == Match(allowed=True, rule=None, group=None)
-
-
-def test_page_counts_with_its_valid_lines_only() -> None:
-    robots = RobotsTxt.parse("<html><body>\nUser-agent: *\nDisallow: /a\n</body>")
-
-    assert not robots.can_fetch("a", "/a")
-    assert robots.can_fetch("a", "/b")
 
 
 def _written(structure: _Structure) -> str:
@@ -394,54 +335,6 @@ def test_file_is_decided_as_by_the_reference(
 
 
 @_DIALECTS
-@steady(100)
-@given(FILES, st.integers(0, 5), TARGETS)
-def test_group_for_another_agent_changes_nothing(
-    dialect: Dialect, structure: _Structure, place: int, path: str
-) -> None:
-    another = (["another", "one-more"], [(False, "/"), (True, "/a")])
-    longer = [*structure[:place], another, *structure[place:]]
-
-    before, after = (
-        RobotsTxt.parse(_written(one), dialect=dialect) for one in (structure, longer)
-    )
-
-    for agent in ("a", "b", "ab", "foobot", "other"):
-        assert before.can_fetch(agent, path) is after.can_fetch(agent, path)
-        assert before.match(agent, path).group == after.match(agent, path).group
-
-
-@_DIALECTS
-@steady(100)
-@given(FILES, AGENTS, TARGETS)
-def test_file_that_only_allows_allows_everything(
-    dialect: Dialect, structure: _Structure, agent: str, path: str
-) -> None:
-    allowing = [
-        (tokens, [(True, pattern) for _, pattern in rules])
-        for tokens, rules in structure
-    ]
-    robots = RobotsTxt.parse(_written(allowing), dialect=dialect)
-
-    assert robots.can_fetch(agent, path)
-
-
-@_DIALECTS
-@steady(100)
-@given(FILES, AGENTS, TARGETS)
-def test_file_that_only_disallows_and_closes_the_root_disallows_everything(
-    dialect: Dialect, structure: _Structure, agent: str, path: str
-) -> None:
-    closing = [
-        (tokens, [(False, pattern) for _, pattern in rules] + [(False, "/")])
-        for tokens, rules in [*structure, (["*"], [])]
-    ]
-    robots = RobotsTxt.parse(_written(closing), dialect=dialect)
-
-    assert not robots.can_fetch(agent, path)
-
-
-@_DIALECTS
 @steady(300)
 @given(BODIES, AGENTS, st.text(max_size=10))
 def test_can_fetch_says_what_match_says(
@@ -455,3 +348,36 @@ def test_can_fetch_says_what_match_says(
     if match.rule is not None:
         assert match.allowed is (match.rule.kind is RuleKind.ALLOW)
         assert match.rule in [rule for group in robots.groups for rule in group.rules]
+
+
+def test_text_with_a_lone_surrogate_is_read() -> None:
+    robots = RobotsTxt.parse("User-agent: a\nDisallow: /\ud800")
+
+    assert not robots.can_fetch("a", "/%ED%A0%80")
+
+
+def test_request_rate_is_that_of_the_agents_group() -> None:
+    robots = RobotsTxt.parse(_FILE)
+
+    assert robots.request_rate("ExampleBot") == RequestRate(requests=1, seconds=5.0)
+    assert robots.request_rate("unknown") is None
+
+
+@_DIALECTS
+@pytest.mark.parametrize(
+    "body", [b"", b"\n", b"#", b"\0", b"\xff\xfe", b"<html></html>"]
+)
+def test_body_without_records_allows_everything(body: bytes, dialect: Dialect) -> None:
+    robots = RobotsTxt.parse(body, dialect=dialect)
+
+    assert not robots.groups
+    assert not robots.sitemaps
+    assert not robots.other_lines
+    assert robots.match("a", "/") == Match(allowed=True, rule=None, group=None)
+
+
+def test_page_counts_with_its_valid_lines_only() -> None:
+    robots = RobotsTxt.parse("<html><body>\nUser-agent: *\nDisallow: /a\n</body>")
+
+    assert not robots.can_fetch("a", "/a")
+    assert robots.can_fetch("a", "/b")

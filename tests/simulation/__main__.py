@@ -17,8 +17,6 @@ from .loops import run_on
 from .replay import replay_of
 from .simulation import Report, SimulationError, run_seed
 
-__all__ = ["main"]
-
 _SEEDS_BETWEEN_REPORTS = 500
 
 

@@ -12,41 +12,19 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import robotsgate
 from robotsgate import Reason
+from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
 
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = [
-    "ANSWERS",
-    "PLAIN",
-    "RULEBOOKS",
-    "Answer",
-    "End",
-    "Hint",
-    "Meaning",
-    "Rulebook",
-    "random_answer",
-    "random_outage",
-]
+    from robotsgate import Policy
+    from robotsgate.caching._outcome import Outcome
+
+    from .network import Attempt
 
 HOUR = 3_600.0
 DAY = 24 * HOUR
-
-
-class Meaning(enum.Enum):
-    """What an answer stands for, before a policy has looked at it."""
-
-    RULES = "rules"
-    MISSING = "missing"
-    DENIED = "denied"
-    TOO_MANY_REQUESTS = "too many requests"
-    BROKEN_REDIRECT = "broken redirect"
-    MISSING_PAGE = "missing page with a 5xx"
-    OUTAGE = "outage"
-    POOL = "the caller's own pool"
-    REFUSED = "address refused"
 
 
 class End(enum.Enum):
@@ -164,7 +142,7 @@ _LIFETIMES = [
     _hint(7_200, expires="@7200", is_dated=True),
     _hint(-7_200, expires="@-7200", date="@0"),
     _hint(math.inf, expires="Fri, 31 Dec 9999 23:59:59 GMT"),
-    _hint(expires="0"),
+    _hint(0, expires="0"),
     _hint(600, cache_control="max-age=600", expires="@-99999"),
 ]
 _WAITS = [
@@ -188,9 +166,8 @@ class Answer:
 
     Attributes:
         name: for people.
-        meaning: what it stands for.
         status: of the last response; `None` if there is none.
-        rulebook: a name from `RULEBOOKS`, where the meaning is rules.
+        rulebook: a name from `RULEBOOKS`.
         body: of the last response, as it is sent.
         coding: its Content-Encoding.
         hint: its headers about time.
@@ -200,7 +177,6 @@ class Answer:
     """
 
     name: str
-    meaning: Meaning
     status: int | None = None
     rulebook: str | None = None
     body: bytes = b""
@@ -219,13 +195,12 @@ class Answer:
 
 
 def _outage(name: str, *, status: int | None = None, end: End | None = None) -> Answer:
-    return Answer(name=name, meaning=Meaning.OUTAGE, status=status, end=end)
+    return Answer(name=name, status=status, end=end)
 
 
 def _rules(name: str) -> Answer:
     return Answer(
         name=f"200 {name}",
-        meaning=Meaning.RULES,
         status=200,
         rulebook=name,
         body=RULEBOOKS[name].body,
@@ -243,16 +218,15 @@ _GOOD = [
     *PLAIN.values(),
     _GZIPPED,
     replace(_rules("empty"), name="204", status=204),
-    replace(_rules("by name"), name="206 by name", status=206),
 ]
 _MISSING = [
-    Answer(name="404", meaning=Meaning.MISSING, status=404),
-    Answer(name="410", meaning=Meaning.MISSING, status=410),
-    Answer(name="401", meaning=Meaning.DENIED, status=401),
-    Answer(name="403", meaning=Meaning.DENIED, status=403),
+    Answer(name="404", status=404),
+    Answer(name="410", status=410),
+    Answer(name="401", status=401),
+    Answer(name="403", status=403),
 ]
 _BROKEN = [
-    Answer(name=name, meaning=Meaning.BROKEN_REDIRECT, status=302, end=end)
+    Answer(name=name, status=302, end=end)
     for name, end in (
         ("redirect loop", End.LOOP),
         ("redirect to nowhere", End.NOWHERE),
@@ -260,14 +234,16 @@ _BROKEN = [
     )
 ]
 _FAILING = [
-    Answer(name="429", meaning=Meaning.TOO_MANY_REQUESTS, status=429),
+    Answer(name="429", status=429),
     _outage("500", status=500),
     _outage("503", status=503),
     _outage("503", status=503),
     _outage("600", status=600),
+    _outage("304", status=304),
+    _outage("407", status=407),
+    replace(_rules("by name"), name="206 by name", status=206, rulebook=None),
     Answer(
         name="500 that says not found",
-        meaning=Meaning.MISSING_PAGE,
         status=500,
         body=b"<html><title>Page Not Found</title>",
     ),
@@ -282,17 +258,14 @@ _DEAD = [
     replace(_outage("gzip cut off"), body=_PACKED[:-12], coding="gzip"),
     replace(_outage("coding br"), body=b"User-agent: *\n", coding="br"),
 ]
-_OWN_FAULT = Answer(name="pool timeout", meaning=Meaning.POOL, end=End.POOL)
-_REFUSED = Answer(
-    name="redirect to a private address", meaning=Meaning.REFUSED, end=End.PRIVATE
-)
-_HAS_GUARD = hasattr(robotsgate, "AddressGuard")
+_OWN_FAULT = Answer(name="pool timeout", end=End.POOL)
+_REFUSED = Answer(name="redirect to a private address", end=End.PRIVATE)
 
 ANSWERS = [*_GOOD, *_MISSING, *_BROKEN, *_FAILING, *_DEAD, _OWN_FAULT]
 """Every kind of answer, each once, without hints and redirects."""
 
 _KINDS = [_GOOD, _MISSING, _BROKEN, _FAILING, _DEAD, [_OWN_FAULT], [_REFUSED]]
-_WEIGHTS = [12, 3, 2, 6, 8, 1, int(_HAS_GUARD)]
+_WEIGHTS = [12, 3, 2, 6, 8, 1, 1]
 
 _HOPS = [*[0] * 12, 1, 1, 2, 5, 5, 6]
 
@@ -302,9 +275,9 @@ def random_answer(chance: Random) -> Answer:
     kind = chance.choices(_KINDS, _WEIGHTS)[0]
     answer = chance.choice(kind)
     hops = chance.choice(_HOPS) if kind in (_GOOD, _MISSING, _DEAD) else 0
-    if kind is _FAILING:
+    if kind is _FAILING and not answer.body:
         hint = chance.choice(_WAITS + _LIFETIMES[:3])
-    elif answer.status is not None and answer.end is None:
+    elif kind in (_GOOD, _MISSING):
         hint = chance.choice(_LIFETIMES)
     else:
         hint = _NO_HINT
@@ -319,3 +292,17 @@ def random_answer(chance: Random) -> Answer:
 def random_outage(chance: Random) -> Answer:
     """An answer that is none."""
     return chance.choice([*_DEAD, *_FAILING[1:4]])
+
+
+def outcome_of(attempt: Attempt, policy: Policy) -> Outcome:
+    """What the checker must take the end of `attempt` for."""
+    answer = attempt.answer
+    if answer.redirects > policy.max_redirects or answer.end is End.LOOP:
+        return TooManyRedirects(status=302, error=answer.name)
+    if answer.end is End.PRIVATE:
+        return Failed(kind=FailureKind.ADDRESS_REFUSED, error=answer.name)
+    if answer.end is End.POOL:
+        return Failed(kind=FailureKind.POOL, error=answer.name)
+    if answer.status is None:
+        return Failed(kind=FailureKind.OTHER, error=answer.name)
+    return Answered(status=answer.status, body=answer.body)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-__all__ = ["chance_of"]
-
 
 def chance_of(*names: object) -> Random:
     """A source of chance of its own for `names`, whoever asks for it and when.

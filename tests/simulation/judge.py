@@ -1,40 +1,70 @@
 """Follows what happens, and says what a checker may do and answer.
 
-For each origin it keeps a set of beliefs: all that the checker may know. While
-everything works there is one; a store that failed leaves several. The judge never
-looks into the checker or its entries, but for the time at which an event says that
-the next attempt will come, which must be right.
+For each origin it keeps the histories that may be behind what the checker knows, by
+the model of `tests.caching.judge`. While everything works there is one; a store that
+failed leaves several. The judge never looks into the checker or its entries, but for
+the time at which an event says that the next attempt will come, which must be right.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
-from robotsgate import AccessResult, Policy, RobotsTxtFetched
+from robotsgate import AccessResult, Policy, Reason, RobotsTxtFetched
+from robotsgate.caching._in_force import Effect
+from tests.caching.judge import (
+    MOST_JITTER,
+    History,
+    after,
+    effects,
+    evidence,
+    is_current,
+    is_fresh,
+    joined,
+    keep_until,
+    meaning,
+    span,
+    usable,
+    wait,
+)
 
-from .answers import RULEBOOKS, Meaning
-from .belief import beliefs_after, mixed, pause_after
-from .evidence import Evidence
-from .scenario import HOSTS
+from .answers import RULEBOOKS, outcome_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from robotsgate import CheckerEvent
     from robotsgate.testing import ManualClock
 
-    from .belief import Belief, Saying
     from .network import Attempt
-
-__all__ = ["Judge"]
 
 # Rounding of an epoch of 2 ** 31 seconds and a bit.
 _EPSILON = 1e-3
 
-_UNKNOWN: frozenset[Belief | None] = frozenset({None})
+Known = frozenset[History | None]
+_NOTHING: Known = frozenset({None})
+
+
+class Saying(NamedTuple):
+    """An answer to a question, with what led to it."""
+
+    allowed: bool
+    reason: Reason
+    is_stale: bool
+    access: AccessResult
+    fresh_until: float
+
+
+@dataclass
+class _Write:
+    """One update of the store: what it showed, and whether it kept the result."""
+
+    key: str
+    shown: Known
+    is_kept: bool
 
 
 @dataclass
@@ -42,41 +72,33 @@ class _Origin:
     """What the judge knows about one origin.
 
     Attributes:
-        held: what the checker may hold in memory; `None` stands for nothing.
-        known: what the attempt under way may have begun from: the store's too.
-        stored: what the store holds; empty where it holds nothing.
-        stored_redirects: how many the policy allowed under which that was got.
-        newest: what the last attempt led to.
-        seen: everything that was believed since the step began.
-        just_fetched: what the attempts of this step led to.
-        evidence: what the origin really did.
-        before: that, as it was when the step began.
+        held: what the checker may hold in memory.
+        known: what the attempt under way may begin from: the store's too.
+        stored: what the store holds, by key.
+        seen: everything that was known since the step began.
+        fetched: what the attempts of this step led to.
         forced: how many attempts were asked for, and not made yet.
-        is_refreshed: whether any was, in this step.
-        is_forced: whether the attempt under way is one of those.
+        may_forget: whether the next attempt may use nothing that was known.
         attempt: the last one.
+        write: the update that follows it.
     """
 
-    held: frozenset[Belief | None] = _UNKNOWN
-    known: frozenset[Belief | None] = _UNKNOWN
-    stored: frozenset[Belief] = frozenset()
-    stored_redirects: int = 0
-    newest: frozenset[Belief] = frozenset()
-    seen: frozenset[Belief | None] = _UNKNOWN
-    just_fetched: frozenset[Belief] = frozenset()
-    evidence: Evidence = field(default_factory=Evidence)
-    before: Evidence = field(default_factory=Evidence)
+    held: Known = _NOTHING
+    known: Known = _NOTHING
+    stored: dict[str, Known] = field(default_factory=dict)
+    seen: Known = _NOTHING
+    fetched: Known = frozenset()
     forced: int = 0
-    is_refreshed: bool = False
-    is_forced: bool = False
+    may_forget: bool = False
     attempt: Attempt | None = None
+    write: _Write | None = None
 
-    def know(self, beliefs: frozenset[Belief | None]) -> None:
-        self.known = beliefs or _UNKNOWN
+    def know(self, known: Known) -> None:
+        self.known = known or _NOTHING
         self.seen |= self.known
 
-    def hold(self, beliefs: frozenset[Belief | None]) -> None:
-        self.held = beliefs or _UNKNOWN
+    def hold(self, held: Known) -> None:
+        self.held = held or _NOTHING
         self.know(self.held)
 
 
@@ -103,6 +125,7 @@ class Judge:
     seen: Counter[str] = field(default_factory=Counter)
     _origins: dict[str, _Origin] = field(default_factory=dict)
     _moments: list[float] = field(default_factory=list)
+    _terms: dict[str, object] = field(default_factory=dict)
 
     def complain(self, text: str) -> None:
         """Something is wrong."""
@@ -116,15 +139,8 @@ class Judge:
         self.fetched.clear()
         for origin in self._origins.values():
             origin.seen = origin.known = origin.held
-            origin.just_fetched = frozenset()
+            origin.fetched = frozenset()
             origin.forced = 0
-            origin.is_refreshed = False
-            # What a put that failed has left in the store may come back.
-            origin.evidence.is_spoilt |= origin.stored not in (
-                frozenset(),
-                origin.newest,
-            )
-            origin.before = replace(origin.evidence)
 
     def checker_began(self, policy: Policy, *, may_evict: bool) -> None:
         """There is a new checker, which knows what the store knows."""
@@ -132,29 +148,23 @@ class Judge:
         self.may_evict = may_evict
         self.fetches = 0
         for origin in self._origins.values():
-            origin.hold(_UNKNOWN)
-
-    def clock_was_set(self) -> None:
-        """The clock jumped, and what is older may seem newer."""
-        for host in HOSTS:
-            self._of(host).evidence.is_spoilt = True
+            origin.hold(_NOTHING)
 
     def refresh_asked(self, host: str) -> None:
         """Somebody wants an attempt, due or not."""
-        origin = self._of(host)
-        origin.forced += 1
-        origin.is_refreshed = True
+        self._of(host).forced += 1
 
     def forget_asked(self, host: str, *, is_alone: bool) -> None:
         """Somebody wants all to be forgotten, perhaps in the middle of an attempt."""
         origin = self._of(host)
-        origin.hold(_UNKNOWN if is_alone else origin.known | origin.held | _UNKNOWN)
+        origin.may_forget = not is_alone
+        origin.hold(_NOTHING if is_alone else origin.known | origin.held | _NOTHING)
 
-    def mark(self, host: str) -> Iterator[float]:
+    def turns(self, host: str) -> Iterator[float]:
         """The times at which something changes for `host`, as far as it is known."""
-        for belief in self._of(host).known:
-            if belief is not None:
-                yield from _turning_points(belief, self.policy)
+        for history in self._of(host).known:
+            if history is not None:
+                yield from _turns(history, self.policy)
 
     # --- what the network and the store tell -------------------------------------
 
@@ -166,25 +176,44 @@ class Judge:
         """A checker asks for a robots.txt; it must have a reason."""
         origin = self._of(attempt.host)
         origin.attempt = attempt
-        origin.is_forced = False
+        origin.write = None
         now = self.clock.now()
-        if any(b is None or not b.stands_at(now, self.policy) for b in origin.known):
-            return
-        if origin.forced <= 0:
-            known = ", ".join(map(str, origin.known))
-            self.complain(
-                f"{attempt.host} was asked at {now:.0f}, before its time: {known}"
-            )
-        origin.forced -= 1
-        origin.is_forced = True
-        self.seen["fetch before its time, on demand"] += 1
+        stands = all(self._stands(history, now) for history in origin.known)
+        if stands and not origin.may_forget:
+            if origin.forced <= 0:
+                self.complain(f"{attempt.host} was asked before its time")
+            origin.forced -= 1
+            self.seen["fetch before its time, on demand"] += 1
 
     def attempt_given_up(self, attempt: Attempt) -> None:
-        """A checker was cancelled in the middle; somebody else may try again."""
-        self.seen["fetch that was cancelled"] += 1
-        origin = self._of(attempt.host)
-        if origin.attempt is attempt and origin.is_forced:
-            origin.forced += 1
+        """A checker was closed in the middle; callers that give up must not do it."""
+        self.complain(f"the fetch of {attempt.host} was cancelled")
+
+    def was_given(self, key: str, *, is_whole: bool) -> None:
+        """The checker read an entry, or what was under the key was of no use."""
+        origin = self._of_key(key)
+        if self._terms.setdefault(key, terms := _terms(self.policy)) != terms:
+            self.complain(f"{key} is used under {terms} as well")
+        stored = origin.stored.get(key, _NOTHING) if is_whole else _NOTHING
+        known = self._joined(self._held(origin), stored)
+        now = self.clock.now()
+        self.seen["entry of the store"] += stored != _NOTHING
+        # What stands is held from now on.
+        origin.held |= {one for one in known if self._stands(one, now)}
+        origin.know(known)
+
+    def was_updated(self, key: str, *, is_whole: bool, is_kept: bool) -> None:
+        """The checker told the store what it made of what that holds."""
+        origin = self._of_key(key)
+        shown = origin.stored.get(key, _NOTHING) if is_whole else _NOTHING
+        origin.write = _Write(key, shown, is_kept)
+
+    def was_dropped(self, key: str) -> None:
+        """The store holds nothing any more."""
+        origin = self._of_key(key)
+        origin.stored.pop(key, None)
+        if origin.write is not None:
+            origin.write.is_kept = False
 
     def event_came(self, event: CheckerEvent) -> None:
         """The checker says what it did."""
@@ -193,160 +222,141 @@ class Judge:
             return
         host = event.origin.removeprefix("https://")
         origin = self._of(host)
-        attempt = origin.attempt
+        attempt, write = origin.attempt, origin.write
         if attempt is None or attempt.is_over:
             self.complain(f"a fetch of {host} ended that never began")
             return
         attempt.is_over = True
         self.fetches += 1
         self.fetched[host] += 1
+        self.seen[f"access {event.access.value}"] += 1
+        if write is None:
+            self.complain(f"the store was not told of the fetch of {host}")
+            write = _Write("", _NOTHING, is_kept=False)
+        # A clock that was ahead may not be so any more: memory is looked at again.
+        known = self._joined(self._held(origin), origin.known)
+        known = self._joined(known, write.shown)
+        if origin.may_forget:
+            known |= _NOTHING
+            origin.may_forget = False
+        # A stale 404 counts as nothing, but an older answer in the store stays ended.
+        known |= {
+            history
+            for history in origin.held
+            if history and history.access is AccessResult.UNAVAILABLE
+        }
+        led_to = frozenset(self._led_to(known, attempt, event))
+        if write.is_kept:
+            origin.stored[write.key] = led_to
+        origin.fetched |= led_to
+        origin.hold(led_to)
+
+    def _led_to(
+        self, known: Known, attempt: Attempt, event: RobotsTxtFetched
+    ) -> Iterator[History]:
+        """What may be known now, if the event tells what one of `known` leads to."""
         now = self.clock.now()
-        beliefs = frozenset(
-            after
-            for belief in self._explaining(origin.known, attempt, event, now)
-            for after in beliefs_after(
-                belief,
-                attempt,
+        outcome = outcome_of(attempt, self.policy)
+        expected, is_explained = [], False
+        for history in known:
+            meant = meaning(outcome, history, self.policy)
+            # One checker at a time: no answer of another process comes between.
+            last = 0.0 if history is None or not history.said else history.said.at
+            new = after(
+                history,
+                meant,
+                began_at=max(attempt.began_at, last),
                 now=now,
-                next_at=event.next_fetch_at,
+                until=event.next_fetch_at,
                 policy=self.policy,
+                name=attempt.answer.rulebook or "",
             )
-        )
-        self._check_event(event, beliefs, attempt)
-        if attempt.answer.meaning is Meaning.POOL:
-            origin.evidence.could_not_ask(now)
-        else:
-            origin.evidence.heard(event.access, attempt.answer.rulebook, now)
-        origin.newest = beliefs
-        origin.just_fetched |= beliefs
-        origin.hold(frozenset(beliefs))
+            access = AccessResult.UNREACHABLE if new.lines else new.access
+            low, high = self._pause(history, attempt, meant.access, now)
+            if not meant.is_counted:
+                low, high = 0.0, math.inf
+            pause = event.next_fetch_at - now
+            if new == history and not new.lines and new.said is not None:
+                low = high = new.said.fresh_until - now  # an answer overtook it
+            is_due = low - _EPSILON <= pause <= high + _EPSILON
+            if access is event.access and is_due:
+                yield new
+                is_explained = True
+            expected.append((access, low, high))
+        if not is_explained:
+            self.complain(
+                f"{attempt.host} ({attempt.answer}) is {event.access} for "
+                f"{event.next_fetch_at - now:g} s, and not {expected}"
+            )
 
-    def was_kept(self, key: str) -> None:
-        """The store holds the newest entry."""
-        origin = self._of_key(key)
-        origin.stored = origin.newest
-        origin.stored_redirects = self.policy.max_redirects
-
-    def was_given(self, key: str) -> None:
-        """The checker read an entry; it takes the newer of that and its own."""
-        origin = self._of_key(key)
-        if not origin.stored:
-            self.complain(f"the store gave an entry of {key} that it does not have")
-        if self._is_of_other_terms(origin):
-            self.seen["entry got under other terms"] += 1
-            self.nothing_was_given(key)
-            return
-        own = self._mix_in_stored(origin)
-        is_complete = own == origin.held and not self.may_evict
-        now = self.clock.now()
-        newest = max((b.age_rank(now) for b in origin.stored), default=(False, 0.0))
-        if is_complete and all(b and b.age_rank(now) >= newest for b in own):
-            origin.know(own)
-            return
-        standing = {b for b in origin.stored if b.stands_at(now, self.policy)}
-        # What stands is held from now on, unless it was read to be fetched anew.
-        is_used = standing == origin.stored and not origin.is_refreshed
-        self.seen["entry of the store in use"] += is_used
-        origin.held = (own if is_used else origin.held) | standing
-        origin.know(own | origin.stored)
-
-    def _mix_in_stored(self, origin: _Origin) -> frozenset[Belief]:
-        """What the checker holds, and may hold now that it has read the store."""
-        now = self.clock.now()
-        for new in origin.held - _UNKNOWN:
-            if new is None:
-                continue
-            for old in origin.stored:
-                for belief in mixed(new, old, now, self.policy):
-                    self.seen["copy that a failure did not know of"] += 1
-                    origin.held |= {belief}
-                    if new in origin.newest:
-                        origin.newest |= {belief}
-        return frozenset(belief for belief in origin.held if belief is not None)
-
-    def nothing_was_given(self, key: str) -> None:
-        """The checker has only what it holds in memory, if it still does."""
-        origin = self._of_key(key)
-        origin.know(origin.held | _UNKNOWN if self.may_evict else origin.held)
-
-    def was_dropped(self, key: str) -> None:
-        """The store holds nothing any more."""
-        self._of_key(key).stored = frozenset()
+    def _pause(
+        self,
+        history: History | None,
+        attempt: Attempt,
+        access: AccessResult,
+        now: float,
+    ) -> tuple[float, float]:
+        """The shortest and the longest time from the end of `attempt` to the next."""
+        policy, hint = self.policy, attempt.answer.hint
+        is_outage = access is AccessResult.UNREACHABLE
+        is_heard = attempt.requests > attempt.answer.redirects
+        asked = None
+        if is_heard and hint.seconds is not None and hint.is_wait is is_outage:
+            asked = hint.seconds
+            if hint.is_dated:  # an HTTP-date has whole seconds
+                date = attempt.asked_at + asked
+                asked = (math.floor(date) if math.isfinite(date) else date) - now
+        if is_outage:
+            status = attempt.answer.status
+            return wait(history, status, asked or 0.0, now, policy)
+        if access is AccessResult.REFUSED:
+            return policy.retry_max, policy.retry_max * MOST_JITTER
+        if asked is None:
+            return policy.default_lifetime, policy.default_lifetime
+        lifetime = min(max(asked, policy.min_lifetime), policy.max_lifetime)
+        return lifetime, lifetime
 
     # --- what may be answered -----------------------------------------------------
 
     def judge_verdict(self, host: str, path: str, said: Saying) -> None:
-        """Complain unless something that may be believed leads to `said`."""
-        permitted = self._permitted(host, path)
+        """Complain unless something that may be known leads to `said`."""
         self.seen[f"{'yes' if said.allowed else 'no'}: {said.reason.value}"] += 1
         self.seen["verdict by a stale copy"] += said.is_stale
+        permitted = self._permitted(host, path)
         if said not in permitted:
             self._complain_of(host, path, said, permitted)
-        is_stale = said.is_stale
-        if is_stale and not self._is_evident(host, Evidence.may_be_stale):
-            self._complain_of(host, path, said, "no copy beyond its window")
-        self._check_safety(host, path, said.allowed)
 
     def judge_answer(
         self, host: str, path: str, answer: object, *, how: str, now_only: bool = False
     ) -> None:
-        """Complain unless something that may be believed leads to `answer`."""
+        """Complain unless something that may be known leads to `answer`."""
         permitted = self._permitted(host, path, now_only=now_only)
         if answer not in {said.allowed for said in permitted}:
             self._complain_of(host, path, f"{how} {answer}", permitted)
-        self._check_safety(host, path, answer)
 
-    def judge_delay(self, host: str, delay: float | None) -> None:
-        """Complain unless a file that may be in force has this crawl-delay."""
-        delays = {
-            None if name is None else RULEBOOKS[name].crawl_delay
-            for name in self._rulebooks(host)
-        }
-        if delay not in delays:
-            self._complain_of(host, "", f"a crawl-delay of {delay}", delays)
-
-    def judge_file(self, host: str, *, is_there: bool) -> None:
-        """Complain unless there may be a file in force, or may be none."""
-        permitted = {name is not None for name in self._rulebooks(host)}
-        if is_there not in permitted:
-            self._complain_of(host, "", f"a file in force: {is_there}", permitted)
+    def judge_rules(self, host: str, what: str, rules: object) -> None:
+        """Complain unless a file that may be in force has this, or may be none."""
+        permitted = set()
+        for history, now in self._in_use(host, self._of(host).seen, self._moments):
+            for effect in effects(history, now, self.policy):
+                book = None
+                if effect is Effect.RULES and history.said is not None:
+                    book = RULEBOOKS[history.said.name]
+                delay = book.crawl_delay if book else None
+                permitted.add(delay if what == "crawl-delay" else book is not None)
+        if rules not in permitted:
+            self._complain_of(host, "", f"{what} {rules}", permitted)
 
     def is_sure(self, host: str) -> bool:
         """Whether the checker must have an answer in memory, after a question."""
         now = self.clock.now()
-        known = self._of(host).held
-        return not self.may_evict and all(
-            b is not None and b.stands_at(now, self.policy) for b in known
-        )
-
-    def judge_refresh(self, host: str) -> None:
-        """Complain unless `host` was fetched just now, for this caller or another."""
-        if not self.fetched[host]:
-            self.complain(f"{host} was not fetched, but the refresh is over")
+        held = self._of(host).held
+        return not self.may_evict and all(self._stands(one, now) for one in held)
 
     def judge_known(self, host: str) -> None:
         """Complain unless `host` is as well known as if somebody had asked."""
-        origin = self._of(host)
-        if not any(self._in_use(origin, origin.held, self._moments)):
+        if not any(self._in_use(host, self._of(host).held, self._moments)):
             self._complain_of(host, "", "an end of prefetch", "something in use")
-
-    def judge_store(self, host: str, *, is_forgotten: bool) -> None:
-        """Complain unless a store that works holds the newest, or nothing."""
-        origin = self._of(host)
-        expected = frozenset() if is_forgotten else origin.newest
-        if not is_forgotten and self._is_of_other_terms(origin):
-            # A failure does not replace what another policy has brought.
-            is_failure = {AccessResult.UNREACHABLE} == {b.access for b in origin.newest}
-            if self.fetched[host] and not is_failure:
-                self._complain_of(host, "", "what is stored", expected)
-        elif (is_forgotten or self.fetched[host]) and origin.stored != expected:
-            self._complain_of(host, "", "what is stored", expected)
-
-    def _is_of_other_terms(self, origin: _Origin) -> bool:
-        """Whether what is stored must not be used by this checker."""
-        return bool(origin.stored) and (
-            origin.stored_redirects != self.policy.max_redirects
-        )
 
     @property
     def is_one_fetch_enough(self) -> bool:
@@ -360,104 +370,84 @@ class Judge:
         self, host: str, path: str, *, now_only: bool = False
     ) -> set[Saying]:
         origin = self._of(host)
-        if now_only:
-            moments, beliefs = [self.clock.now()], origin.held
-        else:
-            moments, beliefs = self._moments, origin.seen
+        moments = [self.clock.now()] if now_only else self._moments
+        known = origin.held if now_only else origin.seen
         return {
-            belief.saying(path, now, self.policy)
-            for belief, now in self._in_use(origin, beliefs, moments)
-            if not now_only or belief.stands_at(now, self.policy)
+            saying
+            for history, now in self._in_use(host, known, moments)
+            for effect in effects(history, now, self.policy)
+            for saying in self._sayings(history, effect, path, now)
         }
 
-    def _check_safety(self, host: str, path: str, answer: object) -> None:
-        """Never "yes" where the last known rules say "no", unless it is time."""
-        if answer is not True or path == "/robots.txt":
-            return
-        if not self._is_evident(host, partial(Evidence.may_allow, path=path)):
-            self._complain_of(host, path, "yes", self._of(host).evidence)
+    def _sayings(
+        self, history: History, effect: Effect, path: str, now: float
+    ) -> Iterator[Saying]:
+        """What may be said about `path`, for ExampleBot."""
+        said = history.said
+        is_answer = not history.lines or is_fresh(said, now)
+        access, until = AccessResult.UNREACHABLE, math.nan
+        if is_answer and said is not None:
+            access, until = said.access, said.fresh_until
+        untils = [line[-1].retry_at for line in history.lines]
+        for allowed, reason in self._reasons(
+            history, effect, path, is_answer=is_answer
+        ):
+            for fresh_until in [until] if is_answer else untils:
+                is_stale = effect is Effect.RULES and not is_answer
+                yield Saying(allowed, reason, is_stale, access, fresh_until)
 
-    def _is_evident(self, host: str, question: Callable[..., bool]) -> bool:
-        """Whether the answer is yes at any moment of this step."""
-        origin = self._of(host)
-        return any(
-            question(evidence, now=now, policy=self.policy)
-            for evidence in (origin.before, origin.evidence)
-            for now in self._moments
-        )
-
-    def _rulebooks(self, host: str) -> set[str | None]:
-        origin = self._of(host)
-        return {
-            belief.rules_in_force(now, self.policy)
-            for belief, now in self._in_use(origin, origin.seen, self._moments)
-        }
-
-    def _in_use(
-        self,
-        origin: _Origin,
-        beliefs: frozenset[Belief | None],
-        moments: list[float],
-    ) -> Iterator[tuple[Belief, float]]:
-        """What may be answered from, and when; once, if it is of this very moment."""
-        for belief in beliefs:
-            if belief is None:
-                continue
-            for now in moments:
-                is_new = belief in origin.just_fetched and now == belief.checked_at
-                if is_new or belief.stands_at(now, self.policy):
-                    yield belief, now
+    def _reasons(
+        self, history: History, effect: Effect, path: str, *, is_answer: bool
+    ) -> list[tuple[bool, Reason]]:
+        if effect is Effect.REFUSE and is_answer:
+            return [(False, Reason.ADDRESS_REFUSED)]
+        if effect is not Effect.REFUSE and path == "/robots.txt":
+            return [(True, Reason.ROBOTS_TXT)]
+        if effect is Effect.RULES:
+            assert history.said is not None
+            return [RULEBOOKS[history.said.name].says[path]]
+        if effect is Effect.ALLOW:
+            too_long = Reason.UNREACHABLE_TOO_LONG
+            return [(True, Reason.UNAVAILABLE if is_answer else too_long)]
+        if is_answer:
+            return [(False, Reason.RESTRICTED)]
+        return [
+            (False, reason)
+            for reason in (Reason.UNREACHABLE, Reason.UNREACHABLE_TOO_LONG)
+        ]
 
     # --- the rest -----------------------------------------------------------------
 
-    def _explaining(
-        self,
-        known: frozenset[Belief | None],
-        attempt: Attempt,
-        event: RobotsTxtFetched,
-        now: float,
-    ) -> frozenset[Belief | None]:
-        """Those of `known` that lead to the time at which the next attempt will come.
+    def _in_use(
+        self, host: str, known: Known, moments: Iterable[float]
+    ) -> Iterator[tuple[History, float]]:
+        """What may be answered from: what stands, or was fetched for the question."""
+        fetched = self._of(host).fetched
+        for now in moments:
+            for history in known:
+                if history and (history in fetched or self._stands(history, now)):
+                    yield history, now
 
-        The event is told the time, because retries are spread; that the checker
-        keeps to it is seen by its requests.
-        """
-        pauses = {
-            belief: pause_after(belief, attempt, now=now, policy=self.policy)
-            for belief in known
+    def _stands(self, history: History | None, now: float) -> bool:
+        return history is not None and is_current(history, now)
+
+    def _held(self, origin: _Origin) -> Known:
+        return origin.held | _NOTHING if self.may_evict else origin.held
+
+    def _joined(self, some: Known, others: Known) -> Known:
+        now, policy = self.clock.now(), self.policy
+        pairs = {
+            (usable(one, now, policy), usable(other, now, policy))
+            for one in some
+            for other in others
         }
-        pause = event.next_fetch_at - now
-        explaining = frozenset(
-            belief
-            for belief, (low, high) in pauses.items()
-            if low - _EPSILON <= pause <= high + _EPSILON
-        )
-        if not explaining:
-            self.complain(
-                f"{attempt.host} ({attempt.answer}) is left alone for {pause:g} s,"
-                f" and not for one of {list(pauses.values())}"
-            )
-        return explaining or known
-
-    def _check_event(
-        self,
-        event: RobotsTxtFetched,
-        beliefs: frozenset[Belief],
-        attempt: Attempt,
-    ) -> None:
-        """All beliefs agree on what the answer was."""
-        belief = next(iter(beliefs))
-        self.seen[f"answer {belief.meaning.value}"] += 1
-        self.seen[f"access {belief.access.value}"] += 1
-        told = (event.access, event.status, event.redirects)
-        hops = min(attempt.requests - 1, self.policy.max_redirects)
-        if belief.meaning is Meaning.REFUSED:
-            hops += 1  # one more was followed, as far as to its address
-        expected = (belief.access, belief.status, hops)
-        if told != expected:
-            self.complain(f"{attempt.host} came to {told}, and not to {expected}")
-        if event.access is AccessResult.SUCCESSFUL and event.error is not None:
-            self.complain(f"{attempt.host} succeeded with the error {event.error}")
+        # Of two answers that came at the same time, either may win.
+        turned = {
+            (b, a)
+            for a, b in pairs
+            if a and b and a.said and b.said and a.said.at == b.said.at
+        }
+        return frozenset(joined(a, b, now) for a, b in pairs | turned)
 
     def _complain_of(
         self, host: str, path: str, said: object, permitted: object
@@ -465,21 +455,35 @@ class Judge:
         known = "; ".join(map(str, self._of(host).seen))
         self.complain(
             f"{host}{path}: {said}\n    permitted: {permitted}"
-            f"\n    moments: {self._moments}\n    beliefs: {known}"
+            f"\n    moments: {self._moments}\n    known: {known}"
         )
 
     def _of(self, host: str) -> _Origin:
         return self._origins.setdefault(host, _Origin())
 
     def _of_key(self, key: str) -> _Origin:
-        return self._of(key.removeprefix("https://"))
+        return self._of(key.split(" ", maxsplit=1)[0].removeprefix("https://"))
 
 
-def _turning_points(belief: Belief, policy: Policy) -> Iterator[float]:
-    yield belief.next_at
-    yield belief.kept_until
-    if belief.rulebook is not None:
-        yield belief.rules_fresh_until
-    if belief.since is not None:
-        yield belief.since + policy.outage_grace
-        yield belief.since + policy.stale_window
+def _turns(history: History, policy: Policy) -> Iterator[float]:
+    length = span(history.access, policy)
+    yield keep_until(history, policy)
+    if history.said is not None:
+        yield history.said.fresh_until
+    for line in history.lines:
+        yield line[-1].retry_at
+        yield line[0].at + policy.outage_grace
+        yield line[0].at + policy.stale_window
+        yield from (one.at + length for one in evidence(line)[:1])
+
+
+def _terms(policy: Policy) -> object:
+    """What decides what a fetch can bring and means; entries of others never meet."""
+    return (
+        policy.max_redirects,
+        policy.detect_missing_page,
+        policy.on_access_denied,
+        policy.on_too_many_requests,
+        policy.on_too_many_redirects,
+        policy.after_unreachable_limit,
+    )

@@ -10,8 +10,6 @@ from trio._core import _run as trio_run
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["run_on"]
-
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
 

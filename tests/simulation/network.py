@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import anyio.lowlevel
 import httpx
 
-from .answers import ANSWERS, End, Meaning
+from .answers import ANSWERS, End
 from .chance import chance_of
 
 if TYPE_CHECKING:
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from robotsgate.testing import ManualClock
 
     from .answers import Answer
+    from .judge import Judge
 
-__all__ = ["Attempt", "NetworkWatcher", "SimulatedNetwork"]
-
-_NOT_FOUND = next(answer for answer in ANSWERS if answer.meaning is Meaning.MISSING)
+_NOT_FOUND = next(answer for answer in ANSWERS if answer.name == "404")
 
 _UNWANTED = ("authorization", "cookie", "if-modified-since", "if-none-match", "range")
 
@@ -34,38 +33,18 @@ class Attempt:
     Attributes:
         host: of the origin.
         answer: that the origin gave.
+        began_at: when the first request came, epoch seconds.
         asked_at: when the last request came, epoch seconds.
         requests: that were made so far.
-        status: of the last response; `None` if there was none yet.
         is_over: whether its outcome was taken, or it was given up.
     """
 
     host: str
     answer: Answer
+    began_at: float
     asked_at: float
     requests: int = 0
-    status: int | None = None
     is_over: bool = False
-
-
-class NetworkWatcher(Protocol):
-    """Who is told what happens on the network."""
-
-    def attempt_began(self, attempt: Attempt) -> None:
-        """A checker asks for a robots.txt."""
-        ...
-
-    def attempt_given_up(self, attempt: Attempt) -> None:
-        """A checker was cancelled in the middle."""
-        ...
-
-    def time_passed(self) -> None:
-        """The clock was moved while a request was under way."""
-        ...
-
-    def complain(self, text: str) -> None:
-        """Something is wrong."""
-        ...
 
 
 class SimulatedNetwork:
@@ -79,13 +58,13 @@ class SimulatedNetwork:
         slowness: seconds that the clock moves in each request; may be negative.
     """
 
-    def __init__(self, clock: ManualClock, watcher: NetworkWatcher) -> None:
+    def __init__(self, clock: ManualClock, judge: Judge) -> None:
         self.gets = 0
         self.redirected = 0
         self.salt: object = 0
         self.slowness = 0.0
         self._clock = clock
-        self._watcher = watcher
+        self._judge = judge
         self._answers: dict[str, Answer] = {}
         self.attempts: dict[str, Attempt] = {}
 
@@ -101,9 +80,7 @@ class SimulatedNetwork:
         attempt.requests += 1
         attempt.asked_at = self._clock.now()
         await self._take_time(attempt)
-        response = self._response(attempt)
-        attempt.status = response.status_code
-        return response
+        return self._response(attempt)
 
     async def body_of(self, attempt: Attempt) -> AsyncIterator[bytes]:
         """The body of the last response, in pieces."""
@@ -119,7 +96,7 @@ class SimulatedNetwork:
     def _check_headers(self, request: httpx.Request) -> None:
         unwanted = [name for name in _UNWANTED if name in request.headers]
         if unwanted or request.method != "GET":
-            self._watcher.complain(f"a {request.method} with {unwanted}")
+            self._judge.complain(f"a {request.method} with {unwanted}")
 
     def _attempt_of(self, request: httpx.Request) -> Attempt:
         host = request.url.params.get("of")
@@ -129,18 +106,19 @@ class SimulatedNetwork:
         host = request.url.host
         before = self.attempts.get(host)
         if before is not None and not before.is_over:
-            self._watcher.complain(f"two fetches of {host} at once")
+            self._judge.complain(f"two fetches of {host} at once")
         answer = self._answers.get(host, _NOT_FOUND)
-        attempt = Attempt(host=host, answer=answer, asked_at=self._clock.now())
+        now = self._clock.now()
+        attempt = Attempt(host=host, answer=answer, began_at=now, asked_at=now)
         self.attempts[host] = attempt
-        self._watcher.attempt_began(attempt)
+        self._judge.attempt_began(attempt)
         return attempt
 
     async def _take_time(self, attempt: Attempt) -> None:
         await self._wait(attempt, "request")
         if self.slowness:
             self._clock.set(self._clock.now() + self.slowness)
-            self._watcher.time_passed()
+            self._judge.time_passed()
 
     async def _wait(self, attempt: Attempt, what: str) -> None:
         chance = chance_of(self.salt, attempt.host, attempt.requests, what)
@@ -149,7 +127,7 @@ class SimulatedNetwork:
                 await anyio.lowlevel.checkpoint()
         except BaseException:
             attempt.is_over = True
-            self._watcher.attempt_given_up(attempt)
+            self._judge.attempt_given_up(attempt)
             raise
 
     def _response(self, attempt: Attempt) -> httpx.Response:

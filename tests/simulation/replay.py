@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from .scenario import Step
 
-__all__ = ["replay_of"]
-
 # Where one thing is wrong, each question about it says so.
 _MOST_COMPLAINTS = 2
 

@@ -9,316 +9,353 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from robotsgate import AccessResult, RobotsChecker
-from robotsgate.caching import _plan, _ruling
-from robotsgate.caching._plan import Plan, entry_after, plan
-from robotsgate.checking import _guarded_store, _live, _renewal, _single_flight
-from robotsgate.checking._single_flight import SingleFlight
-from robotsgate.fetching import _fetcher
+import anyio
+
+from robotsgate import RobotsChecker
+from robotsgate.caching import _attempt
+from robotsgate.caching._access import AccessResult
+from robotsgate.caching._attempt import entry_after
+from robotsgate.caching._entry import Entry
+from robotsgate.caching._in_force import Effect, InForce, in_force
+from robotsgate.caching._outcome import Failed, FailureKind
+from robotsgate.checking import _entries, _renewal, _standing
+from robotsgate.checking._entries import Entries
+from robotsgate.checking._flights import Flights
+from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
     import pytest
 
-    from robotsgate import Entry
-
-__all__ = ["SABOTAGES", "waiters_are_forgotten"]
+SABOTAGES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {}
 
 
-def _entries_stand_for_ever(patch: pytest.MonkeyPatch) -> None:
-    def wrong_plan(entry: Entry | None, _now: float) -> Plan:
-        return Plan.FETCH if entry is None else Plan.USE
-
-    _patch_plan(patch, wrong_plan)
-
-
-def _entries_never_stand(patch: pytest.MonkeyPatch) -> None:
-    _patch_plan(patch, lambda _entry, _now: Plan.FETCH)
+def sabotage(
+    function: Callable[[pytest.MonkeyPatch], None],
+) -> Callable[[pytest.MonkeyPatch], None]:
+    """Add `function` to the list, under its name in words."""
+    SABOTAGES[function.__name__.replace("_", " ")] = function
+    return function
 
 
-def _entries_of_the_future_stand(patch: pytest.MonkeyPatch) -> None:
-    def wrong_plan(entry: Entry | None, now: float) -> Plan:
-        is_due = entry is None or now >= entry.next_fetch_at
-        return Plan.FETCH if is_due else Plan.USE
-
-    _patch_plan(patch, wrong_plan)
+# --- when an origin is fetched ------------------------------------------------------
 
 
-def _entries_stand_a_second_longer(patch: pytest.MonkeyPatch) -> None:
-    def usable_later(entry: Entry | None, now: float) -> Plan:
-        late = entry and replace(entry, next_fetch_at=entry.next_fetch_at + 1)
-        return plan(late, now)
-
-    _patch_plan(patch, usable_later)
+@sabotage
+def entries_are_current_for_ever(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Entry, "is_current", lambda _self, _now: True)
 
 
-def _patch_plan(
-    patch: pytest.MonkeyPatch, wrong: Callable[[Entry | None, float], Plan]
-) -> None:
-    patch.setattr(_renewal, "plan", wrong)
-    patch.setattr(_live, "plan", wrong)
+@sabotage
+def entries_are_never_current(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Entry, "is_current", lambda _self, _now: False)
 
 
-def _runs_of_failures_begin_anew(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_plan, "_unreachable_since", lambda _previous, _kind, now: now)
+@sabotage
+def entries_are_current_a_second_longer(patch: pytest.MonkeyPatch) -> None:
+    right = Entry.is_current
+    patch.setattr(Entry, "is_current", lambda self, now: right(self, now - 1))
 
 
-def _failures_are_not_counted(patch: pytest.MonkeyPatch) -> None:
-    _patch_entries(
-        patch, lambda entry, _previous: replace(entry, failures=min(entry.failures, 1))
-    )
+@sabotage
+def entries_of_the_future_are_current(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Entry, "is_current", lambda self, now: now < self.next_fetch_at)
 
 
-def _outage_forgets_the_copy(patch: pytest.MonkeyPatch) -> None:
-    def without_copy(entry: Entry, _previous: Entry | None) -> Entry:
-        is_outage = entry.access is AccessResult.UNREACHABLE
-        return replace(entry, copy=None) if is_outage else entry
-
-    _patch_entries(patch, without_copy)
-
-
-def _missing_file_leaves_the_copy(patch: pytest.MonkeyPatch) -> None:
-    def with_old_copy(entry: Entry, previous: Entry | None) -> Entry:
-        is_missing = entry.access is AccessResult.UNAVAILABLE
-        return replace(entry, copy=previous.copy) if is_missing and previous else entry
-
-    _patch_entries(patch, with_old_copy)
-
-
-def _patch_entries(
-    patch: pytest.MonkeyPatch, change: Callable[[Entry, Entry | None], Entry]
-) -> None:
-    def wrong_entry(previous: Entry | None, *args: Any, **named: Any) -> Entry:  # noqa: ANN401 (those of entry_after)
-        return change(entry_after(previous, *args, **named), previous)
-
-    patch.setattr(_renewal, "entry_after", wrong_entry)
-
-
-def _headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
+@sabotage
+def headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        _plan,
+        _attempt,
         "freshness_lifetime",
         lambda _headers, *, now, policy: now - now + policy.default_lifetime,
     )
 
 
-def _retry_after_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_plan, "retry_delay_asked_for", lambda *_, **__: None)
+@sabotage
+def retry_after_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_attempt, "retry_after", lambda *_, **__: None)
 
 
-def _outage_allows(patch: pytest.MonkeyPatch) -> None:
-    right = _ruling.ruling
-
-    def wrong_ruling(*args: Any, **named: Any) -> _ruling.Ruling:  # noqa: ANN401 (those of ruling)
-        found = right(*args, **named)
-        is_outage = found.reason is _ruling.Reason.UNREACHABLE
-        return replace(found, effect=_ruling.Effect.ALLOW) if is_outage else found
-
-    patch.setattr(_live, "ruling", wrong_ruling)
+# --- what an attempt leads to -------------------------------------------------------
 
 
-def _stale_window_is_doubled(patch: pytest.MonkeyPatch) -> None:
-    _patch_policy(
-        patch, lambda policy: replace(policy, stale_window=2 * policy.stale_window)
+def _patch_entries(
+    patch: pytest.MonkeyPatch, change: Callable[[Entry, Entry | None], Entry]
+) -> None:
+    def wrong(known: Entry | None, *args: Any, **named: Any) -> Entry:  # noqa: ANN401 (those of entry_after)
+        return change(entry_after(known, *args, **named), known)
+
+    patch.setattr(_renewal, "entry_after", wrong)
+
+
+def _patch_outages(patch: pytest.MonkeyPatch, **changes: Callable[[Any], Any]) -> None:
+    def changed(entry: Entry, _known: Entry | None) -> Entry:
+        if entry.outage is None:
+            return entry
+        new = {name: change(entry.outage) for name, change in changes.items()}
+        return replace(entry, outage=replace(entry.outage, **new))
+
+    _patch_entries(patch, changed)
+
+
+@sabotage
+def outages_begin_with_the_last_failure(patch: pytest.MonkeyPatch) -> None:
+    _patch_outages(patch, since=lambda outage: outage.last_attempt_at)
+
+
+@sabotage
+def attempts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    _patch_outages(patch, attempts=lambda outage: min(outage.attempts, 1))
+
+
+@sabotage
+def outage_forgets_the_copy(patch: pytest.MonkeyPatch) -> None:
+    _patch_entries(
+        patch, lambda entry, _: replace(entry, answer=None) if entry.outage else entry
     )
 
 
-def _grace_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    _patch_policy(patch, lambda policy: replace(policy, outage_grace=0.0))
+@sabotage
+def missing_file_leaves_the_copy(patch: pytest.MonkeyPatch) -> None:
+    def with_old_copy(entry: Entry, known: Entry | None) -> Entry:
+        is_missing = entry.access is AccessResult.UNAVAILABLE
+        return replace(entry, answer=known.answer) if is_missing and known else entry
+
+    def changed(entry: Entry, known: Entry | None) -> Entry:
+        has_copy = known is not None and known.answer is not None
+        return with_old_copy(entry, known) if has_copy else entry
+
+    _patch_entries(patch, changed)
 
 
-def _patch_policy(patch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
-    right = _ruling.ruling
+@sabotage
+def store_is_preferred_to_memory(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_renewal, "merge", lambda known, stored, **_: stored or known)
+
+
+# --- what is in force ---------------------------------------------------------------
+
+
+def _patch_in_force(
+    patch: pytest.MonkeyPatch, wrong: Callable[[Entry, float, Any], InForce]
+) -> None:
     patch.setattr(
-        _live,
-        "ruling",
-        lambda entry, *, now, policy: right(entry, now=now, policy=change(policy)),
+        _standing,
+        "in_force",
+        lambda entry, *, now, policy: wrong(entry, now, policy),
     )
 
 
-def _own_failures_are_blamed_on_the_origin(patch: pytest.MonkeyPatch) -> None:
-    right = _ruling.ruling
-    patch.setattr(
-        _live,
-        "ruling",
-        lambda entry, **named: right(replace(entry, failure=None), **named),
-    )
+@sabotage
+def outage_allows(patch: pytest.MonkeyPatch) -> None:
+    def wrong(entry: Entry, now: float, policy: Any) -> InForce:  # noqa: ANN401
+        right = in_force(entry, now=now, policy=policy)
+        is_closed = entry.outage is not None and right.effect is Effect.DISALLOW
+        return replace(right, effect=Effect.ALLOW) if is_closed else right
+
+    _patch_in_force(patch, wrong)
 
 
-def _rulings_do_not_end(patch: pytest.MonkeyPatch) -> None:
-    right = _ruling.ruling
-    patch.setattr(
-        _live,
-        "ruling",
-        lambda entry, **named: replace(
-            right(entry, **named), until=entry.next_fetch_at
+def _patch_policy(
+    patch: pytest.MonkeyPatch, change: Callable[[Any], dict[str, float]]
+) -> None:
+    _patch_in_force(
+        patch,
+        lambda entry, now, policy: in_force(
+            entry, now=now, policy=replace(policy, **change(policy))
         ),
     )
 
 
-def _nothing_is_stale(patch: pytest.MonkeyPatch) -> None:
-    right = _ruling.ruling
-    patch.setattr(
-        _live,
-        "ruling",
-        lambda *args, **named: replace(right(*args, **named), is_stale=False),
+@sabotage
+def stale_window_is_doubled(patch: pytest.MonkeyPatch) -> None:
+    _patch_policy(patch, lambda policy: {"stale_window": 2 * policy.stale_window})
+
+
+@sabotage
+def grace_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    _patch_policy(patch, lambda _: {"outage_grace": 0.0})
+
+
+@sabotage
+def one_day_of_evidence_is_enough(patch: pytest.MonkeyPatch) -> None:
+    _patch_policy(patch, lambda _: {"days_of_evidence": 1, "unreachable_limit": 0.0})
+
+
+@sabotage
+def what_is_in_force_does_not_end(patch: pytest.MonkeyPatch) -> None:
+    _patch_in_force(
+        patch,
+        lambda entry, now, policy: replace(
+            in_force(entry, now=now, policy=policy), until=entry.next_fetch_at
+        ),
     )
 
 
-def _policies_are_not_compared(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_renewal, "suits", lambda _entry, _policy: True)
+@sabotage
+def terms_are_not_compared(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_entries, "terms_of", lambda _policy: "")
+    patch.setattr(_attempt, "terms_of", lambda _policy: "")
 
 
-class _EachForHimself(SingleFlight[Any]):
-    async def run(self, key: Hashable, work: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 (as SingleFlight)
-        _ = key
+# --- who fetches --------------------------------------------------------------------
+
+
+@sabotage
+def callers_do_not_share(patch: pytest.MonkeyPatch) -> None:
+    async def result_of(
+        _self: object, _key: Hashable, work: Callable[[], Awaitable[Any]]
+    ) -> Any:  # noqa: ANN401 (as Flights)
         return await work()
 
-
-def _callers_do_not_share(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_renewal, "SingleFlight", _EachForHimself)
+    patch.setattr(Flights, "result_of", result_of)
 
 
-class _InheritsCancellation(SingleFlight[Any]):
-    async def run(self, key: Hashable, work: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 (as SingleFlight)
-        flight = self._flights.get(key)
-        if flight is None:
-            return await self._lead(key, work)
-        await flight.is_over.wait()
-        assert flight.result is not None
-        return flight.result
+@sabotage
+def fetch_ends_with_its_first_caller(patch: pytest.MonkeyPatch) -> None:
+    right = Flights.result_of
 
-
-def _waiters_inherit_cancellation(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_renewal, "SingleFlight", _InheritsCancellation)
-
-
-class _ForgetsWaiters(SingleFlight[Any]):
-    async def _lead(self, key: Hashable, work: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 (as SingleFlight)
-        flight = self._flights[key] = _single_flight._Flight()
+    async def result_of(
+        self: Flights[Any], key: Hashable, work: Callable[[], Awaitable[Any]]
+    ) -> Any:  # noqa: ANN401 (as Flights)
+        is_first = key not in self._flights
         try:
-            flight.result = await work()
-        finally:
-            del self._flights[key]
-        flight.is_over.set()
-        return flight.result
+            return await right(self, key, work)
+        except BaseException:
+            if is_first and key in self._flights:
+                self._flights[key].scope.cancel()
+            raise
+
+    patch.setattr(Flights, "result_of", result_of)
 
 
 def waiters_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """When the leader is cancelled, nobody wakes those who wait for him."""
-    patch.setattr(_renewal, "SingleFlight", _ForgetsWaiters)
+    """Nobody wakes those who wait for a fetch that another one began."""
+    right = Flights.result_of
+
+    async def result_of(
+        self: Flights[Any], key: Hashable, work: Callable[[], Awaitable[Any]]
+    ) -> Any:  # noqa: ANN401 (as Flights)
+        if key in self._flights:
+            await anyio.sleep_forever()
+        return await right(self, key, work)
+
+    patch.setattr(Flights, "result_of", result_of)
 
 
-def _store_is_believed(patch: pytest.MonkeyPatch) -> None:
-    async def whole(self: Any, origin: str) -> Any:  # noqa: ANN401 (as GuardedStore)
-        return await self._store.get(origin)
-
-    patch.setattr(_guarded_store.GuardedStore, "_whole", whole)
+# --- the store ----------------------------------------------------------------------
 
 
-def _store_may_raise(patch: pytest.MonkeyPatch) -> None:
-    async def reported(
-        _self: object, _operation: str, _origin: str, *, work: Callable[[], Any]
-    ) -> Any:  # noqa: ANN401 (as GuardedStore)
+@sabotage
+def store_may_raise(patch: pytest.MonkeyPatch) -> None:
+    async def guarded(
+        _self: object, _operation: str, _origin: str, work: Callable[[], Any]
+    ) -> Any:  # noqa: ANN401 (as Entries)
         return await work()
 
-    patch.setattr(_guarded_store.GuardedStore, "_reported", reported)
+    patch.setattr(Entries, "_guarded", guarded)
 
 
-def _forget_spares_the_store(patch: pytest.MonkeyPatch) -> None:
+@sabotage
+def forget_spares_the_store(patch: pytest.MonkeyPatch) -> None:
     async def nothing(_self: object, _origin: str) -> None:
         pass
 
-    patch.setattr(_guarded_store.GuardedStore, "delete", nothing)
+    patch.setattr(Entries, "delete", nothing)
 
 
-def _store_is_not_written(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(_self: object, _entry: Entry) -> None:
-        pass
+@sabotage
+def store_is_not_read(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(_self: object, _origin: str, _now: float) -> None:
+        return None
 
-    patch.setattr(_guarded_store.GuardedStore, "put", nothing)
-
-
-def _errors_of_the_network_are_raised(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_fetcher, "MISTAKES", (Exception,))
+    patch.setattr(Entries, "get", nothing)
 
 
-def _one_redirect_too_many(patch: pytest.MonkeyPatch) -> None:
-    right = _fetcher.Fetcher.__init__
+@sabotage
+def store_is_not_written(patch: pytest.MonkeyPatch) -> None:
+    async def update(
+        _self: object, _origin: str, _now: float, change: Callable[[None], Entry]
+    ) -> Entry:
+        return change(None)
 
-    def wrong(self: Any, client: object, *, policy: Any, **named: Any) -> None:  # noqa: ANN401 (as Fetcher)
+    patch.setattr(Entries, "update", update)
+
+
+# --- fetching and asking ------------------------------------------------------------
+
+
+@sabotage
+def errors_of_the_network_are_raised(patch: pytest.MonkeyPatch) -> None:
+    right = RobotsTxtFetcher.fetch
+
+    async def fetch(self: RobotsTxtFetcher, origin: Any) -> Any:  # noqa: ANN401 (as RobotsTxtFetcher)
+        outcome = await right(self, origin)
+        if isinstance(outcome, Failed) and outcome.cause is not None:
+            raise outcome.cause
+        return outcome
+
+    patch.setattr(RobotsTxtFetcher, "fetch", fetch)
+
+
+@sabotage
+def full_pools_are_blamed_on_the_origin(patch: pytest.MonkeyPatch) -> None:
+    right = RobotsTxtFetcher.fetch
+
+    async def fetch(self: RobotsTxtFetcher, origin: Any) -> Any:  # noqa: ANN401 (as RobotsTxtFetcher)
+        outcome = await right(self, origin)
+        is_pool = isinstance(outcome, Failed) and outcome.kind is FailureKind.POOL
+        return replace(outcome, kind=FailureKind.CONNECT) if is_pool else outcome
+
+    patch.setattr(RobotsTxtFetcher, "fetch", fetch)
+
+
+@sabotage
+def one_redirect_too_many(patch: pytest.MonkeyPatch) -> None:
+    right = RobotsTxtFetcher.__init__
+
+    def wrong(self: Any, *args: Any, policy: Any, **named: Any) -> None:  # noqa: ANN401 (as RobotsTxtFetcher)
         more = replace(policy, max_redirects=policy.max_redirects + 1)
-        right(self, client, policy=more, **named)
+        right(self, *args, policy=more, **named)
 
-    patch.setattr(_fetcher.Fetcher, "__init__", wrong)
+    patch.setattr(RobotsTxtFetcher, "__init__", wrong)
 
 
-def _refresh_is_asleep(patch: pytest.MonkeyPatch) -> None:
+@sabotage
+def refresh_is_asleep(patch: pytest.MonkeyPatch) -> None:
     async def nothing(_self: object, _url: str) -> None:
         pass
 
     patch.setattr(RobotsChecker, "refresh", nothing)
 
 
-def _prefetch_is_asleep(patch: pytest.MonkeyPatch) -> None:
+@sabotage
+def prefetch_is_asleep(patch: pytest.MonkeyPatch) -> None:
     async def nothing(_self: object, _urls: object) -> None:
         pass
 
     patch.setattr(RobotsChecker, "prefetch", nothing)
 
 
-def _peek_guesses(patch: pytest.MonkeyPatch) -> None:
+@sabotage
+def peek_guesses(patch: pytest.MonkeyPatch) -> None:
     right = RobotsChecker.peek
+    patch.setattr(
+        RobotsChecker,
+        "peek",
+        lambda self, agent, url: bool(right(self, agent, url)),
+    )
 
-    def guess(self: RobotsChecker, agent: str, url: str) -> bool:
-        return bool(right(self, agent, url))
 
-    patch.setattr(RobotsChecker, "peek", guess)
+@sabotage
+def cancelled_fetches_count_as_failures(patch: pytest.MonkeyPatch) -> None:
+    fetch_ends_with_its_first_caller(patch)
+    right = RobotsTxtFetcher.fetch
 
-
-def _cancelled_fetches_count_as_failures(patch: pytest.MonkeyPatch) -> None:
-    right = _fetcher.Fetcher.fetch
-
-    async def wrong(self: Any, origin: Any) -> Any:  # noqa: ANN401 (as Fetcher)
+    async def wrong(self: RobotsTxtFetcher, origin: Any) -> Any:  # noqa: ANN401 (as RobotsTxtFetcher)
         with contextlib.suppress(BaseException):
             return await right(self, origin)
-        return _fetcher.failed(OSError("gone"), redirects=0, deadline=1.0)
+        return Failed(kind=FailureKind.OTHER, error="gone")
 
-    patch.setattr(_fetcher.Fetcher, "fetch", wrong)
-
-
-SABOTAGES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    sabotage.__name__.strip("_").replace("_", " "): sabotage
-    for sabotage in (
-        _entries_stand_for_ever,
-        _entries_never_stand,
-        _entries_of_the_future_stand,
-        _entries_stand_a_second_longer,
-        _runs_of_failures_begin_anew,
-        _failures_are_not_counted,
-        _outage_forgets_the_copy,
-        _missing_file_leaves_the_copy,
-        _headers_are_ignored,
-        _retry_after_is_ignored,
-        _outage_allows,
-        _stale_window_is_doubled,
-        _grace_is_forgotten,
-        _own_failures_are_blamed_on_the_origin,
-        _rulings_do_not_end,
-        _nothing_is_stale,
-        _policies_are_not_compared,
-        _callers_do_not_share,
-        _waiters_inherit_cancellation,
-        _store_is_believed,
-        _store_may_raise,
-        _forget_spares_the_store,
-        _store_is_not_written,
-        _errors_of_the_network_are_raised,
-        _one_redirect_too_many,
-        _refresh_is_asleep,
-        _prefetch_is_asleep,
-        _peek_guesses,
-        _cancelled_fetches_count_as_failures,
-    )
-}
+    patch.setattr(RobotsTxtFetcher, "fetch", wrong)

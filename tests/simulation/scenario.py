@@ -22,23 +22,6 @@ if TYPE_CHECKING:
 
     from .answers import Answer
 
-__all__ = [
-    "HOSTS",
-    "PATHS",
-    "Action",
-    "Advance",
-    "AdvanceToTurn",
-    "Ask",
-    "Caller",
-    "Change",
-    "Jump",
-    "LoseEntry",
-    "Restart",
-    "SetMood",
-    "Step",
-    "scenario",
-]
-
 MINUTE = 60.0
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from unittest.mock import patch
 
 import anyio
 import anyio.lowlevel
 
 from robotsgate import Policy, RobotsChecker
-from robotsgate.caching import _plan
-from robotsgate.checking import _guarded_store
+from robotsgate.caching._terms import key_of, terms_of
 from robotsgate.testing import ManualClock
 
-from .belief import Saying
-from .judge import Judge
+from .judge import Judge, Saying
 from .network import SimulatedNetwork
 from .scenario import (
     HOSTS,
@@ -42,8 +38,6 @@ if TYPE_CHECKING:
     from robotsgate import Verdict
 
     from .scenario import Caller, Step
-
-__all__ = ["STEPS", "Report", "SimulationError", "run", "run_seed"]
 
 STEPS = 150
 """How long a simulation is."""
@@ -134,15 +128,6 @@ async def run(steps: Iterable[tuple[int, Step]]) -> Report:
     Raises:
         SimulationError: something was wrong.
     """
-    # Not modelled: the rest that a failing store has, and clocks that are ahead.
-    with (
-        patch.object(_guarded_store, "_MOST_IN_A_ROW", math.inf),
-        patch.object(_plan, "_LARGEST_SKEW", 0.0),
-    ):
-        return await _run(steps)
-
-
-async def _run(steps: Iterable[tuple[int, Step]]) -> Report:
     simulation = _Simulation()
     told: list[str] = []
     for number, (salt, step) in enumerate(steps):
@@ -184,7 +169,15 @@ class _Simulation:
                 self.judge.complain("somebody waits for ever")
         except Exception as error:  # noqa: BLE001 (nothing may be raised)
             self.judge.complain(f"raised: {error!r}")
+        await self._settle()
         self._check_rest()
+
+    async def _settle(self) -> None:
+        """Let what nobody waits for come to its end."""
+        for _ in range(1_000):
+            if not self._checker.stats.fetches_under_way:
+                return
+            await anyio.lowlevel.checkpoint()
 
     async def end(self) -> None:
         """Let go of the checker, and count."""
@@ -201,7 +194,6 @@ class _Simulation:
             case AdvanceToTurn():
                 self._advance_to_turn(step)
             case Jump():
-                self.judge.clock_was_set()
                 self._set_clock(self._clock.now() + step.seconds)
             case Change():
                 self._network.answer_with(step.host, step.answer)
@@ -227,7 +219,7 @@ class _Simulation:
         turns = sorted(
             {
                 turn + step.offset
-                for turn in self.judge.mark(step.host)
+                for turn in self.judge.turns(step.host)
                 if 0 < turn + step.offset - now < _LONGEST_WAIT
             }
         )
@@ -259,12 +251,10 @@ class _Simulation:
 
     async def _ask(self, step: Ask) -> None:
         self._network.slowness = step.slowness
-        if step.slowness < 0:
-            self.judge.clock_was_set()
         self.report.questions += len(step.callers)
         if len(step.callers) == 1:
             await self._answer(step.callers[0], is_alone=True)
-            self._check_stored(step.callers[0])
+            self._check_forgotten(step.callers[0])
         else:
             answered = await self._ask_at_once(step.callers)
             self._check_answered(step.callers, answered)
@@ -319,10 +309,11 @@ class _Simulation:
             case Action.PEEK:
                 self._peek(host, path)
             case Action.CRAWL_DELAY:
-                judge.judge_delay(host, await checker.crawl_delay(AGENT, url))
+                delay = await checker.crawl_delay(AGENT, url)
+                judge.judge_rules(host, "crawl-delay", delay)
             case Action.ROBOTS_TXT:
                 found = await checker.robots_txt(url)
-                judge.judge_file(host, is_there=found is not None)
+                judge.judge_rules(host, "file", found is not None)
             case _:
                 await self._tell(caller, urls, is_alone=is_alone)
 
@@ -339,7 +330,8 @@ class _Simulation:
             case Action.REFRESH:
                 judge.refresh_asked(host)
                 await self._checker.refresh(urls[0])
-                judge.judge_refresh(host)
+                if not judge.fetched[host]:
+                    judge.complain(f"{host} was not refreshed")
             case _:
                 judge.forget_asked(host, is_alone=is_alone)
                 await self._checker.forget(urls[0])
@@ -366,8 +358,6 @@ class _Simulation:
             reason=verdict.reason,
             is_stale=verdict.is_stale,
             access=verdict.access,
-            status=verdict.status,
-            fetched_at=verdict.fetched_at,
             fresh_until=verdict.fresh_until,
         )
         self.judge.judge_verdict(host, path, said)
@@ -392,13 +382,13 @@ class _Simulation:
             for path in PATHS:
                 self._peek(host, path)
 
-    def _check_stored(self, caller: Caller) -> None:
-        """A store that works has what the only caller there was has led to."""
-        if self._store.mood not in {Mood.WELL, Mood.SLOW}:
-            return
-        is_forgotten = caller.action is Action.FORGET
-        for host in caller.hosts:
-            self.judge.judge_store(host, is_forgotten=is_forgotten)
+    def _check_forgotten(self, caller: Caller) -> None:
+        """A store that works holds nothing of what the only caller wants forgotten."""
+        is_well = self._store.mood in {Mood.WELL, Mood.SLOW}
+        if caller.action is Action.FORGET and is_well:
+            key = key_of(f"https://{caller.hosts[0]}", terms_of(self.judge.policy))
+            if self._store.has(key):
+                self.judge.complain(f"{key} was not forgotten")
 
     def _check_schedule(self, step: Ask) -> None:
         """While the clock stands still, one fetch of an origin is enough for all."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import enum
-import math
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING
 
 import anyio.lowlevel
 
@@ -15,12 +13,11 @@ from robotsgate import StoreError
 from .chance import chance_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from random import Random
 
-    from robotsgate import Entry
+    from robotsgate.stores._base import Change
 
-__all__ = ["Mood", "StoreWatcher", "UnreliableStore"]
+    from .judge import Judge
 
 
 class Mood(enum.Enum):
@@ -34,39 +31,19 @@ class Mood(enum.Enum):
     FORGETFUL = "loses entries"
 
 
-class StoreWatcher(Protocol):
-    """Who is told what really happened to the entries."""
-
-    def was_kept(self, origin: str) -> None:
-        """The entry of `origin` was replaced by the newest one."""
-        ...
-
-    def was_given(self, origin: str) -> None:
-        """The entry of `origin` was given to the checker, whole."""
-        ...
-
-    def nothing_was_given(self, origin: str) -> None:
-        """The checker asked for the entry of `origin`, and got nothing of use."""
-        ...
-
-    def was_dropped(self, origin: str) -> None:
-        """The entry of `origin` is lost."""
-        ...
-
-
 class UnreliableStore:
-    """Keeps entries, if it is in the mood.
+    """Keeps bytes, if it is in the mood.
 
     Attributes:
         mood: how it works from now on.
         failures: how often it failed on purpose.
     """
 
-    def __init__(self, watcher: StoreWatcher) -> None:
+    def __init__(self, judge: Judge) -> None:
         self.mood = Mood.WELL
         self.failures = 0
-        self._watcher = watcher
-        self._entries: dict[str, Entry] = {}
+        self._judge = judge
+        self._data: dict[str, bytes] = {}
         self._salt: object = 0
         self._operations: Counter[tuple[str, str]] = Counter()
 
@@ -75,36 +52,43 @@ class UnreliableStore:
         self._salt = salt
         self._operations.clear()
 
-    async def get(self, origin: str) -> Entry | None:
+    def has(self, key: str) -> bool:
+        """Whether there is anything under `key`."""
+        return key in self._data
+
+    async def get(self, key: str) -> bytes | None:
         """As `Store.get`, in a good mood."""
-        chance = await self._begin("get", origin)
-        entry = self._entries.get(origin)
-        if entry is not None and self._is_off(Mood.FORGETFUL, chance):
-            self.lose(origin)
-            entry = None
-        if entry is not None and self._is_off(Mood.DAMAGED, chance):
-            self._watcher.nothing_was_given(origin)
-            return cast("Entry", chance.choice(_DAMAGES)(entry))
-        if entry is None:
-            self._watcher.nothing_was_given(origin)
-        else:
-            self._watcher.was_given(origin)
-        return entry
+        try:
+            chance = await self._begin("get", key)
+        except Exception:
+            self._judge.was_given(key, is_whole=False)
+            raise
+        data, is_whole = self._shown(key, chance)
+        self._judge.was_given(key, is_whole=is_whole)
+        return data
 
-    async def put(self, entry: Entry) -> None:
-        """As `Store.put`, in a good mood."""
-        chance = await self._begin("put", entry.origin)
+    async def update(self, key: str, change: Change) -> None:
+        """As `Store.update`, in a good mood; it may fail after it has written."""
+        try:
+            chance = await self._begin("update", key)
+        except Exception:
+            self._judge.was_updated(key, is_whole=False, is_kept=False)
+            raise
+        data, is_whole = self._shown(key, chance)
+        change(data)  # as after a write of another process, which was faster
+        made = change(data)
+        if made is not None:
+            self._data[key] = made[0]
+        self._judge.was_updated(key, is_whole=is_whole, is_kept=made is not None)
         if self._is_off(Mood.FORGETFUL, chance):
-            self.lose(entry.origin)
-            return
-        self._entries[entry.origin] = entry
-        self._watcher.was_kept(entry.origin)
+            self._lose(key)
+        if self._is_off(Mood.MOODY, chance):
+            raise StoreError("failed after the write")
 
-    async def delete(self, origin: str) -> None:
+    async def delete(self, key: str) -> None:
         """As `Store.delete`, in a good mood."""
-        await self._begin("delete", origin)
-        self._entries.pop(origin, None)
-        self._watcher.was_dropped(origin)
+        await self._begin("delete", key)
+        self._lose(key)
 
     async def purge(self, now: float) -> int:
         """As `Store.purge`; nothing asks for it here."""
@@ -114,18 +98,43 @@ class UnreliableStore:
         """As `Store.aclose`; a checker must not close what is not its own."""
         raise NotImplementedError
 
-    async def _begin(self, operation: str, origin: str) -> Random:
-        self._operations[operation, origin] += 1
-        number = self._operations[operation, origin]
-        chance = chance_of(self._salt, operation, origin, number)
+    def lose(self, origin: str) -> None:
+        """Lose what is kept of `origin`, under any terms."""
+        for key in [key for key in self._data if key.split(" ")[0] == origin]:
+            self._lose(key)
+
+    def _lose(self, key: str) -> None:
+        self._data.pop(key, None)
+        self._judge.was_dropped(key)
+
+    def _shown(self, key: str, chance: Random) -> tuple[bytes | None, bool]:
+        """What is given for the bytes under `key`, and whether it is those."""
+        if self._is_off(Mood.FORGETFUL, chance):
+            self._lose(key)
+        data = self._data.get(key)
+        if data is not None and self._is_off(Mood.DAMAGED, chance):
+            place = chance.randrange(len(data))
+            flipped = bytes([data[place] ^ (1 << chance.randrange(8))])
+            others = [other for name, other in self._data.items() if name != key]
+            damaged = [
+                b"",
+                b"rubbish",
+                data[:place],
+                data[:place] + flipped + data[place + 1 :],
+                *others,
+            ]
+            return chance.choice(damaged), False
+        return data, True
+
+    async def _begin(self, operation: str, key: str) -> Random:
+        self._operations[operation, key] += 1
+        number = self._operations[operation, key]
+        chance = chance_of(self._salt, operation, key, number)
         rounds = chance.randrange(6) if self.mood is Mood.SLOW else chance.randrange(2)
         for _ in range(rounds):
             await anyio.lowlevel.checkpoint()
-        is_dead = self.mood is Mood.DEAD or self._is_off(Mood.MOODY, chance)
-        if is_dead:
-            self.failures += 1
-            if operation == "get":
-                self._watcher.nothing_was_given(origin)
+        if self.mood is Mood.DEAD or self._is_off(Mood.MOODY, chance):
+            self.failures += self.mood is Mood.DEAD
             raise chance.choice(_ERRORS)(f"{operation} failed")
         return chance
 
@@ -134,29 +143,5 @@ class UnreliableStore:
         self.failures += is_off
         return is_off
 
-    def lose(self, origin: str) -> None:
-        self._entries.pop(origin, None)
-        self._watcher.was_dropped(origin)
-
 
 _ERRORS = (OSError, StoreError, ValueError, TimeoutError)
-
-
-def _with_cut_copy(entry: Entry) -> object:
-    if entry.copy is None:
-        return None
-    return replace(entry, copy=replace(entry.copy, packed=entry.copy.packed[:-6]))
-
-
-_DAMAGES: tuple[Callable[[Any], object], ...] = (
-    lambda _: "rubbish",
-    lambda _: {"access": "successful"},
-    lambda entry: replace(entry, origin="https://somebody.else"),
-    lambda entry: replace(entry, checked_at="yesterday"),
-    lambda entry: replace(entry, next_fetch_at=None),
-    lambda entry: replace(entry, access="unavailable"),
-    lambda entry: replace(entry, status="200"),
-    lambda entry: replace(entry, unreachable_since=math.nan),
-    lambda entry: replace(entry, unreachable_since=-math.inf),
-    _with_cut_copy,
-)

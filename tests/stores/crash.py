@@ -1,4 +1,4 @@
-"""Kills processes that write to one SQLite file, and looks for what they had put.
+"""Kills processes that write to one SQLite file, and looks for what they had kept.
 
     python -m tests.stores.crash --kills 200
 
@@ -21,13 +21,12 @@ from typing import TextIO
 import anyio
 
 from robotsgate.stores.sqlite import SQLiteStore
-from tests.stores.child import child, entry_about
-
-__all__ = ["Losses", "kill_writers", "main"]
+from robotsgate.testing.stores import to
+from tests.stores.child import bytes_of, child
 
 _MODULE = "tests.stores.crash"
 
-# Several tasks, so that there are batches of several entries.
+# Several tasks, so that there are transactions of several keys.
 _TASKS_OF_A_WRITER = 5
 _WRITERS = 2
 
@@ -44,8 +43,8 @@ class Losses:
 
     Attributes:
         kills: how many processes were killed.
-        acknowledged: origins whose `put` had returned.
-        lost: those of them that were not there, or not as they were put.
+        acknowledged: keys whose `update` had returned.
+        lost: those of them that were not there, or not as they were written.
         damage: what SQLite found wrong in the file.
     """
 
@@ -56,7 +55,7 @@ class Losses:
 
     def __str__(self) -> str:
         return (
-            f"{self.kills:,} kills, {len(self.acknowledged):,} acknowledged entries,"
+            f"{self.kills:,} kills, {len(self.acknowledged):,} acknowledged keys,"
             f" lost: {len(self.lost):,}, damaged files: {len(self.damage):,}"
         )
 
@@ -84,7 +83,7 @@ def kill_writers(path: Path, *, kills: int, seed: int) -> Losses:
 
 
 def _killed(path: Path, chance: Random, *, name: str) -> list[str]:
-    """Which origins some writers had put when they were killed."""
+    """Which keys some writers had written when they were killed."""
     written: list[str] = []
     with ExitStack() as children:
         writers = [
@@ -114,46 +113,46 @@ def _said(stream: TextIO | None) -> str:
     return "" if stream is None else stream.read()
 
 
-def _look_at(path: Path, origins: list[str], losses: Losses) -> None:
-    """Open the file as it was left, and look for the entries of `origins`."""
-    losses.lost += anyio.run(_lost, path, origins)
+def _look_at(path: Path, keys: list[str], losses: Losses) -> None:
+    """Open the file as it was left, and look for the `keys`."""
+    losses.lost += anyio.run(_lost, path, keys)
     with closing(sqlite3.connect(path)) as connection:
         ((said,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if said != "ok":
         losses.damage.append(said)
 
 
-async def _lost(path: Path, origins: list[str]) -> list[str]:
+async def _lost(path: Path, keys: list[str]) -> list[str]:
     lost: list[str] = []
     async with aclosing(SQLiteStore(path)) as store:
 
         async def look_for(some: list[str]) -> None:
-            for origin in some:
-                found = await store.get(origin)
-                lost.extend([origin] if found != entry_about(origin) else [])
+            for key in some:
+                found = await store.get(key)
+                lost.extend([key] if found != bytes_of(key) else [])
 
         async with anyio.create_task_group() as tasks:
             for first in range(50):
-                tasks.start_soon(look_for, origins[first::50])
+                tasks.start_soon(look_for, keys[first::50])
     return lost
 
 
 async def _write(path: str, name: str) -> None:
-    """Put entries for ever, and tell the origin of each once it is put."""
+    """Write keys for ever, and tell each once it is written."""
     store = SQLiteStore(path)
 
-    async def put(first: int) -> None:
+    async def write(first: int) -> None:
         number = first
         while True:
-            origin = f"https://{name}-{number}.example"
-            await store.put(entry_about(origin))
-            sys.stdout.write(f"{origin}\n")
+            key = f"https://{name}-{number}.example"
+            await store.update(key, to(bytes_of(key)))
+            sys.stdout.write(f"{key}\n")
             sys.stdout.flush()
             number += _TASKS_OF_A_WRITER
 
     async with anyio.create_task_group() as tasks:
         for first in range(_TASKS_OF_A_WRITER):
-            tasks.start_soon(put, first)
+            tasks.start_soon(write, first)
 
 
 def main() -> int:

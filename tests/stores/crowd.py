@@ -1,4 +1,4 @@
-"""Lets several processes put and get in one SQLite file at once.
+"""Lets several processes write and read one SQLite file at once.
 
     python -m tests.stores.crowd --processes 8 --calls 5000
 
@@ -20,19 +20,18 @@ from typing import TYPE_CHECKING
 import anyio
 
 from robotsgate.stores.sqlite import SQLiteStore
-from tests.stores.child import child, entry_about
+from robotsgate.testing.stores import to
+from tests.stores.child import bytes_of, child
 
 if TYPE_CHECKING:
-    from robotsgate import Entry, Store
-
-__all__ = ["Crowd", "crowd_on", "main"]
+    from robotsgate import Store
 
 _MODULE = "tests.stores.crowd"
 
 _TASKS = 20
-_ORIGINS = 500
+_KEYS = 500
 
-# Of the calls of one task that are made before it opens the file anew, so that
+# Of the calls of one task that are made before it opens the file again, so that
 # there are first and last connections at any time.
 _CALLS_BETWEEN_OPENINGS = 100
 
@@ -92,7 +91,7 @@ async def _join(path: str, calls: int, number: int) -> None:
     """Make calls in many tasks; what any of them raises ends the process."""
     seconds: list[float] = []
     chance = Random(number)  # noqa: S311 (reproducible, no secret)
-    entries = [entry_about(f"https://{host}.example") for host in range(_ORIGINS)]
+    keys = [f"https://{host}.example" for host in range(_KEYS)]
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
@@ -105,19 +104,19 @@ async def _join(path: str, calls: int, number: int) -> None:
             anyio.create_task_group() as tasks,
         ):
             for task in range(_TASKS):
-                wishes = chance.choices(entries, k=len(range(task, some, _TASKS)))
-                tasks.start_soon(_call, store, wishes, seconds)
+                chosen = chance.choices(keys, k=len(range(task, some, _TASKS)))
+                tasks.start_soon(_call, store, chosen, seconds)
     sys.stdout.write(f"{len(seconds)} {max(seconds):.3f}\n")
 
 
-async def _call(store: Store, wishes: list[Entry], seconds: list[float]) -> None:
-    for place, entry in enumerate(wishes):
+async def _call(store: Store, keys: list[str], seconds: list[float]) -> None:
+    for place, key in enumerate(keys):
         begin = time.perf_counter()
         if place % 2:
-            await store.put(entry)
+            await store.update(key, to(bytes_of(key)))
         else:
-            found = await store.get(entry.origin)
-            assert found in (None, entry), f"expected {entry}, got {found}"
+            kept = await store.get(key)
+            assert kept in (None, bytes_of(key)), f"wrong bytes under {key}"
         seconds.append(time.perf_counter() - begin)
 
 

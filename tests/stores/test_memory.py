@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import gc
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 
 from robotsgate import MemoryStore
-from robotsgate.testing.stores import NOW, StoreContract, entry_of
+from robotsgate.testing.stores import NOW, StoreContract, keys_of, to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,109 +26,74 @@ class TestMemoryStore(StoreContract):
         return MemoryStore
 
 
-async def kept(store: MemoryStore, count: int) -> list[int]:
-    """Which of the hosts 0, 1, 2, … the store has; looks at each once."""
-    return [n for n in range(count) if await store.get(f"http://{n}") is not None]
-
-
-async def filled(store: MemoryStore, count: int, *, body: bytes = b"") -> MemoryStore:
-    for number in range(count):
-        await store.put(entry_of(f"http://{number}", body=body))
+async def filled(store: MemoryStore, keys: str, *, size: int = 0) -> MemoryStore:
+    for key in keys:
+        await store.update(key, to(bytes(size)))
     return store
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-async def test_no_more_entries_are_kept_than_allowed(count: int) -> None:
-    store = await filled(MemoryStore(max_entries=count), 7)
+async def test_no_more_keys_are_kept_than_allowed(count: int) -> None:
+    store = await filled(MemoryStore(max_entries=count), "abcdefg")
 
     assert len(store) == count
-    assert await kept(store, 7) == list(range(7 - count, 7))
+    assert await keys_of(store) == list("abcdefg")[-count:]
 
 
-async def test_entry_used_least_recently_goes() -> None:
-    store = await filled(MemoryStore(max_entries=3), 3)
+async def test_key_used_least_recently_goes() -> None:
+    store = await filled(MemoryStore(max_entries=3), "abc")
 
-    await store.get("http://0")
-    await store.put(entry_of("http://1"))
-    await store.put(entry_of("http://3"))
+    await store.get("a")
+    await store.get("x")  # which is not there
+    await store.update("b", to(b"2"))
+    await store.update("d", to(b""))
 
-    assert await kept(store, 4) == [0, 1, 3]
-
-
-async def test_looking_for_what_is_not_there_uses_nothing() -> None:
-    store = await filled(MemoryStore(max_entries=2), 2)
-
-    await store.get("http://5")
-    await store.put(entry_of("http://2"))
-
-    assert await kept(store, 3) == [1, 2]
+    assert await keys_of(store) == ["a", "b", "d"]
 
 
-async def test_purging_is_no_use_of_an_entry() -> None:
-    store = MemoryStore(max_entries=2)
-    await store.put(entry_of("http://0", retain_until=NOW + 1))
-    await store.put(entry_of("http://1", retain_until=NOW + 2))
-    await store.get("http://0")
+async def test_listing_and_purging_are_no_use_of_a_key() -> None:
+    store = await filled(MemoryStore(max_entries=2), "ab")
+    await store.get("a")
 
     await store.purge(NOW)
-    await store.put(entry_of("http://2"))
+    await keys_of(store)
+    await store.update("c", to(b""))
 
-    assert await kept(store, 3) == [0, 2]
-
-
-async def test_replacing_an_entry_in_a_full_store_drops_no_other() -> None:
-    store = await filled(MemoryStore(max_entries=3), 3)
-
-    await store.put(entry_of("http://0", body=b"other"))
-
-    assert await kept(store, 3) == [0, 1, 2]
+    assert await keys_of(store) == ["a", "c"]
 
 
-async def test_no_more_bytes_are_kept_than_allowed() -> None:
-    body = os.urandom(10_000)  # does not get shorter when it is packed
-    store = await filled(MemoryStore(max_bytes=50_000), 9, body=body)
+async def test_replacing_a_key_in_a_full_store_drops_no_other() -> None:
+    store = await filled(MemoryStore(max_entries=3), "abca")
 
-    assert await kept(store, 9) == [5, 6, 7, 8]
-
-
-async def test_large_entry_takes_the_place_of_several() -> None:
-    store = await filled(MemoryStore(max_bytes=50_000), 4, body=os.urandom(10_000))
-
-    await store.put(entry_of("http://4", body=os.urandom(30_000)))
-
-    assert await kept(store, 5) == [3, 4]
+    assert await keys_of(store) == ["a", "b", "c"]
 
 
-async def test_entry_without_a_copy_has_a_size_as_well() -> None:
-    store = await filled(MemoryStore(max_bytes=10_000), 50)
+async def test_large_value_takes_the_place_of_several() -> None:
+    store = await filled(MemoryStore(max_bytes=50_000), "abcdef", size=10_000)
+    before = await keys_of(store)
 
-    assert 5 <= len(store) <= 15
+    await store.update("g", to(bytes(30_000)))
 
-
-async def test_entry_larger_than_the_store_is_not_kept_and_drops_no_other() -> None:
-    store = await filled(MemoryStore(max_bytes=20_000), 2, body=os.urandom(5_000))
-
-    await store.put(entry_of("http://2", body=os.urandom(30_000)))
-
-    assert await kept(store, 3) == [0, 1]
+    assert before == ["c", "d", "e", "f"]
+    assert await keys_of(store) == ["f", "g"]
 
 
-async def test_entry_larger_than_the_store_does_not_leave_the_old_one() -> None:
-    """The old entry would be a wrong answer: what was put last counts, or nothing."""
-    store = await filled(MemoryStore(max_bytes=20_000), 1)
+async def test_value_larger_than_the_store_takes_its_old_one_and_no_other() -> None:
+    """The old bytes would be a wrong answer: the last update counts, or nothing."""
+    store = await filled(MemoryStore(max_bytes=20_000), "ab", size=5_000)
 
-    await store.put(entry_of("http://0", body=os.urandom(30_000)))
+    await store.update("b", to(bytes(30_000)))
 
-    assert len(store) == 0
+    assert await keys_of(store) == ["a"]
 
 
 async def test_closed_store_has_forgotten_everything() -> None:
-    store = await filled(MemoryStore(), 3)
+    store = await filled(MemoryStore(), "abc")
 
     await store.aclose()
 
     assert len(store) == 0
-    assert await store.get("http://0") is None
+    assert await store.get("a") is None
 
 
 @pytest.mark.parametrize("bound", ["max_entries", "max_bytes"])
@@ -137,26 +103,35 @@ def test_bound_below_1_is_refused(bound: str, value: int) -> None:
         MemoryStore(**{bound: value})
 
 
-def test_default_store_is_bounded() -> None:
-    store = MemoryStore()
+async def test_small_values_take_about_as_much_memory_as_is_counted() -> None:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        store = MemoryStore(max_bytes=2_000_000)
+        for number in range(10_000):
+            key = f"https://{number}.example.com"
+            await store.update(key, to(b"%d" % number, NOW + number))
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
 
-    assert store._max_entries == 100_000
-    assert store._entries.maxsize == 256 * 2**20
+    assert 1_000 < len(store) < 10_000
+    assert 1_000_000 < used < 2_500_000
 
 
 async def test_others_run_while_a_large_store_is_purged() -> None:
-    """What another task drops or puts meanwhile is no trouble."""
+    """What another task drops or writes meanwhile is no trouble."""
     store = MemoryStore()
     for number in range(6_000):
-        await store.put(entry_of(f"http://{number}", retain_until=NOW))
+        await store.update(str(number), to(b"", NOW))
 
     async def meddle() -> None:
-        await store.delete("http://5999")
-        await store.put(entry_of("http://new"))
+        await store.delete("5999")
+        await store.update("new", to(b"", NOW))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(meddle)
         dropped = await store.purge(NOW)
 
     assert dropped == 5_999
-    assert len(store) == 1
+    assert await keys_of(store) == ["new"]

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import gc
 import itertools
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 import pytest
 from coredis import RedisCluster
 
 from robotsgate import StoreError
 from robotsgate.stores.redis import RedisStore
-from robotsgate.testing import FakeSite, ManualClock
-from robotsgate.testing.stores import LeaseContract, StoreContract
-from tests.checking.builders import AGENT, RULES, checker_of
+from robotsgate.testing.stores import LeaseContract, StoreContract, keys_of, to
 from tests.servers.loopback import dead_port
 from tests.servers.valkey_cluster import HOST, running_cluster
-from tests.stores.test_redis import entry_about
+from tests.stores.child import bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from robotsgate import RobotsChecker, Store
+    from robotsgate import Store
     from tests.servers.valkey import Valkey
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 _NUMBERS = itertools.count()
 
 # Far more than a cluster needs to replace a node.
-_PATIENCE_SECONDS = 20.0
+_PATIENCE_SECONDS = 30.0
 
-_ORIGINS = [f"http://{number}.example" for number in range(60)]
+_KEYS = [f"http://{number:02}.example" for number in range(60)]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,10 +61,11 @@ class TestRedisStoreInCluster(StoreContract):
     keeps_what_is_useless = False
 
     @pytest.fixture
-    def make_store(self, cluster: list[Valkey]) -> Callable[[], Store]:
-        return lambda: RedisStore(
-            client_of(cluster[0]), prefix=f"test{next(_NUMBERS)}:"
-        )
+    async def store(
+        self, cluster: list[Valkey], prefix: str
+    ) -> AsyncIterator[RedisStore]:
+        async with RedisStore(client_of(cluster[0]), prefix=prefix) as store:
+            yield store
 
 
 class TestRedisLeaseInCluster(LeaseContract):
@@ -75,77 +74,67 @@ class TestRedisLeaseInCluster(LeaseContract):
         return lambda: RedisStore(client_of(cluster[0]), prefix=prefix)
 
 
-async def test_entries_and_leases_are_spread_over_the_nodes(
+async def test_keys_are_spread_over_the_nodes_and_listed_from_all(
     cluster: list[Valkey], prefix: str
 ) -> None:
-    before = [_keys(node, prefix) for node in cluster]
-
     async with RedisStore(client_of(cluster[0]), prefix=prefix) as store:
-        for origin in _ORIGINS:
-            assert await store.acquire(origin, "one", 60.0)
-            await store.put_leased(entry_about(origin), "one")
-            await store.release(origin, "one")
-        found = [await store.get(origin) for origin in _ORIGINS]
+        for key in _KEYS:
+            assert await store.acquire(key, "one", 60.0)
+            await store.update(key, to(bytes_of(key)))
+        listed = await keys_of(store)
+        for key in _KEYS:
+            await store.release(key, "one")
 
-    assert before == [0, 0, 0]
-    assert found == [entry_about(origin) for origin in _ORIGINS]
-    assert min(_keys(node, prefix) for node in cluster) > 0
-    assert sum(_keys(node, prefix) for node in cluster) == len(_ORIGINS)
+    held = [_held(node, prefix) for node in cluster]
+    assert listed == _KEYS
+    assert min(held) > 0
+    assert sum(held) == len(_KEYS)
 
 
-async def test_entry_is_found_where_its_slot_was_moved_to(
+async def test_key_is_found_where_its_slot_was_moved_to(
     cluster: list[Valkey], prefix: str
 ) -> None:
-    origin = _ORIGINS[0]
-    key = f"{prefix}{origin}"
+    key = f"{prefix}{_KEYS[0]}"
 
     async with RedisStore(client_of(cluster[0]), prefix=prefix) as store:
-        await store.put(entry_about(origin))
-        source = next(node for node in cluster if _keys(node, key))
+        await store.update(_KEYS[0], to(b"1"))
+        source = next(node for node in cluster if _held(node, key))
         target = next(node for node in cluster if node is not source)
         _move_slot(key, source, target)
-        found = await store.get(origin)
-        is_ours = await store.acquire(origin, "one", 60.0)
-        await store.put_leased(entry_about(origin), "one")
+        kept = await store.get(_KEYS[0])
+        await store.update(_KEYS[0], to(b"2"))
 
-    assert found == entry_about(origin)
-    assert is_ours
-    assert _keys(source, key) == 0
-    assert _keys(target, key) == 1
+        assert kept == b"1"
+        assert await store.get(_KEYS[0]) == b"2"
+    assert (_held(source, key), _held(target, key)) == (0, 1)
 
 
-async def test_checker_goes_on_while_a_replica_takes_over_and_uses_it_then() -> None:
-    site, clock = FakeSite(), ManualClock()
-    urls = [f"{origin}/private" for origin in _ORIGINS]
-    for origin in _ORIGINS:
-        site.serve(origin, RULES)
+async def test_store_goes_on_when_a_replica_has_taken_over() -> None:
+    """Nothing takes over before the failure was seen.
+
+    On a busy machine the replica was once faster than the first question, and the
+    test, which counted on failures, saw none.
+    """
     with running_cluster(replicas=1) as (first, second, *_, replica):
-        async with _worker(second, site, clock) as checker:
-            before = await checker.can_fetch_many(AGENT, urls)
-        requests = len(site.requests)
-        first.ask("WAIT", 1, 0)  # for the replica to have it all
-        held = _keys(replica, "robotsgate:")
-
-        async with _worker(second, site, clock) as checker:
-            first.kill()
-            meanwhile = await checker.can_fetch_many(AGENT, urls)
-            failures = checker.stats.store_failures
+        replica.ask("CONFIG", "SET", "cluster-replica-no-failover", "yes")
         async with RedisStore(client_of(second)) as store:
+            for key in _KEYS:
+                await store.update(key, to(bytes_of(key)))
+            lost = next(key for key in _KEYS if _held(first, f"robotsgate:{key}"))
+            while _held(replica, "robotsgate:") < _held(first, "robotsgate:"):
+                await anyio.lowlevel.checkpoint()
+
+            first.kill()
+            for call in (store.get(lost), store.update(lost, to(b"lost"))):
+                with pytest.raises(StoreError):
+                    await call
+            replica.ask("CONFIG", "SET", "cluster-replica-no-failover", "no")
             with anyio.fail_after(_PATIENCE_SECONDS):
                 while not await _is_whole(store):
-                    pass
-        fetched_meanwhile = len(site.requests) - requests
-        async with _worker(second, site, clock) as checker:
-            after = await checker.can_fetch_many(AGENT, urls)
-            hits = checker.stats.store_hits
+                    await anyio.lowlevel.checkpoint()
+            await store.update(lost, to(b"new"))
 
-    assert before == meanwhile == after == [False] * len(urls)
-    assert requests == len(_ORIGINS)
-    assert held > 0
-    assert failures > 0
-    assert fetched_meanwhile > 0
-    assert hits == len(_ORIGINS)
-    assert len(site.requests) == requests + fetched_meanwhile
+            assert await store.get(lost) == b"new"
 
 
 async def test_cluster_that_is_not_there_is_an_error_of_the_store() -> None:
@@ -154,31 +143,19 @@ async def test_cluster_that_is_not_there_is_an_error_of_the_store() -> None:
     async with RedisStore(lambda: RedisCluster(HOST, port)) as store:
         for _ in range(3):
             with pytest.raises(StoreError, match="Redis failed"):
-                await store.get("http://1.example")
-
-
-@asynccontextmanager
-async def _worker(
-    node: Valkey, site: FakeSite, clock: ManualClock
-) -> AsyncIterator[RobotsChecker]:
-    """A checker of a process that has just begun."""
-    async with (
-        RedisStore(client_of(node)) as store,
-        checker_of(site, store=store, clock=clock) as checker,
-    ):
-        yield checker
+                await store.get(_KEYS[0])
 
 
 async def _is_whole(store: RedisStore) -> bool:
-    """Whether all entries can be had."""
+    """Whether all keys can be read, and are as they were written."""
     try:
-        return None not in [await store.get(origin) for origin in _ORIGINS]
+        return all([await store.get(key) == bytes_of(key) for key in _KEYS])
     except StoreError:
         return False
 
 
-def _keys(node: Valkey, prefix: str) -> int:
-    """How many keys that begin with `prefix` are at `node`, or copied there."""
+def _held(node: Valkey, prefix: str) -> int:
+    """How many keys that begin with `prefix` are at `node`."""
     keys = node.ask("KEYS", f"{prefix}*")
     assert isinstance(keys, list)
     return len(keys)

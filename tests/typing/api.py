@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_never, assert_type
+from typing import TYPE_CHECKING, Any, assert_never, assert_type
 
 import anyio
 import httpx
+import yarl
 
+import robotsgate
 from robotsgate import (
     AccessChanged,
     AccessResult,
-    AfterStaleWindow,
+    AfterUnreachableLimit,
     CheckerEvent,
     CheckerStats,
     Clock,
-    Copy,
     Diagnostic,
     DiagnosticKind,
     Dialect,
     DisallowedError,
-    Entry,
     FailureKind,
+    FetchedResponse,
+    Fetcher,
+    FetchFailedError,
     Group,
     InvalidProductTokenError,
     InvalidURLError,
+    ListableStore,
     Match,
     MemoryStore,
     Origin,
@@ -42,9 +46,22 @@ from robotsgate import (
     StoreFailed,
     SystemClock,
     UnsupportedError,
+    URLLike,
     Verdict,
+    open_store,
 )
+from robotsgate import RobotChecker as MisspeltChecker  # type: ignore[attr-defined]
+from robotsgate.integrations.aiohttp import AiohttpFetcher
 from robotsgate.testing import FakeSite, ManualClock
+from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-defined]
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from robotsgate.stores import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class OwnClock:
@@ -58,15 +75,30 @@ class OwnClock:
         return seconds > 0 and event is not None and event.is_set()
 
 
+class OwnFetcher:
+    async def get(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> FetchedResponse:
+        if not headers:
+            raise FetchFailedError(url, kind=FailureKind.OTHER)
+        return FetchedResponse(
+            status=200, headers=[("Age", "5")], body=bytes(max_bytes), is_decoded=False
+        )
+
+
+def fetchers(session: aiohttp.ClientSession) -> list[Fetcher]:
+    return [OwnFetcher(), AiohttpFetcher(session)]
+
+
 class OwnStore:
-    async def get(self, origin: str) -> Entry | None:
-        raise StoreError(origin)
+    async def get(self, key: str) -> bytes | None:
+        raise StoreError(key)
 
-    async def put(self, entry: Entry) -> None:
-        raise StoreError(entry.origin)
+    async def update(self, key: str, change: Change) -> None:
+        change(await self.get(key))
 
-    async def delete(self, origin: str) -> None:
-        raise StoreError(origin)
+    async def delete(self, key: str) -> None:
+        raise StoreError(key)
 
     async def purge(self, now: float) -> int:
         return int(now)
@@ -81,6 +113,7 @@ stores: list[Store] = [
     MemoryStore(max_entries=10, max_bytes=1_000_000),
     OwnStore(),
 ]
+listable: list[ListableStore] = [MemoryStore(), open_store("memory:")]
 
 
 def on_event(event: CheckerEvent) -> None:
@@ -134,7 +167,6 @@ async def answers(url: httpx.URL) -> None:
         assert_type(await checker.crawl_delay("Bot", url), float | None)
         assert_type(await checker.request_rate("Bot", url), RequestRate | None)
         assert_type(await checker.sitemaps(url), tuple[str, ...])
-        assert_type(await checker.usage_preferences("Bot", url), object)
         await checker.prefetch({url})
         await checker.refresh(url)
         await checker.forget(url)
@@ -193,7 +225,7 @@ def accesses(access: AccessResult) -> bool:
     match access:
         case AccessResult.SUCCESSFUL | AccessResult.UNAVAILABLE:
             return True
-        case AccessResult.UNREACHABLE | AccessResult.RESTRICTED:
+        case AccessResult.UNREACHABLE | AccessResult.RESTRICTED | AccessResult.REFUSED:
             return False
         case _:
             assert_never(access)
@@ -205,8 +237,11 @@ def policies() -> list[Policy]:
         min_lifetime=1,
         max_lifetime=1,
         stale_window=1,
+        unreachable_limit=1,
+        unreachable_limit_without_copy=None,
+        days_of_evidence=1,
         outage_grace=1,
-        after_stale_window=AfterStaleWindow.LAST_COPY,
+        after_unreachable_limit=AfterUnreachableLimit.LAST_COPY,
         retry_initial=1,
         retry_factor=1,
         retry_max=1,
@@ -218,7 +253,7 @@ def policies() -> list[Policy]:
         detect_missing_page=False,
         on_access_denied=AccessResult.RESTRICTED,
         on_too_many_requests=AccessResult.UNAVAILABLE,
-        on_broken_redirect=AccessResult.UNREACHABLE,
+        on_too_many_redirects=AccessResult.UNREACHABLE,
     )
     presets: list[Policy] = [
         Policy.google_today(),
@@ -236,6 +271,10 @@ def file(body: bytes, text: str) -> None:
     assert_type(RobotsTxt.parse(body, max_bytes=1_000), RobotsTxt)
     assert_type(robots_txt.can_fetch("Bot", "/path"), bool)
     assert_type(robots_txt.can_fetch(["News", "Bot"], httpx.URL("https://e")), bool)
+    assert_type(robots_txt.can_fetch("Bot", yarl.URL("https://e.com")), bool)
+    robots_txt.can_fetch("Bot", None)  # type: ignore[arg-type]  # names no URL
+    robots_txt.match("Bot", 42)  # type: ignore[arg-type]  # names no URL
+    robots_txt.match(httpx.URL("https://e.com"), "Bot")  # type: ignore[arg-type]  # swapped
     assert_type(robots_txt.crawl_delay("Bot"), float | None)
     assert_type(robots_txt.request_rate("Bot"), RequestRate | None)
     assert_type(robots_txt.sitemaps, tuple[str, ...])
@@ -270,28 +309,14 @@ def parts(match: Match, robots_txt: RobotsTxt) -> None:
 
 def origins(url: httpx.URL) -> None:
     origin = Origin.from_url(url)
+    urls: list[URLLike] = [url, yarl.URL("https://e.com")]
+    assert_type([Origin.from_url(one) for one in urls], list[Origin])
+    Origin.from_url(None)  # type: ignore[arg-type]  # names no URL
+    Origin.from_url(42)  # type: ignore[arg-type]  # names no URL
+    Origin.from_url(b"https://e.com")  # type: ignore[arg-type]  # is no text
     assert_type(origin, Origin)
     assert_type((origin.scheme, origin.host, origin.port), tuple[str, str, int])
     assert_type(origin.robots_url, str)
-
-
-def entries() -> None:
-    entry = Entry(
-        origin="https://example.com",
-        access=AccessResult.UNREACHABLE,
-        checked_at=0,
-        next_fetch_at=0,
-        retain_until=0,
-        status=None,
-        redirects=0,
-        error="timed out",
-        failure=FailureKind.TIMEOUT,
-        copy=Copy.of(b"", fetched_at=0, fresh_until=0),
-        unreachable_since=0,
-        failures=1,
-    )
-    assert_type(entry.copy, Copy | None)
-    assert_type(Copy(packed=b"", fetched_at=0, fresh_until=0).body, bytes)
 
 
 def errors(
@@ -328,3 +353,11 @@ async def fakes(request: httpx.Request) -> None:
     site.fail("https://example.com", OSError())
     assert_type(site.requests, list[str])
     assert_type(await site.handle_async_request(request), httpx.Response)
+
+
+# An error each, which a type checker would miss if `__getattr__` were shown to it.
+misspelt: list[object] = [
+    MisspeltChecker,
+    MisspeltSite,
+    robotsgate.RobotChecker,  # type: ignore[attr-defined]
+]

@@ -60,20 +60,9 @@ LEADS_NOWHERE: dict[str, tuple[str | None, str]] = {
     "one that is too long": ("/" + "x" * 16_384, "16385 characters"),
     "ftp": ("ftp://example.com/robots.txt", "to the scheme 'ftp'"),
     "file": ("file:///etc/passwd", "unusable Location"),
-    "javascript": ("javascript:alert(1)", "unusable Location"),
-    "data": ("data:text/plain,User-agent", "unusable Location"),
-    "mailto": ("mailto:webmaster@example.com", "unusable Location"),
     "an unknown scheme": ("gopher://example.com/", "unusable Location"),
-    "websocket": ("ws://example.com/", "unusable Location"),
     "port 0": ("http://example.com:0/", "unusable Location"),
-    "a port out of range": ("http://example.com:65536/", "unusable Location"),
-    "a port that is no number": ("http://example.com:x/", "unusable Location"),
-    "no host": ("http://:80/", "unusable Location"),
     "a host with a space": ("http://a b.com/", "unusable Location"),
-    "an IPv4 address out of range": ("http://1.2.3.256/", "unusable Location"),
-    "an open bracket": ("http://[::1/", "unusable Location"),
-    "an IPv6 address with a zone": ("http://[fe80::1%25eth0]/", "unusable Location"),
-    "brackets without an address": ("http://[x]/", "unusable Location"),
 }
 
 
@@ -100,15 +89,7 @@ def test_location_without_a_scheme_keeps_it(base: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "location",
-    [
-        "http://user:secret@example.com:0/",
-        "http://user:secret@[/",
-        "http://user:secret@a b.com/",
-        "ftp://user:secret@example.com/",
-        "gopher://user:secret@example.com/",
-        "//user:secret@example.com:x/",
-    ],
+    "location", ["http://user:secret@example.com:0/", "ftp://user:secret@example.com/"]
 )
 def test_password_in_a_location_is_not_shown(location: str) -> None:
     with pytest.raises(RedirectError) as caught:

@@ -3,8 +3,17 @@
 Pure: no network, no disk; the time is always an argument.
 """
 
-from robotsgate.caching._entry import Copy, Entry
+from robotsgate.caching._access import AccessResult
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.caching._policy import AddressGuard, AfterStaleWindow, Policy
+from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
+from robotsgate.caching._verdict import Reason, Verdict
 
-__all__ = ["AddressGuard", "AfterStaleWindow", "Copy", "Entry", "FailureKind", "Policy"]
+__all__ = [
+    "AccessResult",
+    "AddressGuard",
+    "AfterUnreachableLimit",
+    "FailureKind",
+    "Policy",
+    "Reason",
+    "Verdict",
+]

@@ -1,4 +1,4 @@
-"""What the attempt to get a robots.txt came to (RFC 9309 §2.3.1)."""
+"""What a fetch of a robots.txt means (RFC 9309 §2.3.1)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class AccessResult(enum.Enum):
-    """The access results of RFC 9309 §2.3.1, and one more for strict policies.
+    """The access results of RFC 9309 §2.3.1, and two of our own.
 
     Redirects (§2.3.1.2) are followed and so end in one of these.
     """
@@ -25,4 +25,10 @@ class AccessResult(enum.Enum):
 
     Not in RFC 9309. `Policy.strict()` counts 401 and 403 so, which the standard
     counts as unavailable; no other preset uses it.
+    """
+
+    REFUSED = "refused"
+    """The address guard let no address be dialled; everything is disallowed.
+
+    Not in RFC 9309. /robots.txt itself is disallowed as well.
     """

@@ -1,43 +1,147 @@
-"""What is known about one origin: the value that stores keep."""
+"""What is known about one origin: the last answer, and the outage since.
+
+Pure values; stores keep them as bytes (`_codec`).
+"""
 
 from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from robotsgate.caching._access import AccessResult
-from robotsgate.caching._policy import AddressGuard
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import FailureKind
 
+# The clocks of a fleet without time synchronisation differ by less. A time that is
+# further ahead was written by a clock that was set.
+LARGEST_SKEW = 5 * 60.0
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """The last robots.txt that was fetched successfully.
 
-    Attributes:
-        packed: the body, compressed (zlib).
-        fetched_at: when it came, epoch seconds.
-        fresh_until: the end of its freshness lifetime, epoch seconds.
+class PackedBody:
+    """A robots.txt, compressed (zlib), at the end of bytes that may hold more.
+
+    So an origin in memory and its entry in a `MemoryStore` share the same bytes.
     """
 
-    packed: bytes = field(repr=False)
-    fetched_at: float
-    fresh_until: float
+    __slots__ = ("_data", "_start")
+
+    def __init__(self, data: bytes, start: int = 0) -> None:
+        """Take what stands in `data` from `start` on."""
+        self._data = data
+        self._start = start
 
     @classmethod
-    def of(cls, body: bytes, *, fetched_at: float, fresh_until: float) -> Copy:
+    def of(cls, body: bytes) -> PackedBody:
         """Pack `body`."""
-        return cls(
-            packed=zlib.compress(body), fetched_at=fetched_at, fresh_until=fresh_until
-        )
+        return cls(zlib.compress(body))
+
+    @property
+    def unpacked(self) -> bytes:
+        """The robots.txt."""
+        return zlib.decompress(memoryview(self._data)[self._start :])
+
+    def __bytes__(self) -> bytes:
+        """The packed body alone."""
+        return self._data[self._start :]
+
+    def __len__(self) -> int:
+        """How many bytes the packed body has."""
+        return len(self._data) - self._start
+
+    def __eq__(self, other: object) -> bool:
+        """Whether `other` has the same bytes, wherever they stand."""
+        return isinstance(other, PackedBody) and bytes(self) == bytes(other)
+
+    def __hash__(self) -> int:
+        """By the packed body alone."""
+        return hash(bytes(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The last thing that was said: by the server, or by the address guard.
+
+    Attributes:
+        access: SUCCESSFUL, UNAVAILABLE, RESTRICTED or REFUSED.
+        answered_at: epoch seconds.
+        fresh_until: the end of its freshness lifetime, epoch seconds.
+        status: of the response; `None` if there was none.
+        redirects: how many were followed, ≥ 0.
+        error: what was wrong, for people; `None` if nothing.
+        packed: the body, of whole lines; exactly with SUCCESSFUL.
+    """
+
+    access: AccessResult
+    answered_at: float
+    fresh_until: float
+    status: int | None = None
+    redirects: int = 0
+    error: str | None = None
+    packed: PackedBody | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse an answer that would allow everything by accident.
+
+        Raises:
+            ValueError: there is a body without SUCCESSFUL, or the other way round,
+                or UNREACHABLE, which is an outage and not an answer.
+        """
+        is_successful = self.access is AccessResult.SUCCESSFUL
+        if is_successful != (self.packed is not None):
+            raise ValueError(f"expected a body exactly with SUCCESSFUL, got {self!r}")
+        if self.access is AccessResult.UNREACHABLE:
+            raise ValueError(f"expected an answer, got {self!r}")
 
     @property
     def body(self) -> bytes:
-        """The whole lines of the robots.txt, as far as the policy's limit."""
-        return zlib.decompress(self.packed)
+        """The robots.txt, unpacked; empty where there is none."""
+        return b"" if self.packed is None else self.packed.unpacked
+
+    def is_ahead(self, now: float) -> bool:
+        """Whether a clock dated it that is ahead of ours, or ours was set back."""
+        return self.answered_at > now + LARGEST_SKEW
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether its freshness lifetime goes on."""
+        return now < self.fresh_until and not self.is_ahead(now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """The fetches that have failed since the last answer.
+
+    Attributes:
+        since: when the first of them ended, epoch seconds; no date of the outage
+            while `attempts` is 0.
+        last_attempt_at: when the last of them ended, epoch seconds.
+        retry_at: before this no fetch is made, epoch seconds.
+        attempts: how many there were, ≥ 0; 0 where so far only our own side had
+            no connection to spare.
+        evidence_since: when the first of those ended that show that the origin is
+            at fault (`is_evidence`), epoch seconds; `None` without.
+        last_evidence_at: when the last of those ended, epoch seconds; `None`
+            without.
+        days: on how many different days (UTC) those ended, ≥ 0.
+        failure: where the last one failed; `None` if there was a response.
+        status: of the last response; `None` if there was none.
+        redirects: that the last one followed, ≥ 0.
+        error: what went wrong in the last one, for people; `None` if there is
+            nothing to say beside the status.
+    """
+
+    since: float
+    last_attempt_at: float
+    retry_at: float
+    attempts: int
+    evidence_since: float | None = None
+    last_evidence_at: float | None = None
+    days: int = 0
+    failure: FailureKind | None = None
+    status: int | None = None
+    redirects: int = 0
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,48 +149,51 @@ class Entry:
     """What is known about one origin.
 
     Attributes:
-        origin: scheme, host and port, without a default port: the key.
-        access: what the last attempt came to.
-        checked_at: when the last attempt ended, epoch seconds.
-        next_fetch_at: before this no new attempt is made, epoch seconds: the end
-            of freshness, or the retry of an unreachable origin.
-        retain_until: from then on nothing can use the entry, epoch seconds;
-            infinite where the policy never lets go of a copy.
-        status: of the last response; `None` if there was none.
-        redirects: that the last attempt followed, ≥ 0.
-        error: what went wrong in the last attempt; `None` if nothing.
-        failure: where it failed; `None` if there was a response.
-        copy: the last good copy, while anything could still use it.
-        unreachable_since: when the first of the failures in a row came, epoch
-            seconds; `None` unless `access` is unreachable.
-        terms: what of the policy decided what could be got, see `terms_of`.
-        is_first_sight: whether the origin has failed since it was first seen, as far
-            as this tells: what others know of an answer before it counts.
-        failures: failed attempts in a row, those not counted where no connection
-            was free in the caller's pool, ≥ 0.
+        origin: scheme, host and port, without a default port.
+        terms: under which it was fetched (`_terms`).
+        answer: the last one; `None` if there was none yet.
+        outage: since that answer; `None` if it was the last word.
     """
 
     origin: str
-    access: AccessResult
-    checked_at: float
-    next_fetch_at: float
-    retain_until: float
-    status: int | None = None
-    redirects: int = 0
-    error: str | None = None
-    failure: FailureKind | None = None
-    copy: Copy | None = None
-    unreachable_since: float | None = None
-    failures: int = 0
-    terms: str = AddressGuard.REDIRECTS.value
-    is_first_sight: bool = False
+    terms: str = ""
+    answer: Answer | None = None
+    outage: Outage | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an entry that would allow everything by accident.
+        """Refuse an entry that says nothing.
 
         Raises:
-            ValueError: a successful entry has no copy.
+            ValueError: there is neither an answer nor an outage.
         """
-        if self.access is AccessResult.SUCCESSFUL and self.copy is None:
-            message = f"expected a copy in the successful entry of {self.origin!r}"
-            raise ValueError(message)
+        if self.answer is None and self.outage is None:
+            raise ValueError(f"expected an answer or an outage of {self.origin!r}")
+
+    @property
+    def access(self) -> AccessResult:
+        """Of the last fetch."""
+        if self.outage is not None:
+            return AccessResult.UNREACHABLE
+        return cast("Answer", self.answer).access
+
+    @property
+    def checked_at(self) -> float:
+        """When the last fetch ended, epoch seconds."""
+        if self.outage is not None:
+            return self.outage.last_attempt_at
+        return cast("Answer", self.answer).answered_at
+
+    @property
+    def next_fetch_at(self) -> float:
+        """When the origin is fetched again at the earliest, epoch seconds."""
+        if self.outage is not None:
+            return self.outage.retry_at
+        return cast("Answer", self.answer).fresh_until
+
+    def is_current(self, now: float) -> bool:
+        """Whether it answers questions at `now` without another fetch.
+
+        An entry from the future does not, because our clock was set back, and
+        nobody can tell for how long it has been standing.
+        """
+        return self.checked_at - LARGEST_SKEW <= now < self.next_fetch_at

@@ -44,15 +44,14 @@ def freshness_lifetime(
 def retry_delay(
     *, failures: int, status: int | None, origin: str, policy: Policy
 ) -> float:
-    """Seconds before an unreachable origin is asked again.
+    """Seconds of our own back-off before an unreachable origin is fetched again.
 
-    Grows with each failure up to `retry_max`; up to a tenth more, fixed for each
-    origin, keeps origins that failed together from being asked together.
+    Grows with each failure up to `retry_max`, with the jitter of the origin.
 
     Args:
         failures: in a row, this one included, ≥ 1.
         status: of the last response; `None` if there was none.
-        origin: the key of the origin.
+        origin: scheme, host and port.
         policy: the numbers.
     """
     is_503 = status == HTTPStatus.SERVICE_UNAVAILABLE
@@ -61,30 +60,27 @@ def retry_delay(
         delay *= float(policy.retry_factor) ** (failures - 1)
     except OverflowError:
         delay = policy.retry_max
-    share = zlib.crc32(origin.encode()) / 2**32
-    return min(delay, policy.retry_max) * (1 + _JITTER * share)
+    return _with_jitter(min(delay, policy.retry_max), origin)
 
 
-def longest_retry_delay(policy: Policy) -> float:
-    """What `retry_delay` never exceeds, seconds."""
-    return policy.retry_max * (1 + _JITTER)
+def refusal_lifetime(*, origin: str, policy: Policy) -> float:
+    """Seconds for which an address that the guard refused is not tried again."""
+    return _with_jitter(policy.retry_max, origin)
 
 
-def retry_delay_asked_for(
+def retry_after(
     headers: Mapping[str, str], *, now: float, policy: Policy
 ) -> float | None:
     """Seconds that Retry-After asks to wait (RFC 9110 §10.2.3), `None` if it does not.
 
-    Within `retry_initial` and `retry_after_max`.
+    The longest of several, and at most `retry_after_max`; may be negative, where a
+    date has passed.
     """
-    value = headers.get("retry-after", "").strip()
-    delay: float | None = _delta_seconds(value)
-    if delay is None:
-        date = http_date(value)
-        if date is None:
-            return None
-        delay = date - now
-    return min(max(delay, policy.retry_initial), policy.retry_after_max)
+    # A date has a comma too, but only its weekday, which says nothing, is before it.
+    parts = headers.get("retry-after", "").split(",")
+    delays = [_delay_asked_for(part.strip(), now) for part in parts]
+    longest = max((delay for delay in delays if delay is not None), default=None)
+    return None if longest is None else min(longest, policy.retry_after_max)
 
 
 def http_date(value: str) -> float | None:
@@ -96,20 +92,38 @@ def http_date(value: str) -> float | None:
         return None
 
 
+def _delay_asked_for(value: str, now: float) -> float | None:
+    seconds = _delta_seconds(value)
+    if seconds is not None:
+        return seconds
+    date = http_date(value)
+    return None if date is None else date - now
+
+
+def _with_jitter(seconds: float, origin: str) -> float:
+    """Up to a tenth more, fixed for each origin.
+
+    This keeps origins that failed together from being fetched together.
+    """
+    return seconds * (1 + _JITTER * zlib.crc32(origin.encode()) / 2**32)
+
+
 def _lifetime_asked_for(headers: Mapping[str, str], now: float) -> float | None:
     directives = _directives(headers.get("cache-control", ""))
     if "no-store" in directives or "no-cache" in directives:
         return 0.0
+    age = _delta_seconds(headers.get("age", "").partition(",")[0].strip()) or 0
     for name in ("s-maxage", "max-age"):
         lifetime = _delta_seconds(directives.get(name, ""))
         if lifetime is not None:
-            age = headers.get("age", "").partition(",")[0].strip()
-            return lifetime - (_delta_seconds(age) or 0)
-    expires = http_date(headers.get("expires", ""))
-    if expires is None:
+            return lifetime - age
+    if "expires" not in headers:
         return None
+    expires = http_date(headers["expires"])
+    if expires is None:  # RFC 9111 §5.3: it has expired
+        return 0.0
     date = http_date(headers.get("date", ""))
-    return expires - (now if date is None else date)
+    return expires - (now if date is None else date) - age
 
 
 def _directives(cache_control: str) -> dict[str, str]:

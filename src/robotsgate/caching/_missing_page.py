@@ -5,46 +5,67 @@ Google's specification: a 5xx that is really a missing page counts as a 404.
 
 from __future__ import annotations
 
+import html
+import re
+
 BYTES_TO_READ = 4_096
 """How much of an error page is looked at; titles and first headings stand early."""
 
 _PLACES = (b"<title", b"<h1")
+_TAG = re.compile(r"<[^<>]*>")
+
+# What stands between a phrase, a status and the name of a site.
+_BETWEEN_PARTS = re.compile(
+    r"[|:;,!?()/\u00ab\u00b7\u00bb\u2013\u2014\u2022]|\s-\s|\.(?=\s|$)"
+)
 
 _PHRASES = (
-    b"not found",
-    b"page doesn't exist",
-    b"page does not exist",
-    b"page no longer exists",
-    b"no such page",
+    "404",
+    "not found",
+    "not be found",
+    "page doesn't exist",
+    "page does not exist",
+    "page no longer exists",
+    "no such page",
 )
 
-# Everything but letters, digits and dots parts words.
-_WORD_OCTETS = bytes(
-    octet if octet == ord(".") or chr(octet).isalnum() else ord(" ")
-    for octet in range(256)
-)
+# Among others than these a phrase speaks of something else: a backend, a host, a key.
+_WORDS_BESIDE = frozenset({
+    "404", "a", "be", "can", "could", "error", "file", "http", "oops", "page",
+    "requested", "sorry", "status", "that", "the", "this", "url", "was",
+})  # fmt: skip
 
 
 def says_not_found(page: bytes) -> bool:
     """Whether the title or the first heading of an HTML page says that it is missing.
 
+    It must consist of such a phrase, with a status or the name of the site at most:
+    pages of an outage, too, tell of something that was not found.
+
     Args:
         page: the start of it; more than `BYTES_TO_READ` is not looked at.
     """
-    start = page[:BYTES_TO_READ].lower().replace(b"\xe2\x80\x99", b"'")
+    start = page[:BYTES_TO_READ].lower()
     return any(_speaks_of_absence(_first_element(start, place)) for place in _PLACES)
 
 
-def _speaks_of_absence(text: bytes) -> bool:
-    if any(phrase in text for phrase in _PHRASES):
-        return True
-    # The number by itself: not 404 as a part of an incident's number.
-    words = text.translate(_WORD_OCTETS).split()
-    return b"404" in {word.strip(b".") for word in words}
+def _speaks_of_absence(element: bytes) -> bool:
+    text = html.unescape(_TAG.sub(" ", element.decode("utf-8", "replace")))
+    parts = _BETWEEN_PARTS.split(text.replace("\u2019", "'"))
+    return any(_is_phrase(part.split()) for part in parts)
+
+
+def _is_phrase(words: list[str]) -> bool:
+    text = f" {' '.join(words)} "
+    return any(
+        f" {phrase} " in text
+        and _WORDS_BESIDE.issuperset(text.replace(f" {phrase} ", " ").split())
+        for phrase in _PHRASES
+    )
 
 
 def _first_element(page: bytes, tag: bytes) -> bytes:
-    """The text between the first `tag` and the end tag after it; may be empty."""
+    """What is between the first `tag` and the end tag after it; may be empty."""
     _, _, behind = page.partition(tag)
     if behind[:1] not in {b">", b" ", b"\t", b"\r", b"\n"}:
         return b""

@@ -38,32 +38,34 @@ class FailureKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A final response.
+    """The last response of a fetch.
 
     Attributes:
-        status: 100 to 999.
+        status: 100 to 999; of a redirect only if its Location cannot be followed.
         headers: lower-case name to value; lines of one name joined with ", ";
             at least those that matter to caching.
         body: decoded, cut one byte beyond the limit of the policy; of anything
             but a 2xx at most a few kilobytes.
         redirects: how many were followed to get here, ≥ 0.
+        error: why a redirect was not followed, for people; `None` for others.
     """
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     redirects: int = 0
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokenRedirect:
-    """A redirect that was not followed: one too many, a loop, or to nowhere.
+class TooManyRedirects:
+    """More redirects than the policy follows, or a loop.
 
     Attributes:
         status: of the response that was not followed; `None` where a client of
             the caller kept it to itself.
         headers: as in `Answered`.
-        error: what is wrong with it, for people.
+        error: what is wrong, for people.
         redirects: how many were followed before it, ≥ 0.
     """
 
@@ -90,20 +92,45 @@ class Failed:
     cause: BaseException | None = field(default=None, compare=False)
 
 
-Outcome = Answered | BrokenRedirect | Failed
+Outcome = Answered | TooManyRedirects | Failed
 
 
-def access_result(outcome: Outcome, policy: Policy) -> AccessResult:
-    """Which access result `outcome` is under `policy` (RFC 9309 §2.3.1)."""
+def access_result(
+    outcome: Outcome, policy: Policy, *, last_access: AccessResult | None = None
+) -> AccessResult:
+    """Which access result `outcome` is under `policy` (RFC 9309 §2.3.1).
+
+    Args:
+        outcome: how the fetch ended.
+        policy: the choices.
+        last_access: of the last answer that is kept; `None` if there is none.
+    """
     match outcome:
         case Answered():
-            return _access_result_of_answer(outcome, policy)
-        case BrokenRedirect():
-            return policy.on_broken_redirect
+            return _access_result_of_answer(outcome, policy, last_access)
+        case TooManyRedirects():
+            return policy.on_too_many_redirects
         case Failed():
-            return AccessResult.UNREACHABLE
+            is_refused = outcome.kind is FailureKind.ADDRESS_REFUSED
+            return AccessResult.REFUSED if is_refused else AccessResult.UNREACHABLE
         case _:
             assert_never(outcome)
+
+
+def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
+    """Whether a failed fetch shows that the origin itself is at fault.
+
+    A status does, unless it asks for less (429) or a proxy of ours sent it (407).
+
+    Args:
+        outcome: one whose access result is UNREACHABLE.
+        counts_network: whether a failure without a status is taken for one of the
+            origin's.
+    """
+    status = None if isinstance(outcome, Failed) else outcome.status
+    if status is None:
+        return counts_network
+    return status not in _NO_EVIDENCE
 
 
 def is_server_error(status: int) -> bool:
@@ -111,17 +138,42 @@ def is_server_error(status: int) -> bool:
     return 500 <= status <= 599  # noqa: PLR2004
 
 
-def _access_result_of_answer(answer: Answered, policy: Policy) -> AccessResult:
+_NO_EVIDENCE = frozenset(
+    {HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, HTTPStatus.TOO_MANY_REQUESTS}
+)
+
+# An incomplete answer, and one that a proxy of ours sent, say nothing about the file.
+_UNREACHABLE = frozenset(
+    {HTTPStatus.PARTIAL_CONTENT, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
+)
+
+
+def _access_result_of_answer(
+    answer: Answered, policy: Policy, last_access: AccessResult | None
+) -> AccessResult:
     status = answer.status
+    if status in _UNREACHABLE:
+        return AccessResult.UNREACHABLE
     if 200 <= status <= 299:  # noqa: PLR2004
         return AccessResult.SUCCESSFUL
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return policy.on_access_denied
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return policy.on_too_many_requests
-    if 400 <= status <= 499:  # noqa: PLR2004
+    if 400 <= status <= 499 or (  # noqa: PLR2004
+        policy.detect_missing_page
+        and last_access is not AccessResult.SUCCESSFUL
+        and _is_missing_page(answer)
+    ):
         return AccessResult.UNAVAILABLE
-    if is_server_error(status):
-        is_missing = policy.detect_missing_page and says_not_found(answer.body)
-        return AccessResult.UNAVAILABLE if is_missing else AccessResult.UNREACHABLE
     return AccessResult.UNREACHABLE
+
+
+def _is_missing_page(answer: Answered) -> bool:
+    """Whether a 5xx is really a 404: 503 and Retry-After promise a file later."""
+    return (
+        is_server_error(answer.status)
+        and answer.status != HTTPStatus.SERVICE_UNAVAILABLE
+        and "retry-after" not in answer.headers
+        and says_not_found(answer.body)
+    )

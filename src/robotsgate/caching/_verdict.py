@@ -28,7 +28,7 @@ class Reason(enum.Enum):
     UNREACHABLE = "unreachable"
     """Disallowed, because the origin failed without a copy (RFC 9309 §2.3.1.4)."""
     UNREACHABLE_TOO_LONG = "unreachable-too-long"
-    """The origin has failed for longer than `Policy.stale_window`."""
+    """The origin has failed for longer than `Policy.unreachable_limit`."""
     ADDRESS_REFUSED = "address-refused"
     """Disallowed, because the address guard would not let the origin be dialled."""
     RESTRICTED = "restricted"
@@ -59,17 +59,17 @@ class Verdict:
         rule: the allow or disallow line that decided; `None` where none did.
         group: the product token whose groups were used, "*" for the fallback,
             `None` where no group was.
-        access: what the last attempt to get the file came to.
+        access: that of the answer while it is fresh, else UNREACHABLE.
         is_stale: whether the rules are those of a copy that is used beyond its
             freshness lifetime because the origin is unreachable.
         origin: scheme, host and port, without a default port.
-        status: the HTTP status that the last attempt ended with; `None` without.
-        redirects: how many redirects were followed in the last attempt, ≥ 0.
-        error: what went wrong in the last attempt; `None` if nothing.
-        fetched_at: when the response that decides was received, epoch seconds;
-            `None` where there was none.
+        status: the HTTP status of what `access` stands for; `None` without.
+        redirects: how many redirects were followed to get there, ≥ 0.
+        error: what went wrong there; `None` if nothing.
+        fetched_at: when the answer that decides was received, epoch seconds;
+            `None` where none decides.
         fresh_until: until when it stands, epoch seconds; for an unreachable
-            origin without a copy, when it will be asked again.
+            origin, when it will be fetched again.
     """
 
     allowed: bool

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsTxtFetched:
-    """An origin was asked for its robots.txt.
+    """The robots.txt of an origin was fetched, or could not be.
 
     Attributes:
         origin: the key of the origin.
-        access: what the attempt came to.
+        access: what that means.
         status: of the last response; `None` if there was none.
         redirects: how many were followed, ≥ 0.
         error: what went wrong; `None` if nothing.
         body_bytes: length of the body that was read, decoded, ≥ 0.
-        elapsed_seconds: from the first step to the last, by the checker's clock.
-        next_fetch_at: when the origin will be asked again at the earliest,
+        elapsed_seconds: from the first step to the last, ≥ 0.
+        next_fetch_at: when the origin will be fetched again at the earliest,
             epoch seconds.
     """
 
@@ -37,12 +37,12 @@ class RobotsTxtFetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessChanged:
-    """An attempt came to something else than the one before.
+    """A fetch means something else than the one before.
 
     Attributes:
         origin: the key of the origin.
-        before: what the previous attempt came to.
-        after: what this one came to.
+        before: what the previous fetch meant.
+        after: what this one means.
     """
 
     origin: str
@@ -56,7 +56,7 @@ class StoreFailed:
 
     Attributes:
         origin: the key of the origin.
-        operation: "get", "put", "delete", "acquire" or "release".
+        operation: "get", "update", "delete", "acquire" or "release".
         error: what the store raised.
     """
 

@@ -1,4 +1,4 @@
-"""Origins held ready to be asked: their entries, with the rules already parsed.
+"""Origins held ready to be asked: how they stand, with the rules already parsed.
 
 No network and no clock: the time is an argument.
 """
@@ -7,156 +7,28 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from robotsgate.caching._plan import Plan, plan
-from robotsgate.caching._ruling import Effect, Ruling, ruling, verdict
-from robotsgate.robotstxt._matcher import RuleLines, RuleSet
-from robotsgate.robotstxt._product_token import product_tokens
-from robotsgate.robotstxt._robots_txt import (
-    MAX_KNOWN_AGENTS,
-    AgentRules,
-    RobotsTxt,
-)
+from robotsgate.caching._in_force import Effect
+from robotsgate.checking._standing import RULES_WITHOUT_FILE, Standing, StandingFor
+from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, AgentRules, RobotsTxt
 
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._policy import Policy
-    from robotsgate.caching._verdict import Verdict
+    from robotsgate.checking._question import Agent, AgentName
     from robotsgate.robotstxt._dialect import Dialect
-    from robotsgate.robotstxt._model import Match
-    from robotsgate.robotstxt._product_token import ProductToken
-
-AgentName = str | tuple[str, ...]
-
-
-class Agent(NamedTuple):
-    """An agent as a caller names it.
-
-    Attributes:
-        name: what its rules are remembered by.
-        tokens: its product tokens, most specific first.
-        names: its name alone.
-    """
-
-    name: AgentName
-    tokens: tuple[ProductToken, ...]
-    names: tuple[AgentName]
-
-    @classmethod
-    def of(cls, name: AgentName) -> Agent:
-        """The agent of this name.
-
-        Raises:
-            InvalidProductTokenError: there is no product token in `name`.
-        """
-        return cls(name, product_tokens(name), (name,))
-
 
 # What all live origins together may hold, for each that there may be. The rules
-# and the packed copy of an average robots.txt take 8 KiB, all built; those of a
+# and the packed body of an average robots.txt take 8 KiB, all built; those of a
 # hostile one, a thousand times as much.
 _BYTES_PER_ORIGIN = 32 * 1024
 
 # Where all were used, this many are looked at for a place, and no more: a millisecond.
 _MOST_CHANCES = 1_000
 
-# A `LiveRules` with its place in the dictionaries, measured on CPython 3.11.
+# A `StandingFor` with its place in the dictionaries, measured on CPython 3.11.
 _BYTES_OF_AN_AGENT = 250
-
-_EVERYTHING = RuleLines(["/"], [0], ["/"])
-_FULL_ALLOW = AgentRules(group=None, rules=RuleSet())
-_FULL_DISALLOW = AgentRules(group=None, rules=RuleSet(_EVERYTHING))
-_REFUSAL = AgentRules(group=None, rules=RuleSet(_EVERYTHING))
-
-
-def implies_robots_txt(rules: RuleSet) -> bool:
-    """Whether /robots.txt is allowed although `rules` do not say so.
-
-    RFC 9309 §2.2.2; but not where the address guard refused its origin.
-    """
-    return rules is not _REFUSAL.rules
-
-
-_WITHOUT_RULES = {
-    Effect.ALLOW: _FULL_ALLOW,
-    Effect.DISALLOW: _FULL_DISALLOW,
-    Effect.REFUSE: _REFUSAL,
-}
-
-
-class LiveOrigin:
-    """One origin as it stands now.
-
-    Attributes:
-        entry: what is known about it.
-        effect: what that means, from `usable_from` until `usable_until`.
-        usable_from: epoch seconds.
-        usable_until: epoch seconds; from then on the entry must be looked at again.
-        agents: who was asked about.
-        weight: about how many bytes the copy and the rules take.
-        is_used: whether it was asked about since it was last looked at for a
-            place; its `LiveRules` have marks of their own.
-    """
-
-    __slots__ = (
-        "agents",
-        "effect",
-        "entry",
-        "is_used",
-        "usable_from",
-        "usable_until",
-        "weight",
-    )
-
-    def __init__(self, entry: Entry, found: Ruling, *, now: float) -> None:
-        """Hold `entry`, which means `found` at `now`."""
-        self.entry = entry
-        self.effect = found.effect
-        self.usable_from = now
-        self.usable_until = found.until
-        self.agents: tuple[AgentName, ...] = ()
-        self.weight = self.weight_of_copy
-        self.is_used = False
-
-    @property
-    def weight_of_copy(self) -> int:
-        """About how many bytes the copy takes."""
-        return 0 if self.entry.copy is None else len(self.entry.copy.packed)
-
-    @property
-    def body(self) -> bytes:
-        """The copy that is in force, unpacked; empty where none is."""
-        copy = self.entry.copy
-        return b"" if copy is None or self.effect is not Effect.RULES else copy.body
-
-    def is_usable(self, now: float) -> bool:
-        """Whether the ruling stands at `now`."""
-        return self.usable_from <= now < self.usable_until
-
-
-class LiveRules:
-    """What is in force for one agent at one origin: all that a quick answer needs.
-
-    Few objects, because each is a cache miss where origins come in no order.
-
-    Attributes:
-        usable_from: that of the origin, epoch seconds.
-        usable_until: that of the origin, epoch seconds.
-        is_used: whether it was asked since the origin was last looked at for a place.
-        rules: those of `found`.
-        found: what is in force.
-    """
-
-    __slots__ = ("found", "is_used", "rules", "usable_from", "usable_until")
-
-    def __init__(self, live: LiveOrigin, found: AgentRules) -> None:
-        """Hold what was `found` for `live`."""
-        self.usable_from = live.usable_from
-        self.usable_until = live.usable_until
-        self.is_used = False
-        self.rules = found.rules
-        self.found = found
 
 
 class LiveOrigins:
@@ -175,67 +47,70 @@ class LiveOrigins:
         self._weight = 0
         self._policy = policy
         self._dialect = dialect
-        self.by_origin: OrderedDict[str, LiveOrigin] = OrderedDict()
+        self.by_origin: OrderedDict[str, Standing] = OrderedDict()
         """By the key of the origin, in the order in which their places come up."""
-        self.by_agent: dict[AgentName, dict[str, LiveRules]] = {}
+        self.by_agent: dict[AgentName, dict[str, StandingFor]] = {}
         """For each agent that was asked about, what is in force at each origin."""
 
-    def current(self, origin: str, now: float) -> LiveOrigin | None:
+    def current(self, origin: str, now: float) -> Standing | None:
         """The origin, if it can be answered from memory at `now`."""
-        live = self.by_origin.get(origin)
-        if live is None or plan(live.entry, now) is Plan.FETCH:
+        standing = self.by_origin.get(origin)
+        if standing is None or not standing.entry.is_current(now):
             return None
-        live.is_used = True
-        if live.is_usable(now):
-            return live
-        return self.admit(live.entry, now)
+        standing.is_used = True
+        if standing.is_usable(now):
+            return standing
+        return self.admit(standing.entry, now)
 
-    def admit(self, entry: Entry, now: float) -> LiveOrigin:
-        """Hold `entry` from now on; the origin that waited longest may go for it."""
+    def admit(
+        self, entry: Entry, now: float, *, new_body: bytes | None = None
+    ) -> Standing:
+        """Hold `entry` from now on; the origin that waited longest may go for it.
+
+        Args:
+            entry: current at `now`.
+            now: epoch seconds.
+            new_body: that of the entry, if it has just come.
+        """
         self.discard(entry.origin)
-        live = LiveOrigin(entry, ruling(entry, now=now, policy=self._policy), now=now)
-        self.by_origin[entry.origin] = live
-        self._weight += live.weight
-        self._shrink(live)
-        return live
+        standing = Standing(entry, now=now, policy=self._policy, new_body=new_body)
+        self.by_origin[entry.origin] = standing
+        self._weight += standing.weight
+        self._shrink(standing)
+        return standing
 
     def discard(self, origin: str) -> None:
         """Hold the origin no longer."""
-        live = self.by_origin.pop(origin, None)
-        if live is not None:
-            self._let_go(live)
+        standing = self.by_origin.pop(origin, None)
+        if standing is not None:
+            self._let_go(standing)
 
     def clear(self) -> None:
         """Hold nothing any more."""
         for origin in list(self.by_origin):
             self.discard(origin)
 
-    def known_rules(self, live: LiveOrigin, agent: Agent) -> AgentRules | None:
-        """What is in force for `agent`; `None` where the copy must be read first."""
-        if agent.name in live.agents:
-            return self.by_agent[agent.name][live.entry.origin].found
-        if live.effect is Effect.RULES:
+    def standing_for(self, standing: Standing, agent: Agent) -> StandingFor | None:
+        """What is in force for `agent`; `None` where the file must be read first."""
+        if agent.name in standing.agents:
+            return self.by_agent[agent.name][standing.entry.origin]
+        if standing.effect is Effect.RULES:
             return None
-        return self.hold(live, agent, _WITHOUT_RULES[live.effect])
+        return self._hold(standing, agent, RULES_WITHOUT_FILE[standing.effect])
 
-    def read_rules(self, live: LiveOrigin, agent: Agent, body: bytes) -> AgentRules:
-        """What `body`, the copy of `live`, holds for `agent`; held from now on."""
-        return self.hold(live, agent, self.robots_txt(body).rules_for(agent.tokens))
-
-    def hold(self, live: LiveOrigin, agent: Agent, found: AgentRules) -> AgentRules:
-        """Hold what was found in the copy of `live`, sharing what others hold."""
-        if len(live.agents) >= MAX_KNOWN_AGENTS:
-            self._drop_agents(live)
-        for name in live.agents:
-            other = self.by_agent[name][live.entry.origin].found
-            if other.rules.is_same(found.rules):
-                return self._held(live, agent, replace(found, rules=other.rules))
-        return self._held(live, agent, found, weight=found.rules.weight)
-
-    def verdict(self, live: LiveOrigin, match: Match) -> Verdict:
-        """The answer that `match` gives, with what led to it."""
-        found = ruling(live.entry, now=live.usable_from, policy=self._policy)
-        return verdict(live.entry, found, match)
+    def hold(
+        self, standing: Standing, agent: Agent, agent_rules: AgentRules
+    ) -> StandingFor:
+        """Hold what the file of `standing` has for `agent`, sharing equal rules."""
+        standing.forget_body()
+        if len(standing.agents) >= MAX_KNOWN_AGENTS:
+            self._drop_agents(standing)
+        for name in standing.agents:
+            other = self.by_agent[name][standing.entry.origin]
+            if other.rules.is_same(agent_rules.rules):
+                shared = replace(agent_rules, rules=other.rules)
+                return self._hold(standing, agent, shared)
+        return self._hold(standing, agent, agent_rules, weight=agent_rules.rules.weight)
 
     def robots_txt(self, body: bytes) -> RobotsTxt:
         """A copy, parsed.
@@ -246,60 +121,67 @@ class LiveOrigins:
             body, dialect=self._dialect, max_bytes=self._policy.max_body_bytes
         )
 
-    def _held(
-        self, live: LiveOrigin, agent: Agent, found: AgentRules, *, weight: int = 0
-    ) -> AgentRules:
-        """`found`, held for quick answers if `live` is."""
-        origin = live.entry.origin
-        if self.by_origin.get(origin) is not live or agent.name in live.agents:
-            return found
+    def _hold(
+        self,
+        standing: Standing,
+        agent: Agent,
+        agent_rules: AgentRules,
+        *,
+        weight: int = 0,
+    ) -> StandingFor:
+        """What is in force for `agent`, held for quick answers if `standing` is."""
+        origin = standing.entry.origin
+        standing_for = StandingFor(standing, agent_rules)
+        if self.by_origin.get(origin) is not standing or agent.name in standing.agents:
+            return standing_for
         # Most origins know one agent, and share the tuple of it.
-        live.agents = (*live.agents, agent.name) if live.agents else agent.names
-        self.by_agent.setdefault(agent.name, {})[origin] = LiveRules(live, found)
+        known = standing.agents
+        standing.agents = (*known, agent.name) if known else agent.names
+        self.by_agent.setdefault(agent.name, {})[origin] = standing_for
         more = weight + _BYTES_OF_AN_AGENT
-        live.weight += more
+        standing.weight += more
         self._weight += more
-        self._shrink(live)
-        return found
+        self._shrink(standing)
+        return standing_for
 
-    def _let_go(self, live: LiveOrigin) -> None:
-        self._drop_agents(live)
-        self._weight -= live.weight
+    def _let_go(self, standing: Standing) -> None:
+        self._drop_agents(standing)
+        self._weight -= standing.weight
 
-    def _drop_agents(self, live: LiveOrigin) -> None:
-        for name in live.agents:
-            rules = self.by_agent[name]
-            del rules[live.entry.origin]
-            if not rules:
+    def _drop_agents(self, standing: Standing) -> None:
+        for name in standing.agents:
+            by_origin = self.by_agent[name]
+            del by_origin[standing.entry.origin]
+            if not by_origin:
                 del self.by_agent[name]
-        live.agents = ()
-        self._weight -= live.weight - live.weight_of_copy
-        live.weight = live.weight_of_copy
+        standing.agents = ()
+        self._weight -= standing.weight - standing.weight_of_body
+        standing.weight = standing.weight_of_body
 
-    def _shrink(self, newest: LiveOrigin) -> None:
+    def _shrink(self, newest: Standing) -> None:
         """Let go of what has not been used for long, but never of the newest.
 
-        Who was used since its place came up last has a second chance. That is
-        nearly "the one used longest ago", for one mark on each use: to move it to
+        An origin that was used since its place came up last has a second chance. That
+        is nearly "the one used longest ago", for one mark on each use: to move it to
         the end each time would touch its neighbours as well.
         """
         chances = _MOST_CHANCES
         while len(self.by_origin) > self._max_origins or (
             self._weight > self._max_weight and len(self.by_origin) > 1
         ):
-            origin, live = self.by_origin.popitem(last=False)
-            if live is newest or (chances > 0 and self._was_used(live)):
+            origin, standing = self.by_origin.popitem(last=False)
+            if standing is newest or (chances > 0 and self._was_used(standing)):
                 chances -= 1
-                self.by_origin[origin] = live
+                self.by_origin[origin] = standing
             else:
-                self._let_go(live)
+                self._let_go(standing)
 
-    def _was_used(self, live: LiveOrigin) -> bool:
+    def _was_used(self, standing: Standing) -> bool:
         """Whether it was asked about since this was asked last."""
-        was_used = live.is_used
-        live.is_used = False
-        for name in live.agents:
-            rules = self.by_agent[name][live.entry.origin]
-            was_used |= rules.is_used
-            rules.is_used = False
+        was_used = standing.is_used
+        standing.is_used = False
+        for name in standing.agents:
+            standing_for = self.by_agent[name][standing.entry.origin]
+            was_used |= standing_for.is_used
+            standing_for.is_used = False
         return was_used

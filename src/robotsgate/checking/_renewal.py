@@ -1,91 +1,92 @@
 """Brings what is known about an origin up to date: from the store, else its server.
 
-Each origin is renewed once, for however many ask. What to do is decided by
+Each origin is renewed once, for all that ask. What a fetch means is decided by
 `caching`; here it is only done.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import anyio
 
 from robotsgate.caching._access import AccessResult
-from robotsgate.caching._plan import (
-    Plan,
-    entry_after,
-    is_answer_since,
-    later,
-    outdated,
-    plan,
-    suits,
-    terms_of,
-    under_our_clock,
-)
-from robotsgate.checking._guarded_store import Found
-from robotsgate.checking._single_flight import SingleFlight
-from robotsgate.checking._under_way import UnderWay
+from robotsgate.caching._attempt import entry_after
+from robotsgate.caching._merge import by_our_clock, merge, usable
+from robotsgate.caching._outcome import Answered
+from robotsgate.checking._flights import Flights
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractAsyncContextManager
+
     from robotsgate._clock import Clock
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._policy import Policy
-    from robotsgate.checking._guarded_store import GuardedStore
-    from robotsgate.checking._live import LiveOrigin, LiveOrigins
+    from robotsgate.checking._entries import Entries
+    from robotsgate.checking._live import LiveOrigins
     from robotsgate.checking._reporter import Reporter
-    from robotsgate.fetching._fetcher import Fetcher
+    from robotsgate.checking._standing import Standing
+    from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
     from robotsgate.urls._origin import Origin
 
-# How often a store is looked at for what another process is fetching; most fetches
+# How often the store is looked at for what another process is fetching; most fetches
 # are over in a second.
 _SHORTEST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
 _PAUSE_FACTOR = 1.5
 
-# The lease of a worker that has died, and that of the next one: who waits for longer
-# waits for a lease that does not end.
+# The lease of a process that has died, and that of the next one. After that, the
+# lease does not end, and is not waited for.
 _LONGEST_WAIT_IN_LEASES = 2
-
-# Where thousands wait, they look less often each, and leave the store to others.
-_LOOKS_PER_SECOND = 300
 
 
 class Renewals:
-    """The renewals of one checker's origins; `len` tells how many are under way."""
+    """The renewals of one checker's origins; `len` tells how many are under way.
+
+    Attributes:
+        turn_of: what a fetch of an origin waits for, outside of its deadline, its
+            lease and its place among the concurrent ones. Nothing by default; a seam
+            for a politeness gate.
+    """
 
     def __init__(
         self,
         live: LiveOrigins,
-        store: GuardedStore,
-        fetcher: Fetcher,
+        entries: Entries,
+        fetcher: RobotsTxtFetcher,
         reporter: Reporter,
         *,
         policy: Policy,
         clock: Clock,
+        max_concurrent_fetches: int,
     ) -> None:
         """Renew the origins of `live`.
 
         Args:
             live: what is in memory.
-            store: asked before the network, and told what that brings.
+            entries: what the store knows; looked at before a fetch, told after it.
             fetcher: asks the servers.
-            reporter: who is told.
+            reporter: is told what happened.
             policy: what answers mean and how long they are kept.
-            clock: tells the time, and waits for other processes.
+            clock: tells the time, and waits.
+            max_concurrent_fetches: how many fetches run at once, ≥ 1.
         """
         self._live = live
-        self._store = store
+        self._entries = entries
         self._fetcher = fetcher
         self._reporter = reporter
         self._policy = policy
-        self._terms = terms_of(policy)
         self._clock = clock
-        self._now = clock.now
-        self._flights: SingleFlight[tuple[LiveOrigin, bool]] = SingleFlight()
-        self._under_way = UnderWay("the checker")
-        # How many wait for their turn in the fleet, or are having it.
-        self._in_turns = 0
+        self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
+        self._flights: Flights[tuple[Standing, bool]] = Flights()
+        self._forgetting: set[str] = set()
+        self._forgotten: set[str] = set()  # those of them that are renewed meanwhile
+        self.turn_of: Callable[[Origin], AbstractAsyncContextManager[object]] = (
+            lambda _: nullcontext()
+        )
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -101,178 +102,165 @@ class Renewals:
         Raises:
             RuntimeError: the checker is closed.
         """
-        self._under_way.check()
+        self._flights.check_open()
 
     async def aclose(self) -> None:
         """End what is under way; may be called more than once."""
-        await self._under_way.aclose()
+        await self._flights.aclose()
 
-    async def renewed(self, origin: Origin) -> LiveOrigin:
-        """The origin as it stands now.
+    @contextmanager
+    def forgetting(self, key: str) -> Iterator[None]:
+        """While an origin is forgotten: no renewal uses what was known before."""
+        self._forgetting.add(key)
+        if key in self._flights:
+            self._forgotten.add(key)
+        try:
+            yield
+        finally:
+            self._forgetting.discard(key)
+
+    async def renew(self, origin: Origin) -> Standing:
+        """Learn how `origin` stands now.
 
         Raises:
             RuntimeError: the checker is closed before that is known.
         """
-        live, _ = await self._flights.run(
-            str(origin), partial(self._renewal, origin, is_forced=False)
-        )
-        return live
+        work = partial(self._renew, origin, is_forced=False)
+        standing, _ = await self._flights.result_of(str(origin), work)
+        return standing
 
-    async def fetch(self, origin: Origin) -> None:
-        """Fetch the origin, however fresh it is, or wait for who is fetching it.
+    async def fetch(self, origin: Origin) -> Standing:
+        """Fetch the robots.txt of `origin`, or join the fetch that is under way.
 
         Raises:
             RuntimeError: the checker is closed before that is over.
         """
-        is_fetched = False
-        while not is_fetched:  # a look into the store may have been under way
-            _, is_fetched = await self._flights.run(
-                str(origin), partial(self._renewal, origin, is_forced=True)
+        work = partial(self._renew, origin, is_forced=True)
+        while True:  # only a look into the store may have been under way
+            standing, is_fetched = await self._flights.result_of(str(origin), work)
+            if is_fetched:
+                return standing
+
+    async def _renew(self, origin: Origin, *, is_forced: bool) -> tuple[Standing, bool]:
+        """How the origin stands, and whether it was fetched for that."""
+        key = str(origin)
+        self._forgotten.discard(key)  # that was of an earlier renewal
+        self._forgotten |= {key} & self._forgetting
+        known = await self._look_up(key)
+        standing = self._current(known, is_forced=is_forced)
+        self._reporter.report_look_up(is_hit=standing is not None)
+        if standing is not None:
+            return standing, False
+        async with self.turn_of(origin):
+            if self._entries.has_lease:
+                return await self._renew_with_lease(origin, is_forced=is_forced)
+            async with self._places:
+                return await self._fetch(origin, known), True
+
+    async def _renew_with_lease(
+        self, origin: Origin, *, is_forced: bool
+    ) -> tuple[Standing, bool]:
+        """As `_renew`, where one process of a fleet fetches for all."""
+        key = str(origin)
+        began_at = self._clock.monotonic()
+        seconds = _SHORTEST_PAUSE_SECONDS
+        longest = _LONGEST_WAIT_IN_LEASES * self._entries.lease_seconds
+        while True:
+            async with self._places:
+                is_over = self._clock.monotonic() - began_at >= longest
+                if await self._entries.acquire(key) or is_over:
+                    try:
+                        # The process that had the lease before may have fetched it.
+                        known = await self._look_up(key)
+                        standing = self._current(known, is_forced=is_forced)
+                        if standing is not None:
+                            return standing, False
+                        return await self._fetch(origin, known), True
+                    finally:
+                        await self._entries.release(key)
+            self._reporter.report_lease_wait()
+            await self._clock.wait(seconds)
+            seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
+            known = await self._look_up(key)
+            standing = self._current(known, is_forced=is_forced)
+            if standing is not None:
+                return standing, False
+
+    async def _look_up(self, key: str) -> Entry | None:
+        """What memory and the store know of an origin.
+
+        The store is asked although the origin may be in memory, because another
+        process that shares it may have fetched since.
+        """
+        stored = await self._entries.get(key, self._clock.now())
+        now = self._clock.now()
+        return merge(self._from_memory(key, now), stored, now=now)
+
+    def _current(self, known: Entry | None, *, is_forced: bool) -> Standing | None:
+        """The origin as it is known, if that still stands and is wanted."""
+        now = self._clock.now()
+        if is_forced or known is None or not known.is_current(now):
+            return None
+        if known.origin in self._forgotten:
+            return None
+        return self._live.admit(known, now)
+
+    async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Standing:
+        """The origin from its server.
+
+        Args:
+            origin: the one to fetch.
+            looked_up: what was known of it before, in case the store cannot tell
+                when it is told.
+        """
+        key = str(origin)
+        began_at = self._clock.now()
+        last = None if looked_up is None else looked_up.answer
+        if last is not None and not last.is_ahead(began_at):
+            began_at = max(began_at, last.answered_at)  # by another clock
+        monotonic = self._clock.monotonic()
+        outcome = await self._fetcher.fetch(origin)
+        now = self._clock.now()
+        looked_up = by_our_clock(looked_up, now=now)
+        known = merge(self._from_memory(key, now), looked_up, now=now)
+        previous: Entry | None = None
+
+        def change(stored: Entry | None) -> Entry:
+            nonlocal previous
+            is_forgotten = key in self._forgotten
+            previous = None if is_forgotten else merge(known, stored, now=now)
+            return entry_after(
+                previous,
+                outcome,
+                origin=key,
+                began_at=began_at,
+                now=now,
+                policy=self._policy,
             )
 
-    async def _renewal(
-        self, origin: Origin, *, is_forced: bool
-    ) -> tuple[LiveOrigin, bool]:
-        """As `_renewed`, unless the checker is closed before that ends."""
-        work = partial(self._renewed, origin, is_forced=is_forced)
-        return await self._under_way.run(work)
-
-    async def _renewed(
-        self, origin: Origin, *, is_forced: bool
-    ) -> tuple[LiveOrigin, bool]:
-        """The origin from the store if that knows it, else from the network.
-
-        Returns:
-            The origin, and whether it was fetched.
-        """
-        key = str(origin)
-        live = self._live.current(key, self._now())
-        if live is not None and not is_forced:
-            return live, False
-        previous, live = await self._known(key, is_forced=is_forced)
-        self._reporter.looked_up(is_hit=live is not None)
-        if live is not None:
-            return live, False
-        if self._store.has_lease:
-            self._in_turns += 1
-            try:
-                return await self._renewed_in_turn(origin, is_forced=is_forced)
-            finally:
-                self._in_turns -= 1
-        async with self._fetcher.place:
-            return await self._fetched(origin, previous), True
-
-    async def _renewed_in_turn(
-        self, origin: Origin, *, is_forced: bool
-    ) -> tuple[LiveOrigin, bool]:
-        """As `_renewed`, where one process of a fleet fetches for all."""
-        key = str(origin)
-        seconds = _SHORTEST_PAUSE_SECONDS
-        waited = 0.0
-        while True:
-            longest = max(_LONGEST_PAUSE_SECONDS, self._in_turns / _LOOKS_PER_SECOND)
-            # Others may be faster than a place here is free.
-            with anyio.move_on_after(longest) as queueing:
-                await self._fetcher.place.acquire()
-            if not queueing.cancelled_caught:
-                try:
-                    is_over = waited >= _LONGEST_WAIT_IN_LEASES * (
-                        self._store.lease_seconds
-                    )
-                    if await self._store.acquire(key) or is_over:
-                        return await self._renewed_with_lease(
-                            origin, is_forced=is_forced
-                        )
-                finally:
-                    self._fetcher.place.release()
-                self._reporter.lease_waited()
-                await self._clock.wait(seconds)
-                waited += seconds
-                seconds = min(_PAUSE_FACTOR * seconds, longest)
-            _, live = await self._known(key, is_forced=is_forced)
-            if live is not None:
-                return live, False
-
-    async def _renewed_with_lease(
-        self, origin: Origin, *, is_forced: bool
-    ) -> tuple[LiveOrigin, bool]:
-        """As `_renewed`, by whoever has the lease, which is given back."""
-        key = str(origin)
-        try:
-            previous, live = await self._known(key, is_forced=is_forced)
-            if live is not None:  # from who had the lease before
-                return live, False
-            return await self._fetched(origin, previous), True
-        finally:
-            await self._store.release(key)
-
-    async def _fetched(self, origin: Origin, previous: Entry | None) -> LiveOrigin:
-        """The origin from the network."""
-        key = str(origin)
-        began_at = self._now()
-        outcome = await self._fetcher.fetch(origin)
-        self._under_way.check()
-        now = self._now()
-        entry = entry_after(previous, outcome, origin=key, now=now, policy=self._policy)
-        live = self._live.admit(entry, now)
-        self._reporter.fetched(
-            entry, previous=previous, outcome=outcome, began_at=began_at
+        entry = await self._entries.update(key, now, change)
+        is_ours = previous is None or entry.answer != previous.answer
+        has_file = entry.answer is not None and entry.answer.packed is not None
+        new_body = None
+        if isinstance(outcome, Answered) and is_ours and has_file:
+            new_body = outcome.body
+        standing = self._live.admit(entry, self._clock.now(), new_body=new_body)
+        self._reporter.report_fetch(
+            entry,
+            previous=previous,
+            outcome=outcome,
+            seconds=self._clock.monotonic() - monotonic,
         )
-        if entry.access is AccessResult.UNREACHABLE:
-            return await self._reconciled(live, began_at)
-        await self._store.put(entry)
-        return live
+        return standing
 
-    async def _reconciled(self, live: LiveOrigin, began_at: float) -> LiveOrigin:
-        """An origin that could not be reached, or what another process made of it.
+    def _from_memory(self, key: str, now: float) -> Entry | None:
+        """What memory knows of an origin that counts at `now`, and a 404 in any case.
 
-        What others have brought meanwhile, or what could not be read before, must
-        not be lost to a failure.
+        A 404 that the store has missed must win over the copy that it ended.
         """
-        entry = live.entry
-        stored, is_certain = await self._stored(entry.origin)
-        self._under_way.check()
-        if stored is not None:
-            now = self._now()
-            if is_answer_since(stored, began_at, now):
-                return self._live.admit(stored, now)
-            merged = later(entry, stored, now, self._policy)
-            if merged is not entry:
-                entry = merged
-                live = self._live.admit(entry, entry.checked_at)
-        if is_certain:
-            await self._store.put(entry)
-        return live
-
-    async def _known(
-        self, key: str, *, is_forced: bool
-    ) -> tuple[Entry | None, LiveOrigin | None]:
-        """What is known about an origin, and the origin by it if it still stands."""
-        previous, _ = await self._stored(key)
-        self._under_way.check()
-        now = self._now()
-        known = self._live.by_origin.get(key)
-        if known is not None:
-            previous = later(known.entry, previous, now, self._policy)
-            # This very clock was set back: nobody can tell what stands.
-            is_forced |= known.entry.checked_at > now
-        if is_forced or plan(previous, now) is Plan.FETCH:
-            return previous, None
-        return previous, self._live.admit(cast("Entry", previous), now)  # or no USE
-
-    async def _stored(self, key: str) -> Found:
-        """What the store has of an origin that this checker may use.
-
-        It is asked although the origin is in memory, because another process that
-        shares it may have fetched since. What is of other terms is no more certain
-        than what cannot be read: a failure must not replace it.
-        """
-        stored, is_certain = await self._store.get(key)
-        if stored is None:
-            return Found(stored, is_certain)
-        if stored.terms != self._terms:
-            return Found(entry=None, is_certain=False)
-        stored = under_our_clock(stored, self._now())
-        return Found(
-            stored if suits(stored, self._policy) else outdated(stored), is_certain
-        )
+        standing = self._live.by_origin.get(key)
+        if standing is None:
+            return None
+        if standing.entry.access is AccessResult.UNAVAILABLE:
+            return by_our_clock(standing.entry, now=now)
+        return usable(standing.entry, now=now, policy=self._policy)

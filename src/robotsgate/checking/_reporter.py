@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._outcome import Answered
+from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.checking._events import AccessChanged, RobotsTxtFetched, StoreFailed
 
 if TYPE_CHECKING:
@@ -21,48 +22,63 @@ _LOGGER = logging.getLogger("robotsgate.checker")
 
 
 class Reporter:
-    """Where the parts of a checker say what happened.
+    """Where the parts of a checker report what happened.
 
     Attributes:
         counts: by the names of `CheckerStats`.
     """
 
     def __init__(self, on_event: Callable[[CheckerEvent], object] | None) -> None:
-        """Tell `on_event`, if there is one."""
+        """Tell `on_event`, if there is one.
+
+        Raises:
+            TypeError: it cannot be called, or is a coroutine function.
+        """
+        is_listener = callable(on_event) and not iscoroutinefunction(on_event)
+        if not (on_event is None or is_listener):
+            raise TypeError(
+                f"expected on_event to be a plain callable, got {on_event!r}"
+            )
         self._on_event = on_event
         self.counts: Counter[str] = Counter()
 
-    def fetched(
-        self, entry: Entry, *, previous: Entry | None, outcome: Outcome, began_at: float
+    def report_fetch(
+        self,
+        entry: Entry,
+        *,
+        previous: Entry | None,
+        outcome: Outcome,
+        seconds: float,
     ) -> None:
-        """An attempt that began at `began_at` has made `previous` into `entry`."""
+        """A fetch of so many `seconds` has made `previous` into `entry`."""
         self.counts["fetches"] += 1
         self.counts[entry.access.value] += 1
         body = outcome.body if isinstance(outcome, Answered) else b""
-        self._tell(
-            RobotsTxtFetched(
-                origin=entry.origin,
-                access=entry.access,
-                status=entry.status,
-                redirects=entry.redirects,
-                error=entry.error,
-                body_bytes=len(body),
-                elapsed_seconds=entry.checked_at - began_at,
-                next_fetch_at=entry.next_fetch_at,
+        if self._on_event is not None:
+            self._tell(
+                RobotsTxtFetched(
+                    origin=entry.origin,
+                    access=entry.access,
+                    status=None if isinstance(outcome, Failed) else outcome.status,
+                    redirects=outcome.redirects,
+                    error=outcome.error,
+                    body_bytes=len(body),
+                    elapsed_seconds=seconds,
+                    next_fetch_at=entry.next_fetch_at,
+                )
             )
-        )
         if previous is not None and previous.access is not entry.access:
-            self._access_changed(entry, previous.access)
+            self._report_change(entry, previous.access, outcome)
 
-    def looked_up(self, *, is_hit: bool) -> None:
+    def report_look_up(self, *, is_hit: bool) -> None:
         """The store was asked for an entry that is still in force."""
         self.counts["store_hits" if is_hit else "store_misses"] += 1
 
-    def lease_waited(self) -> None:
+    def report_lease_wait(self) -> None:
         """Another process is fetching what is wanted here."""
         self.counts["lease_waits"] += 1
 
-    def store_failed(
+    def report_store_failure(
         self, operation: str, origin: str, *, error: Exception, is_first: bool
     ) -> None:
         """The store failed, the first time in a row or again."""
@@ -71,22 +87,23 @@ class Reporter:
         _LOGGER.log(level, "store failed to %s %s: %r", operation, origin, error)
         self._tell(StoreFailed(origin=origin, operation=operation, error=error))
 
-    def store_works(self, operation: str) -> None:
+    def report_store_recovery(self, operation: str) -> None:
         """The store has done what it was asked, after it had failed at that."""
         _LOGGER.info("store works again: %s", operation)
 
-    def store_skipped(self) -> None:
+    def report_store_skip(self) -> None:
         """The store was not asked, because it had just hung or failed."""
         self.counts["store_skips"] += 1
 
-    def _access_changed(self, entry: Entry, before: AccessResult) -> None:
+    def _report_change(
+        self, entry: Entry, before: AccessResult, outcome: Outcome
+    ) -> None:
         _LOGGER.info(
-            "%s was %s and is %s now (status %s, %s)",
+            "%s was %s and is %s now (%s)",
             entry.origin,
             before.value,
             entry.access.value,
-            entry.status,
-            entry.error,
+            outcome.error or "no error",
         )
         self._tell(
             AccessChanged(origin=entry.origin, before=before, after=entry.access)

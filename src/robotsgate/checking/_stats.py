@@ -11,20 +11,21 @@ class CheckerStats:
 
     Attributes:
         checks: questions answered about an agent and a URL.
-        fetches: attempts to get a robots.txt, redirects not counted.
-        successful: attempts that brought a file.
-        unavailable: attempts that found that there is none.
-        unreachable: attempts that failed.
-        restricted: attempts that a strict policy takes for a closed door.
-        joined: questions that waited for an attempt another one had begun.
+        fetches: fetches of a robots.txt, redirects not counted.
+        successful: fetches that brought a file.
+        unavailable: fetches that showed that there is none.
+        unreachable: fetches that failed.
+        restricted: fetches that a strict policy takes for a closed door.
+        refused: fetches that the address guard refused.
+        joined: questions that waited for a fetch that another one had begun.
         store_hits: origins for which the store had an entry still in force.
         store_misses: origins for which it had none.
         lease_waits: pauses made because another process was fetching an origin.
         store_failures: operations that the store could not do.
-        store_skips: operations not tried, because the store had just hung or failed.
+        store_skips: operations not tried, because the store had just hung.
         event_failures: calls of `on_event` that raised.
         live_origins: origins held parsed in memory now.
-        fetches_under_way: attempts that have not ended yet.
+        fetches_under_way: renewals that have not ended yet.
     """
 
     checks: int = 0
@@ -33,6 +34,7 @@ class CheckerStats:
     unavailable: int = 0
     unreachable: int = 0
     restricted: int = 0
+    refused: int = 0
     joined: int = 0
     store_hits: int = 0
     store_misses: int = 0

@@ -65,8 +65,8 @@ class FetchGuard:
             AddressRefusedError: there are none.
         """
         public = [one for one in addresses if self._rules.counts_as_public(one)]
-        found = addresses if self._permits_special() else public
-        if not found:
+        permitted = addresses if self._permits_special() else public
+        if not permitted:
             refused = addresses[0]
             name = f" of {host}" if host != str(refused) else ""
             kind = address_class(refused).value
@@ -74,7 +74,7 @@ class FetchGuard:
                 f"the address guard refuses {refused}{name} ({kind})"
             )
         self._was_public |= bool(public)
-        return found
+        return permitted
 
     def check_host(self, host: str) -> None:
         """As `permitted`, where somebody else resolves and dials `host`.

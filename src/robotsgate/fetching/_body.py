@@ -7,22 +7,40 @@ kilobytes can decode to gigabytes, so each step is told how much it may give.
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Protocol
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol, Self
+
+import anyio
+import anyio.lowlevel
+
+from robotsgate.caching._missing_page import BYTES_TO_READ
+from robotsgate.caching._outcome import is_server_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
 
+    from robotsgate.caching._policy import Policy
+
 ACCEPT_ENCODING = "gzip, deflate"
 
-# Neither coding makes a body much longer than it is; octets that decode to nothing
+# Neither coding makes a body much longer than it is; bytes that decode to nothing
 # could go on for ever.
 _RAW_SLACK = 2
 _RAW_BYTES_AT_LEAST = 65_536
 
 # Each piece costs some ten microseconds, whatever is in it. Lines of a robots.txt
-# have some twenty octets, and few servers send one line at a time.
-_LEAST_OCTETS_OF_A_PIECE = 10
+# have some twenty bytes, and few servers send one line at a time.
+_LEAST_BYTES_OF_A_PIECE = 10
 _PIECES_OF_ANY_LENGTH = 5_000
+
+# Thousands of pieces may come in one segment, and reading those never waits.
+_PIECES_BETWEEN_CHECKPOINTS = 256
+
+# More than can wait in the buffers of a closed connection.
+_MOST_PIECES_TO_DRAIN = 20_000
+
+ERROR_PAGE_SECONDS = 5.0
+"""How long an error page may take to show its title: not the rest of a deadline."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _WINDOW_GZIP = 31
@@ -32,6 +50,73 @@ _WINDOW_RAW = -15
 
 class CodingError(ValueError):
     """A content coding that is unknown, chained, broken or cut off."""
+
+
+def bytes_worth_reading(status: int, policy: Policy) -> int:
+    """How much of the body of a response with `status` matters, decoded."""
+    if 200 <= status <= 299:  # noqa: PLR2004
+        # One byte more than counts, which tells a cut last line from a whole one.
+        return policy.max_body_bytes + 1
+    if is_server_error(status) and policy.detect_missing_page:
+        return BYTES_TO_READ
+    return 0
+
+
+async def read_worthwhile(
+    status: int, chunks: Chunks, content_encoding: str, policy: Policy
+) -> bytes:
+    """The decoded body of a response, as far as it matters.
+
+    A failure in the page of an error changes nothing: its status is known.
+
+    Raises:
+        CodingError: as for `read_body`, for a 2xx.
+    """
+    max_bytes = bytes_worth_reading(status, policy)
+    if not is_server_error(status):
+        return await read_body(chunks, content_encoding, max_bytes=max_bytes)
+    page = bytearray()
+    left = anyio.current_effective_deadline() - anyio.current_time()
+    with anyio.move_on_after(min(ERROR_PAGE_SECONDS, left / 2)), suppress(Exception):
+        await read_body(chunks, content_encoding, max_bytes=max_bytes, into=page)
+    return bytes(page)
+
+
+class Chunks:
+    """A body that lets others run, and can be cancelled, however it arrives."""
+
+    def __init__(self, chunks: AsyncIterable[bytes]) -> None:
+        """Take over `chunks`."""
+        self._chunks = aiter(chunks)
+        self._pieces = 0
+        self._is_over = False
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> bytes:
+        """The next piece."""
+        self._pieces += 1
+        if self._pieces % _PIECES_BETWEEN_CHECKPOINTS == 0:
+            await anyio.lowlevel.checkpoint()
+        try:
+            return await anext(self._chunks)
+        except BaseException:
+            self._is_over = True
+            raise
+
+    async def drain(self) -> None:
+        """Come to the end of a body whose connection is closed.
+
+        httpcore's generators must do so: trio complains about those that are left
+        half-way.
+        """
+        with suppress(Exception):
+            for _ in range(_MOST_PIECES_TO_DRAIN):
+                if self._is_over:
+                    return
+                await anext(self)
 
 
 async def read_body(
@@ -49,7 +134,7 @@ async def read_body(
         chunks: the body as it comes over the wire.
         content_encoding: the header's value; empty for none.
         max_bytes: > 0.
-        into: gets the decoded octets as they come, for who wants to keep what
+        into: gets the decoded bytes as they come, for a caller that keeps what
             there was before a failure.
 
     Raises:
@@ -63,25 +148,47 @@ async def read_body(
     pieces = 0
     async for chunk in chunks:
         pieces += 1
-        if pieces > _PIECES_OF_ANY_LENGTH + raw_bytes // _LEAST_OCTETS_OF_A_PIECE:
-            message = f"{raw_bytes} octets in {pieces} pieces"
-            raise CodingError(message)
+        if pieces > _PIECES_OF_ANY_LENGTH + raw_bytes // _LEAST_BYTES_OF_A_PIECE:
+            raise CodingError(f"{raw_bytes} bytes in {pieces} pieces")
         if chunk and not raw_bytes:  # what is empty needs no coding
             decoder = _decoder(content_encoding)
         raw_bytes += len(chunk)
         decoder.feed(chunk)
-        while len(body) < max_bytes:
-            piece = decoder.take(max_bytes - len(body))
-            if not piece:
-                break
-            body += piece
+        _take_into(body, decoder, max_bytes)
         if len(body) >= max_bytes or decoder.is_over:
             return bytes(body)
         if raw_bytes > _RAW_SLACK * max_bytes + _RAW_BYTES_AT_LEAST:
-            message = f"{raw_bytes} coded octets that decode to hardly anything"
-            raise CodingError(message)
+            raise CodingError(f"{raw_bytes} coded bytes that decode to hardly anything")
     decoder.finish()
     return bytes(body)
+
+
+def decoded(raw: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
+    """The first `max_bytes` of a body that was read by somebody else.
+
+    A reader may stop at `max_bytes`, so a body of that length need not be whole.
+
+    Raises:
+        CodingError: as for `read_body`.
+    """
+    if not raw:
+        return raw
+    decoder = _decoder(content_encoding)
+    body = bytearray()
+    decoder.feed(raw)
+    _take_into(body, decoder, max_bytes)
+    if len(body) < max_bytes and len(raw) < max_bytes:
+        decoder.finish()
+    return bytes(body)
+
+
+def _take_into(body: bytearray, decoder: _Decoder, max_bytes: int) -> None:
+    """Let `body` grow by what `decoder` has, to at most `max_bytes`."""
+    while len(body) < max_bytes:
+        piece = decoder.take(max_bytes - len(body))
+        if not piece:
+            break
+        body += piece
 
 
 class _Decoder(Protocol):
@@ -118,8 +225,9 @@ def _decoder(content_encoding: str) -> _Decoder:
         return _Inflate(is_gzip=True)
     if coding == "deflate":
         return _Inflate(is_gzip=False)
-    message = f"expected the content coding gzip or deflate, got {coding[:80]!r}"
-    raise CodingError(message)
+    raise CodingError(
+        f"expected the content coding gzip or deflate, got {coding[:80]!r}"
+    )
 
 
 class _Identity:
@@ -167,11 +275,10 @@ class _Inflate:
     def finish(self) -> None:
         is_started = self._waiting and not self._is_after_member
         if not self.is_over and (self._inflate is not None or is_started):
-            message = "the coded body ends too early"
-            raise CodingError(message)
+            raise CodingError("the coded body ends too early")
 
     def _begin(self) -> bool:
-        """Choose the window; the first two octets tell."""
+        """Choose the window; the first two bytes tell."""
         if len(self._waiting) < 2:  # noqa: PLR2004
             return False
         if self._is_after_member and self._waiting[:2] != _GZIP_MAGIC:
@@ -191,8 +298,7 @@ class _Inflate:
         try:
             piece = inflate.decompress(self._waiting, max_bytes)
         except zlib.error as error:
-            message = f"the coded body is broken: {error}"
-            raise CodingError(message) from error
+            raise CodingError(f"the coded body is broken: {error}") from error
         self._waiting = inflate.unconsumed_tail
         if inflate.eof:
             self._inflate = None

@@ -7,32 +7,17 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
-import httpx
-
 from robotsgate.caching._outcome import Failed, FailureKind
+from robotsgate.errors import FetchFailedError
 from robotsgate.fetching._address_guard import AddressRefusedError
-from robotsgate.fetching._body import CodingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FETCH_ERRORS: tuple[type[Exception], ...] = (
-    httpx.HTTPError,
-    httpx.InvalidURL,
-    httpx.StreamError,
-    TimeoutError,
-    OSError,
-    ValueError,
-)
-"""What reading and closing a response can raise because of the world.
-
-ValueError is here for UnicodeError and IDNAError, which name look-ups raise.
-"""
-
 MISTAKES = (RuntimeError, TypeError, AttributeError, LookupError, AssertionError)
 """What a client raises because of its owner, and not because of the world."""
 
-# Looked for along the chain of causes, in this order: the first that is found
+# Looked for along the chain of causes, in this order: the first that stands
 # anywhere says more than the exception that carries it.
 _KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (AddressRefusedError, FailureKind.ADDRESS_REFUSED),
@@ -40,23 +25,26 @@ _KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (UnicodeError, FailureKind.NAME_RESOLUTION),
     (ssl.SSLError, FailureKind.TLS),
 )
-_KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
-    (CodingError, FailureKind.CODING),
-    (httpx.DecodingError, FailureKind.CODING),
-    (httpx.PoolTimeout, FailureKind.POOL),
-    (httpx.TimeoutException, FailureKind.TIMEOUT),
-    (TimeoutError, FailureKind.TIMEOUT),
-    (httpx.ConnectError, FailureKind.CONNECT),
-    (httpx.NetworkError, FailureKind.TRANSFER),
-    (httpx.ProtocolError, FailureKind.PROTOCOL),
-    (httpx.ProxyError, FailureKind.CONNECT),
-    (OSError, FailureKind.CONNECT),
-)
 
-# How ssl asks for more octets: it stands in the context of whatever came of that.
+# By the name of a class or of one that it inherits from, because httpx, httpx2 and
+# httpcore have the same names in modules of their own.
+_KINDS = {
+    "CodingError": FailureKind.CODING,
+    "DecodingError": FailureKind.CODING,
+    "PoolTimeout": FailureKind.POOL,
+    "TimeoutException": FailureKind.TIMEOUT,
+    "TimeoutError": FailureKind.TIMEOUT,
+    "ConnectError": FailureKind.CONNECT,
+    "NetworkError": FailureKind.TRANSFER,
+    "ProtocolError": FailureKind.PROTOCOL,
+    "ProxyError": FailureKind.CONNECT,
+    "OSError": FailureKind.CONNECT,
+}
+
+# How ssl asks for more bytes: it stands in the context of whatever came of that.
 _NO_CAUSES = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
-_QUOTED_OCTETS = re.compile(r"""bytearray\(|\bb['"]""")
+_QUOTED_BYTES = re.compile(r"""bytearray\(|\bb['"]""")
 
 # A chain of exceptions may be a ring, and a group may be large.
 _MAX_CAUSES = 20
@@ -79,15 +67,17 @@ def failed(
             `error`, with which it has nothing to do.
     """
     causes = list(_causes(error, outer))
-    kind = _first_kind(causes, _KINDS_OF_CAUSES) or _first_kind([error], _KINDS)
+    if isinstance(error, FetchFailedError):
+        kind = error.kind
+        causes = causes[1:] or causes  # a name that says more
+    else:
+        kind = _kind_of_causes(causes) or _kind_of(error)
     text = _text(causes)
     if type(error) is TimeoutError:
         text = f"no answer within {deadline:g} s"
     elif kind is FailureKind.TIMEOUT:
-        text = f"{type(error).__name__}: no answer in time"
-    return Failed(
-        kind=kind or FailureKind.OTHER, error=text, redirects=redirects, cause=error
-    )
+        text = f"{type(causes[0]).__name__}: no answer in time"
+    return Failed(kind=kind, error=text, redirects=redirects, cause=error)
 
 
 def _causes(
@@ -108,14 +98,18 @@ def _causes(
             waiting.append(following)
 
 
-def _first_kind(
-    errors: list[BaseException],
-    kinds: tuple[tuple[type[BaseException], FailureKind], ...],
-) -> FailureKind | None:
-    for kind, failure in kinds:
-        if any(isinstance(error, kind) for error in errors):
+def _kind_of_causes(causes: list[BaseException]) -> FailureKind | None:
+    for kind, failure in _KINDS_OF_CAUSES:
+        if any(isinstance(cause, kind) for cause in causes):
             return failure
     return None
+
+
+def _kind_of(error: BaseException) -> FailureKind:
+    for kind in type(error).mro():
+        if kind.__name__ in _KINDS:
+            return _KINDS[kind.__name__]
+    return FailureKind.OTHER
 
 
 def _text(causes: list[BaseException]) -> str:
@@ -124,7 +118,7 @@ def _text(causes: list[BaseException]) -> str:
     said = [one for one in causes if isinstance(one, OSError) and one.errno]
     for cause in (*reversed(said), *causes):
         # What h11 quotes may be a body, a cookie or a password in a Location.
-        text = _QUOTED_OCTETS.split(str(cause), maxsplit=1)[0].rstrip(" :(")
+        text = _QUOTED_BYTES.split(str(cause), maxsplit=1)[0].rstrip(" :(")
         if text:
             return f"{name}: {text}"
     return name

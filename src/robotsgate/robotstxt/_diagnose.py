@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._dialect import Field
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 _LONGEST_QUOTE = 80
 
+_Told = tuple[int, DiagnosticKind, str]
+"""Line, kind and message of a `Diagnostic`."""
+
 
 def diagnostics(
     outline: Outline,
@@ -39,21 +43,20 @@ def diagnostics(
         grammar: the dialect they were read in.
         is_cut: whether the file was longer than its limit.
     """
-    found = [
+    told = [
         *_about_the_file(text, is_cut=is_cut),
         *_about_lengths(text, grammar),
         *_about_agents(outline, text, grammar),
     ]
     for number, read in enumerate(records):
-        found += _about_rules(read, is_outside=number == 0)
-        found += _about_rates(read)
-        found += _about_void_lines(read)
-        found += _about_sitemaps(read)
-    return tuple(sorted(found, key=lambda one: one.line))
-
-
-def _diagnostic(kind: DiagnosticKind, line: int, message: str) -> Diagnostic:
-    return Diagnostic(line=line, kind=kind, message=message)
+        told += _about_rules(read, is_outside=number == 0)
+        told += _about_rates(read)
+        told += _about_void_lines(read)
+        told += _about_sitemaps(read)
+    return tuple(
+        Diagnostic(line=line, kind=kind, message=message)
+        for line, kind, message in sorted(told, key=itemgetter(0))
+    )
 
 
 def _quoted(octets: str) -> str:
@@ -61,106 +64,98 @@ def _quoted(octets: str) -> str:
     return repr(text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…")
 
 
-def _about_the_file(text: str, *, is_cut: bool) -> Iterator[Diagnostic]:
+def _about_the_file(text: str, *, is_cut: bool) -> Iterator[_Told]:
     if is_cut:
-        yield _diagnostic(
-            DiagnosticKind.FILE_CUT, 0, "the file is longer than what is read of it"
-        )
+        yield 0, DiagnosticKind.FILE_CUT, "the file is longer than what is read of it"
     if text.lstrip()[:1] == "<":
-        yield _diagnostic(
-            DiagnosticKind.LOOKS_LIKE_HTML, 0, "this looks like a page, not robots.txt"
+        yield (
+            0,
+            DiagnosticKind.LOOKS_LIKE_HTML,
+            "this looks like a page, not robots.txt",
         )
     for number, line in enumerate(text.split("\n"), 1):
         if not is_utf8(line):
-            yield _diagnostic(DiagnosticKind.NOT_UTF8, number, "octets not in UTF-8")
+            yield number, DiagnosticKind.NOT_UTF8, "bytes that are not UTF-8"
             break
 
 
-def _about_lengths(text: str, grammar: Grammar) -> Iterator[Diagnostic]:
+def _about_lengths(text: str, grammar: Grammar) -> Iterator[_Told]:
     whole = text.split("\n")
     for number, line in enumerate(grammar.lines(text), 1):
         if len(line) != len(whole[number - 1]):
-            yield _diagnostic(
-                DiagnosticKind.LINE_CUT, number, f"only {len(line)} octets count"
-            )
+            yield number, DiagnosticKind.LINE_CUT, f"only {len(line)} bytes count"
 
 
-def _about_void_lines(records: Records) -> Iterator[Diagnostic]:
+def _about_void_lines(records: Records) -> Iterator[_Told]:
     for line in records.void:
-        yield _diagnostic(
-            DiagnosticKind.NO_COLON, line, "expected a field, a colon and a value"
-        )
+        yield line, DiagnosticKind.NO_COLON, "expected a field, a colon and a value"
     for key, _, line in records.others:
-        yield _diagnostic(
-            DiagnosticKind.UNKNOWN_FIELD, line, f"unknown field {_quoted(key)}"
-        )
+        yield line, DiagnosticKind.UNKNOWN_FIELD, f"unknown field {_quoted(key)}"
     for key, line in records.misspelt:
-        yield _diagnostic(
-            DiagnosticKind.MISSPELT_FIELD,
+        yield (
             line,
+            DiagnosticKind.MISSPELT_FIELD,
             f"only lenient crawlers understand {_quoted(key)}",
         )
 
 
-def _about_rules(records: Records, *, is_outside: bool) -> Iterator[Diagnostic]:
+def _about_rules(records: Records, *, is_outside: bool) -> Iterator[_Told]:
     for pattern, _, line in records.rules():
         if is_outside:
-            yield _diagnostic(
-                DiagnosticKind.RULE_OUTSIDE_GROUP,
+            yield (
                 line,
-                "a rule before the first user-agent line binds nobody",
+                DiagnosticKind.RULE_OUTSIDE_GROUP,
+                "a rule before the first user-agent line binds no agent",
             )
         elif pattern and pattern[0] not in "/*":
-            yield _diagnostic(
-                DiagnosticKind.UNMATCHABLE_PATTERN,
+            yield (
                 line,
+                DiagnosticKind.UNMATCHABLE_PATTERN,
                 f"{_quoted(pattern)} begins with neither / nor * and matches nothing",
             )
 
 
-def _about_rates(records: Records) -> Iterator[Diagnostic]:
+def _about_rates(records: Records) -> Iterator[_Told]:
     for field, value, line in records.rates:
         if field is Field.CRAWL_DELAY and crawl_delay_seconds(value) is None:
-            yield _diagnostic(
-                DiagnosticKind.BAD_CRAWL_DELAY,
+            yield (
                 line,
+                DiagnosticKind.BAD_CRAWL_DELAY,
                 f"expected seconds such as 10 or 0.5, got {_quoted(value)}",
             )
         if field is Field.REQUEST_RATE and request_rate(value) is None:
-            yield _diagnostic(
-                DiagnosticKind.BAD_REQUEST_RATE,
+            yield (
                 line,
+                DiagnosticKind.BAD_REQUEST_RATE,
                 f"expected a rate such as 1/5 or 10/1m, got {_quoted(value)}",
             )
 
 
-def _about_sitemaps(records: Records) -> Iterator[Diagnostic]:
+def _about_sitemaps(records: Records) -> Iterator[_Told]:
     for value, line in records.sitemaps:
         if not is_absolute_url(value):
-            yield _diagnostic(
-                DiagnosticKind.RELATIVE_SITEMAP,
+            yield (
                 line,
+                DiagnosticKind.RELATIVE_SITEMAP,
                 "a sitemap must be an absolute URL",
             )
 
 
-def _about_agents(
-    outline: Outline, text: str, grammar: Grammar
-) -> Iterator[Diagnostic]:
+def _about_agents(outline: Outline, text: str, grammar: Grammar) -> Iterator[_Told]:
     lines = grammar.lines(text)
     for section in outline.sections:
         for token, line in section.agents:
             value = lines[line - 1].partition("#")[0].partition(":")[2]
             value = value.strip(grammar.white_space)
             if not token:
-                yield _diagnostic(
-                    DiagnosticKind.NO_PRODUCT_TOKEN,
+                yield (
                     line,
+                    DiagnosticKind.NO_PRODUCT_TOKEN,
                     f"{_quoted(value)} names no product token",
                 )
             elif value and len(token) < len(value):
-                yield _diagnostic(
-                    DiagnosticKind.CUT_PRODUCT_TOKEN,
+                yield (
                     line,
+                    DiagnosticKind.CUT_PRODUCT_TOKEN,
                     f"{_quoted(value)} is read as {token!r}",
                 )

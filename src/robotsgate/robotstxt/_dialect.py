@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from robotsgate.urls._origin import URLLike
+
 
 class Dialect(enum.Enum):
     """Whose reading of a robots.txt is followed."""
@@ -75,7 +77,7 @@ class Grammar(Protocol):
         """What allow rules stand for besides: (place of its rule, pattern)."""
         ...
 
-    def target(self, url: object) -> str:
+    def target(self, url: str | URLLike) -> str:
         """What patterns are matched against: path and query, from "/" on."""
         ...
 

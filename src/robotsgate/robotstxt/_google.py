@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.urls._origin import URLLike
 
 # 2,083 characters (the longest URL of an old browser) times eight, less one.
 _MAX_LINE_LENGTH = 16_663
@@ -46,7 +47,7 @@ _UNKNOWN_TO_GOOGLE = {
 
 
 class _Google:
-    """Starts of fields, frequent typos, missing colons, octets as they come."""
+    """Starts of fields, frequent typos, missing colons, bytes as they come."""
 
     white_space = " \t\x0b\x0c"
     implies_robots_txt = False
@@ -113,7 +114,7 @@ class _Google:
             if pattern.startswith(_INDEX_FILE, slash)
         ]
 
-    def target(self, url: object) -> str:
+    def target(self, url: str | URLLike) -> str:
         """Path, parameters and query of whatever text stands for a URL."""
         text = as_octets(str(url))
         start = 2 if text.startswith("//") else 0
@@ -137,8 +138,8 @@ class _Google:
 
 def _first_of(characters: str, text: str, start: int) -> int:
     """Where the first of `characters` stands at or after `start`; -1 for nowhere."""
-    found = [text.find(character, start) for character in characters]
-    return min((index for index in found if index >= 0), default=-1)
+    places = (text.find(character, start) for character in characters)
+    return min((place for place in places if place >= 0), default=-1)
 
 
 GOOGLE: Grammar = _Google()

@@ -12,14 +12,14 @@ specific rule is searched for.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from robotsgate.robotstxt._packed_strings import compact, count_up_to, shared
 from robotsgate.robotstxt._pattern import as_prefix, matches, telling_part
 from robotsgate.robotstxt._ranking import Ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 # Up to here trying each prefix in turn is faster than a binary search.
 _FEW_PREFIXES = 32
@@ -34,6 +34,13 @@ _QUICK_WORK = 8_000_000
 
 # So many rules are put into order within some milliseconds.
 _QUICKLY_RANKED = 2_000
+
+
+# Half a megabyte at the most. A third of the characters of real rules are in it.
+_COMMON: dict[str, str] = {}
+_MANY_COMMON = 4_096
+_LONGEST_COMMON = 40
+_MANY_OF_A_FILE = 128
 
 
 class RuleLines(NamedTuple):
@@ -179,8 +186,8 @@ class _Side:
         wild_characters: how long those are together that are more than plain text.
         is_ready: whether the attributes that follow are there.
         prefixes: what a target must begin with to be matched by a rule without
-            wildcards: a tuple of few, or many, sorted, none of them beginning
-            with another.
+            wildcards: a tuple of few, or a sorted list of many, none of them
+            beginning with another.
         wildcards: the other patterns, each once.
         anchors: for each of `wildcards` a text that a target must hold.
     """
@@ -198,24 +205,25 @@ class _Side:
 
     def __init__(self, rules: RuleLines) -> None:
         rules = _without_empty(rules)
-        self.patterns = compact(rules.patterns)
+        self.patterns = _shared(rules.patterns)
         self.lines = array("I", rules.lines)
         is_written_so = rules.written is rules.patterns
-        self.written = self.patterns if is_written_so else compact(rules.written)
-        self.wild_characters = _wild_characters(rules.patterns)
+        self.written = self.patterns if is_written_so else _shared(rules.written)
+        self.wild_characters = sum(
+            len(one) for one in self.patterns if "*" in one or one.endswith("$")
+        )
         self.is_ready = False
 
     def prepare(self) -> None:
         """Sort the patterns out."""
-        prefixes, wildcards = _by_shape(self.patterns)
-        self.prefixes: Sequence[str]
+        prefixes = self.patterns
+        self.wildcards: tuple[str, ...] = ()
+        if self.wild_characters:
+            prefixes, self.wildcards = _by_shape(self.patterns)
+        self.prefixes: tuple[str, ...] | list[str] = prefixes
         if len(prefixes) > _FEW_PREFIXES:
-            self.prefixes = _bisectable(_shortest(prefixes))
-        else:
-            is_all = prefixes is self.patterns and type(prefixes) is tuple
-            self.prefixes = self.patterns if is_all else tuple(prefixes)
-        self.wildcards = compact(wildcards)
-        self.anchors = shared(list(map(telling_part, wildcards)))
+            self.prefixes = _shortest(prefixes)
+        self.anchors = _shared([*map(telling_part, self.wildcards)])
         self.is_ready = True
 
     @property
@@ -231,7 +239,7 @@ class _Side:
             if target.startswith(prefixes):
                 return True
         else:
-            before = count_up_to(prefixes, target)
+            before = bisect_right(prefixes, target)
             if before and target.startswith(prefixes[before - 1]):
                 return True
         for anchor in self.anchors:
@@ -246,6 +254,15 @@ class _Side:
         return False
 
 
+def _shared(strings: list[str]) -> tuple[str, ...]:
+    """`strings`, the first thousands of all files ("/wp-admin/") held once for all."""
+    if len(_COMMON) < _MANY_COMMON:
+        for string in strings[:_MANY_OF_A_FILE]:
+            if len(string) <= _LONGEST_COMMON:
+                _COMMON.setdefault(string, string)
+    return tuple(map(_COMMON.get, strings, strings))
+
+
 def _without_empty(rules: RuleLines) -> RuleLines:
     """Without the patterns of no characters, which match nothing."""
     if "" not in rules.patterns:
@@ -254,19 +271,8 @@ def _without_empty(rules: RuleLines) -> RuleLines:
     return RuleLines(*map(list, zip(*kept, strict=True))) if kept else NO_RULES
 
 
-def _wild_characters(patterns: list[str]) -> int:
-    """How long the patterns are together that hold more than plain text."""
-    joined = "\n".join(patterns)
-    if "*" not in joined and "$" not in joined:
-        return 0
-    return sum(len(one) for one in patterns if "*" in one or one.endswith("$"))
-
-
-def _by_shape(patterns: Sequence[str]) -> tuple[Sequence[str], list[str]]:
+def _by_shape(patterns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What mere prefixes ask for, and the other patterns, each once."""
-    joined = "\n".join(patterns)
-    if "*" not in joined and "$" not in joined:
-        return patterns, []
     prefixes: list[str] = []
     wildcards: dict[str, None] = {}
     for pattern in patterns:
@@ -278,28 +284,19 @@ def _by_shape(patterns: Sequence[str]) -> tuple[Sequence[str], list[str]]:
             wildcards[pattern] = None
         else:
             prefixes.append(prefix)
-    return prefixes, list(wildcards)
+    return tuple(prefixes), tuple(wildcards)
 
 
-def _bisectable(prefixes: list[str]) -> Sequence[str]:
-    """Never a tuple: that is how `has_match` tells few prefixes from many."""
-    packed = compact(prefixes)
-    return prefixes if type(packed) is tuple else packed
-
-
-def _shortest(prefixes: Sequence[str]) -> list[str]:
+def _shortest(prefixes: Iterable[str]) -> list[str]:
     """`prefixes` sorted, without those that begin with another one of them.
 
     In such a list only the last element that sorts before a target can be a
     prefix of it.
     """
-    ordered = sorted(prefixes)
-    last = ordered[0]
-    shortest = [last]
-    for prefix in ordered:
-        if not prefix.startswith(last):
+    shortest: list[str] = []
+    for prefix in sorted(prefixes):
+        if not shortest or not prefix.startswith(shortest[-1]):
             shortest.append(prefix)
-            last = prefix
     return shortest
 
 

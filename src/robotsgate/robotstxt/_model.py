@@ -20,7 +20,7 @@ class Rule:
     Attributes:
         kind: allow or disallow.
         pattern: the path pattern as the file writes it, comment and white space
-            cut; octets that are no UTF-8 appear as U+FFFD.
+            cut; bytes that are not UTF-8 appear as U+FFFD.
         line: where it stands, 1 for the first line.
     """
 

@@ -1,11 +1,11 @@
 """Brings paths and patterns to one spelling before they are compared.
 
-RFC 9309 §2.2.2: octets outside ASCII are percent-encoded, unreserved characters
+RFC 9309 §2.2.2: bytes outside ASCII are percent-encoded, unreserved characters
 (RFC 3986 §2.3) are decoded, hexadecimal digits are upper-case.
 Beyond its letter, characters that no URI may hold (space, quotes, brackets,
 controls, a "%" without two digits) are encoded as well, because every client
 encodes them before it sends them.
-Text is latin-1 here: one character for each octet.
+Text is latin-1 here: one character for each byte.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _ENCODED_OUTSIDE_ASCII = {octet: f"%{octet:02X}" for octet in range(0x80, 0x100)
 
 
 def as_octets(text: str) -> str:
-    """`text` in UTF-8, one latin-1 character for each octet."""
+    """`text` in UTF-8, one latin-1 character for each byte."""
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogatepass").decode("latin-1")
@@ -141,7 +141,7 @@ def _normalised(octets: str, safe: _Safe) -> str:
 
 
 def with_escapes_upper(octets: str) -> str:
-    """`octets` with %xx in upper case and octets outside ASCII encoded.
+    """`octets` with %xx in upper case and bytes outside ASCII encoded.
 
     What Google's parser does to a pattern, and all that it does.
     """

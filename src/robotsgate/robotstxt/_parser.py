@@ -132,7 +132,7 @@ def outline(text: str, grammar: Grammar) -> Outline:
     """Find the groups of `text`.
 
     Args:
-        text: the file as latin-1, one character for each octet; lines end with LF.
+        text: the file as latin-1, one character for each byte; lines end with LF.
         grammar: the dialect's way to read it.
     """
     lines = grammar.lines(text)
@@ -157,14 +157,14 @@ def outline(text: str, grammar: Grammar) -> Outline:
     return result
 
 
-def read(found: Outline, section: Section, grammar: Grammar, result: Records) -> None:
-    """Add to `result` what stands in `section` of `found`."""
+def read(file: Outline, section: Section, grammar: Grammar, result: Records) -> None:
+    """Add to `result` what stands in `section` of `file`."""
     known_fields = grammar.known_fields
     white_space = grammar.white_space
     disallow, allow, user_agent = Field.DISALLOW, Field.ALLOW, Field.USER_AGENT
     # Unknown fields as they are written, in lower case: mostly the same ones again.
     unknown: dict[str, str] = {}
-    lines = found.lines[section.start : section.end]
+    lines = file.lines[section.start : section.end]
     for number, line in enumerate(lines, section.start + 1):
         key, colon, value = line.partition(":")
         kind = known_fields.get(key)
@@ -194,10 +194,10 @@ def _user_agent_lines(
     lower_text = lower(text)
     index = counted = 0
     previous = -1
-    found = lower_text.find(_PART_OF_USER_AGENT)
-    while found >= 0:
-        index += text.count("\n", counted, found)
-        counted = found
+    place = lower_text.find(_PART_OF_USER_AGENT)
+    while place >= 0:
+        index += text.count("\n", counted, place)
+        counted = place
         if index != previous:
             previous = index
             key, colon, value = lines[index].partition(":")
@@ -206,7 +206,7 @@ def _user_agent_lines(
                 kind, value = _unusual(lines[index], grammar)
             if kind is Field.USER_AGENT:
                 yield index, value.strip(grammar.white_space)
-        found = lower_text.find(_PART_OF_USER_AGENT, found + 1)
+        place = lower_text.find(_PART_OF_USER_AGENT, place + 1)
 
 
 def _has_rule(lines: list[str], start: int, end: int, grammar: Grammar) -> bool:
@@ -249,15 +249,15 @@ def _record(
     has been noted in `result`, and what its field is called in `unknown`.
     """
     words = _split(line, grammar)
-    if words is not None and ":" in line and words[0] in unknown:
-        other = unknown[words[0]], words[1].strip(grammar.white_space), number
-        result.others.append(other)
-        return None
     if words is None:
         if line.strip(grammar.white_space):
             result.void.append(number)
         return None
     written, value = words
+    if written in unknown and ":" in line:
+        value = value.strip(grammar.white_space)
+        result.others.append((unknown[written], value, number))
+        return None
     key = written and lower(written.strip(grammar.white_space))
     if ":" not in line:
         result.misspelt.append((written, number))

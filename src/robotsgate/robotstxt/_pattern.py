@@ -1,6 +1,6 @@
 """Says which targets one pattern matches (RFC 9309 §2.2.3).
 
-A pattern is plain text but for "*", any octets, and a "$" at its end, the end of
+A pattern is plain text but for "*", any characters, and a "$" at its end, the end of
 the target. No regular expressions: nothing here can backtrack.
 """
 

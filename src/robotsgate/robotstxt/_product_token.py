@@ -42,8 +42,10 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
         return _one_token(agent)
     given: object = agent
     if not isinstance(given, Sequence) or isinstance(given, bytes) or not given:
-        message = f"expected a product token or a sequence of them, got {agent!r}"
-        raise InvalidProductTokenError(message, agent=agent)
+        raise InvalidProductTokenError(
+            f"expected a product token or a sequence of them, got {agent!r}",
+            agent=agent,
+        )
     return tuple(_product_token(one) for one in given)
 
 
@@ -59,20 +61,23 @@ def _one_token(agent: str) -> tuple[ProductToken]:
 
 def _product_token(agent: object) -> ProductToken:
     if not isinstance(agent, str):
-        message = f"expected a product token as str, got {agent!r}"
-        raise InvalidProductTokenError(message, agent=agent)
+        raise InvalidProductTokenError(
+            f"expected a product token as str, got {agent!r}", agent=agent
+        )
     text = agent.strip()
     if text == "*":
         return ProductToken("*")
     first_product = text.partition("(")[0].partition(" ")[0]
     if "://" in first_product:
         shown = without_userinfo(agent)
-        message = f"expected a product token, got {shown!r}: arguments swapped?"
-        raise InvalidProductTokenError(message, agent=agent)
+        raise InvalidProductTokenError(
+            f"expected a product token, got {shown!r}: arguments swapped?", agent=agent
+        )
     token = leading_token(_after_compatible(text))
     if not token:
-        message = f"expected a product token such as 'ExampleBot', got {agent!r}"
-        raise InvalidProductTokenError(message, agent=agent)
+        raise InvalidProductTokenError(
+            f"expected a product token such as 'ExampleBot', got {agent!r}", agent=agent
+        )
     return ProductToken(token.lower())
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._indexed_target import IndexedTarget
-from robotsgate.robotstxt._packed_strings import compact, count_up_to
 from robotsgate.robotstxt._pattern import matches
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Ranking:
             (rank, telling_parts[pattern], pattern)
             for pattern, rank in wildcards.items()
         )
-        self._prefixes = compact(sorted(ranks))
+        self._prefixes = tuple(sorted(ranks))
         self._parents = array("i")
         self._best = array("I")
         chain: list[tuple[int, str]] = []
@@ -79,7 +79,7 @@ class Ranking:
                 unless there are very many for a long target.
         """
         best = len(self._numbers)
-        index = count_up_to(self._prefixes, target) - 1
+        index = bisect_right(self._prefixes, target) - 1
         while index >= 0:
             if target.startswith(self._prefixes[index]):
                 best = self._best[index]

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.urls._origin import URLLike
 
 _FIELDS = {field.value: field for field in Field if field is not Field.OTHER}
 
 
 class _Rfc9309:
-    """Fields by their whole names, a colon in each record, octets normalised."""
+    """Fields by their whole names, a colon in each record, escapes normalised."""
 
     white_space = " \t"
     implies_robots_txt = True
@@ -63,7 +64,7 @@ class _Rfc9309:
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:  # noqa: ARG002
         return []
 
-    def target(self, url: object) -> str:
+    def target(self, url: str | URLLike) -> str:
         text = str(url)
         if not text.startswith("/"):
             return normalised_target(split_url(url)[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from robotsgate.robotstxt._diagnose import diagnostics
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._model import Diagnostic, RequestRate
     from robotsgate.robotstxt._parser import Rate, Section
+    from robotsgate.urls._origin import URLLike
 
 DEFAULT_MAX_BYTES = 512_000
 """500 KiB, the least that RFC 9309 §2.5 asks for and what Google reads."""
@@ -40,7 +42,14 @@ _Value = TypeVar("_Value")
 
 
 def grammar_of(dialect: Dialect) -> Grammar:
-    """How a robots.txt is read in `dialect`."""
+    """How a robots.txt is read in `dialect`.
+
+    Raises:
+        TypeError: `dialect` is not a `Dialect`.
+    """
+    given: object = dialect
+    if not isinstance(given, Dialect):
+        raise TypeError(f"expected dialect to be a Dialect, got {given!r}")
     return GOOGLE if dialect is Dialect.GOOGLE else RFC9309
 
 
@@ -91,7 +100,7 @@ class RobotsTxt:
         """Use `RobotsTxt.parse` instead.
 
         Args:
-            text: latin-1, one character for each octet; lines end with LF.
+            text: latin-1, one character for each byte; lines end with LF.
             dialect: whose reading is followed.
             is_cut: whether `text` is only the start of the file.
         """
@@ -123,17 +132,18 @@ class RobotsTxt:
             TypeError: `body` is neither bytes nor str.
             ValueError: `max_bytes` is negative.
         """
-        whole = _octets_of(body)
+        whole = _bytes_of(body)
         if max_bytes is not None and max_bytes < 0:
-            message = f"expected max_bytes of 0 or more, or None, got {max_bytes!r}"
-            raise ValueError(message)
+            raise ValueError(
+                f"expected max_bytes of 0 or more, or None, got {max_bytes!r}"
+            )
         counted = first_lines(whole, max_bytes)
         text = grammar_of(dialect).without_byte_order_mark(counted).decode("latin-1")
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         return cls(text, dialect=dialect, is_cut=len(counted) < len(whole))
 
-    def can_fetch(self, agent: str | Sequence[str], url: object) -> bool:
+    def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """Whether `agent` may fetch `url`.
 
         Args:
@@ -151,11 +161,11 @@ class RobotsTxt:
         target = self._grammar.target(url)
         return rules.allows(target) or self._is_implied(target)
 
-    def match(self, agent: str | Sequence[str], url: object) -> Match:
+    def match(self, agent: str | Sequence[str], url: str | URLLike) -> Match:
         """Which rule decides; takes and raises as `can_fetch`."""
-        found = self.rules_for(agent)
+        rules = self.rules_for(agent)
         target = self._grammar.target(url)
-        return found.match(target, is_robots_txt=self._is_implied(target))
+        return rules.match(target, is_robots_txt=self._is_implied(target))
 
     def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
         """Seconds between two requests of `agent`, ≥ 0; `None` if not said.
@@ -241,14 +251,13 @@ class RobotsTxt:
         return records
 
     def _merged(self, tokens: Sequence[str]) -> AgentRules:
-        by_token = self._outline.by_token
         for token in (*tokens, "*"):
-            found = by_token.get(token)
-            if found is not None:
-                rules, rates = self._compiled([section for section, _ in found])
+            sections = self._outline.by_token.get(token)
+            if sections is not None:
+                rules, rates = self._compiled([section for section, _ in sections])
                 if not rates:
                     return AgentRules(group=token, rules=rules)
-                valid = _below_agent_lines(rates, found)
+                valid = _below_agent_lines(rates, sections)
                 return AgentRules(
                     group=token,
                     rules=rules,
@@ -292,27 +301,24 @@ class RobotsTxt:
         return target == ROBOTS_TXT_PATH and self._grammar.implies_robots_txt
 
 
-def _octets_of(body: object) -> bytes:
+def _bytes_of(body: object) -> bytes:
     if type(body) is bytes:
         return body
     if isinstance(body, str):
         return body.encode("utf-8", "surrogatepass")
     if isinstance(body, (bytes, bytearray, memoryview)):
         return bytes(body)
-    message = f"expected the body as bytes or str, got {type(body).__name__}"
-    raise TypeError(message)
+    raise TypeError(f"expected the body as bytes or str, got {type(body).__name__}")
 
 
 def _with_more(rules: RuleLines, more: Sequence[tuple[int, str]]) -> RuleLines:
     """`rules`, with each further pattern behind the rule of its number."""
-    patterns = [*rules.patterns, *(pattern for _, pattern in more)]
-    numbers = [*range(len(rules.patterns)), *(number for number, _ in more)]
-    order = sorted(range(len(numbers)), key=numbers.__getitem__)
-    return RuleLines(
-        [patterns[index] for index in order],
-        [rules.lines[numbers[index]] for index in order],
-        [rules.written[numbers[index]] for index in order],
-    )
+    rows = [
+        *zip(*rules, strict=True),
+        *((text, rules.lines[number], rules.written[number]) for number, text in more),
+    ]
+    rows.sort(key=itemgetter(1))
+    return RuleLines(*map(list, zip(*rows, strict=True)))
 
 
 def _below_agent_lines(
@@ -331,8 +337,8 @@ def _first(
     rates: Iterable[Rate], field: Field, read_value: Callable[[str], _Value | None]
 ) -> _Value | None:
     """The first value of `field` that makes sense."""
-    for found, text, _ in rates:
-        if found is field:
+    for kind, text, _ in rates:
+        if kind is field:
             value = read_value(text)
             if value is not None:
                 return value

@@ -1,6 +1,6 @@
-"""Where entries live. No clock in here: whoever needs the time is handed it."""
+"""Where bytes are kept under a key. No clock in here: `now` is an argument."""
 
-from robotsgate.stores._base import FetchLease, Store
+from robotsgate.stores._base import Change, FetchLease, ListableStore, Store
 from robotsgate.stores.memory import MemoryStore
 
-__all__ = ["FetchLease", "MemoryStore", "Store"]
+__all__ = ["Change", "FetchLease", "ListableStore", "MemoryStore", "Store"]

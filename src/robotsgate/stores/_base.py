@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from robotsgate.caching._entry import Entry
+Change = Callable[[bytes | None], tuple[bytes, float | None] | None]
+"""Turns the bytes under a key (`None`: there are none) into those to keep.
+
+Gives the new bytes with the epoch second from which nothing can use them (`None`:
+they are kept for ever), or `None` to leave everything as it is. Pure; a store may
+call it more than once, and in another thread.
+"""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps entries by origin.
+    """Keeps bytes under a key; knows neither what they mean nor the time.
 
-    Any method may be called by many tasks at once and cancelled at any await;
-    each is atomic for its origin: whoever reads sees a whole entry or none.
+    Any method may be called by many tasks at once and cancelled at any await.
     A store that fails raises `StoreError`; the checker then works without it.
-    A store may lose any entry at any time; it must never give a changed one.
-    What `put` has returned from is as safe as the store promises: of those here,
-    one in memory ends with the process, one in a file survives its being killed.
+    A store may lose the bytes of any key at any time; it must never give changed
+    ones. What `update` has returned from is as safe as the store promises: here,
+    memory ends with the process, a file survives when the process is killed.
     """
 
-    async def get(self, origin: str) -> Entry | None:
-        """The entry last put for `origin`; `None` where there is none."""
+    async def get(self, key: str) -> bytes | None:
+        """The bytes last kept under `key`; `None` where there are none."""
         ...
 
-    async def put(self, entry: Entry) -> None:
-        """Keep `entry` in the place of any other of its origin.
+    async def update(self, key: str, change: Change) -> None:
+        """Replace what `key` holds by what `change` makes of it, in one step.
 
-        Once this returns, `get` gives it, until something else replaces it, it
-        is deleted or purged, or the store runs out of room.
+        No other writer of the store comes between the read and the write, so that
+        nobody loses what another brought. What `change` raises is raised, and then
+        nothing was written.
+
+        Raises:
+            StoreError: the store failed, or other writers were always faster.
         """
         ...
 
-    async def delete(self, origin: str) -> None:
-        """Drop the entry of `origin`, if there is one."""
+    async def delete(self, key: str) -> None:
+        """Drop what `key` holds, if anything."""
         ...
 
     async def purge(self, now: float) -> int:
-        """Drop all entries whose `retain_until` is not after `now`; how many.
+        """Drop what nothing can use from `now` on; how many keys that were.
 
-        0 where entries leave by themselves.
+        0 if the store drops it by itself.
         """
         ...
 
@@ -49,35 +58,40 @@ class Store(Protocol):
 
 
 @runtime_checkable
+class ListableStore(Store, Protocol):
+    """A store that can tell what it holds."""
+
+    def keys(self) -> AsyncIterator[str]:
+        """All keys, each once, in no order; those that come meanwhile may be missed."""
+        ...
+
+    async def count(self) -> int:
+        """How many keys there are."""
+        ...
+
+
+@runtime_checkable
 class FetchLease(Protocol):
     """Lets one of many processes at a time fetch an origin.
 
     A store that many processes share may be one as well; the checker then asks it
-    before each fetch. Who does not get the lease looks into the store for what the
-    owner brings, and asks again now and then: the lease of an owner that died ends
-    by itself. Each method is atomic and may be cancelled at any await.
+    before each fetch. A process that does not get the lease looks into the store for
+    what the owner brings, and asks again now and then: the lease of an owner that
+    died ends by itself. Each method is atomic and may be cancelled at any await.
     """
 
-    async def acquire(self, origin: str, owner: str, seconds: float) -> bool:
-        """Whether `owner` has the lease of `origin` from now on, for `seconds`.
+    async def acquire(self, key: str, owner: str, seconds: float) -> bool:
+        """Whether `owner` has the lease of `key` from now on, for `seconds`.
 
-        Not if anybody has it, `owner` itself included.
+        Not if the lease is taken, even by `owner` itself.
 
         Args:
-            origin: what is to be fetched.
+            key: what is to be fetched.
             owner: a name that no other process has.
-            seconds: > 0; by the clock of whoever keeps the leases.
+            seconds: > 0; by the clock of the server that keeps the leases.
         """
         ...
 
-    async def put_leased(self, entry: Entry, owner: str) -> None:
-        """Keep `entry`, unless another was put since `owner` acquired the lease.
-
-        Who was slower than its lease so replaces nothing newer. Without a lease
-        acquired before, as `Store.put`.
-        """
-        ...
-
-    async def release(self, origin: str, owner: str) -> None:
-        """End the lease of `origin`, if `owner` still has it."""
+    async def release(self, key: str, owner: str) -> None:
+        """End the lease of `key`, if `owner` still has it."""
         ...

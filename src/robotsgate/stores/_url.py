@@ -8,48 +8,49 @@ from robotsgate.errors import StoreError
 from robotsgate.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from robotsgate.stores._base import Store
+    from robotsgate.stores._base import ListableStore
 
 _EXPECTED = (
     "expected memory:, sqlite:///file, sqlite:////folder/file, redis://host,"
-    " rediss://host or unix://socket"
+    " rediss://host or unix:///socket"
 )
 
 
-def store_of_url(url: str) -> Store:
-    """The store that `url` names.
+def open_store(url: str) -> ListableStore:
+    """The store that `url` names; it is yours to close.
 
     A file of "sqlite:///" is found from the working directory; one with a fourth
-    slash, from the root.
+    slash, from the root. A server is not asked before it is needed.
+
+    Args:
+        url: "memory:", "sqlite:///file", "redis://user:password@host:6379/0",
+            "rediss://…" for TLS, or "unix:///socket".
 
     Raises:
         StoreError: there is no such kind of store, its extra is not installed, or
-            it cannot be opened; a password in `url` is not shown.
+            it cannot be opened. A password in `url` is not shown.
     """
     scheme, colon, rest = url.partition(":")
     if scheme == "memory" and colon and not rest.strip("/"):
         return MemoryStore()
-    if scheme == "sqlite":
-        return _sqlite_store(rest)
+    if scheme == "sqlite" and rest.startswith("///") and rest[3:4] not in {"", ":"}:
+        # Imported here: most programs need one kind of store, or none.
+        from robotsgate.stores.sqlite import SQLiteStore  # noqa: PLC0415
+
+        return SQLiteStore(rest[3:])
     if scheme in {"redis", "rediss", "unix"} and rest.startswith("//"):
         return _redis_store(url)
-    raise StoreError(_EXPECTED)  # and not what came, which may hold a password
+    # A password stands before "@", behind a second ":", or in a query.
+    may_hold_a_password = "@" in url or "?" in url or ":" in rest
+    shown = "" if may_hold_a_password and scheme != "sqlite" else f", got {url!r}"
+    raise StoreError(f"{_EXPECTED}{shown}")
 
 
-def _sqlite_store(rest: str) -> Store:
-    slashes, path = rest[:3], rest[3:]
-    if slashes != "///" or not path or path.startswith(":"):
-        raise StoreError(f"{_EXPECTED}, got {'sqlite:' + rest!r}")
-    # Imported here: most programs need one kind of store, or none.
-    from robotsgate.stores.sqlite import SQLiteStore  # noqa: PLC0415
-
-    return SQLiteStore(path)
-
-
-def _redis_store(url: str) -> Store:
+def _redis_store(url: str) -> ListableStore:
     try:
         from robotsgate.stores.redis import RedisStore  # noqa: PLC0415
     except ImportError as error:
-        message = "expected the extra redis for such a store: robotsgate[redis]"
-        raise StoreError(message) from error
+        raise StoreError(
+            "expected the extra redis for such a store: robotsgate[redis]"
+        ) from error
     return RedisStore(url)

@@ -1,33 +1,36 @@
-"""Entries in the memory of this process, bounded in number and bytes."""
+"""Bytes in the memory of this process, bounded in number and size."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import anyio.lowlevel
 from cachetools import Cache, LRUCache
 
 if TYPE_CHECKING:
-    from robotsgate.caching._entry import Entry
+    from collections.abc import AsyncIterator
 
-__all__ = ["MemoryStore"]
+    from robotsgate.stores._base import Change
 
 _MEBIBYTE = 2**20
 
-# Measured on CPython 3.11: an entry and its copy without the packed body, their
-# strings and numbers, and their place in the cache.
-_BYTES_OF_AN_ENTRY = 700
+# Measured on CPython 3.11: 300 bytes, and a key of a hundred characters.
+_BYTES_OF_A_KEY = 400
 
 # Some milliseconds of a sweep.
-_ENTRIES_BETWEEN_CHECKPOINTS = 2_000
+_KEYS_BETWEEN_CHECKPOINTS = 2_000
+
+_Kept = tuple[bytes, float]
+"""The bytes under a key, and the epoch second until which they are kept."""
 
 
 class MemoryStore:
     """A store that ends with the process.
 
-    Entries are kept by last use and not by age, because a copy that is no longer
-    fresh is what answers in an outage. When there is no room, the entry that has
-    not been used for longest goes.
+    Keys are kept by last use and not by age, because a copy that is no longer fresh
+    is what answers in an outage. When there is no room, the key that has not been
+    used for longest goes.
     """
 
     def __init__(
@@ -36,60 +39,68 @@ class MemoryStore:
         """Make an empty store.
 
         Args:
-            max_entries: how many origins are kept, ≥ 1.
-            max_bytes: how much memory they may take, about, ≥ 1; an entry that
-                alone is larger is not kept.
+            max_entries: how many keys are kept, ≥ 1.
+            max_bytes: how much memory they may take, about, ≥ 1; a key that alone
+                takes more is not kept.
 
         Raises:
             ValueError: a bound is below 1.
         """
         for name, bound in (("max_entries", max_entries), ("max_bytes", max_bytes)):
             if bound < 1:
-                message = f"expected {name} of 1 or more, got {bound!r}"
-                raise ValueError(message)
+                raise ValueError(f"expected {name} of 1 or more, got {bound!r}")
         self._max_entries = max_entries
-        self._entries: LRUCache[str, Entry] = LRUCache(max_bytes, getsizeof=_size)
+        self._kept: LRUCache[str, _Kept] = LRUCache(
+            max_bytes, getsizeof=lambda kept: _BYTES_OF_A_KEY + len(kept[0])
+        )
 
     def __len__(self) -> int:
-        """How many entries are kept."""
-        return len(self._entries)
+        """How many keys are kept."""
+        return len(self._kept)
 
-    async def get(self, origin: str) -> Entry | None:
+    async def get(self, key: str) -> bytes | None:
         """As `Store.get`; never suspends."""
-        return self._entries.get(origin)
+        kept = self._kept.get(key)
+        return None if kept is None else kept[0]
 
-    async def put(self, entry: Entry) -> None:
-        """As `Store.put`; never suspends."""
-        self._entries.pop(entry.origin, None)
-        if _size(entry) > self._entries.maxsize:
+    async def update(self, key: str, change: Change) -> None:
+        """As `Store.update`; never suspends."""
+        new = change(await self.get(key))
+        if new is None:
             return
-        while len(self._entries) >= self._max_entries:
-            self._entries.popitem()
-        self._entries[entry.origin] = entry
+        value, keep_until = new
+        # The old bytes go even where the new ones are too large: they would be wrong.
+        self._kept.pop(key, None)
+        while len(self._kept) >= self._max_entries:
+            self._kept.popitem()
+        if _BYTES_OF_A_KEY + len(value) <= self._kept.maxsize:
+            self._kept[key] = value, math.inf if keep_until is None else keep_until
 
-    async def delete(self, origin: str) -> None:
+    async def delete(self, key: str) -> None:
         """As `Store.delete`; never suspends."""
-        self._entries.pop(origin, None)
+        self._kept.pop(key, None)
 
     async def purge(self, now: float) -> int:
-        """As `Store.purge`; lets others run after every few thousand entries."""
+        """As `Store.purge`; lets others run after every few thousand keys."""
         dropped = 0
-        for number, origin in enumerate(list(self._entries), 1):
-            if number % _ENTRIES_BETWEEN_CHECKPOINTS == 0:
-                await anyio.lowlevel.checkpoint()
-            if origin not in self._entries:  # another task was faster
-                continue
-            # The base class looks without counting that as a use of the entry.
-            if Cache.__getitem__(self._entries, origin).retain_until <= now:
-                del self._entries[origin]
+        async for key in self.keys():
+            # The base class looks without counting that as a use of the key.
+            if key in self._kept and Cache.__getitem__(self._kept, key)[1] <= now:
+                del self._kept[key]
                 dropped += 1
         return dropped
 
+    async def keys(self) -> AsyncIterator[str]:
+        """As `ListableStore.keys`; listing a key is no use of it."""
+        for number, key in enumerate(list(self._kept), 1):
+            if number % _KEYS_BETWEEN_CHECKPOINTS == 0:
+                await anyio.lowlevel.checkpoint()
+            yield key
+
+    async def count(self) -> int:
+        """As `ListableStore.count`; never suspends."""
+        return len(self._kept)
+
     async def aclose(self) -> None:
         """As `Store.aclose`; forgets everything."""
-        self._entries.clear()
-
-
-def _size(entry: Entry) -> int:
-    texts = len(entry.origin) + len(entry.error or "")
-    return _BYTES_OF_AN_ENTRY + texts + (len(entry.copy.packed) if entry.copy else 0)
+        self._kept.clear()

@@ -1,9 +1,10 @@
-"""Entries in Redis or Valkey, which a fleet shares; needs the extra `redis`."""
+"""Bytes in Redis or Valkey, which a fleet shares; needs the extra `redis`."""
 
 from __future__ import annotations
 
+import hashlib
 import math
-import os
+import re
 import ssl
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
@@ -13,41 +14,42 @@ from coredis.exceptions import RedisError
 from coredis.tokens import PureToken
 
 from robotsgate.errors import StoreError
-from robotsgate.stores._entry_octets import EntryReader, octets_of
 from robotsgate.stores._lasting_client import CALL_SECONDS, LastingClient
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from coredis import RedisCluster
 
-    from robotsgate.caching._entry import Entry
+    from robotsgate.stores._base import Change
 
     Client = Redis[bytes] | RedisCluster[bytes]
 
-__all__ = ["RedisStore"]
-
-# Before each entry, another one with each put: tells whether it is still the same.
-_BYTES_OF_A_STAMP = 8
-
-# An entry that nothing can use any more is put all the same, and goes at once.
-_SHORTEST_LIFE_MS = 1_000
-_LONGEST_LIFE_MS = 100 * 365 * 86_400 * 1_000
-
-# Each touches one key, as a cluster demands, and no clock, which some hosts refuse.
-# Put unless another than ARGV[1] has been put since; ARGV[3]: milliseconds.
-_PUT_UNLESS_CHANGED = """
-local stamp = redis.call('GETRANGE', KEYS[1], 0, 7)
-if stamp ~= ARGV[1] and stamp ~= '' then return 0 end
-if ARGV[3] == '' then redis.call('SET', KEYS[1], ARGV[2])
-else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+# Each script touches one key, as a cluster demands, and no clock, which some hosts
+# refuse.
+#
+# Writes ARGV[2] if the value is still the one that was read; ARGV[3]: the epoch
+# millisecond from which the server drops it, "" for never. Compared is the SHA-1 of
+# the value, because the value itself would double what is sent; two values with one
+# SHA-1 would cost no more than the update that came between.
+_WRITE_IF_UNCHANGED = """
+local kept = redis.call('GET', KEYS[1])
+if (kept and redis.sha1hex(kept) or '') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+if ARGV[3] ~= '' then redis.call('PEXPIREAT', KEYS[1], ARGV[3]) end
 return 1
 """
-# Delete if it is the owner's.
-_RELEASE = """
+_DELETE_IF_EQUAL = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0
 """
+_ATTEMPTS_TO_WRITE = 10
+
+# The year 9999: the server refuses what its own clock cannot hold.
+_LAST_MS = 253_402_300_799_000
+
+# How many keys the server looks at before it lets others have their turn.
+_KEYS_OF_A_SLICE = 1_000
 
 _FAILURES = (RedisError, OSError, EOFError, TimeoutError)
 
@@ -57,8 +59,8 @@ _Result = TypeVar("_Result")
 class RedisStore:
     """A store for a fleet, which is its `FetchLease` as well.
 
-    Works with Redis 6 or later and with Valkey, alone or as a cluster. Entries
-    leave the server by themselves when nothing can use them any more.
+    Works with Redis 6 or later and with Valkey, alone or as a cluster. The server
+    drops a key by itself when nothing can use it any more, by its own clock.
 
     Use it as an async context manager, around the checkers: it then keeps its
     connections. Used without, it works, and connects for each operation.
@@ -82,14 +84,12 @@ class RedisStore:
             ssl_context: for "rediss://"; `None`: the system's authorities.
 
         Raises:
-            StoreError: `url` is none.
+            StoreError: `url` is not one of these.
         """
         self._make = url if callable(url) else _maker(url, ssl_context)
         self._prefix = prefix
+        self._lease_prefix = f"{prefix}lease:"
         self._opened: LastingClient | None = None
-        # What stood at an origin when somebody acquired its lease.
-        self._stamps: dict[tuple[str, str], bytes] = {}
-        self._reader = EntryReader("Redis")
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -106,101 +106,103 @@ class RedisStore:
         assert self._opened is not None  # noqa: S101 (entered before)
         await self._opened.aclose()
 
-    async def get(self, origin: str) -> Entry | None:
+    async def get(self, key: str) -> bytes | None:
         """As `Store.get`.
 
         Raises:
-            StoreError: the server does not answer, or the entry is damaged.
+            StoreError: the server does not answer.
         """
-        key = self._key(origin)
-        octets = await self._result_of(lambda client: client.get(key))
-        return self._reader.entry(octets and octets[_BYTES_OF_A_STAMP:], origin)
+        return await self._result_of(lambda client: client.get(self._prefix + key))
 
-    async def put(self, entry: Entry) -> None:
-        """As `Store.put`.
+    async def update(self, key: str, change: Change) -> None:
+        """As `Store.update`; `change` is called again when another writer was faster.
 
         Raises:
-            StoreError: the server does not answer, or does not take it.
+            StoreError: the server does not answer, or does not take it, or other
+                writers were faster ten times.
+            Exception: what `change` raises.
         """
-        key, octets, life = self._key(entry.origin), _stamped(entry), _life_ms(entry)
-        await self._result_of(lambda client: client.set(key, octets, px=life))
-
-    async def put_leased(self, entry: Entry, owner: str) -> None:
-        """As `FetchLease.put_leased`.
-
-        Raises:
-            StoreError: the server does not answer, or does not take it.
-        """
-        stamp = self._stamps.get((entry.origin, owner))
-        if stamp is None:
-            await self.put(entry)
-            return
-        key, life = self._key(entry.origin), _life_ms(entry)
-        arguments = [stamp, _stamped(entry), "" if life is None else life]
-        await self._result_of(
-            lambda client: client.eval(_PUT_UNLESS_CHANGED, [key], arguments)
+        error = await self._result_of(
+            lambda client: _apply(client, self._prefix + key, change)
         )
+        if error is not None:
+            raise error
 
-    async def delete(self, origin: str) -> None:
+    async def delete(self, key: str) -> None:
         """As `Store.delete`.
 
         Raises:
             StoreError: the server does not answer.
         """
-        key = self._key(origin)
-        await self._result_of(lambda client: client.delete([key]))
+        await self._result_of(lambda client: client.delete([self._prefix + key]))
 
     async def purge(self, now: float) -> int:  # noqa: ARG002 (the server knows)
-        """Nothing: the server drops entries by itself."""
+        """Nothing: the server drops keys by itself."""
         return 0
 
-    async def acquire(self, origin: str, owner: str, seconds: float) -> bool:
+    async def keys(self) -> AsyncIterator[str]:
+        """As `ListableStore.keys`; the server is asked for all of them at once.
+
+        Raises:
+            StoreError: the server does not answer, or has too many keys.
+        """
+        for key in await self._result_of(self._all_keys):
+            yield key
+
+    async def count(self) -> int:
+        """As `ListableStore.count`; as slow as to list them.
+
+        Raises:
+            StoreError: the server does not answer, or has too many keys.
+        """
+        return len(await self._result_of(self._all_keys))
+
+    async def acquire(self, key: str, owner: str, seconds: float) -> bool:
         """As `FetchLease.acquire`.
 
         Raises:
             StoreError: the server does not answer.
         """
-        key, lease_key = self._key(origin), self._lease_key(origin)
-        self._stamps.pop((origin, owner), None)  # of one that was not released
+        lease_key, life_ms = self._lease_prefix + key, math.ceil(seconds * 1_000)
         is_wanted = True
 
-        async def acquire(client: Client) -> bytes | None:
-            """The stamp of the entry there is, if the lease is ours."""
+        async def acquire(client: Client) -> bool:
             is_ours = await client.set(
-                lease_key,
-                owner,
-                condition=PureToken.NX,
-                px=math.ceil(seconds * 1_000),
+                lease_key, owner, condition=PureToken.NX, px=life_ms
             )
-            if not is_ours:
-                return None
-            stamp: bytes = await client.getrange(key, 0, _BYTES_OF_A_STAMP - 1)
-            if not is_wanted:
-                await client.eval(_RELEASE, [lease_key], [owner])
-            return stamp
+            if is_ours and not is_wanted:  # the caller has given up meanwhile
+                await client.eval(_DELETE_IF_EQUAL, [lease_key], [owner])
+            return bool(is_ours)
 
         try:
-            stamp = await self._result_of(acquire)
+            return await self._result_of(acquire)
         finally:
             is_wanted = False
-        if stamp is None:
-            return False
-        self._stamps[origin, owner] = stamp
-        return True
 
-    async def release(self, origin: str, owner: str) -> None:
+    async def release(self, key: str, owner: str) -> None:
         """As `FetchLease.release`.
 
         Raises:
             StoreError: the server does not answer.
         """
-        self._stamps.pop((origin, owner), None)
-        key = self._lease_key(origin)
-        await self._result_of(lambda client: client.eval(_RELEASE, [key], [owner]))
+        keys = [self._lease_prefix + key]
+        await self._result_of(
+            lambda client: client.eval(_DELETE_IF_EQUAL, keys, [owner])
+        )
 
     async def aclose(self) -> None:
         """As `Store.aclose`; connections are closed where the context ends."""
         self._is_closed = True
+
+    async def _all_keys(self, client: Client) -> set[str]:
+        # A set, because SCAN may name a key twice.
+        keys: set[str] = set()
+        pattern = re.sub(r"([*?\[\]\\])", r"\\\1", self._prefix) + "*"
+        async for octets in client.scan_iter(match=pattern, count=_KEYS_OF_A_SLICE):
+            key = octets.decode()
+            if not key.startswith(self._lease_prefix):
+                keys.add(key.removeprefix(self._prefix))
+        return keys
 
     async def _result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
         """What `work` gives with a client that is connected.
@@ -220,18 +222,48 @@ class RedisStore:
         except ExceptionGroup as group:  # of the tasks that a connection consists of
             raise StoreError(f"Redis failed: {group.exceptions[0]!r}") from group
 
-    def _key(self, origin: str) -> str:
-        return f"{self._prefix}{origin}"
 
-    def _lease_key(self, origin: str) -> str:
-        return f"{self._prefix}lease:{origin}"
+async def _apply(client: Client, key: str, change: Change) -> Exception | None:
+    """Keep what `change` makes of `key`; what it raises is given, not raised.
+
+    Raised here it would look like a failure of the server.
+    """
+    for _ in range(_ATTEMPTS_TO_WRITE):
+        kept = await client.get(key)
+        try:
+            new = change(kept)
+        except Exception as error:  # noqa: BLE001 (raised to the caller)
+            return error
+        if new is None:
+            return None
+        value, keep_until = new
+        is_written = await client.eval(
+            _WRITE_IF_UNCHANGED, [key], [_sha1(kept), value, _expiry_ms(keep_until)]
+        )
+        if is_written:
+            return None
+    return StoreError(f"other writers of {key} were faster {_ATTEMPTS_TO_WRITE} times")
+
+
+def _sha1(value: bytes | None) -> str:
+    """As `redis.sha1hex`; "" where there is nothing."""
+    if value is None:
+        return ""
+    return hashlib.sha1(value, usedforsecurity=False).hexdigest()
+
+
+def _expiry_ms(keep_until: float | None) -> int | str:
+    """The epoch millisecond from which the server drops a key; "" for never."""
+    if keep_until is None:
+        return ""
+    return math.ceil(min(max(keep_until * 1_000, 1), _LAST_MS))
 
 
 def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Client]:
     """What makes clients for `url`.
 
     Raises:
-        StoreError: `url` is none of Redis; what is in it is not shown.
+        StoreError: `url` is not one of Redis; what is in it is not shown.
     """
     if not isinstance(url, str) or not _is_url(url):
         raise StoreError("expected a URL redis://host, rediss://host or unix://path")
@@ -248,8 +280,9 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
         Redis.from_url(url, **options)
     except (ValueError, RuntimeError, OSError) as error:
         kind = type(error).__name__
-        message = f"expected a usable URL redis://host or unix://path ({kind})"
-        raise StoreError(message) from None  # whose text may show a password
+        raise StoreError(
+            f"expected a usable URL redis://host or unix://path ({kind})"
+        ) from None  # whose text may show a password
     return lambda: Redis.from_url(url, **options)
 
 
@@ -260,26 +293,6 @@ def _is_url(url: str) -> bool:
         return False
     if parts.scheme == "unix":
         return bool(parts.path)
-    # The client would take the database 0 where the path is no number.
+    # The client would take the database 0 where the path is not a number.
     is_database = parts.path in {"", "/"} or parts.path[1:].isdecimal()
     return parts.scheme in {"redis", "rediss"} and bool(parts.hostname) and is_database
-
-
-def _stamped(entry: Entry) -> bytes:
-    """What stands in the server for `entry`.
-
-    Raises:
-        StoreError: a number of it is out of range.
-    """
-    return os.urandom(_BYTES_OF_A_STAMP) + octets_of(entry)
-
-
-def _life_ms(entry: Entry) -> int | None:
-    """How long the server keeps `entry`, milliseconds; `None`: for good.
-
-    From the entry's own times: whose clock they are does not matter then.
-    """
-    if math.isinf(entry.retain_until):
-        return None
-    life = math.ceil((entry.retain_until - entry.checked_at) * 1_000)
-    return min(max(life, _SHORTEST_LIFE_MS), _LONGEST_LIFE_MS)

@@ -1,69 +1,55 @@
-"""Entries in one SQLite file, which several processes may share."""
+"""Bytes in one SQLite file, which several processes may share."""
 
 from __future__ import annotations
 
-import math
 import os
-import sqlite3
-from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Self
+import threading
+from collections import deque
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
+import anyio.to_thread
 
 from robotsgate.errors import StoreError
-from robotsgate.stores._batches import Batches
-from robotsgate.stores._entry_octets import EntryReader, octets_of
+from robotsgate.stores._sqlite_file import (
+    opened,
+    pragma,
+    prepare,
+    store_errors,
+    transaction,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import sqlite3
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractContextManager
 
-    from robotsgate.caching._entry import Entry
-
-__all__ = ["SQLiteStore"]
+    from robotsgate.stores._base import Change
 
 _MEBIBYTE = 2**20
 
 # What SQLite takes for a database that ends with its connection.
 _NO_FILES = ("", ":memory:")
 
-# "robt": no other program's file is taken for ours, nor ours for another's.
-_APPLICATION_ID = 0x726F6274
-
-# Each brings a file from the version of its place to the next; never change one.
-_MIGRATIONS = (
-    """
-    CREATE TABLE entries (
-        origin TEXT PRIMARY KEY,
-        checked_at REAL NOT NULL,
-        retain_until REAL NOT NULL,
-        entry BLOB NOT NULL
-    );
-    CREATE INDEX entries_by_age ON entries (checked_at);
-    """,
-)
-
-# Another process holds the file for milliseconds, some of them for a second or two.
-_BUSY_SECONDS = 4.0
-_ATTEMPTS_TO_OPEN = 20
-
-# As many as SQLite takes in one statement everywhere, and as one commit should hold.
+# As many as one commit should hold.
 _MOST_AT_ONCE = 500
 
-_KeptRow = tuple[str, float, float, bytes]
-_Row = tuple[float, float, bytes]
-"""`checked_at`, `retain_until` and the octets of an entry."""
-
-# What goes at once when there is no room, and in one slice of a sweep.
+# What goes at once when there is no room, and in one slice of a sweep or a list.
 _SHARE_TO_EVICT = 20
 _ROWS_OF_A_SLICE = 5_000
 
+_Result = TypeVar("_Result")
+
 
 class SQLiteStore:
-    """A store that lasts: what `put` has returned from survives the process.
+    """A store that lasts: what `update` has returned from survives the process.
 
     All work is done in worker threads, for one event loop. Processes on one machine
     may share a file; do not put it on a network file system. When there is no room,
-    the entries that were checked longest ago go.
+    the keys that were written longest ago go.
     """
 
     def __init__(
@@ -72,29 +58,32 @@ class SQLiteStore:
         """Open the file, and make it if there is none; takes milliseconds.
 
         Args:
-            path: of the file; "-wal" and "-shm" are added for two more beside it.
+            path: of the file; SQLite keeps two more next to it, whose names end in
+                "-wal" and "-shm".
             max_bytes: what the file may hold, about, ≥ 1 MiB.
 
         Raises:
-            StoreError: the file cannot be opened or written, is damaged, is no
-                store of robotsgate, or is one of a later version.
+            StoreError: the file cannot be opened or written, is damaged, is not a
+                store of robotsgate, or is one of another version.
             ValueError: `max_bytes` is too small.
         """
         if max_bytes < _MEBIBYTE:
-            message = f"expected max_bytes of {_MEBIBYTE} or more, got {max_bytes!r}"
-            raise ValueError(message)
+            raise ValueError(
+                f"expected max_bytes of {_MEBIBYTE} or more, got {max_bytes!r}"
+            )
         self._path = os.fspath(path)
         if self._path in _NO_FILES:
             raise StoreError(f"expected the path of a file, got {self._path!r}")
         self._max_bytes = max_bytes
-        with _store_errors(self._path), ExitStack() as opened:
-            self._writer = opened.enter_context(closing(_opened(self._path)))
-            _migrate(self._writer, self._path)
-            self._reader = opened.enter_context(closing(_opened(self._path)))
-            opened.pop_all()  # all is well: they stay open
-        self._reads = Batches(self._read, most=_MOST_AT_ONCE)
-        self._writes = Batches(self._write, most=_MOST_AT_ONCE)
-        self._entries = EntryReader(self._path)
+        with store_errors(self._path), ExitStack() as stack:
+            self._writer = stack.enter_context(closing(opened(self._path)))
+            prepare(self._writer, self._path)
+            self._reader = stack.enter_context(closing(opened(self._path)))
+            stack.pop_all()  # all is well: they stay open
+        # A write may wait for another process, while WAL lets every read go on.
+        self._writes = _Worker(partial(transaction, self._writer))
+        self._reads = _Worker(nullcontext)
+        self._written_bytes = 0
         self._is_closed = False
         self._process = os.getpid()
 
@@ -106,33 +95,35 @@ class SQLiteStore:
         """Close."""
         await self.aclose()
 
-    async def get(self, origin: str) -> Entry | None:
+    async def get(self, key: str) -> bytes | None:
         """As `Store.get`.
 
         Raises:
-            StoreError: the file cannot be read, or the entry is damaged.
+            StoreError: the file cannot be read.
         """
-        self._check_open()
-        return self._entries.entry(await self._reads.result_of(origin), origin)
+        return await self._result_of(self._reads, partial(_value, self._reader, key))
 
-    async def put(self, entry: Entry) -> None:
-        """As `Store.put`; returns when the entry is in the file.
+    async def update(self, key: str, change: Change) -> None:
+        """As `Store.update`; returns when the bytes are in the file.
 
         Raises:
             StoreError: the file cannot be written.
+            Exception: what `change` raises.
         """
-        self._check_open()
-        # Here, and not in the batch, whose others it would spoil.
-        await self._writes.result_of((entry.origin, _row(entry)))
+        error = await self._result_of(self._writes, lambda: self._apply(key, change))
+        if error is not None:
+            raise error
 
-    async def delete(self, origin: str) -> None:
+    async def delete(self, key: str) -> None:
         """As `Store.delete`.
 
         Raises:
             StoreError: the file cannot be written.
         """
-        self._check_open()
-        await self._writes.result_of((origin, None))
+        await self._result_of(
+            self._writes,
+            lambda: self._writer.execute("DELETE FROM kept WHERE key = ?", (key,)),
+        )
 
     async def purge(self, now: float) -> int:
         """As `Store.purge`, in slices, so that other writers get their turn.
@@ -142,11 +133,35 @@ class SQLiteStore:
         """
         dropped = 0
         while True:
-            self._check_open()
-            rows = await self._writes.alone(lambda: self._drop_slice(now))
+            rows = await self._result_of(self._writes, lambda: self._drop_slice(now))
             dropped += rows
             if rows < _ROWS_OF_A_SLICE:
                 return dropped
+
+    async def keys(self) -> AsyncIterator[str]:
+        """As `ListableStore.keys`, in slices.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        last = ""  # after which no key is listed twice, whatever is written meanwhile
+        while True:
+            keys = await self._result_of(
+                self._reads, partial(_slice_of_keys, self._reader, last)
+            )
+            for key in keys:
+                yield key
+            if len(keys) < _ROWS_OF_A_SLICE:
+                return
+            last = keys[-1]
+
+    async def count(self) -> int:
+        """As `ListableStore.count`.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        return await self._result_of(self._reads, partial(_count, self._reader))
 
     async def aclose(self) -> None:
         """As `Store.aclose`; waits for what is under way."""
@@ -155,208 +170,145 @@ class SQLiteStore:
             return
         # Not cancelled: what waits here are milliseconds, but for a locked file.
         with anyio.CancelScope(shield=True):
-            await self._reads.alone(self._reader.close)
-            await self._writes.alone(self._writer.close)
+            await self._reads.end(self._reader.close)
+            await self._writes.end(self._writer.close)
 
-    # --- in a worker thread ---------------------------------------------------------
-
-    def _read(self, origins: Sequence[str]) -> Sequence[bytes | None]:
-        marks = ",".join("?" * len(origins))
-        query = (
-            f"SELECT origin, CAST(entry AS BLOB) FROM entries WHERE origin IN ({marks})"  # noqa: S608 (marks only)
-        )
-        with _store_errors(self._path):
-            found = dict(self._reader.execute(query, origins).fetchall())
-        return [found.get(origin) for origin in origins]
-
-    def _write(self, changes: Sequence[tuple[str, _Row | None]]) -> Sequence[None]:
-        """Commit `changes`; the last of each origin counts."""
-        last = dict(changes)
-        kept = [(origin, *row) for origin, row in last.items() if row is not None]
-        dropped = [(origin,) for origin, row in last.items() if row is None]
-        with _store_errors(self._path), _transaction(self._writer):
-            self._writer.executemany("DELETE FROM entries WHERE origin = ?", dropped)
-            for rows in _slices(kept, self._max_bytes // _SHARE_TO_EVICT):
-                self._writer.executemany(
-                    "INSERT INTO entries VALUES (?, ?, ?, ?) ON CONFLICT (origin)"
-                    " DO UPDATE SET checked_at = excluded.checked_at,"
-                    " retain_until = excluded.retain_until, entry = excluded.entry",
-                    rows,
-                )
-                self._make_room()
-        return [None] * len(changes)
-
-    def _make_room(self) -> None:
-        """Let the oldest entries go while there are too many octets."""
-        rows = 1
-        while rows > 0 and self._used_bytes() > self._max_bytes:
-            (count,) = self._writer.execute("SELECT count(*) FROM entries").fetchone()
-            rows = self._writer.execute(
-                "DELETE FROM entries WHERE rowid IN"
-                " (SELECT rowid FROM entries ORDER BY checked_at LIMIT ?)",
-                (count // _SHARE_TO_EVICT + 1,),
-            ).rowcount
-
-    def _used_bytes(self) -> int:
-        pages = _pragma(self._writer, "page_count")
-        free = _pragma(self._writer, "freelist_count")
-        return (pages - free) * _pragma(self._writer, "page_size")
-
-    def _drop_slice(self, now: float) -> int:
-        with _store_errors(self._path), _transaction(self._writer):
-            cursor = self._writer.execute(
-                "DELETE FROM entries WHERE rowid IN"
-                " (SELECT rowid FROM entries WHERE retain_until <= ? LIMIT ?)",
-                (now, _ROWS_OF_A_SLICE),
-            )
-        return cursor.rowcount
-
-    # --- in the loop ----------------------------------------------------------------
-
-    def _check_open(self) -> None:
+    async def _result_of(self, worker: _Worker, work: Callable[[], _Result]) -> _Result:
         if self._is_closed:
             raise StoreError(f"the store {self._path} is closed")
         if self._process != os.getpid():
             raise StoreError(f"expected {self._path} to be opened after the fork")
+        with store_errors(self._path):
+            return await worker.result_of(work)
 
+    # --- in a worker thread ---------------------------------------------------------
 
-def _row(entry: Entry) -> _Row:
-    """What stands in the file for `entry`, but its origin.
+    def _apply(self, key: str, change: Change) -> Exception | None:
+        """Keep what `change` makes of `key`; what it raises is given, not raised.
 
-    Raises:
-        StoreError: a number of it is out of range.
-    """
-    octets = octets_of(entry)
-    row = float(entry.checked_at), float(entry.retain_until), octets
-    if math.isnan(row[0]) or math.isnan(row[1]):
-        raise StoreError(f"expected an entry of {entry.origin} with times")
-    return row
-
-
-def _slices(rows: Sequence[_KeptRow], octets: int) -> Iterator[list[_KeptRow]]:
-    """`rows` in parts of about so many octets, or of one row."""
-    part: list[_KeptRow] = []
-    size = 0
-    for row in rows:
-        part.append(row)
-        size += len(row[3])
-        if size >= octets:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
-
-
-@contextmanager
-def _store_errors(path: str) -> Iterator[None]:
-    """Raise what SQLite raises as a StoreError that names the file."""
-    try:
-        yield
-    except (sqlite3.Error, UnicodeError) as error:  # a damaged text is no UTF-8
-        raise StoreError(f"the store {path} failed: {error}") from error
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing; begins with the right to write, which never has to be had later.
-
-    A transaction that reads first and writes then can fail at once where another
-    process writes, without waiting for it.
-    """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # SQLite itself may have given it up
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _opened(path: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-    )
-    try:
-        _check_file(connection, path)  # before anything is changed
-        _set_up(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _set_up(connection: sqlite3.Connection) -> None:
-    # Every commit survives the end of the process; the last ones before a power
-    # failure may be lost, but nothing is damaged by that.
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA journal_size_limit = {64 * _MEBIBYTE}")
-    attempts = 0
-    while True:
+        Raising would take back the changes of all who share the transaction.
+        """
+        kept = _value(self._writer, key)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
-            # Another process is doing the same, and SQLite does not wait for that.
-            attempts += 1
-            if attempts == _ATTEMPTS_TO_OPEN:
-                raise
-            with _transaction(connection):  # waits
-                pass
-        else:
-            return
-
-
-def _check_file(connection: sqlite3.Connection, path: str) -> int:
-    """The version of the file; 0 for a new one.
-
-    Raises:
-        StoreError: it is of another program, or of a later version of this one.
-    """
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if tables and _pragma(connection, "application_id") != _APPLICATION_ID:
-        message = f"expected a store of robotsgate, got another program's file: {path}"
-        raise StoreError(message)
-    version = _pragma(connection, "user_version")
-    if version > len(_MIGRATIONS):
-        raise StoreError(
-            f"expected {path} in version {len(_MIGRATIONS)} or before,"
-            f" got {version}: a later robotsgate has written it"
+            new = change(kept)
+        except Exception as error:  # noqa: BLE001 (raised to the caller)
+            return error
+        if new is None:
+            return None
+        value, keep_until = new
+        self._writer.execute(
+            "REPLACE INTO kept (key, keep_until, value) VALUES (?, ?, ?)",
+            (key, keep_until, value),
         )
-    return version
+        # The key stands in the index as well.
+        self._written_bytes += 2 * len(key) + len(value)
+        # Within a large transaction as well: the file must not grow by all of it.
+        if self._written_bytes > self._max_bytes // (4 * _SHARE_TO_EVICT):
+            self._make_room()
+        return None
+
+    def _make_room(self) -> None:
+        """Let what was written first go while there are too many bytes."""
+        self._written_bytes = 0
+        rows = 1
+        while rows > 0 and self._used_bytes() > self._max_bytes:
+            rows = self._writer.execute(
+                "DELETE FROM kept"
+                " WHERE id IN (SELECT id FROM kept ORDER BY id LIMIT ?)",
+                (_count(self._writer) // _SHARE_TO_EVICT + 1,),
+            ).rowcount
+
+    def _used_bytes(self) -> int:
+        pages = pragma(self._writer, "page_count")
+        free = pragma(self._writer, "freelist_count")
+        return (pages - free) * pragma(self._writer, "page_size")
+
+    def _drop_slice(self, now: float) -> int:
+        return self._writer.execute(
+            "DELETE FROM kept WHERE id IN"
+            " (SELECT id FROM kept WHERE keep_until <= ? LIMIT ?)",
+            (now, _ROWS_OF_A_SLICE),
+        ).rowcount
 
 
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring the file to the version of this program.
+class _Worker:
+    """Works in a thread, never in two at once, for all who wait together.
 
-    Raises:
-        StoreError: it is of a later one, or of another program.
+    A hop to a thread and a commit cost much more than one more key does.
     """
-    if _check_file(connection, path) == len(_MIGRATIONS):
-        _check_writable(connection)
-        return
-    with _transaction(connection):
-        version = _check_file(connection, path)  # another process may be doing it
-        for script in _MIGRATIONS[version:]:
-            for statement in script.split(";"):
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
+
+    def __init__(self, transaction: Callable[[], AbstractContextManager[None]]) -> None:
+        """Enter `transaction` around what is done together."""
+        self._transaction = transaction
+        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._turn = anyio.Lock()
+        # Of its own: the threads that all share may be waiting for this very loop.
+        self._limiter = anyio.CapacityLimiter(1)
+        # A task that asyncio itself cancels leaves its thread running.
+        self._in_thread = threading.Lock()
+
+    async def result_of(self, work: Callable[[], _Result]) -> _Result:
+        """What `work` gives.
+
+        Work whose task is cancelled before it begins is dropped; later it is done
+        all the same. What one raises is raised by all that were done together.
+        """
+        future: Future[_Result] = Future()
+        self._waiting.append((future, work))
+        try:
+            async with self._turn:
+                while not future.done():
+                    await anyio.to_thread.run_sync(
+                        self._work_off, limiter=self._limiter
+                    )
+        finally:
+            future.cancel()  # does nothing once it has begun
+        return future.result()
+
+    async def end(self, close: Callable[[], None]) -> None:
+        """Call `close` in the thread, after what waits."""
+
+        def close_in_thread() -> None:
+            with self._in_thread:
+                close()
+
+        async with self._turn:
+            await anyio.to_thread.run_sync(close_in_thread, limiter=self._limiter)
+
+    def _work_off(self) -> None:
+        with self._in_thread:
+            waiting = [
+                self._waiting.popleft()
+                for _ in range(min(len(self._waiting), _MOST_AT_ONCE))
+            ]
+            batch = [
+                (future, work)
+                for future, work in waiting
+                if future.set_running_or_notify_cancel()
+            ]
+            try:
+                with self._transaction():
+                    results = [work() for _, work in batch]
+            except Exception as error:  # noqa: BLE001 (raised to the callers)
+                for future, _ in batch:
+                    future.set_exception(error)
+            else:
+                for (future, _), result in zip(batch, results, strict=True):
+                    future.set_result(result)
 
 
-def _check_writable(connection: sqlite3.Connection) -> None:
-    """Refuse a file that cannot be written, without waiting for another writer."""
-    connection.execute("PRAGMA busy_timeout = 0")
-    try:
-        with _transaction(connection):  # which a file that may not be written allows
-            connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            raise
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {round(_BUSY_SECONDS * 1_000)}")
+def _value(connection: sqlite3.Connection, key: str) -> bytes | None:
+    # Whatever another program has put there is given as bytes.
+    query = "SELECT CAST(value AS BLOB) FROM kept WHERE key = ?"
+    row = connection.execute(query, (key,)).fetchone()
+    return None if row is None else row[0]
 
 
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    with closing(connection.execute(f"PRAGMA {name}")) as cursor:
-        (value,) = cursor.fetchone()
-    return int(value)
+def _slice_of_keys(connection: sqlite3.Connection, after: str) -> list[str]:
+    query = "SELECT key FROM kept WHERE key > ? ORDER BY key LIMIT ?"
+    return [key for (key,) in connection.execute(query, (after, _ROWS_OF_A_SLICE))]
+
+
+def _count(connection: sqlite3.Connection) -> int:
+    (count,) = connection.execute("SELECT count(*) FROM kept").fetchone()
+    return int(count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import anyio.lowlevel
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 class FakeSite(httpx.AsyncBaseTransport):
     """An httpx transport that answers from memory for any number of origins.
 
-    Hand it to `RobotsChecker(client=...)`, or to `httpx.AsyncClient(transport=...)`.
+    Hand it to `RobotsChecker(client=...)`, or as `transport` to the `AsyncClient` of
+    httpx or httpx2.
     What is not served answers 404.
 
     Attributes:
@@ -67,4 +69,7 @@ class FakeSite(httpx.AsyncBaseTransport):
         if isinstance(answer, Exception):
             raise answer
         status, headers, body = answer
-        return httpx.Response(status, headers=headers, content=body)
+        # httpx2 refuses what httpx makes, and the other way round.
+        library = sys.modules[type(request).__mro__[-2].__module__]
+        response: type[httpx.Response] = library.Response
+        return response(status, headers=headers, content=body)

@@ -3,6 +3,6 @@
 Pure: resolves no names and opens no connections.
 """
 
-from robotsgate.urls._origin import Origin
+from robotsgate.urls._origin import Origin, URLLike
 
-__all__ = ["Origin"]
+__all__ = ["Origin", "URLLike"]

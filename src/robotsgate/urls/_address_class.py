@@ -116,17 +116,14 @@ def address_class(address: IPAddress) -> AddressClass:
     """The class of `address`; one that embeds a special address is of its class."""
     if isinstance(address, IPv4Address):
         return _class_in(_SPANS_V4, int(address)) or AddressClass.PUBLIC
-    found = _class_in(_SPANS_V6, int(address))
-    if found is not None:
-        return found
-    embedded = _embedded(address)
-    for inner in embedded:
-        found = address_class(inner)
-        if found is not AddressClass.PUBLIC:
-            return found
-    if embedded:
-        return AddressClass.PUBLIC
-    is_public = address in _UNICAST and address not in _PROTOCOLS
+    special = _class_in(_SPANS_V6, int(address))
+    if special is not None:
+        return special
+    embedded = [address_class(inner) for inner in _embedded(address)]
+    for kind in embedded:
+        if kind is not AddressClass.PUBLIC:
+            return kind
+    is_public = embedded or (address in _UNICAST and address not in _PROTOCOLS)
     return AddressClass.PUBLIC if is_public else AddressClass.RESERVED
 
 
@@ -138,13 +135,13 @@ def _class_in(spans: _Spans, number: int) -> AddressClass | None:
 
 
 def _embedded(address: IPv6Address) -> list[IPv4Address]:
-    """The IPv4 addresses that octets for `address` really go to."""
+    """The IPv4 addresses that packets to `address` really go to."""
     number = int(address)
-    found = [
+    inner = [
         IPv4Address(number >> shift & 0xFFFF_FFFF)
         for network, shift in _EMBEDDINGS
         if address in network
     ]
     if address in _TEREDO:
-        found.append(IPv4Address(~number & 0xFFFF_FFFF))
-    return found
+        inner.append(IPv4Address(~number & 0xFFFF_FFFF))
+    return inner

@@ -32,22 +32,17 @@ def redirect_target(url: str, location: str | None) -> str:
     """
     location = (location or "").strip(" \t")
     if not location:
-        message = "a redirect without a Location"
-        raise RedirectError(message)
+        raise RedirectError("a redirect without a Location")
     if len(location) > _MAX_LOCATION_LENGTH:
-        message = f"a redirect to a Location of {len(location)} characters"
-        raise RedirectError(message)
+        raise RedirectError(f"a redirect to a Location of {len(location)} characters")
     if not location.isprintable():
-        message = "a redirect to a Location with control characters"
-        raise RedirectError(message)
+        raise RedirectError("a redirect to a Location with control characters")
     try:
         origin, target = split_url(_joined(url, location))
     except InvalidURLError as error:
-        message = f"a redirect to an unusable Location: {error}"
-        raise RedirectError(message) from error
+        raise RedirectError(f"a redirect to an unusable Location: {error}") from error
     if origin.scheme not in _SCHEMES:
-        message = f"a redirect to the scheme {origin.scheme!r}"
-        raise RedirectError(message)
+        raise RedirectError(f"a redirect to the scheme {origin.scheme!r}")
     return f"{origin}{target}"
 
 
@@ -55,7 +50,7 @@ def _joined(url: str, location: str) -> str:
     """`location` as an absolute URL, resolved as browsers do (WHATWG).
 
     Not by `urllib.parse.urljoin`: that drops a doubled slash and a final ";".
-    Dot segments are left to whoever reads the URL.
+    Dot segments stay.
 
     Args:
         url: absolute, with a path.

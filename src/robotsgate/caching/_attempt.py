@@ -1,0 +1,196 @@
+"""Decides what is known about an origin once a fetch has ended.
+
+Pure: the time is an argument. Sources: RFC 9309 §2.3.1 and §2.4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from robotsgate.caching._access import AccessResult
+from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
+from robotsgate.caching._freshness import (
+    freshness_lifetime,
+    refusal_lifetime,
+    retry_after,
+    retry_delay,
+)
+from robotsgate.caching._merge import merge, usable
+from robotsgate.caching._outcome import (
+    Answered,
+    Failed,
+    FailureKind,
+    access_result,
+    is_evidence,
+)
+from robotsgate.caching._policy import AfterUnreachableLimit
+from robotsgate.caching._terms import longest_gap, terms_of
+from robotsgate.robotstxt._parser import first_lines
+
+if TYPE_CHECKING:
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._policy import Policy
+
+_DAY = 86_400.0
+
+# A server can put hundreds of kilobytes into what becomes an error.
+_LONGEST_ERROR = 300
+
+_NETWORK_IS_EVIDENCE = (AfterUnreachableLimit.ALLOW, AfterUnreachableLimit.LAST_COPY)
+
+
+def entry_after(
+    known: Entry | None,
+    outcome: Outcome,
+    *,
+    origin: str,
+    began_at: float,
+    now: float,
+    policy: Policy,
+) -> Entry:
+    """What is known about `origin` after a fetch.
+
+    Args:
+        known: all that was known when it ended, another process's part included;
+            `None` for nothing.
+        outcome: how it ended.
+        origin: scheme, host and port.
+        began_at: when it began, epoch seconds; not before an answer that was known
+            then, whatever clock has dated that.
+        now: when it ended, epoch seconds.
+        policy: the numbers and choices.
+    """
+    last = _last_answer(known, now=now, policy=policy)
+    known = usable(known, now=now, policy=policy)
+    is_overtaken = (
+        last is not None and began_at < last.answered_at and not last.is_ahead(now)
+    )
+    last_access = None if last is None else last.access
+    access = access_result(outcome, policy, last_access=last_access)
+    if access is not AccessResult.UNREACHABLE:
+        answer = _answer(access, outcome, origin=origin, now=now, policy=policy)
+        if last is not None and not is_overtaken and not last.is_ahead(now):
+            # A clock that is minutes behind must not make the new answer the older.
+            answered_at = max(now, math.nextafter(last.answered_at, math.inf))
+            answer = replace(answer, answered_at=answered_at)
+        entry = Entry(origin=origin, terms=terms_of(policy), answer=answer)
+        return cast("Entry", merge(entry, known, now=now)) if is_overtaken else entry
+    if is_overtaken and known is not None and last is not None and last.is_fresh(now):
+        return known
+    outage = _outage_after(known, outcome, origin=origin, now=now, policy=policy)
+    return Entry(origin=origin, terms=terms_of(policy), answer=last, outage=outage)
+
+
+def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer | None:
+    """The last answer that counts, or one that there is no file.
+
+    That says no more than nothing once it is stale, but the copy that it ended must
+    not come back from a store that has missed it.
+    """
+    if known is None or known.answer is None:
+        return None
+    if usable(known, now=now, policy=policy) is not None:
+        return known.answer
+    if known.answer.access is AccessResult.UNAVAILABLE:
+        return replace(known.answer, fresh_until=0.0)  # also if our clock is set back
+    return None
+
+
+def _answer(
+    access: AccessResult, outcome: Outcome, *, origin: str, now: float, policy: Policy
+) -> Answer:
+    packed = None
+    if isinstance(outcome, Failed):
+        lifetime = refusal_lifetime(origin=origin, policy=policy)
+    else:
+        lifetime = freshness_lifetime(outcome.headers, now=now, policy=policy)
+    if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
+        # Whole lines only: half a line may say the opposite of the whole.
+        packed = PackedBody.of(first_lines(outcome.body, policy.max_body_bytes))
+    return Answer(
+        access=access,
+        answered_at=now,
+        fresh_until=now + lifetime,
+        status=_status(outcome),
+        redirects=outcome.redirects,
+        error=_error(outcome),
+        packed=packed,
+    )
+
+
+def _outage_after(
+    known: Entry | None, outcome: Outcome, *, origin: str, now: float, policy: Policy
+) -> Outage:
+    """The outage with one more failure."""
+    answer, outage = (None, None) if known is None else (known.answer, known.outage)
+    if isinstance(outcome, Failed) and outcome.kind is FailureKind.POOL:
+        return _outage_after_full_pool(
+            outage, outcome, origin=origin, now=now, policy=policy
+        )
+    gap = longest_gap(answer, policy)
+    if outage is not None and now > outage.retry_at + gap:
+        outage = None
+    attempts = 1 if outage is None else outage.attempts + 1
+    status = _status(outcome)
+    delay = retry_delay(failures=attempts, status=status, origin=origin, policy=policy)
+    if not isinstance(outcome, Failed):
+        asked = retry_after(outcome.headers, now=now, policy=policy)
+        delay = max(delay, asked or 0.0)
+    after = Outage(
+        since=now if outage is None or outage.attempts == 0 else outage.since,
+        last_attempt_at=now,
+        retry_at=now + delay,
+        attempts=attempts,
+        evidence_since=None if outage is None else outage.evidence_since,
+        last_evidence_at=None if outage is None else outage.last_evidence_at,
+        days=0 if outage is None else outage.days,
+        failure=outcome.kind if isinstance(outcome, Failed) else None,
+        status=status,
+        redirects=outcome.redirects,
+        error=_error(outcome),
+    )
+    counts_network = policy.after_unreachable_limit in _NETWORK_IS_EVIDENCE
+    if is_evidence(outcome, counts_network=counts_network):
+        return _with_evidence(after, now=now, gap=gap)
+    return after
+
+
+def _outage_after_full_pool(
+    outage: Outage | None, outcome: Failed, *, origin: str, now: float, policy: Policy
+) -> Outage:
+    """Nothing left our machine: that says nothing about the origin."""
+    delay = retry_delay(failures=1, status=None, origin=origin, policy=policy)
+    if outage is not None:
+        retry_at = max(outage.retry_at, now + delay)
+        return replace(outage, retry_at=retry_at, error=_error(outcome))
+    return Outage(
+        since=now,
+        last_attempt_at=now,
+        retry_at=now + delay,
+        attempts=0,
+        failure=outcome.kind,
+        error=_error(outcome),
+    )
+
+
+def _with_evidence(outage: Outage, *, now: float, gap: float) -> Outage:
+    """`outage`, whose last attempt shows that the origin is at fault."""
+    since, last, days = outage.evidence_since, outage.last_evidence_at, outage.days
+    if since is None or last is None or now > last + gap:
+        since, days = now, 1
+    elif now // _DAY > last // _DAY:
+        days += 1
+    return replace(outage, evidence_since=since, last_evidence_at=now, days=days)
+
+
+def _status(outcome: Outcome) -> int | None:
+    return None if isinstance(outcome, Failed) else outcome.status
+
+
+def _error(outcome: Outcome) -> str | None:
+    text = outcome.error
+    if text is None or len(text) <= _LONGEST_ERROR:
+        return text
+    return f"{text[:_LONGEST_ERROR]}…"

@@ -1,0 +1,159 @@
+"""Decides what is in force for an origin: its rules, everything, or nothing.
+
+Pure: the time is an argument. Source: RFC 9309 §2.3.1.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from robotsgate.caching._access import AccessResult
+from robotsgate.caching._entry import LARGEST_SKEW
+from robotsgate.caching._policy import AfterUnreachableLimit
+from robotsgate.caching._terms import limit, span
+from robotsgate.caching._verdict import Reason
+
+if TYPE_CHECKING:
+    from robotsgate.caching._entry import Answer, Entry, Outage
+    from robotsgate.caching._policy import Policy
+
+_DAY = 86_400.0
+
+# While one of these is the last answer, nothing opens: nothing else was said since.
+_CLOSED = (AccessResult.RESTRICTED, AccessResult.REFUSED)
+
+
+class Effect(enum.Enum):
+    """What is in force for an origin."""
+
+    RULES = "rules"
+    """Those of the last robots.txt (conditional allow)."""
+
+    ALLOW = "allow"
+    """Full allow."""
+
+    DISALLOW = "disallow"
+    """Full disallow, but for /robots.txt itself."""
+
+    REFUSE = "refuse"
+    """Full disallow, /robots.txt included: a fetch of it would dial the address."""
+
+
+_OF_ANSWER = {
+    AccessResult.SUCCESSFUL: (Effect.RULES, None),
+    AccessResult.UNAVAILABLE: (Effect.ALLOW, Reason.UNAVAILABLE),
+    AccessResult.RESTRICTED: (Effect.DISALLOW, Reason.RESTRICTED),
+    AccessResult.REFUSED: (Effect.REFUSE, Reason.ADDRESS_REFUSED),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InForce:
+    """What is in force for an origin, why, and until when.
+
+    Attributes:
+        effect: what is in force.
+        reason: why; `None` where the rules decide.
+        is_outage: whether the outage decides, and not the answer alone.
+        until: when it must be looked at again, epoch seconds.
+    """
+
+    effect: Effect
+    reason: Reason | None = None
+    is_outage: bool = False
+    until: float
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the rules have outlived their freshness."""
+        return self.is_outage and self.effect is Effect.RULES
+
+
+def in_force(entry: Entry, *, now: float, policy: Policy) -> InForce:
+    """What `entry` means at `now`, while it is current."""
+    answer = entry.answer
+    if answer is not None and (entry.outage is None or answer.is_fresh(now)):
+        effect, reason = _OF_ANSWER[answer.access]
+        until = min(entry.next_fetch_at, answer.fresh_until)
+        return InForce(effect=effect, reason=reason, until=until)
+    outage = cast("Outage", entry.outage)  # an entry has one of the two
+    effect, reason = _of_outage(answer, outage, now=now, policy=policy)
+    later = [end for end in _ends(answer, outage, policy) if now < end]
+    until = min([outage.retry_at, *later])
+    return InForce(effect=effect, reason=reason, is_outage=True, until=until)
+
+
+def _of_outage(
+    answer: Answer | None, outage: Outage, *, now: float, policy: Policy
+) -> tuple[Effect, Reason | None]:
+    """The phases of an outage, in their order."""
+    access = None if answer is None else answer.access
+    closed = Effect.REFUSE if access is AccessResult.REFUSED else Effect.DISALLOW
+    if outage.attempts and now < outage.since + policy.outage_grace:
+        return closed, Reason.UNREACHABLE
+    if (
+        answer is not None
+        and access is AccessResult.SUCCESSFUL
+        and _copy_may_be_used(answer, outage, now=now, policy=policy)
+    ):
+        return Effect.RULES, None
+    opens_at = _opens_at(answer, outage, policy)
+    if opens_at is None or now < opens_at:
+        return closed, Reason.UNREACHABLE
+    is_open = (
+        policy.after_unreachable_limit is not AfterUnreachableLimit.DISALLOW
+        and access not in _CLOSED
+        and _is_at_fault(answer, outage, opens_at=opens_at, policy=policy)
+    )
+    return (Effect.ALLOW if is_open else closed), Reason.UNREACHABLE_TOO_LONG
+
+
+def _copy_may_be_used(
+    answer: Answer, outage: Outage, *, now: float, policy: Policy
+) -> bool:
+    window_of_answer = answer.fresh_until + policy.stale_window
+    if outage.attempts == 0:  # the outage has not begun
+        return now < window_of_answer
+    if policy.after_unreachable_limit is AfterUnreachableLimit.LAST_COPY:
+        return True
+    return now < outage.since + policy.stale_window and outage.since < window_of_answer
+
+
+def _opens_at(answer: Answer | None, outage: Outage, policy: Policy) -> float | None:
+    """When the limit is over, by the first evidence; `None` without any."""
+    if outage.evidence_since is None:
+        return None
+    return outage.evidence_since + span(answer, policy)
+
+
+def _is_at_fault(
+    answer: Answer | None, outage: Outage, *, opens_at: float, policy: Policy
+) -> bool:
+    """Whether the origin has failed for as long as the limit, and still does.
+
+    Time alone proves nothing: it needs evidence after the limit, on enough days,
+    and nothing else since.
+    """
+    most_days = max(1.0, limit(answer, policy) / _DAY)
+    return (
+        outage.last_evidence_at == outage.last_attempt_at
+        and outage.last_evidence_at >= opens_at
+        and outage.days >= min(policy.days_of_evidence, most_days)
+    )
+
+
+def _ends(answer: Answer | None, outage: Outage, policy: Policy) -> list[float]:
+    """When a phase of the outage may end by time."""
+    ends = [
+        outage.since + policy.outage_grace,
+        outage.since + policy.stale_window,
+    ]
+    if answer is not None:
+        ends += [
+            answer.fresh_until + policy.stale_window,
+            answer.answered_at - LARGEST_SKEW,  # from then on it may be fresh
+        ]
+    opens_at = _opens_at(answer, outage, policy)
+    return ends if opens_at is None else [*ends, opens_at]

@@ -1,0 +1,115 @@
+"""Joins what two processes know of one origin, so that none loses what another brought.
+
+`merge` is associative, commutative and idempotent: stores may be written in any
+order. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from robotsgate.caching._entry import LARGEST_SKEW, Answer, Entry, Outage
+from robotsgate.caching._terms import keep_until
+
+if TYPE_CHECKING:
+    from robotsgate.caching._policy import Policy
+
+
+def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
+    """What of `entry` counts by our clock; `None` if nothing.
+
+    After `keep_until` the entry counts as nothing.
+    """
+    entry = by_our_clock(entry, now=now)
+    if entry is None or now >= keep_until(entry, policy):
+        return None
+    return entry
+
+
+def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
+    """`entry` without an outage that a clock dated which is far ahead of ours."""
+    if entry is None or entry.outage is None:
+        return entry
+    if entry.outage.last_attempt_at <= now + LARGEST_SKEW:
+        return entry
+    return None if entry.answer is None else replace(entry, outage=None)
+
+
+def merge(known: Entry | None, stored: Entry | None, *, now: float) -> Entry | None:
+    """What two entries of one origin and the same terms say together.
+
+    Of different answers, the later one wins whole, with its outage. With the same
+    answer, the outages join.
+
+    Args:
+        known: what this process knows; `None` for nothing.
+        stored: what the store holds; `None` for nothing.
+        now: epoch seconds; an answer that is ahead of it by more than the clocks of
+            a fleet differ sorts below any other.
+    """
+    if known is None or stored is None:
+        return known or stored
+    if known.answer != stored.answer:
+        known_is_later = _order(known.answer, now) > _order(stored.answer, now)
+        return known if known_is_later else stored
+    if known.outage is None or stored.outage is None:
+        return known if stored.outage is None else stored
+    return replace(known, outage=_joined(known.outage, stored.outage))
+
+
+def _joined(one: Outage, other: Outage) -> Outage:
+    """One outage, as two processes saw it."""
+    later = max((one, other), key=_order_of_outage)
+    begun = [outage.since for outage in (one, other) if outage.attempts > 0]
+    return replace(
+        later,
+        since=min(begun or [one.since, other.since]),
+        attempts=max(one.attempts, other.attempts),
+        evidence_since=min(
+            _set(one.evidence_since, other.evidence_since), default=None
+        ),
+        last_evidence_at=max(
+            _set(one.last_evidence_at, other.last_evidence_at), default=None
+        ),
+        days=max(one.days, other.days),
+    )
+
+
+def _order(answer: Answer | None, now: float) -> tuple[object, ...]:
+    """By which answers are sorted, the last one the latest."""
+    if answer is None:
+        return (0,)
+    return (
+        1,
+        not answer.is_ahead(now),
+        answer.answered_at,
+        *_sortable(
+            answer.access.value,
+            answer.fresh_until,
+            answer.status,
+            answer.redirects,
+            answer.error,
+            None if answer.packed is None else bytes(answer.packed),
+        ),
+    )
+
+
+def _order_of_outage(outage: Outage) -> tuple[object, ...]:
+    """By which outages are sorted: only by what is taken over from the later one."""
+    failure = None if outage.failure is None else outage.failure.value
+    return (
+        outage.last_attempt_at,
+        outage.retry_at,
+        *_sortable(failure, outage.status, outage.redirects, outage.error),
+    )
+
+
+def _sortable(*fields: object) -> list[tuple[bool, object]]:
+    """`fields` with an order between `None` and anything else."""
+    return [(field is not None, field) for field in fields]
+
+
+def _set(*times: float | None) -> list[float]:
+    """Those of `times` that are set."""
+    return [time for time in times if time is not None]

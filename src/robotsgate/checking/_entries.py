@@ -1,0 +1,238 @@
+"""The entries of a store, guarded: if the store fails, the checker goes on without it.
+
+The one place that calls the codec.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+
+from robotsgate.caching._codec import (
+    CodecError,
+    LaterVersionError,
+    decoded,
+    encoded,
+    is_of_later_version,
+    with_body_in,
+)
+from robotsgate.caching._merge import usable
+from robotsgate.caching._terms import keep_until, key_of, terms_of
+from robotsgate.stores._base import FetchLease
+from robotsgate.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from robotsgate._clock import Clock
+    from robotsgate.caching._entry import Entry
+    from robotsgate.caching._policy import Policy
+    from robotsgate.checking._reporter import Reporter
+    from robotsgate.stores._base import Store
+
+_LOGGER = logging.getLogger("robotsgate.checker")
+
+_Result = TypeVar("_Result")
+
+# More would wait for each other inside the store, and be taken for its slowness.
+_MOST_AT_ONCE = 64
+
+# A store that hangs, or takes so much of its time-out to fail, rests, because waiting
+# for it costs each question.
+_PATIENCE = 0.5
+_REST_SECONDS = 30.0
+
+
+class Entries:
+    """What a store knows about origins, under the terms of one policy.
+
+    No method raises because of the world, and none takes longer than
+    `Policy.store_timeout`, unless the store does not let itself be cancelled.
+
+    Attributes:
+        lease_seconds: how long a lease lasts: for a fetch, and for the store before
+            and after it.
+        has_lease: whether other processes may be fetching what is missing here.
+    """
+
+    def __init__(
+        self, store: Store, reporter: Reporter, *, policy: Policy, clock: Clock
+    ) -> None:
+        """Keep entries in `store`.
+
+        Args:
+            store: keeps their bytes, and may fail.
+            reporter: is told about failures.
+            policy: what entries are used under, and the time-outs.
+            clock: tells for how long the store rests.
+        """
+        self._store = store
+        self._reporter = reporter
+        self._policy = policy
+        self._clock = clock
+        self._terms = terms_of(policy)
+        # Our own memory neither fails nor waits.
+        self._is_guarded = type(store) is not MemoryStore
+        self._places = anyio.Semaphore(_MOST_AT_ONCE, fast_acquire=True)
+        self._failures: Counter[str] = Counter()  # in a row, by operation
+        self._rests_until = -math.inf  # monotonic
+        self._has_told_version = False
+        self._lease = store if isinstance(store, FetchLease) else None
+        self.has_lease = self._lease is not None
+        self.lease_seconds = policy.fetch_deadline + 3 * policy.store_timeout
+        self._owner = secrets.token_hex(16)
+
+    async def get(self, origin: str, now: float) -> Entry | None:
+        """What the store knows of `origin` that counts at `now`, if it can tell."""
+
+        async def read() -> bytes | None:
+            return await self._store.get(self._key(origin))
+
+        data = await self._guarded("get", origin, read)
+        try:
+            return self._entry(origin, data, now)
+        except LaterVersionError as error:
+            if not self._has_told_version:
+                self._has_told_version = True
+                _LOGGER.warning("%s; such entries are fetched again", error)
+        except CodecError as error:
+            self._reporter.report_store_failure(
+                "get", origin, error=error, is_first=True
+            )
+        return None
+
+    async def update(
+        self, origin: str, now: float, change: Callable[[Entry | None], Entry]
+    ) -> Entry:
+        """Keep what `change` makes of what the store knows of `origin`.
+
+        Args:
+            origin: scheme, host and port.
+            now: epoch seconds.
+            change: pure; gets what counts at `now`, and may be called again.
+
+        Returns:
+            What `change` made in the end, kept or not.
+        """
+        made: list[Entry] = []
+
+        def change_bytes(data: bytes | None) -> tuple[bytes, float | None] | None:
+            stored = None
+            with suppress(CodecError):  # `get` tells; this may run in any thread
+                stored = self._entry(origin, data, now)
+            entry = change(stored)
+            made.append(entry)
+            if entry == stored or is_of_later_version(data):
+                return None
+            new_data = encoded(entry)
+            made.append(with_body_in(entry, new_data))
+            until = keep_until(entry, self._policy)
+            return new_data, None if math.isinf(until) else until
+
+        async def write() -> None:
+            await self._store.update(self._key(origin), change_bytes)
+
+        await self._guarded("update", origin, write)
+        return made[-1] if made else change(None)
+
+    async def delete(self, origin: str) -> None:
+        """Drop what is known of `origin`, if the store can."""
+
+        async def delete() -> None:
+            await self._store.delete(self._key(origin))
+
+        await self._guarded("delete", origin, delete)
+
+    async def acquire(self, origin: str) -> bool:
+        """Whether this process may fetch `origin` now, and no other.
+
+        It may where the store has no leases or fails. `release` must follow.
+        """
+        lease = self._lease
+        if lease is None:
+            return True
+
+        async def acquire() -> bool:
+            return await lease.acquire(
+                self._key(origin), self._owner, self.lease_seconds
+            )
+
+        try:
+            return await self._guarded("acquire", origin, acquire) is not False
+        except BaseException:  # cancelled when the lease may be ours already
+            await self.release(origin)
+            raise
+
+    async def release(self, origin: str) -> None:
+        """Let other processes fetch `origin`, also where this task is cancelled."""
+        lease = self._lease
+        if lease is None:
+            return
+
+        async def release() -> None:
+            await lease.release(self._key(origin), self._owner)
+
+        with anyio.CancelScope(shield=True):
+            await self._guarded("release", origin, release)
+
+    def _key(self, origin: str) -> str:
+        return key_of(origin, self._terms)
+
+    def _entry(self, origin: str, data: bytes | None, now: float) -> Entry | None:
+        """The entry in `data`; `None` where nothing in it counts at `now`.
+
+        Raises:
+            CodecError: `data` cannot be read.
+        """
+        if data is None:
+            return None
+        given: object = data
+        if not isinstance(given, bytes):
+            raise CodecError(f"expected bytes, got {type(given).__name__}")
+        entry = decoded(
+            data,
+            origin=origin,
+            terms=self._terms,
+            max_bytes=self._policy.max_body_bytes,
+        )
+        return usable(entry, now=now, policy=self._policy)
+
+    async def _guarded(
+        self, operation: str, origin: str, work: Callable[[], Awaitable[_Result]]
+    ) -> _Result | None:
+        """The result of `work`; `None` where the store fails, hangs or rests."""
+        if not self._is_guarded:
+            return await work()
+        began_at: float | None = None
+        try:
+            with anyio.move_on_after(self._policy.store_timeout):
+                async with self._places:
+                    if self._clock.monotonic() >= self._rests_until:
+                        began_at = anyio.current_time()
+                        result = await work()
+                        if self._failures.pop(operation, 0):
+                            self._reporter.report_store_recovery(operation)
+                        return result
+            error: Exception = TimeoutError(
+                f"no answer within {self._policy.store_timeout:g} s"
+            )
+        except Exception as raised:  # noqa: BLE001 (a store may be anybody's code)
+            error = raised
+        if began_at is None:  # it rests, or the others that wait took all the time
+            self._reporter.report_store_skip()
+            return None
+        self._failures[operation] += 1
+        is_first = self._failures[operation] == 1
+        self._reporter.report_store_failure(
+            operation, origin, error=error, is_first=is_first
+        )
+        seconds = anyio.current_time() - began_at
+        if seconds > _PATIENCE * self._policy.store_timeout:
+            self._rests_until = self._clock.monotonic() + _REST_SECONDS
+        return None

@@ -1,0 +1,150 @@
+"""Lets any number of callers that want the same thing cause one piece of work.
+
+The work is a task of the event loop and belongs to no caller: a caller that gives
+up leaves it under way, and its result is kept. Not a task group of the checker: that
+ties the checker to one task, and breaks generator fixtures and checkers that close
+in the order in which they were opened.
+The only module that knows both event loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import sys
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable
+
+_LOGGER = logging.getLogger("robotsgate.checker")
+
+_Result = TypeVar("_Result")
+
+
+class _Flight(Generic[_Result]):
+    """One piece of work under way.
+
+    Attributes:
+        scope: ends it.
+        over_event: set when it has ended.
+        result: `None` until it has ended well.
+        error: what it raised, if so.
+        waiting: how many callers wait for it.
+        task: its task on asyncio, which keeps only weak references of its own.
+    """
+
+    __slots__ = ("error", "over_event", "result", "scope", "task", "waiting")
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self.over_event = anyio.Event()
+        self.result: _Result | None = None
+        self.error: Exception | None = None
+        self.waiting = 0
+        self.task: asyncio.Task[None] | None = None
+
+
+class Flights(Generic[_Result]):
+    """Pieces of work under way, by key; `len` tells how many there are.
+
+    Attributes:
+        is_closed: whether no more may begin.
+        joined: how many callers got the result of work that another one had begun.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is under way."""
+        self._flights: dict[Hashable, _Flight[_Result]] = {}
+        self.is_closed = False
+        self.joined = 0
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._flights
+
+    def check_open(self) -> None:
+        """Refuse to begin after the end.
+
+        Raises:
+            RuntimeError: the checker is closed.
+        """
+        if self.is_closed:
+            raise RuntimeError("the checker is closed")
+
+    async def result_of(
+        self, key: Hashable, work: Callable[[], Awaitable[_Result]]
+    ) -> _Result:
+        """The result of `work`, or of what was begun for `key` before.
+
+        Args:
+            key: what is wanted.
+            work: does it; never returns `None`.
+
+        Raises:
+            RuntimeError: the checker is closed before that, or somebody else
+                cancelled the work.
+            Exception: what the work raised.
+        """
+        self.check_open()
+        flight = self._flights.get(key)
+        is_first = flight is None
+        if flight is None:
+            flight = self._begin(key, work)
+        flight.waiting += 1
+        try:
+            await flight.over_event.wait()
+        finally:
+            flight.waiting -= 1
+        if flight.error is not None:
+            raise flight.error
+        if flight.result is None:
+            self.check_open()
+            raise RuntimeError("the fetch was cancelled, and not by the checker")
+        self.joined += not is_first
+        return flight.result
+
+    async def aclose(self) -> None:
+        """End what is under way; may be called more than once."""
+        self.is_closed = True
+        flights = list(self._flights.values())
+        for flight in flights:
+            flight.scope.cancel()
+        for flight in flights:
+            await flight.over_event.wait()
+
+    def _begin(
+        self, key: Hashable, work: Callable[[], Awaitable[_Result]]
+    ) -> _Flight[_Result]:
+        flight = self._flights[key] = _Flight[_Result]()
+
+        async def fly() -> None:
+            try:
+                with flight.scope:
+                    flight.result = await work()
+            except Exception as error:
+                flight.error = error
+                if not flight.waiting:  # a mistake must not pass in silence
+                    _LOGGER.exception("no caller waits for %s, which failed", key)
+            finally:
+                end()
+
+        def end(*_: object) -> None:
+            if self._flights.get(key) is flight:
+                del self._flights[key]
+            flight.over_event.set()
+
+        trio = sys.modules.get("trio")  # which need not be installed
+        if trio is not None and trio.lowlevel.in_trio_task():
+            context = contextvars.copy_context()
+            trio.lowlevel.spawn_system_task(fly, context=context)
+        else:
+            flight.task = asyncio.get_running_loop().create_task(fly())
+            # A task that is cancelled before its first step never enters its `try`.
+            flight.task.add_done_callback(end)
+        return flight

@@ -1,0 +1,173 @@
+"""An origin as it stands, and what is in force there for one agent, read when needed.
+
+Nearly all files are read, and nearly all questions answered, in microseconds, at
+once. What a hostile file makes slow is done beside the event loop.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from robotsgate.caching._in_force import Effect
+from robotsgate.checking._flights import Flights
+from robotsgate.checking._standing import MAX_BYTES_AT_ONCE
+from robotsgate.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from robotsgate.caching._policy import Policy
+    from robotsgate.caching._verdict import Verdict
+    from robotsgate.checking._live import LiveOrigins
+    from robotsgate.checking._question import Agent, Question
+    from robotsgate.checking._renewal import Renewals
+    from robotsgate.checking._standing import Standing, StandingFor
+    from robotsgate.robotstxt._robots_txt import AgentRules, RobotsTxt
+    from robotsgate.urls._origin import Origin
+
+_Result = TypeVar("_Result")
+
+
+class Origins:
+    """The origins of one checker: those in memory, and the way to renew them."""
+
+    def __init__(
+        self,
+        live: LiveOrigins,
+        renewals: Renewals,
+        *,
+        policy: Policy,
+        now: Callable[[], float],
+    ) -> None:
+        """Read the files of `live`.
+
+        Args:
+            live: what is in memory.
+            renewals: bring what is not.
+            policy: what entries mean.
+            now: tells the time, epoch seconds.
+        """
+        self._policy = policy
+        self._live = live
+        self._renewals = renewals
+        self._now = now
+        self._readings: Flights[StandingFor] = Flights()
+        self._one_at_a_time = anyio.CapacityLimiter(1)
+
+    async def aclose(self) -> None:
+        """End what is under way; may be called more than once."""
+        await self._renewals.aclose()
+        await self._readings.aclose()
+
+    async def standing(self, origin: Origin) -> Standing:
+        """How `origin` stands now, renewed if need be.
+
+        Raises:
+            RuntimeError: the checker is closed.
+            UnsupportedError: the scheme is ftp.
+        """
+        self.check_usable(origin)
+        standing = self._live.current(str(origin), self._now())
+        return await self._renewals.renew(origin) if standing is None else standing
+
+    def standing_for_at_once(
+        self, standing: Standing, agent: Agent
+    ) -> StandingFor | None:
+        """What is in force for `agent`; `None` where a large file must be read."""
+        standing_for = self._live.standing_for(standing, agent)
+        if standing_for is not None:
+            return standing_for
+        if len(standing.body) > MAX_BYTES_AT_ONCE:
+            standing.forget_body()  # seldom asked for, and large
+            return None
+        return self._live.hold(standing, agent, self._read(standing, agent))
+
+    async def standing_for(self, standing: Standing, agent: Agent) -> StandingFor:
+        """What is in force for `agent`."""
+        standing_for = self.standing_for_at_once(standing, agent)
+        if standing_for is not None:
+            return standing_for
+
+        async def read() -> StandingFor:
+            agent_rules = await self.beside_loop(lambda: self._read(standing, agent))
+            return self._live.hold(standing, agent, agent_rules)
+
+        return await self._readings.result_of((standing, agent.name), read)
+
+    async def rules_for(self, agent: Agent, origin: Origin) -> StandingFor:
+        """What is in force for `agent` at `origin` now.
+
+        Raises:
+            RuntimeError: the checker is closed.
+            UnsupportedError: the scheme is ftp.
+        """
+        return await self.standing_for(await self.standing(origin), agent)
+
+    def peek(self, question: Question) -> bool | None:
+        """The answer, if memory has all that it needs and finding it is quick."""
+        standing = self._live.current(str(question.origin), self._now())
+        if standing is None:
+            return None
+        rules = self.standing_for_at_once(standing, question.agent)
+        return None if rules is None else rules.allows_at_once(question.target)
+
+    async def allows(self, rules: StandingFor, target: str) -> bool:
+        """Whether `target` may be fetched."""
+        answer = rules.allows_at_once(target)
+        if answer is None:
+            answer = await self.beside_loop(partial(rules.allows, target))
+        return answer
+
+    async def verdict(self, question: Question) -> Verdict:
+        """The answer with all that led to it."""
+        standing = await self.standing(question.origin)
+        rules = await self.standing_for(standing, question.agent)
+        target = question.target
+        explain = partial(rules.explain, standing, target, policy=self._policy)
+        if rules.explains_at_once(target):
+            return explain()
+        return await self.beside_loop(explain)
+
+    async def part(
+        self, origin: Origin, part: Callable[[RobotsTxt], _Result]
+    ) -> _Result | None:
+        """`part` of the file in force; `None` where there is no file."""
+        standing = await self.standing(origin)
+        if standing.effect is not Effect.RULES:
+            return None
+        body = standing.body
+        standing.forget_body()
+
+        def read() -> _Result:
+            return part(self._live.robots_txt(body))
+
+        is_small = len(body) <= MAX_BYTES_AT_ONCE
+        return read() if is_small else await self.beside_loop(read)
+
+    async def beside_loop(self, work: Callable[[], _Result]) -> _Result:
+        """The result of `work`, which takes long, done in a worker thread.
+
+        One at a time, so that the loop shares the processor with one thread.
+        """
+        return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)
+
+    def _read(self, standing: Standing, agent: Agent) -> AgentRules:
+        return self._live.robots_txt(standing.body).rules_for(agent.tokens)
+
+    def check_usable(self, *origins: Origin) -> None:
+        """Refuse to begin after the end, and what cannot be fetched.
+
+        Raises:
+            RuntimeError: the checker is closed.
+            UnsupportedError: the scheme of an origin is ftp.
+        """
+        self._renewals.check_open()
+        for origin in origins:
+            if origin.scheme == "ftp":
+                raise UnsupportedError(
+                    f"robots.txt over ftp is not supported yet, got {origin}"
+                )

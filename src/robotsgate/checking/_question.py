@@ -1,0 +1,80 @@
+"""One question of a caller, looked at once: who asks, at which origin, for what."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from robotsgate.robotstxt._product_token import product_tokens
+from robotsgate.urls._origin import Origin, split_url
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._product_token import ProductToken
+    from robotsgate.urls._origin import URLLike
+
+AgentName = str | tuple[str, ...]
+
+# Agents are the caller's own, few; the bound only keeps a mistake from growing.
+_MAX_AGENTS = 1_000
+
+
+class Agent(NamedTuple):
+    """An agent as a caller names it.
+
+    Attributes:
+        name: what its rules are remembered by.
+        tokens: its product tokens, most specific first.
+        names: its name alone, one tuple for all origins.
+    """
+
+    name: AgentName
+    tokens: tuple[ProductToken, ...]
+    names: tuple[AgentName]
+
+    @classmethod
+    def of(cls, agent: str | Sequence[str]) -> Agent:
+        """The agent that a caller means.
+
+        Raises:
+            InvalidProductTokenError: there is no product token in `agent`.
+        """
+        if isinstance(agent, str):
+            return _agent(agent)
+        product_tokens(agent)  # refuses what is not a sequence of agents
+        return _agent(tuple(agent))
+
+
+class Question(NamedTuple):
+    """May `agent` fetch `target` at `origin`?
+
+    Attributes:
+        agent: the one that asks.
+        origin: the one that it asks about.
+        target: path and query, in the spelling of the grammar.
+    """
+
+    agent: Agent
+    origin: Origin
+    target: str
+
+    @classmethod
+    def of(
+        cls, agent: str | Sequence[str], url: str | URLLike, grammar: Grammar
+    ) -> Question:
+        """The question that a caller asks.
+
+        Raises:
+            InvalidProductTokenError: there is no product token in `agent`.
+            InvalidURLError: `url` names no origin.
+        """
+        known_agent = Agent.of(agent)
+        origin, path = split_url(url)
+        return cls(known_agent, origin, grammar.target_of_path(path))
+
+
+@lru_cache(maxsize=_MAX_AGENTS)
+def _agent(name: AgentName) -> Agent:
+    return Agent(name, product_tokens(name), (name,))

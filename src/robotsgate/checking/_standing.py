@@ -1,0 +1,165 @@
+"""What is in force at an origin now, and what that means for one agent.
+
+No network and no clock: the time is an argument.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from robotsgate.caching._explain import explain
+from robotsgate.caching._in_force import Effect, in_force
+from robotsgate.robotstxt._matcher import RuleLines, RuleSet
+from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH, AgentRules
+
+if TYPE_CHECKING:
+    from robotsgate.caching._entry import Entry
+    from robotsgate.caching._policy import Policy
+    from robotsgate.caching._verdict import Verdict
+    from robotsgate.checking._question import AgentName
+
+# 98 % of real files are smaller. The worst file of this size is read within 30 ms.
+MAX_BYTES_AT_ONCE = 65_536
+
+_EVERYTHING = RuleLines(["/"], [0], ["/"])
+_FULL_ALLOW = AgentRules(group=None, rules=RuleSet())
+_FULL_DISALLOW = AgentRules(group=None, rules=RuleSet(_EVERYTHING))
+_REFUSAL = AgentRules(group=None, rules=RuleSet(_EVERYTHING))
+
+RULES_WITHOUT_FILE = {
+    Effect.ALLOW: _FULL_ALLOW,
+    Effect.DISALLOW: _FULL_DISALLOW,
+    Effect.REFUSE: _REFUSAL,
+}
+"""What binds every agent where no file is in force."""
+
+
+class Standing:
+    """One origin as it stands now.
+
+    Attributes:
+        entry: what is known about it.
+        effect: what that means, from `usable_from` until `usable_until`.
+        usable_from: epoch seconds.
+        usable_until: epoch seconds; from then on the entry must be looked at again.
+        agents: those that were asked about.
+        weight: about how many bytes the body and the rules take.
+        is_used: whether it was asked about since it was last looked at for a place;
+            its `StandingFor` have marks of their own.
+    """
+
+    __slots__ = (
+        "_body",
+        "agents",
+        "effect",
+        "entry",
+        "is_used",
+        "usable_from",
+        "usable_until",
+        "weight",
+    )
+
+    def __init__(
+        self, entry: Entry, *, now: float, policy: Policy, new_body: bytes | None = None
+    ) -> None:
+        """What `entry` means at `now`.
+
+        Args:
+            entry: current at `now`.
+            now: epoch seconds.
+            policy: what entries mean.
+            new_body: that of the entry if it has just come, so that the first
+                question need not unpack it.
+        """
+        standing = in_force(entry, now=now, policy=policy)
+        self.entry = entry
+        self.effect = standing.effect
+        self.usable_from = now
+        self.usable_until = standing.until
+        self.agents: tuple[AgentName, ...] = ()
+        self.weight = self.weight_of_body
+        self.is_used = False
+        is_small = new_body is not None and len(new_body) <= MAX_BYTES_AT_ONCE
+        self._body = new_body if is_small else None
+
+    @property
+    def weight_of_body(self) -> int:
+        """About how many bytes the packed body takes."""
+        answer = self.entry.answer
+        return 0 if answer is None or answer.packed is None else len(answer.packed)
+
+    def is_usable(self, now: float) -> bool:
+        """Whether it is in force at `now`."""
+        return self.usable_from <= now < self.usable_until
+
+    @property
+    def body(self) -> bytes:
+        """The file in force; empty where none is. Held until `forget_body`."""
+        if self._body is None:
+            answer = self.entry.answer
+            has_file = answer is not None and self.effect is Effect.RULES
+            self._body = answer.body if answer is not None and has_file else b""
+        return self._body
+
+    def forget_body(self) -> None:
+        """Let go of the unpacked file, which is seldom asked for again."""
+        self._body = None
+
+
+class StandingFor:
+    """What is in force for one agent at one origin: all that a quick answer needs.
+
+    Few objects, because each is a cache miss where origins come in no order.
+
+    Attributes:
+        usable_from: that of the origin, epoch seconds.
+        usable_until: that of the origin, epoch seconds.
+        is_used: whether it was asked since the origin was last looked at for a place.
+        rules: those of `agent_rules`.
+        agent_rules: what the file holds for the agent, or what is in force without
+            a file.
+    """
+
+    __slots__ = ("agent_rules", "is_used", "rules", "usable_from", "usable_until")
+
+    def __init__(self, standing: Standing, agent_rules: AgentRules) -> None:
+        """Hold `agent_rules`, which are in force at `standing`."""
+        self.usable_from = standing.usable_from
+        self.usable_until = standing.usable_until
+        self.is_used = False
+        self.rules = agent_rules.rules
+        self.agent_rules = agent_rules
+
+    def allows_at_once(self, target: str) -> bool | None:
+        """Whether `target` may be fetched; `None` where that takes long to find out."""
+        answer = self.rules.allows_at_once(target)
+        return answer or self.unless_implied(target, answer=answer)
+
+    def allows(self, target: str) -> bool:
+        """Whether `target` may be fetched, however long that takes."""
+        return bool(self.unless_implied(target, answer=self.rules.allows(target)))
+
+    def unless_implied(self, target: str, *, answer: bool | None) -> bool | None:
+        """`answer`, unless `target` is /robots.txt, which is always allowed.
+
+        RFC 9309 §2.2.2.
+        """
+        return self._is_implied(target) or answer
+
+    def explain(self, standing: Standing, target: str, *, policy: Policy) -> Verdict:
+        """The answer about `target`, with all that led to it."""
+        match = self.agent_rules.match(target, is_robots_txt=self._is_implied(target))
+        was_in_force = in_force(standing.entry, now=self.usable_from, policy=policy)
+        return explain(standing.entry, was_in_force, match)
+
+    def explains_at_once(self, target: str) -> bool:
+        """Whether `explain` takes some milliseconds at the most."""
+        return self.rules.decides_quickly(target)
+
+    def _is_implied(self, target: str) -> bool:
+        """Whether `target` is allowed although no rule says so.
+
+        The one place of a checker that decides it: /robots.txt is, but not where the
+        address guard refused the origin.
+        """
+        return target == ROBOTS_TXT_PATH and self.rules is not _REFUSAL.rules

@@ -1,0 +1,262 @@
+"""Sends each GET over a connection of its own, with httpcore.
+
+robots.txt is one request per origin, so a pool has nothing to keep; and httpcore's
+pool loses slots for ever when requests that wait for one are cancelled
+(encode/httpcore#1093). HTTP/2 is off: it has nothing to offer one request.
+It goes through `httpcore.AsyncHTTPConnection`, where respx looks for requests.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+import anyio
+import anyio.to_thread
+import httpcore
+from anyio.streams.tls import TLSStream
+
+from robotsgate.fetching._body import Chunks, bytes_worth_reading, read_worthwhile
+from robotsgate.fetching._dialling import connect_to_any, resolve
+from robotsgate.fetching._fetcher import FetchedResponse
+from robotsgate.fetching._headers import as_pairs, values_of
+from robotsgate.fetching._sockets import connect
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
+
+    from anyio.abc import ByteStream
+
+    from robotsgate.caching._policy import Policy
+    from robotsgate.fetching._address_guard import FetchGuard
+    from robotsgate.fetching._dialling import Connect, Resolve
+    from robotsgate.fetching._hop import Hop
+    from robotsgate.fetching._sockets import SocketStream
+
+# The longest head that other clients take is 16 KiB (Node.js) to 100 KiB (httpx).
+# What is parsed at once holds the event loop meanwhile: some fiftieth of a second for
+# 16,000 lines of three bytes.
+_MOST_BYTES_OF_HEAD = 48 * 1024
+_MOST_BYTES_AT_ONCE = 16 * 1024
+
+# The framing of many small chunks may take as many bytes as the body.
+_BYTES_WITH_FRAMING = 2
+_BYTES_OF_BODY_AT_LEAST = 256 * 1024
+
+_BROKEN = (
+    OSError,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    anyio.EndOfStream,
+)
+
+
+class DirectExchange:
+    """Sends each GET over a connection of its own, on asyncio and trio.
+
+    Ignores the proxies of the environment; a caller that needs one hands the
+    checker a client that has it.
+    """
+
+    is_blind = False
+
+    def __init__(
+        self,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        resolve: Resolve = resolve,
+        connect: Connect = connect,
+    ) -> None:
+        """Prepare; nothing is opened.
+
+        Args:
+            ssl_context: for https; `None`: httpx's own, which is made once, when
+                the first https origin is fetched, and obeys SSL_CERT_FILE and
+                SSL_CERT_DIR.
+            resolve: finds the addresses of a host; the system's way by default.
+            connect: opens connections to literal addresses.
+        """
+        self._ssl_context = ssl_context
+        self._making_context = anyio.Lock()
+        self._resolve = resolve
+        self._connect = connect
+
+    async def get(self, hop: Hop) -> FetchedResponse:
+        """As `Exchange.get`.
+
+        Raises:
+            httpcore.NetworkError: or another exception of httpcore: the network or
+                the server failed.
+        """
+        line = _Line(hop.guard, self._resolve, self._connect)
+        try:
+            response = await self._send(hop, line)
+            headers = as_pairs(response.headers)
+            body = b""
+            if bytes_worth_reading(response.status, hop.policy):
+                body = await self._body(response, headers, line, hop.policy)
+        finally:  # a cancellation must not leave a socket open either
+            line.close()
+        return FetchedResponse(
+            status=response.status, headers=headers, body=body, is_decoded=True
+        )
+
+    async def _send(self, hop: Hop, line: _Line) -> httpcore.Response:
+        scheme = hop.origin.scheme
+        url = httpcore.URL(
+            scheme=scheme.encode(),
+            host=hop.origin.host.strip("[]").encode(),
+            port=hop.origin.port,
+            target=hop.target.encode(),
+        )
+        timeouts = {
+            "connect": hop.policy.connect_timeout,
+            "read": hop.policy.read_timeout,
+        }
+        connection = httpcore.AsyncHTTPConnection(
+            origin=url.origin,
+            ssl_context=await self._context() if scheme == "https" else None,
+            network_backend=line,
+        )
+        return await connection.handle_async_request(
+            httpcore.Request(
+                method="GET",
+                url=url,
+                headers=[("Host", hop.host), *hop.headers],
+                extensions={"timeout": timeouts},
+            )
+        )
+
+    async def _body(
+        self,
+        response: httpcore.Response,
+        headers: Sequence[tuple[str, str]],
+        line: _Line,
+        policy: Policy,
+    ) -> bytes:
+        line.bytes_left = (
+            _BYTES_WITH_FRAMING * policy.max_body_bytes + _BYTES_OF_BODY_AT_LEAST
+        )
+        coding = ", ".join(values_of(headers, "content-encoding"))
+        chunks = Chunks(cast("AsyncIterable[bytes]", response.stream))
+        try:
+            return await read_worthwhile(response.status, chunks, coding, policy)
+        finally:
+            line.close()
+            await chunks.drain()
+
+    async def _context(self) -> ssl.SSLContext:
+        async with self._making_context:
+            # In a thread, because reading all roots takes a tenth of a second.
+            if self._ssl_context is None:
+                from httpx import create_ssl_context  # noqa: PLC0415 (for https only)
+
+                try:
+                    self._ssl_context = await anyio.to_thread.run_sync(
+                        create_ssl_context
+                    )
+                except OSError as error:  # nothing that an origin could help
+                    raise RuntimeError(
+                        f"expected certificate authorities: {error}"
+                    ) from error
+            return self._ssl_context
+
+
+class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
+    """The connection of one GET: dials for httpcore, then is what it has dialled.
+
+    Remembers its socket, because httpcore forgets one that is cancelled in its TLS
+    handshake. Gives no more bytes than are allowed, whatever they are there for:
+    informational responses, the extensions of chunks and trailers may go on for
+    ever without adding anything to a head or a body.
+
+    Attributes:
+        bytes_left: how many may still come.
+    """
+
+    def __init__(self, guard: FetchGuard, resolve: Resolve, connect: Connect) -> None:
+        self._guard = guard
+        self._resolve = resolve
+        self._connect = connect
+        self._socket: SocketStream | None = None
+        self._stream: ByteStream | None = None
+        self.bytes_left = _MOST_BYTES_OF_HEAD
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 (the name is httpcore's)
+        local_address: str | None = None,  # noqa: ARG002 (never given)
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,  # noqa: ARG002 (never given)
+    ) -> httpcore.AsyncNetworkStream:
+        with _connecting(), anyio.fail_after(timeout):
+            addresses = self._guard.permitted(host, await self._resolve(host, port))
+            self._socket = await connect_to_any(addresses, port, self._connect)
+        self._stream = self._socket
+        return self
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the name is httpcore's)
+    ) -> httpcore.AsyncNetworkStream:
+        with _connecting(), anyio.fail_after(timeout):
+            self._stream = await TLSStream.wrap(
+                self._dialled(),
+                hostname=server_hostname,
+                ssl_context=ssl_context,
+                standard_compatible=False,
+                server_side=False,
+            )
+        return self
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (the name is httpcore's)
+        try:
+            with anyio.fail_after(timeout):
+                data = await self._dialled().receive(
+                    min(max_bytes, _MOST_BYTES_AT_ONCE)
+                )
+        except anyio.EndOfStream:
+            return b""
+        except TimeoutError as error:
+            raise httpcore.ReadTimeout from error
+        except _BROKEN as error:
+            raise httpcore.ReadError(str(error)) from error
+        self.bytes_left -= len(data)
+        if self.bytes_left < 0:
+            raise httpcore.RemoteProtocolError("more bytes than any answer needs")
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109 (only the deadline ends it)
+        try:
+            await self._dialled().send(buffer)
+        except _BROKEN as error:
+            raise httpcore.WriteError(str(error)) from error
+
+    async def aclose(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+
+    def get_extra_info(self, info: str) -> None:
+        """Nothing: httpcore only asks for HTTP/2."""
+
+    def _dialled(self) -> ByteStream:
+        assert self._stream is not None  # noqa: S101 (httpcore dials first)
+        return self._stream
+
+
+@contextmanager
+def _connecting() -> Iterator[None]:
+    """Raise what goes wrong before a request can be sent as httpcore does."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise httpcore.ConnectTimeout(str(error)) from error
+    except (*_BROKEN, UnicodeError) as error:
+        raise httpcore.ConnectError(str(error)) from error

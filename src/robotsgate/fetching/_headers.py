@@ -1,0 +1,25 @@
+"""Reads the headers of a response."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def as_pairs(raw: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    """Headers as text: UTF-8 where they are that, else Latin-1."""
+    return [(name.decode("latin-1"), _as_text(value)) for name, value in raw]
+
+
+def values_of(headers: Iterable[tuple[str, str]], name: str) -> list[str]:
+    """The values of the header `name`, which is given in lower case, in their order."""
+    return [value for key, value in headers if key.lower() == name]
+
+
+def _as_text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

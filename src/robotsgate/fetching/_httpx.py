@@ -1,0 +1,205 @@
+"""Sends GETs through a client or a transport of httpx or httpx2.
+
+Both libraries have the same classes in modules of their own, so no class is
+imported: what is needed is taken from the module of what the caller brought.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+import anyio
+
+from robotsgate.fetching._body import (
+    Chunks,
+    bytes_worth_reading,
+    check_coding,
+    read_worthwhile,
+)
+from robotsgate.fetching._fetcher import FetchedResponse
+from robotsgate.fetching._headers import as_pairs, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Mapping
+
+    import httpx
+
+    from robotsgate.caching._policy import Policy
+    from robotsgate.fetching._hop import Hop
+
+NEVER_SENT = (
+    "authorization",
+    "cookie",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "proxy-authorization",
+    "range",
+)
+"""Headers of a client that identify somebody or make a GET conditional."""
+
+# Closing needs no answer of the peer; this only bounds a broken client.
+_CLOSE_SECONDS = 2.0
+
+
+@runtime_checkable
+class AsyncClientLike(Protocol):
+    """The part of an `AsyncClient` that is used."""
+
+    def build_request(
+        self, method: str, url: str, *, headers: Mapping[str, str]
+    ) -> Any:  # noqa: ANN401 (the Request of its own module)
+        """A request with the client's settings."""
+        ...
+
+    async def send(
+        self,
+        request: Any,  # noqa: ANN401 (the Request of its own module)
+        *,
+        stream: bool,
+        auth: None,
+        follow_redirects: bool,
+    ) -> Any:  # noqa: ANN401 (the Response of its own module)
+        """Send `request`; the body is left unread."""
+        ...
+
+
+@runtime_checkable
+class AsyncTransportLike(Protocol):
+    """The part of an `AsyncBaseTransport` that is used."""
+
+    async def handle_async_request(self, request: Any) -> Any:  # noqa: ANN401 (of its own module)
+        """Send `request`; the body is left unread."""
+        ...
+
+
+class TransportExchange:
+    """Straight over a transport: about half the price of a client."""
+
+    def __init__(self, transport: AsyncTransportLike) -> None:
+        """Use `transport`, which stays its owner's to close."""
+        self._transport = transport
+        self._request_type = _request_type(type(transport))
+        self.is_blind = not (
+            getattr(transport, "dials_nothing", False)
+            or any(kind.__name__ == "MockTransport" for kind in type(transport).mro())
+        )
+
+    async def get(self, hop: Hop) -> FetchedResponse:
+        """As `Exchange.get`."""
+        hop.guard.check_host(hop.origin.host)
+        timeouts = {
+            "connect": hop.policy.connect_timeout,
+            "read": hop.policy.read_timeout,
+            "write": hop.policy.read_timeout,
+            "pool": _pool_timeout(hop.policy),
+        }
+        request = self._request_type(
+            "GET",
+            hop.url,
+            headers=[("Host", hop.host), *hop.headers],
+            extensions={"timeout": timeouts},
+        )
+        response = await self._transport.handle_async_request(request)
+        return await _fetched_response(response, hop.policy)
+
+
+class ClientExchange:
+    """Through the caller's client, with its proxies, certificates and hooks."""
+
+    is_blind = True
+
+    def __init__(self, client: AsyncClientLike) -> None:
+        """Use `client`, with its own time-outs; it stays its owner's to close."""
+        self._client = client
+
+    async def get(self, hop: Hop) -> FetchedResponse:
+        """As `Exchange.get`.
+
+        Keeps the client's own headers, but for those that identify somebody or
+        make the GET conditional, and none of its URL parameters.
+        httpx works out where a redirect leads even when it is not to follow, and
+        raises where it cannot; that is a failure then.
+        """
+        hop.guard.check_host(hop.origin.host)
+        # With its own Host, httpx does not try to decode international names, of
+        # which it refuses some that browsers and DNS know.
+        headers = {"Host": hop.host, **dict(hop.headers)}
+        request = self._client.build_request("GET", hop.url, headers=headers)
+        request.url = type(request.url)(hop.url)
+        timeouts = dict(request.extensions.get("timeout", {}))
+        pool = timeouts.get("pool")
+        if pool is None or pool > _pool_timeout(hop.policy):
+            timeouts["pool"] = _pool_timeout(hop.policy)
+            request.extensions = {**request.extensions, "timeout": timeouts}
+        for name in NEVER_SENT:
+            request.headers.pop(name, None)
+        response = await self._client.send(
+            request, stream=True, auth=None, follow_redirects=False
+        )
+        return await _fetched_response(response, hop.policy)
+
+
+def _request_type(transport: type) -> type[httpx.Request]:
+    """The class of requests that `transport` takes: that of its own library.
+
+    That of httpx for one that inherits from neither library.
+    """
+    for kind in transport.mro():
+        library = sys.modules[kind.__module__.partition(".")[0]]
+        if hasattr(library, "AsyncBaseTransport"):
+            return cast("type[httpx.Request]", library.Request)
+    from httpx import Request  # noqa: PLC0415 (only here)
+
+    return Request
+
+
+def _pool_timeout(policy: Policy) -> float:
+    """How long to wait for a free connection, seconds.
+
+    Less than the deadline, which would be blamed on the origin.
+    """
+    return policy.fetch_deadline / 2
+
+
+async def _fetched_response(
+    response: httpx.Response, policy: Policy
+) -> FetchedResponse:
+    """`response`, read as far as its status makes worthwhile, and closed."""
+    headers = as_pairs(response.headers.raw)
+    try:
+        body = b""
+        if bytes_worth_reading(response.status_code, policy):
+            coding = ", ".join(values_of(headers, "content-encoding"))
+            body = await _body(response, coding, policy)
+    finally:
+        await _close(response)
+    return FetchedResponse(
+        status=response.status_code, headers=headers, body=body, is_decoded=True
+    )
+
+
+async def _body(response: httpx.Response, coding: str, policy: Policy) -> bytes:
+    # The raw stream and not aiter_bytes, which decodes without a bound, nor
+    # aiter_raw, which refuses the streams of mock transports.
+    if response.is_stream_consumed:  # by a hook of the client, or it came whole
+        check_coding(coding)
+        return await response.aread()
+    # An AsyncByteStream, which its type does not say.
+    chunks = Chunks(cast("AsyncIterable[bytes]", response.stream))
+    try:
+        return await read_worthwhile(response.status_code, chunks, coding, policy)
+    finally:
+        await _close(response)
+        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+            await chunks.drain()
+
+
+async def _close(response: httpx.Response) -> None:
+    """Close, whatever else happens; that it fails says nothing about the answer."""
+    with anyio.move_on_after(_CLOSE_SECONDS, shield=True), suppress(Exception):
+        await response.aclose()

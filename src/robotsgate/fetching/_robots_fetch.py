@@ -1,0 +1,229 @@
+"""Fetches one robots.txt: a GET, its redirects, a bounded body, a deadline.
+
+RFC 9309 §2.3.1. The GET is unconditional, without cookies and credentials.
+Must never decide what an answer means: that is `caching`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import anyio
+
+from robotsgate.caching._freshness import CACHING_HEADERS
+from robotsgate.caching._outcome import (
+    Answered,
+    TooManyRedirects,
+    is_server_error,
+)
+from robotsgate.caching._policy import AddressGuard
+from robotsgate.fetching._address_guard import FetchGuard, GuardRules
+from robotsgate.fetching._body import (
+    ACCEPT_ENCODING,
+    CodingError,
+    bytes_worth_reading,
+    decoded,
+)
+from robotsgate.fetching._exchange import exchange_for
+from robotsgate.fetching._failure import MISTAKES, failed
+from robotsgate.fetching._headers import values_of
+from robotsgate.fetching._hop import Hop
+from robotsgate.fetching._own_requests import own_requests
+from robotsgate.urls._origin import split_url
+from robotsgate.urls._redirect import RedirectError, redirect_target
+
+if TYPE_CHECKING:
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._policy import Policy
+    from robotsgate.fetching._fetcher import FetchedResponse
+    from robotsgate.urls._origin import Origin
+
+_LOGGER = logging.getLogger("robotsgate.fetching")
+
+# Of an error, in the log.
+_LONGEST_TEXT = 300
+
+_CACHING_HEADERS = frozenset(CACHING_HEADERS)
+
+# What a URL may hold beside letters and digits: all of ASCII but what the WHATWG
+# URL Standard escapes in paths and queries.
+_SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
+
+_BLIND = (
+    "the address guard (AddressGuard.%s) cannot see which addresses your client dials, "
+    "directly or through a proxy: it refuses only those that a URL names by number, "
+    "and localhost; guard your network in another way, or say that you do not need it "
+    "with Policy(address_guard=AddressGuard.OFF)"
+)
+
+
+class RobotsTxtFetcher:
+    """Fetches the robots.txt of one origin after the other, or of many at once."""
+
+    def __init__(
+        self, client: object | None, *, user_agent: str, policy: Policy
+    ) -> None:
+        """Prepare; nothing is opened.
+
+        Args:
+            client: what sends the requests, as for `exchange_for`.
+            user_agent: the whole User-Agent header.
+            policy: deadline, time-outs, redirects, sizes and address guard.
+
+        Raises:
+            TypeError: `client` cannot send requests, or `user_agent` is not a str.
+            ValueError: `user_agent` cannot be sent as a header.
+        """
+        _check_user_agent(user_agent)
+        self._exchange = exchange_for(client)
+        self._policy = policy
+        self._guard_rules = GuardRules(policy)
+        self._must_warn = (
+            policy.address_guard is not AddressGuard.OFF and self._exchange.is_blind
+        )
+        self._headers = (
+            ("User-Agent", user_agent),
+            ("Accept", "text/plain, */*;q=0.1"),
+            ("Accept-Encoding", ACCEPT_ENCODING),
+        )
+
+    async def fetch(self, origin: Origin) -> Outcome:
+        """The outcome of asking `origin` for its robots.txt.
+
+        Raises nothing that the world causes.
+
+        Raises:
+            RuntimeError: or another of `MISTAKES`, from a client that the caller
+                brought and, for example, has closed.
+        """
+        if self._must_warn:
+            self._must_warn = False
+            _LOGGER.warning(_BLIND, self._policy.address_guard.name)
+        trail: list[str] = []
+        outer = sys.exception()
+        try:
+            with own_requests(), anyio.fail_after(self._policy.fetch_deadline):
+                outcome = await self._follow(origin, trail)
+        except MISTAKES:
+            raise
+        except Exception as error:  # noqa: BLE001 (a client may be anybody's code)
+            outcome = failed(
+                error,
+                redirects=len(trail) - 1,
+                deadline=self._policy.fetch_deadline,
+                outer=outer,
+            )
+        if _LOGGER.isEnabledFor(logging.DEBUG):
+            _LOGGER.debug("%s: %s", trail[-1], _summary(outcome))
+        return outcome
+
+    async def _follow(self, origin: Origin, trail: list[str]) -> Outcome:
+        """GET the robots.txt of `origin`, and on from there.
+
+        `trail` gets the URL of each request.
+        """
+        guard = FetchGuard(self._guard_rules)
+        target = "/robots.txt"
+        while True:
+            hop = Hop(
+                origin=origin,
+                target=target,
+                headers=self._headers,
+                guard=guard,
+                policy=self._policy,
+            )
+            trail.append(hop.url)
+            response = await self._exchange.get(hop)
+            is_redirect = 300 <= response.status <= 399 and response.status != 304  # noqa: PLR2004
+            if not is_redirect:
+                return self._answered(response, trail)
+            try:
+                url = redirect_target(trail[-1], _location(response))
+            except RedirectError as error:
+                return self._answered(response, trail, error=str(error))
+            origin, target = split_url(url)
+            target = quote(target, safe=_SENT_AS_IT_IS)
+            if f"{origin}{target}" in trail:
+                return _not_followed(response, trail, f"a redirect loop at {url}")
+            if len(trail) > self._policy.max_redirects:
+                error_text = f"more than {self._policy.max_redirects} redirects"
+                return _not_followed(response, trail, error_text)
+            _LOGGER.debug("%s redirects to %s", trail[-1], url)
+
+    def _answered(
+        self, response: FetchedResponse, trail: list[str], *, error: str | None = None
+    ) -> Answered:
+        return Answered(
+            status=response.status,
+            headers=_caching_headers(response),
+            body=self._body(response),
+            redirects=len(trail) - 1,
+            error=error,
+        )
+
+    def _body(self, response: FetchedResponse) -> bytes:
+        """As much of the body as the status makes worth keeping, decoded.
+
+        Raises:
+            CodingError: the body of a 2xx is not in its coding.
+        """
+        max_bytes = bytes_worth_reading(response.status, self._policy)
+        if response.is_decoded or not max_bytes:
+            return response.body[:max_bytes]
+        coding = ", ".join(values_of(response.headers, "content-encoding"))
+        try:
+            return decoded(response.body, coding, max_bytes=max_bytes)
+        except CodingError:
+            if is_server_error(response.status):  # which is known all the same
+                return b""
+            raise
+
+
+def _caching_headers(response: FetchedResponse) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in response.headers:
+        key = name.lower()
+        if key in _CACHING_HEADERS:
+            headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    return headers
+
+
+def _location(response: FetchedResponse) -> str | None:
+    """The value of the header Location; `None` where there is none.
+
+    Raises:
+        RedirectError: there are several different ones.
+    """
+    locations = set(values_of(response.headers, "location"))
+    if len(locations) > 1:
+        raise RedirectError(f"a redirect to {len(locations)} places at once")
+    return locations.pop() if locations else None
+
+
+def _not_followed(
+    response: FetchedResponse, trail: list[str], error: str
+) -> TooManyRedirects:
+    return TooManyRedirects(
+        status=response.status,
+        headers=_caching_headers(response),
+        error=error,
+        redirects=len(trail) - 1,
+    )
+
+
+def _check_user_agent(user_agent: object) -> None:
+    if not isinstance(user_agent, str):
+        raise TypeError(f"expected user_agent as str, got {user_agent!r}")
+    is_sendable = user_agent.isascii() and user_agent.isprintable()
+    if not (is_sendable and user_agent.strip() == user_agent != ""):
+        raise ValueError(f"expected user_agent in printable ASCII, got {user_agent!r}")
+
+
+def _summary(outcome: Outcome) -> str:
+    """The outcome in a few words, without the body."""
+    if isinstance(outcome, Answered) and outcome.error is None:
+        return f"status {outcome.status}, {len(outcome.body)} bytes"
+    return str(outcome.error)[:_LONGEST_TEXT]

@@ -1,0 +1,1 @@
+"""Other people's clients; each module needs the extra of its name."""

@@ -1,0 +1,135 @@
+"""Fetches robots.txt through a session of aiohttp.
+
+Needs the extra aiohttp; asyncio only, as aiohttp itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING
+
+import aiohttp
+import anyio
+from yarl import URL
+
+from robotsgate.caching._missing_page import BYTES_TO_READ
+from robotsgate.caching._outcome import FailureKind, is_server_error
+from robotsgate.errors import FetchFailedError
+from robotsgate.fetching._body import ERROR_PAGE_SECONDS
+from robotsgate.fetching._fetcher import FetchedResponse
+from robotsgate.fetching._headers import as_pairs
+from robotsgate.fetching._httpx import NEVER_SENT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+
+__all__ = ["AiohttpFetcher"]
+
+# The first class that fits decides.
+_KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
+    (aiohttp.ClientConnectorDNSError, FailureKind.NAME_RESOLUTION),
+    (aiohttp.ClientSSLError, FailureKind.TLS),
+    (aiohttp.ServerFingerprintMismatch, FailureKind.TLS),
+    (TimeoutError, FailureKind.TIMEOUT),
+    (aiohttp.ClientConnectorError, FailureKind.CONNECT),
+    (aiohttp.ClientHttpProxyError, FailureKind.CONNECT),
+    (aiohttp.ClientConnectionError, FailureKind.TRANSFER),
+    (aiohttp.ClientResponseError, FailureKind.PROTOCOL),
+    (aiohttp.ClientPayloadError, FailureKind.PROTOCOL),
+    (ssl.SSLError, FailureKind.TLS),
+    (OSError, FailureKind.TRANSFER),
+)
+
+
+class AiohttpFetcher:
+    """A `Fetcher` over an `aiohttp.ClientSession`, with its connector and proxies.
+
+    Sends none of the session's cookies and credentials, and calls none of its
+    middlewares. Cookies that a server sets do come into the session's jar; a
+    `DummyCookieJar` keeps none. The session stays the caller's to close.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        """Fetch with `session`.
+
+        Args:
+            session: with its own time-outs; its connector should have as many
+                connections as the checker runs fetches at once, because waiting
+                for a free one looks like a server that does not answer.
+
+        Raises:
+            TypeError: `session` is not one of aiohttp.
+        """
+        given: object = session
+        if not isinstance(given, aiohttp.ClientSession):
+            raise TypeError(f"expected an aiohttp.ClientSession, got {given!r}")
+        self._session = session
+
+    async def get(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> FetchedResponse:
+        """As `Fetcher.get`; the body is raw.
+
+        Raises:
+            FetchFailedError: no usable response came.
+            RuntimeError: the session is closed.
+        """
+        try:
+            async with self._session.get(
+                URL(url, encoded=True),
+                headers=headers,
+                allow_redirects=False,
+                auto_decompress=False,
+                raise_for_status=False,
+                middlewares=(_send_anonymously,),
+            ) as response:
+                return FetchedResponse(
+                    status=response.status,
+                    headers=as_pairs(response.raw_headers),
+                    body=await _body(response, max_bytes),
+                    is_decoded=False,
+                )
+        except (aiohttp.ClientError, OSError) as error:
+            raise FetchFailedError(str(error), kind=_kind_of(error)) from error
+
+
+async def _send_anonymously(
+    request: ClientRequest, send: ClientHandlerType
+) -> ClientResponse:
+    """A middleware that takes away what the session adds to every request."""
+    for name in NEVER_SENT:
+        request.headers.popall(name, None)
+    return await send(request)
+
+
+async def _body(response: ClientResponse, max_bytes: int) -> bytes:
+    """The raw body, as far as the status makes it worth reading."""
+    body = bytearray()
+    if is_server_error(response.status):
+        try:
+            left = anyio.current_effective_deadline() - anyio.current_time()
+            async with asyncio.timeout(min(ERROR_PAGE_SECONDS, left / 2)):
+                await _read(response, body, BYTES_TO_READ)
+        except (aiohttp.ClientError, OSError):
+            pass  # the status is known all the same
+    elif 200 <= response.status <= 299:  # noqa: PLR2004
+        await _read(response, body, max_bytes)
+    return bytes(body)
+
+
+async def _read(response: ClientResponse, into: bytearray, max_bytes: int) -> None:
+    while len(into) < max_bytes:
+        piece = await response.content.readany()
+        if not piece:
+            return
+        into += piece
+
+
+def _kind_of(error: Exception) -> FailureKind:
+    for kind, failure in _KINDS:
+        if isinstance(error, kind):
+            return failure
+    return FailureKind.OTHER

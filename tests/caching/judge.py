@@ -1,0 +1,335 @@
+"""What must be in force after a history of attempts: a model that keeps all of them.
+
+Written from the text of design.md §3.1 and §4 alone. It sums nothing up: it keeps
+each failure since the last answer, one line of them for each process that saw others
+than the rest, and works out everything from these lists when it is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from robotsgate.caching._access import AccessResult
+from robotsgate.caching._in_force import Effect
+from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
+from robotsgate.caching._policy import AfterUnreachableLimit
+
+if TYPE_CHECKING:
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._policy import Policy
+
+DAY = 86_400.0
+AHEAD = 300.0
+"""A clock may be so many seconds behind what another one has written."""
+MOST_JITTER = 1.1
+NETWORK_COUNTS = {AfterUnreachableLimit.ALLOW, AfterUnreachableLimit.LAST_COPY}
+"""Where a dead network is evidence as well."""
+
+
+class Said(NamedTuple):
+    """An answer: what it was taken for, and for how long."""
+
+    access: AccessResult
+    at: float
+    fresh_until: float
+    name: str = ""
+
+
+class Failure(NamedTuple):
+    """An attempt that failed; one that never left our machine is not counted."""
+
+    at: float
+    retry_at: float
+    is_counted: bool
+    is_evidence: bool
+    begins_evidence: bool = False
+
+
+Line = tuple[Failure, ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """The last answer, and each line of failures since; one of both at least."""
+
+    said: Said | None = None
+    lines: frozenset[Line] = frozenset()
+
+    @property
+    def latest(self) -> Line:
+        """The line whose last counted failure is the latest."""
+        return max(self.lines, key=lambda line: (_last(line).at, line[-1].retry_at))
+
+    @property
+    def access(self) -> AccessResult | None:
+        """What the last answer was taken for."""
+        return self.said.access if self.said else None
+
+
+class Meaning(NamedTuple):
+    """What an outcome is taken for; UNREACHABLE as it counts against the origin."""
+
+    access: AccessResult
+    is_counted: bool = True
+    is_evidence: bool = False
+
+
+def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meaning:
+    """The table of design.md §4.1."""
+    if isinstance(outcome, Failed):
+        if outcome.kind is FailureKind.ADDRESS_REFUSED:
+            return Meaning(AccessResult.REFUSED)
+        is_own = outcome.kind is FailureKind.POOL
+        return Meaning(
+            AccessResult.UNREACHABLE,
+            is_counted=not is_own,
+            is_evidence=not is_own and policy.after_unreachable_limit in NETWORK_COUNTS,
+        )
+    status = outcome.status
+    assert status is not None
+    has_copy = history is not None and history.access is AccessResult.SUCCESSFUL
+    if isinstance(outcome, TooManyRedirects):
+        access = policy.on_too_many_redirects
+    elif 200 <= status < 300 and status != 206:
+        access = AccessResult.SUCCESSFUL
+    elif status == 429:
+        access = policy.on_too_many_requests
+    elif status in {401, 403}:
+        access = policy.on_access_denied
+    elif (400 <= status < 500 and status != 407) or (
+        _is_missing_page(outcome) and policy.detect_missing_page and not has_copy
+    ):
+        access = AccessResult.UNAVAILABLE
+    else:
+        access = AccessResult.UNREACHABLE
+    return Meaning(access, is_evidence=status not in {407, 429})
+
+
+def usable(history: History | None, now: float, policy: Policy) -> History | None:
+    """What counts at `now`: without what ended, and what a fast clock wrote."""
+    if history and history.lines and _last(history.latest).at > now + AHEAD:
+        history = replace(history, lines=frozenset()) if history.said else None
+    return history if history and now < keep_until(history, policy) else None
+
+
+def joined(a: History | None, b: History | None, now: float) -> History | None:
+    """What two processes know together: the later answer, each line that follows it."""
+    if a is None or b is None:
+        return a or b
+    if a.said != b.said:
+        return max(a, b, key=lambda one: _rank(one.said, now))
+    lines = a.lines | b.lines
+    return History(a.said, frozenset(x for x in lines if not _is_part(x, lines)))
+
+
+def after(
+    history: History | None,
+    meant: Meaning,
+    *,
+    began_at: float,
+    now: float,
+    until: float,
+    policy: Policy,
+    name: str = "",
+) -> History:
+    """The history with one attempt more, that ended at `now`; it holds `until`."""
+    said = history.said if history else None
+    is_overtaken = said is not None and began_at < said.at <= now + AHEAD
+    if meant.access is not AccessResult.UNREACHABLE:
+        new = History(Said(meant.access, now, until, name))
+        return (joined(history, new, now) or new) if is_overtaken else new
+    if history and said and is_overtaken and now < said.fresh_until:
+        return history
+    lines = _lines_to_go_on(history, meant, now, policy)
+    gap = max(span(history.access if history else None, policy), 2 * DAY)
+    before = max(
+        (one.at for line in lines for one in evidence(line)), default=-math.inf
+    )
+    failure = Failure(
+        now,
+        until,
+        meant.is_counted,
+        meant.is_evidence,
+        begins_evidence=meant.is_evidence and now > before + gap,
+    )
+    return History(said, frozenset((*line, failure) for line in lines or {()}))
+
+
+def wait(
+    history: History | None,
+    status: int | None,
+    asked: float,
+    now: float,
+    policy: Policy,
+) -> tuple[float, float]:
+    """The shortest and the longest time to the next attempt after a counted failure."""
+    lines = _lines_to_go_on(history, Meaning(AccessResult.UNREACHABLE), now, policy)
+    before = max((len(_counted(line)) for line in lines), default=0)
+    first = policy.retry_initial_503 if status == 503 else policy.retry_initial
+    pause = min(first * policy.retry_factor ** min(before, 30), policy.retry_max)
+    asked = min(asked, policy.retry_after_max)
+    return max(pause, asked), max(pause, asked) * MOST_JITTER
+
+
+def _lines_to_go_on(
+    history: History | None, meant: Meaning, now: float, policy: Policy
+) -> frozenset[Line]:
+    """The failures that one more belongs to; none if nobody tried for too long."""
+    if history is None or not history.lines:
+        return frozenset()
+    gap = max(span(history.access, policy), 2 * DAY)
+    is_over = meant.is_counted and now > history.latest[-1].retry_at + gap
+    return frozenset() if is_over else history.lines
+
+
+def span(access: AccessResult | None, policy: Policy) -> float:
+    """How long an outage lasts before no may become yes."""
+    is_good = access is AccessResult.SUCCESSFUL
+    window = policy.stale_window if is_good else 0.0
+    return max(limit(access, policy), policy.outage_grace, window)
+
+
+def limit(access: AccessResult | None, policy: Policy) -> float:
+    """How long an unreachable origin stays closed, copies and grace aside."""
+    without = policy.unreachable_limit_without_copy
+    if access is AccessResult.SUCCESSFUL or without is None:
+        return policy.unreachable_limit
+    return without
+
+
+def keep_until(history: History, policy: Policy) -> float:
+    """From when on nothing can use the history."""
+    said, length = history.said, span(history.access, policy)
+    ends = []
+    if history.lines:
+        ends.append(history.latest[-1].retry_at + max(length, 2 * DAY))
+    if said is not None:
+        is_good = said.access is AccessResult.SUCCESSFUL
+        if (
+            is_good
+            and policy.after_unreachable_limit is AfterUnreachableLimit.LAST_COPY
+        ):
+            return math.inf
+        is_missing = said.access is AccessResult.UNAVAILABLE
+        ends.append(said.fresh_until + (0.0 if is_missing else length))
+    return max(ends)
+
+
+def is_current(history: History, now: float) -> bool:
+    """Whether no attempt is due."""
+    if history.lines:
+        line = history.latest
+        return _last(line).at <= now + AHEAD and now < line[-1].retry_at
+    assert history.said is not None
+    return is_fresh(history.said, now)
+
+
+def is_fresh(said: Said | None, now: float) -> bool:
+    """Whether the answer holds by itself; not if a fast clock wrote it."""
+    return said is not None and said.at <= now + AHEAD and now < said.fresh_until
+
+
+def effects(history: History, now: float, policy: Policy) -> set[Effect]:
+    """What may be in force: one effect, or two where lines differ in small things."""
+    slack = range(1 + (len(history.lines) > 1))
+    return {
+        _effect(history, line, now, policy, fewer)
+        for line in history.lines or {()}
+        for fewer in slack
+    }
+
+
+def _effect(
+    history: History, line: Line, now: float, policy: Policy, fewer_days: int
+) -> Effect:
+    said = history.said
+    if not line or is_fresh(said, now):
+        assert said is not None
+        return _ANSWERS[said.access]
+    is_refused = history.access is AccessResult.REFUSED
+    closed = Effect.REFUSE if is_refused else Effect.DISALLOW
+    begins = [_counted(one)[0].at for one in history.lines if _counted(one)]
+    good = said if history.access is AccessResult.SUCCESSFUL else None
+    if not begins:
+        is_used = good and now < good.fresh_until + policy.stale_window
+        return Effect.RULES if is_used else closed
+    since = min(begins)
+    if now < since + policy.outage_grace:
+        return closed
+    if good is not None:
+        is_within = now < since + policy.stale_window
+        is_copy_kept = since < good.fresh_until + policy.stale_window
+        is_last = policy.after_unreachable_limit is AfterUnreachableLimit.LAST_COPY
+        if is_last or (is_within and is_copy_kept):
+            return Effect.RULES
+    is_open = _is_open(history, line, now, policy, fewer_days)
+    return Effect.ALLOW if is_open else closed
+
+
+def _is_open(
+    history: History, line: Line, now: float, policy: Policy, fewer_days: int
+) -> bool:
+    """Whether an outage was watched for so long that no becomes yes."""
+    if history.access in {AccessResult.REFUSED, AccessResult.RESTRICTED}:
+        return False
+    if policy.after_unreachable_limit is AfterUnreachableLimit.DISALLOW:
+        return False
+    seen = [evidence(one) for one in history.lines if evidence(one)]
+    if not seen or not evidence(line):
+        return False
+    opens_at = min(one[0].at for one in seen) + span(history.access, policy)
+    days = max(len({int(one.at // DAY) for one in few}) for few in seen) - fewer_days
+    needed = min(policy.days_of_evidence, max(1, limit(history.access, policy) / DAY))
+    is_late = evidence(line)[-1].at >= opens_at and now >= opens_at
+    return is_late and _last(history.latest).is_evidence and days >= needed
+
+
+@lru_cache(maxsize=10_000)
+def evidence(line: Line) -> list[Failure]:
+    """The failures of the line that speak against the origin, since the last gap."""
+    found: list[Failure] = []
+    for failure in line:
+        if failure.is_evidence:
+            found = [failure] if failure.begins_evidence else [*found, failure]
+    return found
+
+
+@lru_cache(maxsize=10_000)
+def _counted(line: Line) -> list[Failure]:
+    return [failure for failure in line if failure.is_counted]
+
+
+def _last(line: Line) -> Failure:
+    """The last attempt; where there was none, the first failure of our own."""
+    return (_counted(line) or list(line[:1]))[-1]
+
+
+def _is_part(line: Line, lines: frozenset[Line]) -> bool:
+    """Whether another line goes on where this one ends, and all of it counts there."""
+    more = [one[len(line) :] for one in lines if one[: len(line)] == line]
+    return any(
+        _counted(rest) and not any(failure.begins_evidence for failure in rest)
+        for rest in more
+    )
+
+
+def _rank(said: Said | None, now: float) -> tuple[bool, bool, float]:
+    if said is None:
+        return False, False, 0.0
+    return True, said.at <= now + AHEAD, said.at
+
+
+def _is_missing_page(outcome: Answered) -> bool:
+    is_named = b"<title>Page Not Found</title>" in outcome.body
+    return is_named and outcome.status == 500 and "retry-after" not in outcome.headers
+
+
+_ANSWERS = {
+    AccessResult.SUCCESSFUL: Effect.RULES,
+    AccessResult.UNAVAILABLE: Effect.ALLOW,
+    AccessResult.RESTRICTED: Effect.DISALLOW,
+    AccessResult.REFUSED: Effect.REFUSE,
+}

@@ -1,0 +1,459 @@
+"""What is known about an origin once a fetch has ended (design: the last answer, and
+the outage since)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from robotsgate.caching._access import AccessResult
+from robotsgate.caching._freshness import refusal_lifetime
+from robotsgate.caching._outcome import Answered, Failed, FailureKind, Outcome
+from robotsgate.caching._policy import AfterUnreachableLimit, Policy
+
+from .builders import (
+    DAY,
+    HOUR,
+    MINUTE,
+    NOW,
+    ORIGIN,
+    RULES,
+    answer,
+    answered,
+    attempt,
+    attempts,
+    entry,
+    failed,
+    no_evidence,
+    outage,
+    too_many_redirects,
+)
+
+if TYPE_CHECKING:
+    from robotsgate.caching._entry import Answer, Entry, Outage
+
+JITTER = 65.98034936981276 / 60
+"""Of `ORIGIN`, whose CRC-32 is 0.9967… of 2^32."""
+
+COPY = answer()
+POOL = failed(FailureKind.POOL)
+REFUSAL = failed(FailureKind.ADDRESS_REFUSED)
+MISSING_PAGE = answered(500, body=b"<title>Not found</title>")
+
+
+def answer_of(known: Entry) -> Answer:
+    assert known.answer is not None
+    return known.answer
+
+
+def outage_of(known: Entry) -> Outage:
+    assert known.outage is not None
+    return known.outage
+
+
+# --- answers -----------------------------------------------------------------------
+
+
+def test_file_is_kept_for_its_lifetime() -> None:
+    outcome = Answered(
+        status=203, headers={"cache-control": "max-age=600"}, body=RULES, redirects=3
+    )
+
+    known = attempt(None, outcome)
+
+    last = answer_of(known)
+    assert known == entry(last)
+    assert last.body == RULES
+    assert last == answer(
+        packed=last.packed, fresh_until=NOW + 600, status=203, redirects=3
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (b"", b""),
+        (b"Disallow: /\n", b"Disallow: /\n"),
+        (b"Disallow: /\nAllow: /\n", b"Disallow: /\n"),
+    ],
+    ids=["empty", "as long as may be", "a line that is cut"],
+)
+def test_body_is_kept_in_whole_lines(body: bytes, kept: bytes) -> None:
+    known = attempt(None, answered(body=body), policy=Policy(max_body_bytes=12))
+
+    assert answer_of(known).body == kept
+
+
+@pytest.mark.parametrize(
+    ("outcome", "policy", "expected"),
+    [
+        pytest.param(
+            answered(404, cache_control="max-age=600"),
+            Policy(),
+            answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 600, status=404),
+            id="unavailable",
+        ),
+        pytest.param(
+            answered(403),
+            Policy.strict(),
+            answer(AccessResult.RESTRICTED, status=403),
+            id="restricted",
+        ),
+        pytest.param(
+            too_many_redirects(301, cache_control="max-age=600"),
+            Policy(),
+            answer(
+                AccessResult.UNAVAILABLE,
+                fresh_until=NOW + 600,
+                status=301,
+                redirects=5,
+                error="a sixth redirect",
+            ),
+            id="too many redirects",
+        ),
+        pytest.param(
+            REFUSAL,
+            Policy(),
+            answer(
+                AccessResult.REFUSED,
+                fresh_until=NOW + refusal_lifetime(origin=ORIGIN, policy=Policy()),
+                error=REFUSAL.error,
+            ),
+            id="refused by the guard",
+        ),
+    ],
+)
+def test_answer_replaces_everything(
+    outcome: Outcome, policy: Policy, expected: Answer
+) -> None:
+    first = attempt(None, outcome, policy=policy)
+    copy = replace(COPY, answered_at=NOW - DAY)
+    later = attempt(entry(copy, outage(NOW - DAY)), outcome, policy=policy)
+
+    assert answer_of(first) == answer_of(later) == expected
+    assert first.outage is later.outage is None
+
+
+def test_entry_has_the_terms_of_the_policy() -> None:
+    policy = Policy(max_redirects=3)
+
+    assert attempt(None, answered(), policy=policy).terms == "redirects=3"
+    assert attempt(None, failed(), policy=policy).terms == "redirects=3"
+
+
+def test_long_error_is_cut() -> None:
+    known = attempt(None, Failed(kind=FailureKind.PROTOCOL, error="x" * 100_000))
+
+    assert outage_of(known).error == "x" * 300 + "…"
+
+
+@pytest.mark.parametrize(
+    ("known", "now", "access"),
+    [
+        (None, NOW, AccessResult.UNAVAILABLE),
+        (entry(answer(AccessResult.RESTRICTED)), NOW, AccessResult.UNAVAILABLE),
+        (entry(COPY), NOW + DAY, AccessResult.UNREACHABLE),
+        (entry(COPY), NOW + 31 * DAY, AccessResult.UNAVAILABLE),
+    ],
+    ids=["nothing", "no file", "a file", "a file that nothing could use any more"],
+)
+def test_missing_page_is_judged_by_what_is_known(
+    known: Entry | None, now: float, access: AccessResult
+) -> None:
+    assert attempt(known, MISSING_PAGE, now=now).access is access
+
+
+# --- failures ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (
+            Answered(status=500, redirects=2, error="no Location"),
+            outage(NOW, redirects=2, error="no Location"),
+        ),
+        (
+            failed(FailureKind.TIMEOUT),
+            no_evidence(
+                NOW, status=None, failure=FailureKind.TIMEOUT, error="failed: timeout"
+            ),
+        ),
+    ],
+    ids=["a status", "none"],
+)
+@pytest.mark.parametrize("last", [None, COPY], ids=["nothing", "a copy"])
+def test_first_failure_begins_an_outage(
+    last: Answer | None, outcome: Outcome, expected: Outage
+) -> None:
+    known = attempt(None if last is None else entry(last), outcome)
+
+    assert known == entry(last, replace(expected, retry_at=NOW + MINUTE * JITTER))
+
+
+def test_failure_after_a_stale_404_remembers_what_it_ended() -> None:
+    """The copy of before may still be in a store that has missed the 404."""
+    missing = answer(AccessResult.UNAVAILABLE)
+
+    known = attempt(entry(missing), answered(500), now=NOW + 2 * DAY)
+
+    stale = replace(missing, fresh_until=0.0)
+    assert known == entry(stale, outage_of(known))
+
+
+def test_further_failure_goes_on_with_the_outage() -> None:
+    first = attempt(entry(COPY), answered(500))
+
+    second = attempt(first, failed(), now=NOW + HOUR)
+
+    assert second.answer is COPY
+    assert outage_of(second) == replace(
+        outage_of(first),
+        last_attempt_at=NOW + HOUR,
+        retry_at=NOW + HOUR + 2 * MINUTE * JITTER,
+        attempts=2,
+        failure=FailureKind.CONNECT,
+        status=None,
+        error="failed: connect",
+    )
+
+
+NETWORK_COUNTS = [AfterUnreachableLimit.ALLOW, AfterUnreachableLimit.LAST_COPY]
+
+
+@pytest.mark.parametrize("after_limit", AfterUnreachableLimit)
+@pytest.mark.parametrize(
+    ("outcome", "choices"),
+    [
+        (answered(500), [*AfterUnreachableLimit]),
+        (answered(304), [*AfterUnreachableLimit]),
+        (answered(429), []),
+        (answered(407), []),
+        (failed(), NETWORK_COUNTS),
+    ],
+    ids=["500", "304", "429", "407", "network"],
+)
+def test_policy_decides_whether_the_network_is_evidence(
+    outcome: Outcome,
+    choices: list[AfterUnreachableLimit],
+    after_limit: AfterUnreachableLimit,
+) -> None:
+    policy = Policy(after_unreachable_limit=after_limit)
+
+    since = outage_of(attempt(None, outcome, policy=policy))
+
+    expected = (NOW, NOW, 1) if after_limit in choices else (None, None, 0)
+    assert (since.evidence_since, since.last_evidence_at, since.days) == expected
+
+
+MIDNIGHT = NOW + 16 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("times", "days"),
+    [
+        ([NOW, NOW + HOUR, MIDNIGHT - 1], 1),
+        ([MIDNIGHT - 1, MIDNIGHT], 2),
+        ([NOW, NOW + DAY, NOW + 2 * DAY + HOUR], 3),
+        ([NOW, NOW + 20 * DAY], 2),
+    ],
+    ids=["one day", "over midnight", "three days", "far apart"],
+)
+def test_days_of_evidence_are_those_of_utc(times: list[float], days: int) -> None:
+    known = attempts(*((time, answered(500)) for time in times))
+
+    assert outage_of(known).days == days
+
+
+@pytest.mark.parametrize(
+    ("policy", "gap"),
+    [(Policy(), 30 * DAY), (Policy(unreachable_limit=DAY, stale_window=0), 2 * DAY)],
+    ids=["as long as the span", "two days at least"],
+)
+def test_failure_long_after_the_retry_begins_a_new_outage(
+    policy: Policy, gap: float
+) -> None:
+    last = answer(fresh_until=NOW + 90 * DAY)  # keeps the entry usable
+    first = entry(last, outage(NOW, attempts=7))
+
+    within = attempt(first, answered(500), now=NOW + MINUTE + gap, policy=policy)
+    beyond = attempt(first, answered(500), now=NOW + MINUTE + gap + 1, policy=policy)
+
+    assert (outage_of(within).since, outage_of(within).attempts) == (NOW, 8)
+    since = NOW + MINUTE + gap + 1
+    assert outage_of(beyond) == outage(since, retry_at=since + MINUTE * JITTER)
+
+
+def test_evidence_long_after_the_last_begins_anew() -> None:
+    """The attempts between them were none: they say nothing about the origin."""
+    first = entry(
+        None,
+        outage(NOW, last_attempt_at=NOW + 29 * DAY, retry_at=NOW + 29 * DAY, days=3),
+    )
+
+    within = outage_of(attempt(first, answered(500), now=NOW + 30 * DAY))
+    beyond = outage_of(attempt(first, answered(500), now=NOW + 30 * DAY + 1))
+
+    assert (within.since, within.evidence_since, within.days) == (NOW, NOW, 4)
+    assert (beyond.since, beyond.evidence_since) == (NOW, NOW + 30 * DAY + 1)
+    assert beyond.days == 1
+
+
+@pytest.mark.parametrize(
+    ("attempts_before", "outcome", "delay"),
+    [
+        pytest.param(0, answered(500), MINUTE * JITTER, id="our own alone"),
+        pytest.param(0, answered(503), 30 * JITTER, id="our own after a 503"),
+        pytest.param(
+            0,
+            answered(500, cache_control="max-age=9"),
+            MINUTE * JITTER,
+            id="no max-age",
+        ),
+        pytest.param(0, answered(429, retry_after="600"), 600, id="Retry-After later"),
+        pytest.param(
+            0, answered(503, retry_after="600, 900"), 900, id="the longest of several"
+        ),
+        pytest.param(
+            4, answered(500, retry_after="600"), 960 * JITTER, id="our own later"
+        ),
+        pytest.param(
+            0, answered(500, retry_after="0"), MINUTE * JITTER, id="Retry-After is now"
+        ),
+        pytest.param(
+            0,
+            answered(500, retry_after="Fri, 15 Jan 2027 07:00:00 GMT"),
+            MINUTE * JITTER,
+            id="a date that is over",
+        ),
+        pytest.param(50, answered(500), HOUR * JITTER, id="an hour at most"),
+        pytest.param(
+            50, answered(500, retry_after="999999"), DAY, id="Retry-After up to a day"
+        ),
+        pytest.param(
+            0, too_many_redirects(302, retry_after="600"), 600, id="of a redirect"
+        ),
+    ],
+)
+def test_origin_is_asked_again_after_retry_after_and_our_own_delay(
+    attempts_before: int, outcome: Outcome, delay: float
+) -> None:
+    policy = Policy(
+        on_too_many_redirects=AccessResult.UNREACHABLE, detect_missing_page=False
+    )
+    known = None
+    if attempts_before:
+        known = entry(None, outage(NOW - HOUR, attempts=attempts_before))
+
+    later = attempt(known, outcome, policy=policy)
+
+    assert outage_of(later).retry_at == pytest.approx(NOW + delay)
+
+
+# --- a full pool -------------------------------------------------------------------
+
+
+def test_full_pool_makes_an_outage_that_has_not_begun() -> None:
+    known = attempt(entry(COPY), POOL)
+
+    assert known == entry(
+        COPY,
+        no_evidence(
+            NOW,
+            retry_at=NOW + MINUTE * JITTER,
+            attempts=0,
+            status=None,
+            failure=FailureKind.POOL,
+            error="failed: pool",
+        ),
+    )
+
+
+def test_first_counted_failure_begins_it() -> None:
+    known = attempts((NOW, POOL), (NOW + HOUR, POOL), (NOW + 2 * HOUR, answered(500)))
+
+    assert outage_of(known) == outage(
+        NOW + 2 * HOUR, retry_at=NOW + 2 * HOUR + MINUTE * JITTER
+    )
+
+
+def test_full_pool_within_an_outage_only_puts_off_the_retry() -> None:
+    known = attempt(None, answered(500))
+
+    later = attempt(known, POOL, now=NOW + HOUR)
+
+    assert outage_of(later) == replace(
+        outage_of(known), retry_at=NOW + HOUR + MINUTE * JITTER, error="failed: pool"
+    )
+
+
+def test_full_pool_does_not_bring_the_retry_forward() -> None:
+    """A refresh that never left our machine ended a Retry-After of a day."""
+    known = attempt(None, answered(503, retry_after="86400"))
+
+    later = attempt(known, POOL, now=NOW + HOUR)
+
+    assert outage_of(later).retry_at == NOW + DAY
+
+
+# --- what came while the fetch was under way ---------------------------------------
+
+
+@pytest.mark.parametrize("outcome", [answered(500), POOL], ids=["500", "pool"])
+def test_failure_changes_nothing_if_a_fresh_answer_came_meanwhile(
+    outcome: Outcome,
+) -> None:
+    known = entry(COPY, outage(NOW + 1))
+
+    assert attempt(known, outcome, began_at=NOW - 1, now=NOW + 2) is known
+
+
+@pytest.mark.parametrize(
+    ("known", "began_at", "now"),
+    [
+        pytest.param(COPY, NOW, NOW + 1, id="it came before"),
+        pytest.param(
+            answer(fresh_until=NOW), NOW - 1, NOW + 1, id="it is no longer fresh"
+        ),
+        pytest.param(
+            answer(answered_at=NOW + HOUR),
+            NOW - 1,
+            NOW,
+            id="a clock dated it that is an hour ahead",
+        ),
+    ],
+)
+def test_failure_begins_an_outage_unless_a_fresh_answer_came_meanwhile(
+    known: Answer, began_at: float, now: float
+) -> None:
+    later = attempt(entry(known), answered(500), began_at=began_at, now=now)
+
+    assert later.answer is known
+    assert outage_of(later).since == now
+
+
+def test_later_of_two_answers_counts() -> None:
+    """Two fetches at once: the one that began first ended last, by a slow clock."""
+    known = entry(answer(AccessResult.UNAVAILABLE, answered_at=NOW + MINUTE))
+
+    overtaken = attempt(known, answered(), began_at=NOW - 1, now=NOW)
+    latest = attempt(known, answered(), began_at=NOW - 1, now=NOW + 2 * MINUTE)
+
+    assert overtaken is known
+    assert latest.access is AccessResult.SUCCESSFUL
+
+
+def test_answer_replaces_one_that_is_far_ahead() -> None:
+    known = entry(answer(AccessResult.UNAVAILABLE, answered_at=NOW + HOUR))
+
+    assert attempt(known, answered()).access is AccessResult.SUCCESSFUL
+
+
+def test_outage_that_is_far_ahead_is_dropped() -> None:
+    known = entry(COPY, outage(NOW + HOUR, attempts=9))
+
+    later = attempt(known, answered(500))
+
+    assert outage_of(later) == outage(NOW, retry_at=NOW + MINUTE * JITTER)

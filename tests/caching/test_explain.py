@@ -1,0 +1,199 @@
+"""The verdict about a URL, from what is known, what is in force, and the rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from robotsgate.caching._access import AccessResult
+from robotsgate.caching._explain import explain
+from robotsgate.caching._in_force import in_force
+from robotsgate.caching._policy import Policy
+from robotsgate.caching._verdict import Reason, Verdict
+from robotsgate.robotstxt._model import Rule, RuleKind
+from robotsgate.robotstxt._robots_txt import RobotsTxt
+
+from .builders import DAY, MINUTE, NOW, ORIGIN, answer, entry, outage
+
+if TYPE_CHECKING:
+    from robotsgate.caching._entry import Answer, Outage
+
+RULES = RobotsTxt.parse("User-agent: *\nDisallow: /private\nAllow: /private/but\n")
+NO_GROUP = RobotsTxt.parse("User-agent: OtherBot\nDisallow: /\n")
+DISALLOW = Rule(kind=RuleKind.DISALLOW, pattern="/private", line=2)
+ALLOW = Rule(kind=RuleKind.ALLOW, pattern="/private/but", line=3)
+
+COPY = answer(status=203, redirects=2)
+FAILING = outage(NOW + DAY, status=503, redirects=1, error="too busy")
+TOO_LONG = replace(
+    FAILING,
+    since=NOW,
+    evidence_since=NOW - 31 * DAY,
+    days=9,
+)
+
+BY_RULES = Verdict(
+    allowed=False,
+    reason=Reason.DISALLOWED_BY_RULE,
+    rule=DISALLOW,
+    group="*",
+    access=AccessResult.SUCCESSFUL,
+    is_stale=False,
+    origin=ORIGIN,
+    status=203,
+    redirects=2,
+    error=None,
+    fetched_at=NOW,
+    fresh_until=NOW + DAY,
+)
+STALE = replace(
+    BY_RULES,
+    access=AccessResult.UNREACHABLE,
+    is_stale=True,
+    status=503,
+    redirects=1,
+    error="too busy",
+    fresh_until=NOW + DAY + MINUTE,
+)
+UNREACHABLE = replace(
+    STALE,
+    reason=Reason.UNREACHABLE,
+    rule=None,
+    group=None,
+    is_stale=False,
+    fetched_at=None,
+)
+
+
+def verdict(
+    last: Answer | None,
+    since: Outage | None,
+    path: str = "/private",
+    *,
+    rules: RobotsTxt = RULES,
+) -> Verdict:
+    known = entry(last, since)
+    now = NOW if since is None else since.last_attempt_at
+    standing = in_force(known, now=now, policy=Policy())
+    return explain(known, standing, rules.match("ExampleBot", ORIGIN + path))
+
+
+def of_answer(access: AccessResult, reason: Reason, *, allowed: bool) -> Verdict:
+    """Without rules: those of the file that is matched say nothing."""
+    return replace(
+        BY_RULES, allowed=allowed, reason=reason, rule=None, group=None, access=access
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "rules", "expected"),
+    [
+        ("/private", RULES, BY_RULES),
+        (
+            "/private/but",
+            RULES,
+            replace(BY_RULES, allowed=True, reason=Reason.ALLOWED_BY_RULE, rule=ALLOW),
+        ),
+        (
+            "/public",
+            RULES,
+            replace(BY_RULES, allowed=True, reason=Reason.NO_MATCHING_RULE, rule=None),
+        ),
+        (
+            "/private",
+            NO_GROUP,
+            replace(
+                BY_RULES, allowed=True, reason=Reason.NO_GROUP, rule=None, group=None
+            ),
+        ),
+    ],
+    ids=["disallowed", "allowed", "no rule", "no group"],
+)
+def test_rules_of_a_fresh_file_decide(
+    path: str, rules: RobotsTxt, expected: Verdict
+) -> None:
+    assert verdict(COPY, None, path, rules=rules) == expected
+
+
+@pytest.mark.parametrize(
+    ("last", "since", "expected"),
+    [
+        pytest.param(COPY, FAILING, STALE, id="a stale copy"),
+        pytest.param(
+            COPY,
+            outage(NOW + 1, error="too busy"),
+            replace(BY_RULES),
+            id="a fresh file whose early refresh failed",
+        ),
+        pytest.param(
+            answer(AccessResult.UNAVAILABLE, status=203, redirects=2),
+            None,
+            of_answer(AccessResult.UNAVAILABLE, Reason.UNAVAILABLE, allowed=True),
+            id="unavailable",
+        ),
+        pytest.param(
+            answer(AccessResult.RESTRICTED, status=203, redirects=2),
+            None,
+            of_answer(AccessResult.RESTRICTED, Reason.RESTRICTED, allowed=False),
+            id="restricted",
+        ),
+        pytest.param(
+            answer(AccessResult.REFUSED, error="loopback"),
+            None,
+            replace(
+                of_answer(AccessResult.REFUSED, Reason.ADDRESS_REFUSED, allowed=False),
+                status=None,
+                redirects=0,
+                error="loopback",
+            ),
+            id="refused",
+        ),
+        pytest.param(None, FAILING, UNREACHABLE, id="unreachable"),
+        pytest.param(
+            answer(AccessResult.UNAVAILABLE),
+            FAILING,
+            UNREACHABLE,
+            id="unreachable after an answer without a file",
+        ),
+        pytest.param(
+            None,
+            TOO_LONG,
+            replace(UNREACHABLE, allowed=True, reason=Reason.UNREACHABLE_TOO_LONG),
+            id="unreachable for too long",
+        ),
+        pytest.param(
+            answer(AccessResult.RESTRICTED),
+            TOO_LONG,
+            replace(UNREACHABLE, reason=Reason.UNREACHABLE_TOO_LONG),
+            id="unreachable for too long after a closed door",
+        ),
+    ],
+)
+def test_verdict_tells_what_is_in_force(
+    last: Answer | None, since: Outage | None, expected: Verdict
+) -> None:
+    assert verdict(last, since) == expected
+
+
+@pytest.mark.parametrize(
+    ("last", "since"),
+    [
+        (COPY, None),
+        (COPY, FAILING),
+        (None, FAILING),
+        (None, TOO_LONG),
+        (answer(AccessResult.UNAVAILABLE), None),
+        (answer(AccessResult.RESTRICTED), None),
+    ],
+)
+def test_robots_txt_itself_is_allowed(
+    last: Answer | None, since: Outage | None
+) -> None:
+    """RFC 9309 §2.2.2; whether it is implied, the match tells."""
+    result = verdict(last, since, "/robots.txt")
+
+    assert result.allowed
+    assert result.reason is Reason.ROBOTS_TXT
+    assert result.rule is None

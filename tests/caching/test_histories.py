@@ -1,0 +1,645 @@
+"""What is in force after long histories, against a model that keeps each attempt."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from robotsgate.caching._access import AccessResult
+from robotsgate.caching._attempt import entry_after
+from robotsgate.caching._in_force import Effect, in_force
+from robotsgate.caching._merge import merge, usable
+from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
+from robotsgate.caching._policy import AfterUnreachableLimit, Policy
+from robotsgate.caching._terms import keep_until
+
+from . import judge
+
+if TYPE_CHECKING:
+    from robotsgate.caching._entry import Entry
+    from robotsgate.caching._outcome import Outcome
+
+    from .judge import History
+
+MINUTE = 60.0
+HOUR = 3_600.0
+DAY = 86_400.0
+ORIGIN = "https://example.com"
+START = 1_800_000_000.0
+
+PRESETS = {
+    "default": Policy(),
+    "google_today": Policy.google_today(),
+    "google_2021": Policy.google_2021(),
+    "rfc9309": Policy.rfc9309(),
+    "strict": Policy.strict(),
+    "no stale window": Policy(stale_window=0.0),
+    "long stale window": Policy(stale_window=50 * DAY),
+    "long grace": Policy(outage_grace=40 * DAY),
+    "short limit, allow": Policy(
+        unreachable_limit=2 * DAY,
+        unreachable_limit_without_copy=DAY / 2,
+        stale_window=DAY,
+        days_of_evidence=3,
+        after_unreachable_limit=AfterUnreachableLimit.ALLOW,
+        on_too_many_requests=AccessResult.RESTRICTED,
+        on_too_many_redirects=AccessResult.UNREACHABLE,
+    ),
+}
+
+
+def answered(status: int, *, retry_after: float | None = None) -> Answered:
+    """A response; with the header if that is given."""
+    body = b"User-agent: *\nDisallow: /private\n" if status == 200 else b""
+    headers = {} if retry_after is None else {"retry-after": f"{retry_after:.0f}"}
+    return Answered(status=status, headers=headers, body=body)
+
+
+def failed(kind: FailureKind) -> Failed:
+    """A fetch without a response."""
+    return Failed(kind=kind, error="no response")
+
+
+OK = answered(200)
+MISSING = answered(404)
+BROKEN = answered(500)
+TOO_MANY = answered(429)
+DEAD = failed(FailureKind.CONNECT)
+TIMEOUT = failed(FailureKind.TIMEOUT)
+POOL = failed(FailureKind.POOL)
+REFUSED = failed(FailureKind.ADDRESS_REFUSED)
+FORBIDDEN = answered(403)
+
+OUTCOMES: list[Outcome] = [
+    *(OK, MISSING, FORBIDDEN, REFUSED, POOL, BROKEN, TOO_MANY, DEAD, TIMEOUT),
+    *(answered(status) for status in (206, 304, 407, 410, 503, 600)),
+    *(answered(status, retry_after=DAY) for status in (429, 500, 503)),
+    answered(503, retry_after=120),
+    answered(500, retry_after=90 * DAY),
+    Answered(status=500, body=b"<title>Page Not Found</title>"),
+    Answered(status=200, headers={"cache-control": "max-age=604800"}),
+    Answered(status=404, headers={"cache-control": "no-store"}),
+    TooManyRedirects(status=302, error="a loop"),
+]
+FAILURES: list[Outcome] = [BROKEN, BROKEN, BROKEN, DEAD, TOO_MANY, POOL, answered(503)]
+
+
+@dataclass
+class Process:
+    """What one process has in memory: the entry, and the history behind it."""
+
+    entry: Entry | None = None
+    history: History | None = None
+
+
+@dataclass
+class World:
+    """Processes that share a store, and what they do, step by step."""
+
+    policy: Policy = field(default_factory=Policy)
+    now: float = START
+    store: Process = field(default_factory=Process)
+    told: list[str] = field(default_factory=list)
+
+    def attempt(
+        self,
+        process: Process,
+        outcome: Outcome,
+        *,
+        began_at: float | None = None,
+        has_store: bool = True,
+    ) -> Effect:
+        """Let `process` end an attempt now, and keep it; what is in force then."""
+        self.tell(f"attempt {outcome}")
+        stored = self.store if has_store else Process()
+        known, history = self._joined(process, stored)
+        began_at = self.now if began_at is None else began_at
+        entry = entry_after(
+            known,
+            outcome,
+            origin=ORIGIN,
+            began_at=began_at,
+            now=self.now,
+            policy=self.policy,
+        )
+        meant = judge.meaning(outcome, history, self.policy)
+        until = self._until(entry, outcome, meant, history)
+        history = judge.after(
+            history,
+            meant,
+            began_at=began_at,
+            now=self.now,
+            until=until,
+            policy=self.policy,
+        )
+        process.entry, process.history = entry, history
+        if has_store:
+            self.store = Process(entry, history)
+        self.compare(process)
+        return in_force(entry, now=self.now, policy=self.policy).effect
+
+    def look(self, process: Process) -> Effect | None:
+        """Let `process` read the store; what is in force, `None` if nothing counts."""
+        self.tell("look")
+        process.entry, process.history = self._joined(process, self.store)
+        self.compare(process)
+        if process.entry is None:
+            return None
+        return in_force(process.entry, now=self.now, policy=self.policy).effect
+
+    def compare(self, process: Process) -> None:
+        """The entry says now, and for any later time, what the history says."""
+        entry, history = process.entry, process.history
+        assert (entry is None) is (history is None), self.told
+        if entry is None or history is None:
+            return
+        if len(history.lines) < 2:
+            end = judge.keep_until(history, self.policy)
+            assert keep_until(entry, self.policy) == end, self.told
+            current = judge.is_current(history, self.now)
+            assert entry.is_current(self.now) is current, self.told
+        for later in (0.0, HOUR, 2 * DAY, 31 * DAY):
+            now = self.now + later
+            said = in_force(entry, now=now, policy=self.policy)
+            permitted = judge.effects(history, now, self.policy)
+            assert said.effect in permitted, (later, permitted, self.told, entry)
+
+    def tell(self, text: str) -> None:
+        """Note what happens, for whoever reads why it failed."""
+        self.told.append(f"{(self.now - START) / DAY:.6f} d: {text}")
+
+    def _joined(
+        self, process: Process, stored: Process
+    ) -> tuple[Entry | None, History | None]:
+        now, policy = self.now, self.policy
+        entries = (
+            usable(one.entry, now=now, policy=policy) for one in (process, stored)
+        )
+        histories = (
+            judge.usable(one.history, now, policy) for one in (process, stored)
+        )
+        return merge(*entries, now=now), judge.joined(*histories, now)
+
+    def _until(
+        self,
+        entry: Entry,
+        outcome: Outcome,
+        meant: judge.Meaning,
+        history: History | None,
+    ) -> float:
+        """When the next attempt is due: the entry knows its jitter, within bounds."""
+        until = low = high = math.nan
+        if meant.access is AccessResult.UNREACHABLE:
+            if entry.outage is None or entry.outage.retry_at <= self.now:
+                return until  # an answer overtook it; compared afterwards
+            until = entry.outage.retry_at
+            headers = {} if isinstance(outcome, Failed) else outcome.headers
+            status = None if isinstance(outcome, Failed) else outcome.status
+            asked = float(headers.get("retry-after", "0"))
+            low, high = judge.wait(history, status, asked, self.now, self.policy)
+            if not meant.is_counted:
+                low, high = self.policy.retry_initial, self.policy.retry_max * 1.1
+                before = history.latest[-1] if history and history.lines else None
+                if before and until == before.retry_at:
+                    return until  # our own fault never shortens a wait
+        elif entry.answer is not None:
+            until = entry.answer.fresh_until
+            if entry.answer.answered_at != self.now:
+                return until
+            low, high = self._lifetime(outcome, meant)
+        is_fresh = history is not None and judge.is_fresh(history.said, self.now)
+        is_within = low - 1e-3 <= until - self.now <= high + 1e-3
+        assert is_within or is_fresh, (low, until - self.now, high, self.told)
+        return until
+
+    def _lifetime(self, outcome: Outcome, meant: judge.Meaning) -> tuple[float, float]:
+        if meant.access is AccessResult.REFUSED:
+            return self.policy.retry_max, self.policy.retry_max * 1.1
+        assert not isinstance(outcome, Failed)
+        asked = {"no-store": 0.0, "max-age=604800": 7 * DAY}.get(
+            outcome.headers.get("cache-control", ""), self.policy.default_lifetime
+        )
+        seconds = min(max(asked, self.policy.min_lifetime), self.policy.max_lifetime)
+        return seconds, seconds
+
+
+class RandomLife:
+    """Two processes and a store, and what chance does to them."""
+
+    def __init__(self, seed: int, policy: Policy) -> None:
+        self.chance = random.Random(seed)  # noqa: S311 (reproducible, no secret)
+        self.world = World(policy)
+        self.processes = [Process(), Process()]
+        self.backup = self.world.store
+        self.is_down = False
+
+    def step(self) -> None:
+        """Let time pass, and one thing happen."""
+        self._pass_time([1, MINUTE, HOUR, DAY, 3 * DAY])
+        process = self.chance.choice(self.processes)
+        match self.chance.randrange(22):
+            case 0 | 1 | 2 | 3 | 4 | 5 as number:
+                self._disturb(process, number)
+            case 6:
+                self.is_down = not self.is_down
+            case 7 | 8:
+                self._overtake(process)
+            case 9:
+                self._pass_time([7 * DAY, 31 * DAY, 60 * DAY])
+                self.world.look(process)
+            case 10 | 11 | 12:
+                for _ in range(self.chance.randrange(2, 40)):
+                    self._pass_time([HOUR, DAY])
+                    self.world.attempt(process, self.chance.choice(FAILURES))
+            case _:
+                outcomes = FAILURES if self.is_down else OUTCOMES
+                self._attempt(process, outcomes, self.world.now)
+
+    def _disturb(self, process: Process, number: int) -> None:
+        world = self.world
+        match number:
+            case 0:
+                world.tell("store lost")
+                world.store = Process()
+            case 1:
+                world.tell("store as it was")
+                world.store, self.backup = self.backup, world.store
+            case 2:
+                world.tell("restart")
+                process.entry = process.history = None
+            case 3:
+                seconds = self.chance.choice([4 * MINUTE, HOUR, 5 * DAY, 400 * DAY])
+                world.now += self.chance.choice([-1, 1]) * seconds
+                world.tell("clock set")
+            case 4:
+                self.backup = world.store
+            case _:
+                world.look(process)
+
+    def _overtake(self, process: Process) -> None:
+        """Another process ends an attempt while that of `process` is under way."""
+        began_at = self.world.now
+        other = self.processes[process is self.processes[0]]
+        for one in (other, process):
+            self._attempt(one, OUTCOMES, began_at)
+
+    def _attempt(
+        self, process: Process, outcomes: list[Outcome], began_at: float
+    ) -> None:
+        self.world.now += 1 + self.chance.random()
+        self.world.attempt(
+            process,
+            self.chance.choice(outcomes),
+            began_at=began_at,
+            has_store=self.chance.random() < 0.9,
+        )
+
+    def _pass_time(self, spans: list[float]) -> None:
+        self.world.now += self.chance.choice(spans) * (self.chance.random() + 1e-3)
+
+
+def run_random(seed: int, policy: Policy) -> None:
+    """Live through one random history."""
+    life = RandomLife(seed, policy)
+    for _ in range(24):
+        life.step()
+
+
+@pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
+def test_random_history_is_judged_alike(policy: Policy) -> None:
+    for seed in range(40):
+        run_random(seed, policy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
+def test_thousands_of_random_histories_are_judged_alike(
+    policy: Policy, part: int
+) -> None:
+    for seed in range(750 * part, 750 * (part + 1)):
+        run_random(seed, policy)
+
+
+Event = tuple[float, "Outcome | None"]
+
+
+def daily(
+    outcomes: Outcome | list[Outcome], first: float, last: float, *, per_day: int = 1
+) -> list[Event]:
+    """Attempts from day `first` to day `last`, which take turns with `outcomes`."""
+    several = outcomes if isinstance(outcomes, list) else [outcomes]
+    count = round((last - first) * per_day) + 1
+    return [(first + n / per_day, several[n % len(several)]) for n in range(count)]
+
+
+def effect_after(policy: Policy, *events: Event) -> Effect | None:
+    """What is in force after (day, outcome) by day; `None`: somebody only asks."""
+    world, process = World(policy), Process()
+    effect = None
+    for day, outcome in events:
+        world.now = START + day * DAY
+        if outcome is None:
+            effect = world.look(process)
+        else:
+            effect = world.attempt(process, outcome)
+    return effect
+
+
+BUSY = answered(503, retry_after=DAY)
+ALLOW_AT_LIMIT = Policy(after_unreachable_limit=AfterUnreachableLimit.ALLOW)
+DENIED_RESTRICTS = Policy(on_access_denied=AccessResult.RESTRICTED)
+
+NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
+    "40 days of 429 never open": (
+        Policy(),
+        daily(TOO_MANY, 0, 40, per_day=4),
+        Effect.DISALLOW,
+    ),
+    "429 and 500 in turn, 500 last: open": (
+        Policy(),
+        daily([BROKEN, TOO_MANY], 0, 34),
+        Effect.ALLOW,
+    ),
+    "429 and 500 in turn, 429 last: closed": (
+        Policy(),
+        daily([BROKEN, TOO_MANY], 0, 35),
+        Effect.DISALLOW,
+    ),
+    "full pools at first sight never open": (
+        Policy(),
+        daily(POOL, 0, 40),
+        Effect.DISALLOW,
+    ),
+    "full pools, then an outage: it begins with its first failure": (
+        Policy(),
+        [*daily(POOL, 0, 20), *daily(BROKEN, 21, 50)],
+        Effect.DISALLOW,
+    ),
+    "full pools after freshness: the copy, for its window": (
+        Policy(),
+        [(0, OK), *daily(POOL, 2, 30)],
+        Effect.RULES,
+    ),
+    "full pools after freshness and the window: closed": (
+        Policy(),
+        [(0, OK), *daily(POOL, 2, 32)],
+        Effect.DISALLOW,
+    ),
+    "full pools within an outage that opened leave it open": (
+        Policy(),
+        [*daily(BROKEN, 0, 31), (31.5, POOL)],
+        Effect.ALLOW,
+    ),
+    "no stale window: closed from the first failure": (
+        Policy(stale_window=0.0),
+        [(0, OK), (2, BROKEN)],
+        Effect.DISALLOW,
+    ),
+    "no stale window: open after the limit all the same": (
+        Policy(stale_window=0.0),
+        [(0, OK), *daily(BROKEN, 2, 33)],
+        Effect.ALLOW,
+    ),
+    "stale window longer than the limit: the copy": (
+        Policy(stale_window=50 * DAY),
+        [(0, OK), *daily(BROKEN, 2, 51)],
+        Effect.RULES,
+    ),
+    "stale window longer than the limit: open after both": (
+        Policy(stale_window=50 * DAY),
+        [(0, OK), *daily(BROKEN, 2, 52)],
+        Effect.ALLOW,
+    ),
+    "grace longer than the limit: closed": (
+        Policy(outage_grace=40 * DAY),
+        daily(BROKEN, 0, 39),
+        Effect.DISALLOW,
+    ),
+    "grace longer than the limit: open after both": (
+        Policy(outage_grace=40 * DAY),
+        daily(BROKEN, 0, 40),
+        Effect.ALLOW,
+    ),
+    "grace longer than window and limit: the copy never serves": (
+        Policy(outage_grace=40 * DAY),
+        [(0, OK), *daily(BROKEN, 2, 41)],
+        Effect.DISALLOW,
+    ),
+    "an early refresh fails, Retry-After beyond freshness: fresh": (
+        Policy(outage_grace=DAY / 2),
+        [(0, OK), (0.9, BUSY), (0.95, None)],
+        Effect.RULES,
+    ),
+    "an early refresh fails, Retry-After beyond freshness: grace": (
+        Policy(outage_grace=DAY / 2),
+        [(0, OK), (0.9, BUSY), (1.1, None)],
+        Effect.DISALLOW,
+    ),
+    "Retry-After across the end of the grace: the copy": (
+        Policy.google_today(),
+        [(0, OK), (2, BUSY), (2.6, None)],
+        Effect.RULES,
+    ),
+    "Retry-After across the end of the window: closed": (
+        Policy(),
+        [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, None)],
+        Effect.DISALLOW,
+    ),
+    "Retry-After across the end of the window, then 503: open": (
+        Policy(),
+        [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, BUSY)],
+        Effect.ALLOW,
+    ),
+    "Retry-After across the limit: closed until the next attempt": (
+        Policy(),
+        [*daily(BUSY, 0, 29), (29.9, BUSY), (30.5, None)],
+        Effect.DISALLOW,
+    ),
+    "Retry-After across the limit, then 503: open": (
+        Policy(),
+        [*daily(BUSY, 0, 29), (29.9, BUSY), (30.91, BUSY)],
+        Effect.ALLOW,
+    ),
+    "refused, then 31 days of time-outs: refused": (
+        ALLOW_AT_LIMIT,
+        [(0, REFUSED), *daily(TIMEOUT, 1, 32)],
+        Effect.REFUSE,
+    ),
+    "refused, then 31 days of 500: refused": (
+        Policy(),
+        [(0, REFUSED), *daily(BROKEN, 1, 32)],
+        Effect.REFUSE,
+    ),
+    "restricted, then 31 days of time-outs: closed": (
+        replace(ALLOW_AT_LIMIT, on_access_denied=AccessResult.RESTRICTED),
+        [(0, FORBIDDEN), *daily(TIMEOUT, 2, 33)],
+        Effect.DISALLOW,
+    ),
+    "restricted, then 31 days of 500: closed": (
+        DENIED_RESTRICTS,
+        [(0, FORBIDDEN), *daily(BROKEN, 2, 33)],
+        Effect.DISALLOW,
+    ),
+    "refused in an outage: the copy is gone for good": (
+        Policy(),
+        [(0, OK), (2, BROKEN), (3, REFUSED), (4, BROKEN)],
+        Effect.REFUSE,
+    ),
+    "31 days of our own dead network: closed": (
+        Policy(),
+        daily(DEAD, 0, 31, per_day=4),
+        Effect.DISALLOW,
+    ),
+    "31 days of our own dead network with a copy: closed": (
+        Policy(),
+        [(0, OK), *daily(DEAD, 2, 33)],
+        Effect.DISALLOW,
+    ),
+    "31 days of a dead network, which counts as ALLOW: open": (
+        ALLOW_AT_LIMIT,
+        daily(DEAD, 0, 31),
+        Effect.ALLOW,
+    ),
+    "32 days of a dead network, then one 500: closed": (
+        Policy(),
+        [*daily(DEAD, 0, 32), (32.5, BROKEN)],
+        Effect.DISALLOW,
+    ),
+    "clock an hour back after an answer: nothing is fresh": (
+        Policy(outage_grace=HOUR),
+        [(0, OK), (-1 / 24, BROKEN)],
+        Effect.DISALLOW,
+    ),
+    "clock an hour back after an answer: its copy serves": (
+        Policy(),
+        [(0, OK), (-1 / 24, BROKEN)],
+        Effect.RULES,
+    ),
+    "clock an hour back: what it opened is closed": (
+        Policy(),
+        [*daily(BROKEN, 0, 31), (31 - 1 / 24, BROKEN)],
+        Effect.DISALLOW,
+    ),
+    "clock an hour ahead for one attempt, within an outage": (
+        Policy(),
+        [*daily(BROKEN, 0, 29), (29.99 + 1 / 24, BROKEN), (29.99, BROKEN)],
+        Effect.DISALLOW,
+    ),
+    "clock three minutes back: taken as it is": (
+        Policy(),
+        [*daily(BROKEN, 0, 31), (31 - 3 / 1440, None)],
+        Effect.ALLOW,
+    ),
+    "nobody asks for 60 days: the copy counts as nothing": (
+        Policy(),
+        [(0, OK), (60, BROKEN)],
+        Effect.DISALLOW,
+    ),
+    "nobody asks for 60 days: nothing is known": (
+        Policy(),
+        [*daily(BROKEN, 0, 31), (91, None)],
+        None,
+    ),
+    "nobody asks for 60 days: an outage begins again": (
+        Policy(),
+        [*daily(BROKEN, 0, 31), (91, BROKEN)],
+        Effect.DISALLOW,
+    ),
+    "nobody asks for 60 days: the last copy serves after the grace": (
+        Policy.google_2021(),
+        [(0, OK), *daily(BROKEN, 60, 90)],
+        Effect.RULES,
+    ),
+    "last copy, and a full pool after 400 days": (
+        Policy.google_2021(),
+        [(0, OK), (2, BROKEN), (402, POOL)],
+        Effect.RULES,
+    ),
+    "one failure every 28 days, 84 days: closed": (
+        Policy(),
+        [(28 * n, BROKEN) for n in range(4)],
+        Effect.DISALLOW,
+    ),
+    "one failure every 28 days, 112 days: open": (
+        Policy(),
+        [(28 * n, BROKEN) for n in range(5)],
+        Effect.ALLOW,
+    ),
+    "one failure every 31 days never opens": (
+        Policy(),
+        [(31 * n, BROKEN) for n in range(12)],
+        Effect.DISALLOW,
+    ),
+    "attempts at 0, 15 and 30.5 days: closed": (
+        Policy(),
+        [(0, BROKEN), (15, BROKEN), (30.5, BROKEN)],
+        Effect.DISALLOW,
+    ),
+    "33 days of 500 four times a day: open": (
+        Policy(),
+        daily(BROKEN, 0, 33, per_day=4),
+        Effect.ALLOW,
+    ),
+    "33 days of 500 for whoever is strict: closed": (
+        Policy.strict(),
+        daily(BROKEN, 0, 33, per_day=4),
+        Effect.DISALLOW,
+    ),
+    "33 days of 500, then an answer": (
+        Policy(),
+        [*daily(BROKEN, 0, 33), (34, OK)],
+        Effect.RULES,
+    ),
+}
+
+
+@pytest.mark.parametrize(("policy", "events", "effect"), NAMED.values(), ids=NAMED)
+def test_named_history_ends_so(
+    policy: Policy, events: list[Event], effect: Effect | None
+) -> None:
+    assert effect_after(policy, *events) is effect
+
+
+def test_store_that_comes_back_brings_the_beginning_of_the_outage() -> None:
+    world, process = World(), Process()
+    for day, outcome in daily(BROKEN, 0, 20):
+        world.now = START + day * DAY
+        world.attempt(process, outcome)
+    backup, world.store, process = world.store, Process(), Process()
+    for day, outcome in daily(BROKEN, 21, 33):
+        world.now = START + day * DAY
+        assert world.attempt(process, outcome) is Effect.DISALLOW
+
+    world.store = backup
+
+    assert world.look(process) is Effect.ALLOW
+
+
+def test_copy_of_a_store_that_comes_back_serves_in_the_outage() -> None:
+    world, process = World(), Process()
+    world.attempt(process, OK)
+    backup, world.store, process = world.store, Process(), Process()
+    world.now += 2 * DAY
+    assert world.attempt(process, BROKEN) is Effect.DISALLOW
+
+    world.store = backup
+
+    world.now += DAY
+    assert world.attempt(process, BROKEN) is Effect.RULES
+
+
+def test_failure_that_a_fresh_answer_overtook_changes_nothing() -> None:
+    world, one, two = World(), Process(), Process()
+    began_at = world.now
+    world.now += 1
+    world.attempt(one, OK)
+    answer = one.entry
+    world.now += 1
+
+    assert world.attempt(two, BROKEN, began_at=began_at) is Effect.RULES
+    assert two.entry == answer

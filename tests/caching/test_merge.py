@@ -1,0 +1,172 @@
+"""Merging what two processes know: an operation in which no order matters."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from robotsgate.caching._access import AccessResult
+from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
+from robotsgate.caching._in_force import Effect, in_force
+from robotsgate.caching._merge import merge, usable
+from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._policy import AfterUnreachableLimit, Policy
+
+ORIGIN = "https://example.com"
+NOW = 1_800_000_000.0
+HOUR = 3_600.0
+DAY = 86_400.0
+
+POLICIES = [
+    Policy(),
+    Policy.google_today(),
+    Policy.google_2021(),
+    Policy.rfc9309(),
+    Policy.strict(),
+    Policy(stale_window=0.0, after_unreachable_limit=AfterUnreachableLimit.ALLOW),
+    Policy(unreachable_limit=DAY, stale_window=40 * DAY, outage_grace=3 * DAY),
+]
+
+# Few values, so that the same ones meet; some are ahead of the clock.
+spans = st.sampled_from([0.0, 1.0, HOUR, DAY, 29 * DAY, 45 * DAY])
+times = st.builds(
+    lambda base, more: NOW + base + more,
+    st.sampled_from([-40 * DAY, -2 * DAY, -HOUR, 0.0, 100.0, 400.0, DAY]),
+    st.sampled_from([0.0, 1.0]),
+)
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> Answer:
+    """Any answer; a body exactly where it is a success."""
+    access = draw(
+        st.sampled_from(
+            [
+                AccessResult.SUCCESSFUL,
+                AccessResult.UNAVAILABLE,
+                AccessResult.RESTRICTED,
+                AccessResult.REFUSED,
+            ]
+        )
+    )
+    is_good = access is AccessResult.SUCCESSFUL
+    answered_at = draw(times)
+    return Answer(
+        access=access,
+        answered_at=answered_at,
+        fresh_until=answered_at + draw(spans),
+        status=draw(st.sampled_from([200, 204] if is_good else [None, 403, 404])),
+        redirects=draw(st.sampled_from([0, 1])),
+        error=None if is_good else draw(st.sampled_from([None, "an error"])),
+        packed=PackedBody(draw(st.sampled_from([b"one", b"two"]))) if is_good else None,
+    )
+
+
+@st.composite
+def outages(draw: st.DrawFn) -> Outage:
+    """Any outage that attempts can have led to, or one of full pools alone."""
+    attempts = draw(st.integers(0, 9))
+    since, first, last, end = sorted(draw(times) for _ in range(4))
+    has_evidence = attempts > 0 and draw(st.booleans())
+    return Outage(
+        since=since if attempts else end,
+        last_attempt_at=end,
+        retry_at=end + draw(spans),
+        attempts=attempts,
+        evidence_since=first if has_evidence else None,
+        last_evidence_at=last if has_evidence else None,
+        days=draw(st.integers(1, attempts)) if has_evidence else 0,
+        failure=draw(st.sampled_from([None, FailureKind.CONNECT, FailureKind.POOL])),
+        status=draw(st.sampled_from([None, 429, 500])),
+        redirects=draw(st.sampled_from([0, 1])),
+        error=draw(st.sampled_from([None, "an error"])),
+    )
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> Entry:
+    """Any entry; often one of the same few answers, so that outages join."""
+    answer = draw(st.none() | st.sampled_from(_FEW_ANSWERS) | answers())
+    outage = draw(outages() if answer is None else st.none() | outages())
+    return Entry(origin=ORIGIN, terms="", answer=answer, outage=outage)
+
+
+_FEW_ANSWERS = [
+    Answer(
+        access=access,
+        answered_at=NOW - 10 * DAY,
+        fresh_until=NOW - 9 * DAY,
+        status=200 if body else 404,
+        redirects=0,
+        error=None,
+        packed=body and PackedBody(body),
+    )
+    for access, body in (
+        (AccessResult.SUCCESSFUL, b"rules"),
+        (AccessResult.UNAVAILABLE, None),
+    )
+]
+
+
+@given(entries(), entries(), entries())
+@settings(max_examples=250, deadline=None)
+def test_order_of_merging_does_not_matter(a: Entry, b: Entry, c: Entry) -> None:
+    results = {
+        merge(merge(x, y, now=NOW), z, now=NOW) for x, y, z in permutations((a, b, c))
+    }
+
+    assert len(results) == 1
+    assert merge(a, merge(b, c, now=NOW), now=NOW) in results
+
+
+@given(entries(), entries())
+@settings(max_examples=150, deadline=None)
+def test_merging_again_changes_nothing(a: Entry, b: Entry) -> None:
+    both = merge(a, b, now=NOW)
+
+    assert merge(a, a, now=NOW) == a
+    assert merge(both, a, now=NOW) == both
+    assert merge(both, b, now=NOW) == both
+    assert merge(a, None, now=NOW) == a
+    assert merge(None, a, now=NOW) == a
+
+
+@given(entries(), st.sampled_from(POLICIES))
+@settings(max_examples=150, deadline=None)
+def test_what_counts_counts_again(entry: Entry, policy: Policy) -> None:
+    once = usable(entry, now=NOW, policy=policy)
+
+    assert usable(once, now=NOW, policy=policy) == once
+
+
+# From the strictest on; rules are in force from an answer, and end by time alone.
+_OPENNESS = {Effect.REFUSE: 0, Effect.DISALLOW: 0, Effect.RULES: 1, Effect.ALLOW: 2}
+
+
+@given(entries(), st.sampled_from(POLICIES), st.lists(spans, min_size=2, max_size=8))
+@settings(max_examples=400, deadline=None)
+def test_nothing_opens_by_the_mere_passing_of_time(
+    entry: Entry, policy: Policy, steps: list[float]
+) -> None:
+    """But what a fast clock wrote may count from the time on that it names."""
+    assume(entry.answer is None or entry.answer.answered_at <= NOW)
+    assume(entry.outage is None or entry.outage.last_attempt_at <= NOW)
+    now, before = NOW, in_force(entry, now=NOW, policy=policy)
+    for step in steps:
+        now += step
+        after = in_force(entry, now=now, policy=policy)
+
+        if now < before.until:
+            assert after.effect is before.effect
+        assert after.effect is not Effect.ALLOW or before.effect is Effect.ALLOW
+        before = after
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_merge_of_nothing_is_nothing(policy: Policy) -> None:
+    assert merge(None, None, now=NOW) is None
+    assert usable(None, now=math.inf, policy=policy) is None

@@ -1,0 +1,165 @@
+"""Which entries a policy may use, and for how long they count."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from robotsgate.caching._access import AccessResult
+from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
+from robotsgate.caching._terms import (
+    keep_until,
+    key_of,
+    limit,
+    longest_gap,
+    span,
+    terms_of,
+)
+
+from .builders import DAY, HOUR, MINUTE, NOW, ORIGIN, answer, entry, outage
+
+if TYPE_CHECKING:
+    from robotsgate.caching._entry import Answer, Outage
+
+TERMS: list[tuple[dict[str, Any], str]] = [
+    ({}, ""),
+    ({"address_guard": AddressGuard.OFF}, "guard=off"),
+    (
+        {"allowed_networks": ["10.0.0.0/8", "FD00::/32"]},
+        "networks=10.0.0.0/8,fd00::/32",
+    ),
+    ({"max_redirects": 3}, "redirects=3"),
+    ({"max_body_bytes": 1_000}, "bytes=1000"),
+    ({"detect_missing_page": False}, "missing=False"),
+    ({"on_access_denied": AccessResult.RESTRICTED}, "denied=restricted"),
+    ({"on_too_many_requests": AccessResult.UNAVAILABLE}, "many=unavailable"),
+    ({"on_too_many_redirects": AccessResult.UNREACHABLE}, "hops=unreachable"),
+    ({"after_unreachable_limit": AfterUnreachableLimit.ALLOW}, "limit=allow"),
+    (
+        {"detect_missing_page": False, "address_guard": AddressGuard.PUBLIC_ONLY},
+        "guard=public-only missing=False",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "terms"), TERMS, ids=[text for _, text in TERMS])
+def test_terms_name_what_differs_from_the_default(
+    fields: dict[str, Any], terms: str
+) -> None:
+    """Stores are full of them: they never change."""
+    assert terms_of(Policy(**fields)) == terms
+
+
+def test_numbers_about_time_are_no_terms() -> None:
+    """A checker may use what another has fetched that differs from it in them alone."""
+    named = {name for fields, _ in TERMS for name in fields}
+    times = {field.name for field in dataclasses.fields(Policy)} - named
+    numbers: dict[str, Any] = dict.fromkeys(times, 100)
+
+    assert terms_of(Policy(**numbers)) == ""
+
+
+def test_key_is_the_origin_and_the_terms_that_are_not_usual() -> None:
+    assert key_of(ORIGIN, "") == ORIGIN
+    assert key_of(ORIGIN, "guard=off") == f"{ORIGIN} guard=off"
+
+
+COPY = answer()
+MISSING = answer(AccessResult.UNAVAILABLE)
+RESTRICTED = answer(AccessResult.RESTRICTED)
+REFUSED = answer(AccessResult.REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("policy", "with_copy", "without"),
+    [
+        (Policy(), 30 * DAY, 30 * DAY),
+        (Policy(unreachable_limit=DAY), DAY, DAY),
+        (Policy.google_today(), 30 * DAY, 12 * HOUR),
+        (Policy(unreachable_limit_without_copy=0), 30 * DAY, 0),
+    ],
+    ids=["default", "a day", "google_today", "none without a copy"],
+)
+def test_limit_is_another_one_where_there_is_no_copy(
+    policy: Policy, with_copy: float, without: float
+) -> None:
+    assert limit(COPY, policy) == with_copy
+    assert [limit(last, policy) for last in (None, MISSING, RESTRICTED, REFUSED)] == [
+        without
+    ] * 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "with_copy", "without"),
+    [
+        pytest.param((3, 1, 2), 3, 3, id="the limit is the longest"),
+        pytest.param((1, 3, 2), 3, 3, id="the grace is the longest"),
+        pytest.param((1, 2, 3), 3, 2, id="the stale window is the longest"),
+        pytest.param((0, 0, 0), 0, 0, id="none of them"),
+    ],
+)
+def test_span_is_the_longest_of_what_an_outage_can_mean(
+    fields: tuple[int, int, int], with_copy: int, without: int
+) -> None:
+    limit_days, grace_days, stale_days = fields
+    policy = Policy(
+        unreachable_limit=limit_days * DAY,
+        outage_grace=grace_days * DAY,
+        stale_window=stale_days * DAY,
+    )
+
+    assert span(COPY, policy) == with_copy * DAY
+    assert span(MISSING, policy) == span(None, policy) == without * DAY
+    assert longest_gap(COPY, policy) == max(with_copy, 2) * DAY
+
+
+AN_HOUR = Policy(unreachable_limit=HOUR, stale_window=0)
+
+
+@pytest.mark.parametrize(
+    ("last", "since", "policy", "expected"),
+    [
+        pytest.param(MISSING, None, Policy(), NOW + DAY, id="unavailable"),
+        pytest.param(COPY, None, Policy(), NOW + 31 * DAY, id="a copy"),
+        pytest.param(COPY, None, AN_HOUR, NOW + DAY + HOUR, id="a copy for an hour"),
+        pytest.param(RESTRICTED, None, Policy(), NOW + 31 * DAY, id="restricted"),
+        pytest.param(REFUSED, None, Policy(), NOW + 31 * DAY, id="refused"),
+        pytest.param(
+            COPY, None, Policy.google_2021(), math.inf, id="the last copy for ever"
+        ),
+        pytest.param(
+            RESTRICTED,
+            None,
+            Policy.google_2021(),
+            NOW + 31 * DAY,
+            id="but nothing else for ever",
+        ),
+        pytest.param(
+            None, outage(NOW), Policy(), NOW + MINUTE + 30 * DAY, id="an outage"
+        ),
+        pytest.param(
+            None, outage(NOW), AN_HOUR, NOW + MINUTE + 2 * DAY, id="two days at least"
+        ),
+        pytest.param(
+            MISSING,
+            outage(NOW + DAY),
+            AN_HOUR,
+            NOW + MINUTE + 3 * DAY,
+            id="an outage that is kept longer than the answer",
+        ),
+        pytest.param(
+            answer(fresh_until=NOW + 9 * DAY),
+            outage(NOW),
+            AN_HOUR,
+            NOW + 9 * DAY + HOUR,
+            id="an answer that is kept longer than the outage",
+        ),
+    ],
+)
+def test_entry_is_kept_until_nothing_could_use_it(
+    last: Answer | None, since: Outage | None, policy: Policy, expected: float
+) -> None:
+    assert keep_until(entry(last, since), policy) == expected

@@ -1,0 +1,305 @@
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import subprocess
+import sys
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from robotsgate.checking._flights import Flights
+
+from .builders import let_others_run
+
+pytestmark = pytest.mark.anyio
+
+
+class Work:
+    """Waits for its gate, then returns what it was made with, or raises it."""
+
+    def __init__(self, result: object) -> None:
+        self.gate = anyio.Event()
+        self.begun = 0
+        self.ended = 0
+        self._result = result
+
+    async def __call__(self) -> object:
+        self.begun += 1
+        try:
+            await self.gate.wait()
+        finally:
+            self.ended += 1
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+class Callers:
+    """Tasks that want the same, and what each of them got."""
+
+    def __init__(self, flights: Flights[object], work: Work) -> None:
+        self.results: list[object] = []
+        self.errors: list[Exception] = []
+        self._flights = flights
+        self._work = work
+
+    async def ask(self) -> None:
+        try:
+            self.results.append(await self._flights.result_of("key", self._work))
+        except Exception as error:  # noqa: BLE001 (looked at by the test)
+            self.errors.append(error)
+
+
+@pytest.mark.parametrize("result", ["result", False, 0])
+async def test_100_callers_share_one_piece_of_work(result: object) -> None:
+    flights: Flights[object] = Flights()
+    work = Work(result)
+    callers = Callers(flights, work)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(100):
+            tasks.start_soon(callers.ask)
+        await let_others_run()
+        under_way = len(flights)
+        work.gate.set()
+
+    assert callers.results == [result] * 100
+    assert (work.begun, under_way, len(flights), flights.joined) == (1, 1, 0, 99)
+
+
+async def test_result_is_not_kept_for_those_who_come_later() -> None:
+    flights: Flights[object] = Flights()
+    one, other = Work("one"), Work("other")
+    one.gate.set()
+    other.gate.set()
+
+    results = [await flights.result_of("key", work) for work in (one, other)]
+
+    assert results == ["one", "other"]
+    assert flights.joined == 0
+
+
+async def test_different_keys_do_not_wait_for_each_other() -> None:
+    flights: Flights[object] = Flights()
+    slow, quick = Work("slow"), Work("quick")
+    quick.gate.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(flights.result_of, "slow", slow)
+        await let_others_run()
+        result = await flights.result_of("quick", quick)
+        under_way = len(flights)
+        slow.gate.set()
+
+    assert (result, under_way) == ("quick", 1)
+
+
+async def test_error_is_raised_at_each_caller_and_the_next_one_begins_again() -> None:
+    flights: Flights[object] = Flights()
+    error = KeyError("the client is closed")
+    work = Work(error)
+    callers = Callers(flights, work)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(callers.ask)
+        await let_others_run()
+        work.gate.set()
+    await callers.ask()
+
+    assert callers.errors == [error] * 4
+    assert (work.begun, len(flights)) == (2, 0)
+
+
+@pytest.mark.parametrize("waiting", [0, 10], ids=["all of one", "the first of eleven"])
+async def test_cancelled_caller_leaves_the_work_under_way(waiting: int) -> None:
+    flights: Flights[object] = Flights()
+    work = Work("result")
+    callers = Callers(flights, work)
+
+    async with anyio.create_task_group() as others:
+        async with anyio.create_task_group() as first:
+            first.start_soon(callers.ask)
+            await let_others_run()
+            for _ in range(waiting):
+                others.start_soon(callers.ask)
+            await let_others_run()
+            first.cancel_scope.cancel()
+        assert (len(flights), work.ended) == (1, 0)
+        others.start_soon(callers.ask)  # joins what nobody may be waiting for
+        await let_others_run()
+        work.gate.set()
+
+    assert callers.results == ["result"] * (waiting + 1)
+    assert work.begun == 1
+
+
+async def test_close_ends_the_work_and_100_callers_at_once() -> None:
+    flights: Flights[object] = Flights()
+    work = Work("result")
+    callers = Callers(flights, work)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(100):
+            tasks.start_soon(callers.ask)
+        await let_others_run()
+        await flights.aclose()
+        ended_at_close = work.ended
+
+    assert (ended_at_close, len(flights), flights.joined) == (1, 0, 0)
+    assert [str(error) for error in callers.errors] == ["the checker is closed"] * 100
+    assert all(type(error) is RuntimeError for error in callers.errors)
+
+
+async def test_closed_flights_begin_nothing_and_may_be_closed_again() -> None:
+    flights: Flights[object] = Flights()
+    work = Work("result")
+
+    await flights.aclose()
+    await flights.aclose()
+
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        await flights.result_of("key", work)
+    assert work.begun == 0
+
+
+async def test_close_ends_work_that_has_not_had_its_first_turn() -> None:
+    flights: Flights[object] = Flights()
+    work = Work("result")
+    callers = Callers(flights, work)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(callers.ask)
+        while not len(flights):
+            await anyio.lowlevel.checkpoint()
+        await flights.aclose()
+
+    assert work.begun == work.ended
+    assert (len(flights), len(callers.errors)) == (0, 1)
+
+
+async def test_work_that_closes_its_owner_is_ended() -> None:
+    flights: Flights[object] = Flights()
+
+    async def close() -> object:
+        await flights.aclose()
+        return "not reached"
+
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        await flights.result_of("key", close)
+
+
+VARIABLE = contextvars.ContextVar("VARIABLE", default="nobody's")
+
+
+async def test_work_sees_the_context_variables_of_its_first_caller() -> None:
+    flights: Flights[str] = Flights()
+
+    async def look() -> str:
+        await anyio.lowlevel.checkpoint()
+        return VARIABLE.get()
+
+    VARIABLE.set("the first caller's")
+
+    assert await flights.result_of("key", look) == "the first caller's"
+
+
+async def test_deadline_of_a_caller_does_not_bind_the_work() -> None:
+    flights: Flights[object] = Flights()
+    work = Work("result")
+
+    with anyio.CancelScope(deadline=anyio.current_time() - 1) as impatient:
+        await flights.result_of("key", work)
+    work.gate.set()
+    result = await flights.result_of("key", work)
+
+    assert impatient.cancelled_caught
+    assert (result, work.begun) == ("result", 1)
+
+
+ENDS_WITHOUT_ACLOSE = """
+import sys
+import anyio
+from robotsgate.checking._flights import Flights
+
+async def main():
+    flights = Flights()
+    async def hang():
+        try:
+            await anyio.sleep_forever()
+        finally:
+            print("ended")
+    with anyio.move_on_after(0.01):
+        await flights.result_of("key", hang)
+
+anyio.run(main, backend=sys.argv[1])
+print("trio" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_event_loop_that_ends_without_a_close_ends_the_work_silently(
+    backend: str,
+) -> None:
+    command = [sys.executable, "-W", "error", "-c", ENDS_WITHOUT_ACLOSE, backend]
+
+    process = subprocess.run(  # noqa: S603 (this very interpreter)
+        command, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.split() == ["ended", str(backend == "trio")]
+
+
+async def test_error_that_no_caller_waits_for_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A crawler that always gives up would never learn of its mistake."""
+    flights: Flights[str] = Flights()
+    gate = anyio.Event()
+
+    async def fail() -> str:
+        await gate.wait()
+        raise TypeError("a mistake")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(flights.result_of, "key", fail)
+        await let_others_run()
+        tasks.cancel_scope.cancel()
+    gate.set()
+    while len(flights):
+        await anyio.lowlevel.checkpoint()
+
+    (record,) = caplog.records
+    assert record.getMessage() == "no caller waits for key, which failed"
+    assert record.exc_info is not None
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_work_that_is_cancelled_before_its_first_step_is_over() -> None:
+    """As by the end of `asyncio.run`, which cancels every task."""
+    flights: Flights[str] = Flights()
+    others = asyncio.all_tasks()
+    caller = asyncio.create_task(flights.result_of("key", Work("result")))
+    await asyncio.sleep(0)  # noqa: TID251 (one turn of this very loop)
+    for task in asyncio.all_tasks() - others:
+        task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await flights.aclose()
+
+    assert len(flights) == 0
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_work_that_somebody_else_cancels_says_so() -> None:
+    flights: Flights[str] = Flights()
+
+    async def work() -> str:
+        raise asyncio.CancelledError
+
+    with pytest.raises(RuntimeError, match="and not by the checker"):
+        await flights.result_of("key", work)

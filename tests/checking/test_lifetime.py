@@ -1,0 +1,362 @@
+"""How a checker is opened, shared, given up and closed, and what outlives whom."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Self
+
+import anyio
+import httpx
+import pytest
+import pytest_asyncio
+
+from robotsgate import CheckerStats, MemoryStore, RobotsChecker
+from robotsgate.testing import FakeSite
+
+from .builders import (
+    AGENT,
+    ORIGIN,
+    OTHER_ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    ROBOTS_TXT,
+    RULES,
+    GatedSite,
+    GatedStore,
+    checker_of,
+    concurrently,
+    let_others_run,
+    site_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+
+
+@pytest.fixture
+def site() -> GatedSite:
+    """Answers with `RULES` when its gate is opened."""
+    gated = GatedSite()
+    gated.serve(ORIGIN, RULES)
+    return gated
+
+
+# --- one fetch for all ------------------------------------------------------------
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_entered", [True, False], ids=["async with", "without"])
+@pytest.mark.parametrize("status", [200, 503])
+async def test_500_callers_of_a_cold_origin_make_one_request(
+    status: int, *, is_entered: bool
+) -> None:
+    site = site_of(RULES, status=status)
+    checker = checker_of(site)
+    if is_entered:
+        await checker.__aenter__()
+
+    answers = await concurrently(500, lambda: checker.can_fetch(AGENT, PRIVATE))
+    stats = checker.stats
+    await checker.aclose()
+
+    assert answers == [False] * 500
+    assert site.requests == [ROBOTS_TXT]
+    assert stats == CheckerStats(
+        checks=500,
+        fetches=1,
+        successful=int(status == 200),
+        unreachable=int(status == 503),
+        joined=499,
+        store_misses=1,
+        live_origins=1,
+    )
+
+
+@pytest.mark.anyio
+async def test_500_impatient_callers_make_one_request_and_peek_has_its_result(
+    site: GatedSite,
+) -> None:
+    """Each of them gave up and took the fetch with it, so that there were 500."""
+    checker = checker_of(site)
+
+    for _ in range(500):
+        with anyio.CancelScope(deadline=anyio.current_time() - 1) as impatient:
+            await checker.can_fetch(AGENT, PRIVATE)
+        assert impatient.cancelled_caught
+    while_waiting = (checker.peek(AGENT, PRIVATE), checker.stats.fetches_under_way)
+    site.gate.set()
+    await let_others_run()
+
+    assert while_waiting == (None, 1)
+    assert (checker.peek(AGENT, PRIVATE), checker.peek(AGENT, PUBLIC)) == (False, True)
+    assert site.requests == [ROBOTS_TXT]
+    assert checker.stats.fetches_under_way == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("others", [0, 499])
+async def test_cancelled_first_caller_leaves_the_fetch_to_the_others(
+    site: GatedSite, others: int
+) -> None:
+    checker = checker_of(site)
+    answers: list[bool] = []
+
+    async def ask() -> None:
+        answers.append(await checker.can_fetch(AGENT, PRIVATE))
+
+    async with anyio.create_task_group() as tasks:
+        async with anyio.create_task_group() as first:
+            first.start_soon(ask)
+            await let_others_run()
+            for _ in range(others):
+                tasks.start_soon(ask)
+            await let_others_run()
+            first.cancel_scope.cancel()
+        site.gate.set()
+    await let_others_run()
+
+    assert answers == [False] * others
+    assert checker.peek(AGENT, PRIVATE) is False
+    assert (site.requests, site.most_under_way) == ([ROBOTS_TXT], 1)
+
+
+@pytest.mark.anyio
+async def test_origins_do_not_wait_for_each_other(site: GatedSite) -> None:
+    prompt = site_of()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        chosen = site if request.url.host == "other.example" else prompt
+        return await chosen.handle_async_request(request)
+
+    checker = checker_of(httpx.MockTransport(answer))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(checker.can_fetch, AGENT, OTHER_ORIGIN)
+        await let_others_run()
+        answered = await checker.can_fetch(AGENT, PRIVATE)
+        unknown = checker.peek(AGENT, OTHER_ORIGIN)
+        site.gate.set()
+
+    assert (answered, unknown) == (False, None)
+
+
+@pytest.mark.anyio
+async def test_fetch_that_was_given_up_is_kept_in_the_store() -> None:
+    store = GatedStore("update")
+    checker = checker_of(site_of(), store=store)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(checker.can_fetch, AGENT, PRIVATE)
+        await let_others_run()
+        tasks.cancel_scope.cancel()
+    store.gate.set()
+    await let_others_run()
+
+    assert len(store.behind) == 1
+
+
+# --- the end ----------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_close_while_100_callers_wait_tells_each_of_them(site: GatedSite) -> None:
+    checker = checker_of(site)
+    errors: list[str] = []
+
+    async def ask() -> None:
+        with pytest.raises(RuntimeError) as caught:
+            await checker.can_fetch(AGENT, PUBLIC)
+        errors.append(str(caught.value))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(100):
+            tasks.start_soon(ask)
+        await let_others_run()
+        await checker.aclose()
+        site.gate.set()
+
+    assert errors == ["the checker is closed"] * 100
+    assert (site.requests, checker.stats.live_origins) == ([], 0)
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        await checker.can_fetch(AGENT, PUBLIC)
+
+
+@pytest.mark.anyio
+async def test_callers_that_were_answered_need_no_open_checker() -> None:
+    """They raised a KeyError where the first who was answered closed the checker."""
+    checker = checker_of(site_of())
+    answers: list[bool] = []
+
+    async def ask_and_close() -> None:
+        answers.append(await checker.can_fetch(AGENT, PRIVATE))
+        await checker.aclose()
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(ask_and_close)
+
+    assert answers == [False] * 3
+
+
+@pytest.mark.anyio
+async def test_exception_in_the_body_comes_out_as_itself(site: GatedSite) -> None:
+    error = KeyError("of the body")
+
+    async def body() -> None:
+        async with checker_of(site) as checker:
+            await give_up(checker)
+            raise error
+
+    with pytest.raises(KeyError) as caught:
+        await body()
+
+    assert caught.value is error
+
+
+async def give_up(checker: RobotsChecker) -> None:
+    """Begin a fetch, and do not wait for it."""
+    with anyio.CancelScope(deadline=anyio.current_time() - 1):
+        await checker.can_fetch(AGENT, PUBLIC)
+
+
+@pytest.mark.anyio
+async def test_checkers_may_be_closed_in_the_order_in_which_they_were_opened(
+    site: GatedSite,
+) -> None:
+    one, other = checker_of(site), checker_of(site)
+    await one.__aenter__()
+    await other.__aenter__()
+    await give_up(one)
+    await give_up(other)
+
+    await one.__aexit__(None, None, None)
+    site.gate.set()
+    allowed = await other.can_fetch(AGENT, PRIVATE)
+    await other.__aexit__(None, None, None)
+
+    assert allowed is False
+
+
+@pytest.mark.anyio
+async def test_async_generator_that_holds_a_checker_may_be_left(
+    site: GatedSite,
+) -> None:
+    checkers: list[RobotsChecker] = []
+
+    async def numbers() -> AsyncGenerator[int]:
+        async with checker_of(site) as checker:
+            checkers.append(checker)
+            for number in range(3):
+                await give_up(checker)
+                yield number
+
+    generator = numbers()
+    async for _ in generator:
+        break
+    await generator.aclose()
+
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        await checkers[0].can_fetch(AGENT, PUBLIC)
+
+
+@pytest.mark.anyio
+async def test_checker_may_be_closed_by_another_task(site: GatedSite) -> None:
+    checker = checker_of(site)
+    await checker.__aenter__()
+    await give_up(checker)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(checker.__aexit__, None, None, None)
+
+    assert checker.stats.fetches_under_way == 0
+
+
+@pytest_asyncio.fixture
+async def checker_of_fixture() -> AsyncIterator[RobotsChecker]:
+    gated = GatedSite()
+    async with checker_of(gated) as checker:
+        await give_up(checker)
+        gated.serve(ORIGIN, RULES)
+        gated.gate.set()
+        yield checker
+        await give_up(checker)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("number", [1, 2])
+async def test_async_generator_fixture_may_hold_a_checker(
+    checker_of_fixture: RobotsChecker, number: int
+) -> None:
+    """pytest-asyncio runs its two halves in two tasks."""
+    allowed = await checker_of_fixture.can_fetch(AGENT, PRIVATE)
+
+    assert (allowed, number in {1, 2}) == (False, True)
+
+
+LEAVES_THE_LOOP = """
+import sys
+import anyio
+from robotsgate import RobotsChecker
+from robotsgate.testing import FakeSite
+
+class HangingSite(FakeSite):
+    async def handle_async_request(self, request):
+        await anyio.sleep_forever()
+
+async def main():
+    checker = RobotsChecker(client=HangingSite())
+    with anyio.move_on_after(0.05):
+        await checker.can_fetch("ExampleBot", "https://example.com/")
+    print(checker.stats.fetches_under_way)
+
+anyio.run(main, backend=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_event_loop_may_end_without_a_close(backend: str) -> None:
+    command = [sys.executable, "-W", "error", "-c", LEAVES_THE_LOOP, backend]
+
+    process = subprocess.run(  # noqa: S603 (this very interpreter)
+        command, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.split() == ["1"]
+
+
+@pytest.mark.anyio
+async def test_store_and_client_of_the_caller_stay_open() -> None:
+    store = MemoryStore()
+    async with httpx.AsyncClient(transport=site_of()) as client:
+        async with checker_of(client, store=store) as checker:
+            await checker.can_fetch(AGENT, PUBLIC)
+
+        assert client.is_closed is False
+    # An empty `MemoryStore` has the length 0 and so is false, but it is used.
+    assert len(store) == 1
+
+
+@pytest.mark.anyio
+async def test_store_given_by_its_url_is_opened_and_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[str] = []
+
+    class OwnStore(MemoryStore):
+        async def __aenter__(self) -> Self:
+            steps.append("opened")
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            steps.append("left")
+
+        async def aclose(self) -> None:
+            steps.append("closed")
+
+    monkeypatch.setattr("robotsgate.checking._checker.open_store", lambda _: OwnStore())
+
+    async with RobotsChecker(client=FakeSite(), store="own:"):
+        steps.append("used")
+
+    assert steps == ["opened", "used", "closed", "left"]

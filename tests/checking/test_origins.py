@@ -1,0 +1,396 @@
+"""Files and rules that take long: read beside the event loop, with the same answers."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from robotsgate import Dialect, Policy, Reason, RobotsChecker, RobotsTxt
+from robotsgate.testing import ManualClock
+
+from .builders import (
+    AGENT,
+    ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    ROBOTS_TXT,
+    RULES,
+    answered_at_once,
+    checker_of,
+    let_others_run,
+    site_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+pytestmark = pytest.mark.anyio
+
+OTHER_AGENT = "OtherBot"
+
+# Larger files are read beside the event loop.
+MAX_BYTES_AT_ONCE = 65_536
+
+# A file of 100 KB, with all that a file may hold.
+BIG = "".join(
+    [
+        "User-agent: *\nCrawl-delay: 7\nRequest-rate: 2/5\n",
+        *(f"Disallow: /private/{number}/\n" for number in range(3_000)),
+        *(f"Allow: /private/{number}/open\n" for number in range(0, 900, 3)),
+        "Disallow: /*.pdf$\n",
+        f"Sitemap: {ORIGIN}/sitemap.xml\n",
+        "User-agent: OtherBot\nDisallow: /public\n",
+        *(f"Sitemap: {ORIGIN}/sitemap-{number}.xml\n" for number in range(300)),
+    ]
+)
+
+# 400 KB, no two groups alike: the worst that the parser may be sent, or nearly.
+HOSTILE = "".join(
+    f"User-agent: bot{number}\nUser-agent: *\nDisallow: /*{number}*a\n"
+    for number in range(8_000)
+)
+
+# A small file whose rules take long to ask about a long URL.
+WILD = "User-agent: *\n" + "".join(
+    f"{'Disallow' if number % 3 else 'Allow'}: /*a*{number:04}*{'ab' * 12}$\n"
+    for number in range(1_200)
+)
+LONG = f"{ORIGIN}/{'ab' * 400}"
+
+PATHS = [
+    "/",
+    "/public",
+    "/private",
+    "/robots.txt",
+    "/a.pdf",
+    "/a.pdf?b",
+    *(f"/private/{number}/{end}" for number in (0, 1, 2_997) for end in ("x", "open")),
+]
+URLS = [f"{ORIGIN}{path}" for path in PATHS]
+
+
+def parsed(body: str, *, dialect: Dialect = Dialect.RFC9309) -> RobotsTxt:
+    return RobotsTxt.parse(body, dialect=dialect)
+
+
+@asynccontextmanager
+async def reading_held_up(checker: RobotsChecker) -> AsyncIterator[None]:
+    """Within this nothing is read beside the event loop; who wants it waits."""
+    async with checker._origins._one_at_a_time:
+        yield
+
+
+async def until_reading(checker: RobotsChecker) -> None:
+    """Let others run until one of them has a copy read, or waits for it."""
+    for _ in range(1_000):
+        if checker._origins._readings:
+            return
+        await anyio.lowlevel.checkpoint()
+    pytest.fail("nothing is read")
+
+
+async def known_checker(body: str = BIG) -> RobotsChecker:
+    """A checker that has fetched `body`, and read nothing of it."""
+    checker = checker_of(site_of(body))
+    await checker.prefetch([ORIGIN])
+    return checker
+
+
+def test_files_are_as_large_as_these_tests_need_them() -> None:
+    assert len(WILD) < MAX_BYTES_AT_ONCE < len(BIG) < len(HOSTILE) < 512_000
+    rules = parsed(WILD).rules_for(AGENT).rules
+    assert len("/robots.txt") < rules.quick_length < len(LONG) - len(ORIGIN)
+
+
+# --- large files ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "peeked"), [(MAX_BYTES_AT_ONCE, False), (MAX_BYTES_AT_ONCE + 1, None)]
+)
+async def test_peek_reads_a_file_of_64_kibibytes_and_none_that_is_larger(
+    size: int, *, peeked: bool | None
+) -> None:
+    checker = await known_checker(RULES + "#" * (size - len(RULES)))
+
+    assert checker.peek(AGENT, PRIVATE) is peeked
+    assert await checker.can_fetch(AGENT, PRIVATE) is False
+
+
+async def test_peek_knows_a_large_file_once_its_agent_has_asked() -> None:
+    checker = await known_checker()
+    urls = [*URLS, "HTTPS://EXAMPLE.COM/private/1/x"]
+    robots_txt = parsed(BIG)
+
+    before = [checker.peek(AGENT, url) for url in urls]
+    checks_before = checker.stats.checks
+    await checker.can_fetch(AGENT, PUBLIC)
+    after = [checker.peek(AGENT, url) for url in urls]
+
+    assert (before, checks_before) == ([None] * len(urls), 0)
+    assert after == [robots_txt.can_fetch(AGENT, url) for url in urls]
+
+
+@pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
+async def test_large_file_is_answered_as_it_is_parsed(dialect: Dialect) -> None:
+    checker = checker_of(site_of(BIG), dialect=dialect)
+    robots_txt = parsed(BIG, dialect=dialect)
+
+    for agent in (AGENT, OTHER_AGENT):
+        answers = [robots_txt.can_fetch(agent, url) for url in URLS]
+        answers[PATHS.index("/robots.txt")] = True
+        verdicts = [await checker.check(agent, url) for url in URLS]
+        assert [verdict.allowed for verdict in verdicts] == answers
+        assert await checker.can_fetch_many(agent, URLS) == answers
+        for url, verdict in zip(URLS, verdicts, strict=True):
+            match = robots_txt.match(agent, url)
+            assert (verdict.rule, verdict.group) == (match.rule, match.group)
+        assert await checker.crawl_delay(agent, ORIGIN) == robots_txt.crawl_delay(agent)
+        assert await checker.request_rate(agent, ORIGIN) == robots_txt.request_rate(
+            agent
+        )
+
+
+async def test_facts_of_a_large_file_are_those_of_the_file() -> None:
+    checker = checker_of(site_of(BIG))
+
+    robots_txt = await checker.robots_txt(PUBLIC)
+    sitemaps = await checker.sitemaps(PUBLIC)
+
+    assert robots_txt is not None
+    assert robots_txt.groups == parsed(BIG).groups
+    assert sitemaps == parsed(BIG).sitemaps
+    assert len(sitemaps) == 301
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(RobotsChecker.can_fetch, id="can_fetch"),
+        pytest.param(RobotsChecker.check, id="check"),
+        pytest.param(RobotsChecker.crawl_delay, id="crawl_delay"),
+        pytest.param(RobotsChecker.request_rate, id="request_rate"),
+        pytest.param(
+            lambda checker, agent, url: checker.can_fetch_many(agent, [url]),
+            id="can_fetch_many",
+        ),
+    ],
+)
+async def test_each_question_of_an_agent_reads_a_large_file_for_the_others(
+    ask: Callable[[RobotsChecker, str, str], Awaitable[object]],
+) -> None:
+    checker = await known_checker()
+
+    await ask(checker, AGENT, PUBLIC)
+
+    assert checker.peek(AGENT, PUBLIC) is True
+
+
+# --- many callers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "cold"])
+async def test_50_callers_of_a_large_file_read_it_once(*, is_known: bool) -> None:
+    checker = await known_checker() if is_known else checker_of(site_of(BIG))
+    urls = [f"{PRIVATE}/{number}/{'open' * (number % 2)}" for number in range(50)]
+    robots_txt = parsed(BIG)
+    answers: dict[str, bool] = {}
+
+    async def ask(url: str) -> None:
+        answers[url] = await checker.can_fetch(AGENT, url)
+
+    async with anyio.create_task_group() as tasks, reading_held_up(checker):
+        for url in urls:
+            tasks.start_soon(ask, url)
+        await until_reading(checker)
+        await let_others_run()
+
+    assert answers == {url: robots_txt.can_fetch(AGENT, url) for url in urls}
+    assert set(answers.values()) == {True, False}
+    assert checker._origins._readings.joined == 49
+    assert checker.stats.fetches == 1
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "cold"])
+async def test_others_run_while_a_large_file_is_read(*, is_known: bool) -> None:
+    checker = await known_checker(HOSTILE) if is_known else checker_of(site_of(HOSTILE))
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += bool(checker._origins._readings)
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(count_turns)
+        answer = await checker.can_fetch(AGENT, f"{ORIGIN}/77a")
+        tasks.cancel_scope.cancel()
+
+    assert answer is False
+    assert turns > 0
+
+
+# --- rules that take long -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param(f"{LONG}0007{'ab' * 12}", id="disallowed"),
+        pytest.param(f"{LONG}0009{'ab' * 12}", id="allowed by a rule"),
+        pytest.param(f"{LONG}7777{'ab' * 12}", id="no rule matches"),
+        pytest.param(f"{LONG}0007/a/../{'ab' * 12}", id="with a dot segment"),
+        pytest.param(f"{LONG}0007%61{'ab' * 12}", id="with an escape"),
+    ],
+)
+async def test_long_url_is_answered_by_hostile_rules_as_by_the_file(url: str) -> None:
+    checker = await known_checker(WILD)
+    robots_txt = parsed(WILD)
+
+    before = checker.peek(AGENT, url)
+    answers = [
+        await checker.can_fetch(AGENT, url),
+        (await checker.check(AGENT, url)).allowed,
+        *await checker.can_fetch_many(AGENT, [url, url]),
+    ]
+    verdict = await checker.check(AGENT, url)
+
+    assert answers == [robots_txt.can_fetch(AGENT, url)] * 4
+    assert verdict.rule == robots_txt.match(AGENT, url).rule
+    assert (before, checker.peek(AGENT, url)) == (None, None)
+    assert checker.peek(AGENT, f"{ORIGIN}/a0007{'ab' * 12}") is False
+
+
+async def test_long_urls_are_answered_in_their_order() -> None:
+    checker = checker_of(site_of(WILD))
+    urls = [f"{LONG}{number:04}{'ab' * 12}" for number in range(9)]
+    urls += [f"{ORIGIN}/a{number:04}{'ab' * 12}" for number in range(9)]
+
+    cold = await checker.can_fetch_many(AGENT, urls)
+    known = await checker.can_fetch_many(AGENT, urls)
+
+    expected = [number % 3 == 0 for number in range(9)] * 2
+    assert (cold, known) == (expected, expected)
+    assert checker.stats.checks == 2 * len(urls)
+
+
+async def test_robots_txt_is_allowed_whatever_hostile_rules_say() -> None:
+    """With rules of 800 KB even its path is a long one."""
+    body = f"User-agent: *\nDisallow: /\nDisallow: /*{'a' * 800_000}\n"
+    checker = checker_of(site_of(body), policy=Policy(max_body_bytes=1_000_000))
+
+    allowed = await checker.can_fetch(AGENT, ROBOTS_TXT)
+    verdict = await checker.check(AGENT, ROBOTS_TXT)
+    many = await checker.can_fetch_many(AGENT, [ROBOTS_TXT, PUBLIC])
+
+    assert (allowed, many) == (True, [True, False])
+    assert (verdict.allowed, verdict.reason) == (True, Reason.ROBOTS_TXT)
+    assert checker.peek(AGENT, ROBOTS_TXT) is True
+
+
+async def test_first_rule_of_very_many_is_found_beside_the_event_loop() -> None:
+    """Without allow rules they are in no order until it is asked which decides."""
+    body = "User-agent: *\n" + "".join(
+        f"Disallow: /private/{number}\n" for number in range(2_100)
+    )
+    checker = await known_checker(body)
+    peeked = checker.peek(AGENT, f"{PRIVATE}/2099")
+    async with anyio.create_task_group() as tasks, reading_held_up(checker):
+        tasks.start_soon(checker.check, AGENT, PUBLIC)
+        await let_others_run()
+        waiting = checker._origins._one_at_a_time.statistics().tasks_waiting
+
+    verdict = answered_at_once(checker.check(AGENT, f"{PRIVATE}/2099"))
+
+    assert (peeked, waiting) == (False, 1)
+    assert verdict.rule == parsed(body).match(AGENT, "/private/2099").rule
+
+
+# --- what happens meanwhile -----------------------------------------------------
+
+
+async def test_origin_forgotten_while_it_is_read_is_answered_and_not_held() -> None:
+    checker = await known_checker()
+    answers: list[bool] = []
+
+    async def ask() -> None:
+        answers.append(await checker.can_fetch(AGENT, f"{PRIVATE}/1/x"))
+
+    async with anyio.create_task_group() as tasks, reading_held_up(checker):
+        tasks.start_soon(ask)
+        await until_reading(checker)
+        await checker.forget(ORIGIN)
+
+    assert answers == [False]
+    assert checker.peek(AGENT, PUBLIC) is None
+    assert checker.stats.live_origins == 0
+    assert await checker.can_fetch(AGENT, PUBLIC) is True
+    assert checker.stats.fetches == 2
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(1.0, id="later"),
+        pytest.param(0.0, id="at the same instant"),
+    ],
+)
+async def test_origin_refreshed_while_it_is_read_is_answered_by_its_new_copy(
+    seconds: float,
+) -> None:
+    clock = ManualClock()
+    site = site_of(BIG)
+    checker = checker_of(site, clock=clock)
+    await checker.prefetch([ORIGIN])
+    answers: dict[str, bool] = {}
+
+    async def ask(when: str) -> None:
+        answers[when] = await checker.can_fetch(AGENT, PUBLIC)
+
+    async with anyio.create_task_group() as tasks, reading_held_up(checker):
+        tasks.start_soon(ask, "before")
+        await until_reading(checker)
+        clock.advance(seconds)
+        site.serve(ORIGIN, f"User-agent: *\nDisallow: /public\n{BIG}")
+        await checker.refresh(ORIGIN)
+        tasks.start_soon(ask, "after")
+        await let_others_run()
+
+    assert answers == {"before": True, "after": False}
+    assert checker.peek(AGENT, PUBLIC) is False
+
+
+async def test_cancelled_callers_leave_a_large_file_to_be_read() -> None:
+    checker = await known_checker()
+
+    async with anyio.create_task_group() as tasks, reading_held_up(checker):
+        for _ in range(10):
+            tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
+        await until_reading(checker)
+        tasks.cancel_scope.cancel()
+        await let_others_run()
+    under_way = len(checker._origins._readings)
+    allowed = await checker.can_fetch(AGENT, f"{PRIVATE}/1/x")
+
+    assert (under_way, allowed) == (1, False)
+    assert checker.peek(AGENT, PUBLIC) is True
+
+
+async def test_close_ends_the_reading_of_a_large_file() -> None:
+    checker = await known_checker()
+
+    async def ask() -> None:
+        with pytest.raises(RuntimeError, match="the checker is closed"):
+            await checker.can_fetch(AGENT, PUBLIC)
+
+    async with anyio.create_task_group() as tasks, reading_held_up(checker):
+        tasks.start_soon(ask)
+        await until_reading(checker)
+        await checker.aclose()
+
+    assert checker.stats.live_origins == 0

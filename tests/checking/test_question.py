@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from robotsgate import Dialect, InvalidProductTokenError, InvalidURLError
+from robotsgate.checking._question import Agent, Question
+from robotsgate.robotstxt._robots_txt import grammar_of
+
+from .builders import AGENT, PUBLIC
+
+GRAMMAR = grammar_of(Dialect.RFC9309)
+
+
+def test_question_names_agent_origin_and_target() -> None:
+    question = Question.of(AGENT, "HTTPS://user@Example.com/a/../b%7e?c#d", GRAMMAR)
+
+    assert question.agent is Agent.of(AGENT)
+    assert str(question.origin) == "https://example.com"
+    assert question.target == "/b~?c"
+
+
+@pytest.mark.parametrize(
+    ("agent", "error", "url"),
+    [
+        pytest.param("", InvalidProductTokenError, PUBLIC, id="no token"),
+        pytest.param(AGENT, InvalidURLError, "/private", id="no origin"),
+        pytest.param("", InvalidProductTokenError, "/private", id="neither"),
+    ],
+)
+def test_question_that_cannot_be_asked_is_refused(
+    agent: str, error: type[Exception], url: str
+) -> None:
+    with pytest.raises(error):
+        Question.of(agent, url, GRAMMAR)
+
+
+def test_agent_is_one_object_however_it_is_listed() -> None:
+    assert Agent.of(["a", "b"]) is Agent.of(("a", "b"))
+    assert Agent.of(["a", "b"]).names == (("a", "b"),)
+    assert [str(token) for token in Agent.of(["a/1", "b"]).tokens] == ["a", "b"]
+
+
+def test_set_is_refused_even_if_the_same_tuple_is_known() -> None:
+    Agent.of(("ExampleBot",))
+
+    with pytest.raises(InvalidProductTokenError):
+        Agent.of({"ExampleBot"})  # type: ignore[arg-type]  # the mistake of a caller

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+
+from robotsgate import AccessResult, Policy, Reason, RobotsTxt
+from robotsgate.caching._entry import Outage
+from robotsgate.caching._in_force import Effect
+from robotsgate.checking._question import Agent
+from robotsgate.checking._standing import RULES_WITHOUT_FILE, Standing, StandingFor
+
+from .builders import AGENT, DAY, HOUR, NOW, RULES, entry_of
+
+ROBOTS_TXT = "/robots.txt"
+
+
+def standing_of(
+    access: AccessResult = AccessResult.SUCCESSFUL, *, outage: Outage | None = None
+) -> Standing:
+    entry = entry_of(access=access, outage=outage)
+    return Standing(entry, now=NOW, policy=Policy())
+
+
+def standing_for(standing: Standing) -> StandingFor:
+    if standing.effect is Effect.RULES:
+        robots_txt = RobotsTxt.parse(standing.body)
+        return StandingFor(standing, robots_txt.rules_for(Agent.of(AGENT).tokens))
+    return StandingFor(standing, RULES_WITHOUT_FILE[standing.effect])
+
+
+@pytest.mark.parametrize(
+    ("access", "answers"),
+    [
+        pytest.param(AccessResult.SUCCESSFUL, (True, False, True), id="a file"),
+        pytest.param(AccessResult.UNAVAILABLE, (True, True, True), id="none"),
+        pytest.param(AccessResult.RESTRICTED, (False, False, True), id="a closed door"),
+        pytest.param(AccessResult.REFUSED, (False, False, False), id="refused"),
+    ],
+)
+def test_robots_txt_is_allowed_unless_its_address_was_refused(
+    access: AccessResult, answers: tuple[bool, ...]
+) -> None:
+    standing = standing_of(access)
+    agent = standing_for(standing)
+    targets = ("/public", "/private", ROBOTS_TXT)
+
+    assert tuple(agent.allows_at_once(target) for target in targets) == answers
+    assert tuple(agent.allows(target) for target in targets) == answers
+    verdicts = [agent.explain(standing, target, policy=Policy()) for target in targets]
+    assert tuple(verdict.allowed for verdict in verdicts) == answers
+    is_refused = access is AccessResult.REFUSED
+    assert (verdicts[-1].reason is Reason.ADDRESS_REFUSED) is is_refused
+
+
+def test_standing_is_usable_until_its_phase_ends() -> None:
+    standing = standing_of()
+
+    moments = [NOW - 0.001, NOW, NOW + DAY - 0.001, NOW + DAY]
+
+    assert [standing.is_usable(now) for now in moments] == [False, True, True, False]
+
+
+def test_body_is_that_of_the_file_in_force() -> None:
+    standing = standing_of()
+
+    assert standing.body == RULES.encode()
+    assert standing.body is standing.body
+    assert standing.weight == standing.weight_of_body > 0
+
+
+@pytest.mark.parametrize("access", [AccessResult.UNAVAILABLE, AccessResult.REFUSED])
+def test_standing_without_a_file_has_no_body(access: AccessResult) -> None:
+    standing = standing_of(access)
+
+    assert (standing.body, standing.weight) == (b"", 0)
+
+
+def test_copy_that_is_not_in_force_is_no_body() -> None:
+    outage = Outage(
+        since=NOW, last_attempt_at=NOW, retry_at=NOW + HOUR, attempts=1, status=503
+    )
+    entry = entry_of(answered_at=NOW - 2 * DAY, outage=outage)
+
+    standing = Standing(entry, now=NOW, policy=Policy(stale_window=0))
+
+    assert (standing.effect, standing.body) == (Effect.DISALLOW, b"")
+
+
+def test_body_that_has_just_come_is_not_unpacked_and_can_be_forgotten() -> None:
+    new_body = b"User-agent: *\n"
+    standing = Standing(entry_of(), now=NOW, policy=Policy(), new_body=new_body)
+
+    before = standing.body
+    standing.forget_body()
+
+    assert before is new_body
+    assert standing.body == RULES.encode()

@@ -1,0 +1,430 @@
+"""GETs through a client or a transport of the caller, of httpx and of httpx2."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+from unittest.mock import ANY
+
+import httpx
+import httpx2
+import pytest
+
+from robotsgate.caching._outcome import (
+    Answered,
+    Failed,
+    FailureKind,
+    TooManyRedirects,
+)
+from robotsgate.caching._policy import Policy
+from tests.fetching.fetches import RULES, USER_AGENT, fetched
+from tests.servers.answers import Raw, Reply, Routes, chunked, endless, redirect
+from tests.servers.loopback import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from types import ModuleType
+
+    from tests.servers.loopback import Answer, LoopbackServer
+
+    Serve = Callable[..., LoopbackServer]
+
+pytestmark = pytest.mark.anyio
+
+FOUND = Answered(status=200, body=RULES)
+
+
+@pytest.fixture(params=[httpx, httpx2], ids=["httpx", "httpx2"])
+def library(request: pytest.FixtureRequest) -> ModuleType:
+    """Two libraries with the same classes in modules of their own."""
+    module: ModuleType = request.param
+    return module
+
+
+def head(status: str, *lines: str) -> bytes:
+    return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode()
+
+
+# --- what is sent ---------------------------------------------------------------
+
+
+async def test_transport_is_asked_with_these_headers_and_timeouts(
+    library: ModuleType,
+) -> None:
+    requests = []
+
+    def answer(request: httpx.Request) -> object:
+        requests.append(request)
+        return library.Response(204)
+
+    policy = Policy(connect_timeout=2, read_timeout=3, fetch_deadline=4)
+    transport = library.MockTransport(answer)
+    outcome = await fetched("http://example.com", client=transport, policy=policy)
+
+    (request,) = requests
+    assert outcome == Answered(status=204)
+    assert type(request) is library.Request
+    assert (request.method, str(request.url)) == (
+        "GET",
+        "http://example.com/robots.txt",
+    )
+    assert request.headers.raw == [
+        (b"Host", b"example.com"),
+        (b"User-Agent", USER_AGENT.encode()),
+        (b"Accept", b"text/plain, */*;q=0.1"),
+        (b"Accept-Encoding", b"gzip, deflate"),
+    ]
+    timeouts = {"connect": 2, "read": 3, "write": 3, "pool": 2}
+    assert request.extensions == {"timeout": timeouts}
+
+
+async def test_client_sends_nothing_that_identifies_or_makes_conditional(
+    serve: Serve, library: ModuleType
+) -> None:
+    server = serve(Reply(body=RULES))
+    conditions = ("If-None-Match", "If-Modified-Since", "If-Range", "Range")
+    secrets = {"Authorization": "Bearer secret", "Cookie": "other=secret"}
+
+    async with library.AsyncClient(
+        cookies={"session": "secret"},
+        auth=("user", "secret"),
+        params={"key": "secret"},
+        headers={**secrets, **dict.fromkeys(conditions, '"secret"')},
+    ) as client:
+        outcome = await fetched(server.url, client=client)
+
+    assert outcome == FOUND
+    assert server.targets == ["/robots.txt"]
+    assert b"secret" not in server.requests[0].head
+
+
+async def test_client_sends_no_cookie_that_a_redirect_set(
+    serve: Serve, library: ModuleType
+) -> None:
+    headers = {"Location": "/b", "Set-Cookie": "session=secret; Path=/"}
+    first = Reply(status=302, headers=headers)
+    server = serve(Routes({"/robots.txt": first, "/b": Reply(body=RULES)}))
+
+    async with library.AsyncClient() as client:
+        outcome = await fetched(server.url, client=client)
+
+    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    assert "cookie" not in server.requests[1].headers
+
+
+async def test_client_does_not_answer_a_challenge(
+    serve: Serve, library: ModuleType
+) -> None:
+    server = serve(Reply(status=401, headers={"WWW-Authenticate": "Basic"}))
+
+    auth = library.DigestAuth("user", "secret")
+    async with library.AsyncClient(auth=auth) as client:
+        outcome = await fetched(server.url, client=client)
+
+    assert outcome == Answered(status=401)
+    assert len(server.requests) == 1
+
+
+async def test_client_keeps_its_other_headers_but_not_its_user_agent(
+    serve: Serve, library: ModuleType
+) -> None:
+    server = serve(Reply(body=RULES))
+    headers = {
+        "User-Agent": "Other/1.0",
+        "Accept": "text/html",
+        "Accept-Encoding": "br, zstd",
+        "X-Crawl": "42",
+    }
+
+    async with library.AsyncClient(headers=headers) as client:
+        await fetched(server.url, client=client)
+
+    sent = server.requests[0].headers
+    assert sent["user-agent"] == USER_AGENT
+    assert sent["accept"] == "text/plain, */*;q=0.1"
+    assert sent["accept-encoding"] == "gzip, deflate"
+    assert sent["x-crawl"] == "42"
+
+
+async def test_client_with_a_base_url_asks_the_origin(
+    serve: Serve, library: ModuleType
+) -> None:
+    other, server = serve(Reply(status=500)), serve(Reply(body=RULES))
+
+    async with library.AsyncClient(base_url=f"{other.url}/api/") as client:
+        outcome = await fetched(server.url, client=client)
+
+    assert outcome == FOUND
+    assert other.requests == []
+
+
+@pytest.mark.parametrize("is_client", [True, False], ids=["client", "transport"])
+async def test_international_name_that_idna_2008_refuses_is_asked(
+    library: ModuleType, *, is_client: bool
+) -> None:
+    """IDNA 2008 has no emoji; browsers and name servers do."""
+    hosts = []
+
+    def answer(request: httpx.Request) -> object:
+        hosts.append((request.url.raw_host, request.headers["host"]))
+        return library.Response(200, content=RULES)
+
+    transport = library.MockTransport(answer)
+    async with library.AsyncClient(transport=transport) as client:
+        outcome = await fetched(
+            "http://i\u2764.ws:8080", client=client if is_client else transport
+        )
+
+    assert outcome == FOUND
+    assert hosts == [(b"xn--i-7iq.ws", "xn--i-7iq.ws:8080")]
+
+
+@pytest.mark.parametrize("own", [None, 0.5, 60.0])
+async def test_client_waits_for_its_pool_for_less_than_the_deadline(
+    library: ModuleType, own: float | None
+) -> None:
+    """A deadline that passes meanwhile would be blamed on the origin."""
+    requests = []
+
+    def answer(request: httpx.Request) -> object:
+        requests.append(request)
+        return library.Response(204)
+
+    timeout = library.Timeout(7.0, pool=own)
+    transport = library.MockTransport(answer)
+    async with library.AsyncClient(transport=transport, timeout=timeout) as client:
+        await fetched("http://a.test", client=client, policy=Policy(fetch_deadline=4))
+
+    assert requests[0].extensions["timeout"] == {
+        "connect": 7.0,
+        "read": 7.0,
+        "write": 7.0,
+        "pool": 0.5 if own == 0.5 else 2.0,
+    }
+
+
+# --- what comes back ------------------------------------------------------------
+
+
+@pytest.fixture(params=["client", "transport"])
+async def client(
+    library: ModuleType, request: pytest.FixtureRequest
+) -> AsyncIterator[object]:
+    """A client or a transport, over real sockets."""
+    limits = library.Limits(max_connections=1)
+    kind = library.AsyncClient
+    if request.param == "transport":
+        kind = library.AsyncHTTPTransport
+    async with kind(limits=limits) as opened:
+        yield opened
+
+
+GZIPPED = gzip.compress(RULES)
+ANSWERS: dict[str, tuple[Answer, Answered | Failed]] = {
+    "a coded body in chunks": (
+        Reply(
+            headers={"Content-Encoding": "gzip", "Transfer-Encoding": "chunked"},
+            body=chunked(GZIPPED[:20], GZIPPED[20:]),
+        ),
+        FOUND,
+    ),
+    "a body without an end": (
+        Raw(head("200 OK"), endless(b"#" * 999)),
+        Answered(status=200, body=b"#" * 512_001),
+    ),
+    "an error with a page without an end": (
+        Raw(head("503 No", "Retry-After: 9"), endless(b"x" * 999)),
+        Answered(status=503, headers={"retry-after": "9"}, body=b"x" * 4_096),
+    ),
+    "a 404 with a body without an end": (
+        Raw(head("404 No"), endless(b"x" * 999)),
+        Answered(status=404),
+    ),
+    "a 304 with a Location": (
+        Raw(head("304 Not Modified", "Location: /a", "Content-Length: 0")),
+        Answered(status=304),
+    ),
+    "a redirect without a Location": (
+        Reply(status=302),
+        Answered(status=302, error="a redirect without a Location"),
+    ),
+    "an unknown coding": (
+        Reply(headers={"Content-Encoding": "br"}, body=b"x"),
+        Failed(kind=FailureKind.CODING, error=ANY),
+    ),
+    "half a body": (
+        Raw(head("200 OK", "Content-Length: 9") + b"x"),
+        Failed(kind=FailureKind.PROTOCOL, error=ANY),
+    ),
+    "a reset": (
+        Raw(b"", Connection.reset),
+        Failed(kind=FailureKind.TRANSFER, error=ANY),
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "outcome"), ANSWERS.values(), ids=ANSWERS)
+async def test_answer_arrives_again_and_again_over_one_connection(
+    serve: Serve, client: object, answer: Answer, outcome: object
+) -> None:
+    """Every response is closed, read or not: none keeps the only connection."""
+    server = serve(answer)
+
+    for _ in range(2):
+        assert await fetched(server.url, client=client) == outcome
+
+
+async def test_client_that_follows_redirects_does_not_follow_these(
+    serve: Serve, library: ModuleType
+) -> None:
+    hops = {f"/{number}": redirect(f"/{number + 1}") for number in range(6)}
+    server = serve(Routes({"/robots.txt": redirect("/0"), **hops}))
+
+    async with library.AsyncClient(follow_redirects=True) as client:
+        outcome = await fetched(server.url, client=client)
+
+    assert outcome == TooManyRedirects(status=302, error=ANY, redirects=5)
+    assert server.targets == ["/robots.txt", "/0", "/1", "/2", "/3", "/4"]
+
+
+UNREADABLE = {
+    "a port out of range": "http://example.com:99999/",
+    "an open bracket": "http://[::1/",
+    "too long for a URL": "/" + "x" * 70_000,
+}
+
+
+@pytest.mark.parametrize("location", UNREADABLE.values(), ids=UNREADABLE)
+async def test_location_that_a_client_cannot_read_is_no_full_allow(
+    serve: Serve, library: ModuleType, location: str
+) -> None:
+    """What httpx cannot read, others can: it must not count as "no file"."""
+    server = serve(redirect(location, status=301))
+
+    async with library.AsyncClient() as client:
+        outcome = await fetched(server.url, client=client)
+
+    assert isinstance(outcome, Answered | Failed)
+    assert outcome.error
+    assert server.targets == ["/robots.txt"]
+
+
+async def test_hook_of_a_client_may_read_the_body(
+    serve: Serve, library: ModuleType
+) -> None:
+    """Hooks that log bodies call `aread`; the body is still there afterwards."""
+    server = serve(Reply(body=RULES))
+
+    async def read(response: httpx.Response) -> None:
+        await response.aread()
+
+    async with library.AsyncClient(event_hooks={"response": [read]}) as client:
+        assert await fetched(server.url, client=client) == FOUND
+
+
+async def test_time_out_of_a_client_is_told_without_internals_of_the_event_loop(
+    serve: Serve, library: ModuleType
+) -> None:
+    server = serve(Raw(b"", Connection.hang))
+
+    async with library.AsyncClient(timeout=0.1) as client:
+        outcome = await fetched(server.url, client=client)
+
+    assert outcome == Failed(
+        kind=FailureKind.TIMEOUT, error="ReadTimeout: no answer in time"
+    )
+
+
+async def test_full_pool_of_a_transport_is_not_blamed_on_the_origin(
+    serve: Serve, library: ModuleType
+) -> None:
+    server = serve(Reply(body=RULES))
+    other = serve(Raw(head("200 OK"), Connection.hang))
+    limits = library.Limits(max_connections=1)
+
+    async with library.AsyncHTTPTransport(limits=limits) as transport:
+        taken = await transport.handle_async_request(library.Request("GET", other.url))
+        outcome = await fetched(
+            server.url, client=transport, policy=Policy(fetch_deadline=0.2)
+        )
+        await taken.aclose()
+
+    assert outcome == Failed(kind=FailureKind.POOL, error=ANY)
+
+
+async def test_body_that_never_suspends_is_given_up(library: ModuleType) -> None:
+    class EndlessBody(library.AsyncByteStream):  # type: ignore[misc]  # of either
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            while True:
+                yield b""
+
+    transport = library.MockTransport(
+        lambda _: library.Response(200, stream=EndlessBody())
+    )
+
+    outcome = await fetched("http://example.com", client=transport)
+
+    assert outcome == Failed(kind=FailureKind.CODING, error=ANY)
+
+
+async def test_response_that_cannot_be_closed_still_counts(library: ModuleType) -> None:
+    """What was read is whole; the trouble comes after it."""
+
+    class Stubborn(library.ByteStream):  # type: ignore[misc]  # of either
+        async def aclose(self) -> None:
+            raise library.CloseError("already gone")
+
+    transport = library.MockTransport(
+        lambda _: library.Response(200, stream=Stubborn(RULES))
+    )
+
+    assert await fetched("http://example.com", client=transport) == FOUND
+
+
+async def test_error_of_a_transport_is_a_failure_with_its_cause(
+    library: ModuleType,
+) -> None:
+    error = library.ReadError("why")
+
+    def fail(_: object) -> object:
+        raise error
+
+    outcome = await fetched("http://a.test", client=library.MockTransport(fail))
+
+    assert outcome == Failed(kind=FailureKind.TRANSFER, error="ReadError: why")
+    assert isinstance(outcome, Failed)
+    assert outcome.cause is error
+
+
+async def test_client_that_is_closed_is_a_mistake(library: ModuleType) -> None:
+    client = library.AsyncClient()
+    await client.aclose()
+
+    with pytest.raises(RuntimeError, match="closed"):
+        await fetched("http://example.com", client=client)
+
+
+class ForeignError(Exception):
+    """The error of a client that shares nothing with httpx but its shape."""
+
+
+async def test_error_of_a_client_that_is_only_shaped_like_httpx_is_a_failure() -> None:
+    class ForeignClient:
+        def build_request(self, *_: object, **__: object) -> httpx.Request:
+            return httpx.Request("GET", "http://example.com/robots.txt")
+
+        async def send(self, *_: object, **__: object) -> httpx.Response:
+            raise ForeignError
+
+    outcome = await fetched("http://example.com", client=ForeignClient())
+
+    assert outcome == Failed(kind=FailureKind.OTHER, error=ANY)
+
+
+async def test_transport_that_inherits_from_nothing_gets_a_request_of_httpx() -> None:
+    class ForeignTransport:
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            assert type(request) is httpx.Request
+            return httpx.Response(200, content=RULES)
+
+    assert await fetched("http://example.com", client=ForeignTransport()) == FOUND

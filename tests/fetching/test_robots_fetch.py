@@ -1,0 +1,389 @@
+"""The outcome of fetching a robots.txt over real sockets."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
+
+import anyio
+import pytest
+
+from robotsgate.caching._outcome import (
+    Answered,
+    Failed,
+    FailureKind,
+    TooManyRedirects,
+)
+from robotsgate.caching._policy import Policy
+from tests.fetching.fetches import RULES, USER_AGENT, fetched
+from tests.servers.answers import (
+    Late,
+    Raw,
+    Reply,
+    Routes,
+    dripping,
+    endless,
+    redirect,
+)
+from tests.servers.loopback import Connection, LoopbackServer, dead_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.loopback import Answer
+
+    Serve = Callable[..., LoopbackServer]
+
+pytestmark = pytest.mark.anyio
+
+ERROR_PAGE = b"<title>Page not found</title>"
+HURRIED = Policy(fetch_deadline=0.2)
+
+
+def head(status: str, *lines: str) -> bytes:
+    return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode()
+
+
+def chain_of(redirects: int, last: Answer, *, status: int = 302) -> Routes:
+    """So many redirects before `last`."""
+    targets = ["/robots.txt", *(f"/{number}" for number in range(redirects))]
+    hops: dict[str, Answer] = {
+        target: redirect(following, status=status)
+        for target, following in pairwise(targets)
+    }
+    return Routes({**hops, targets[-1]: last})
+
+
+# --- status, headers, body ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "most_bytes"),
+    [(206, 512_001), (404, 0), (407, 0), (599, 4_096), (999, 0)],
+)
+async def test_body_is_read_as_far_as_the_status_makes_it_worth(
+    serve: Serve, status: int, most_bytes: int
+) -> None:
+    server = serve(Raw(head(f"{status} X") + RULES, endless(b"x" * 999)))
+
+    outcome = await fetched(server.url)
+
+    body = (RULES + b"x" * 512_001)[:most_bytes]
+    assert outcome == Answered(status=status, body=body)
+    assert server.is_left_alone()
+
+
+async def test_headers_that_matter_to_caching_arrive(serve: Serve) -> None:
+    lines = ["AGE: 5", "Cache-Control: private", "X: y", "cache-control: max-age=9"]
+    server = serve(Raw(head("200 OK", *lines, "Content-Length: 0")))
+
+    outcome = await fetched(server.url)
+
+    headers = {"age": "5", "cache-control": "private, max-age=9"}
+    assert outcome == Answered(status=200, headers=headers)
+
+
+BROKEN_PAGES: dict[str, tuple[bytes, bytes]] = {
+    "cut off": (head("500 No", "Content-Length: 99") + b"x", b"x"),
+    "in wrong chunks": (head("500 No", "Transfer-Encoding: chunked") + b"zz\r\n", b""),
+    "in a coding nobody knows": (head("500 No", "Content-Encoding: br") + b"x", b""),
+}
+
+
+@pytest.mark.parametrize(("sent", "page"), BROKEN_PAGES.values(), ids=BROKEN_PAGES)
+async def test_broken_error_page_does_not_change_the_status(
+    serve: Serve, sent: bytes, page: bytes
+) -> None:
+    server = serve(Raw(sent))
+
+    assert await fetched(server.url) == Answered(status=500, body=page)
+
+
+@pytest.mark.parametrize(
+    "then", [Connection.hang, dripping(b"x")], ids=["hangs", "drips"]
+)
+async def test_error_page_that_never_ends_does_not_lose_its_status(
+    serve: Serve, then: Callable[[Connection], None]
+) -> None:
+    """The status and Retry-After were here: the page is not worth losing them."""
+    server = serve(Raw(head("503 No", "Retry-After: 600") + b"<title>Error", then))
+
+    outcome = await fetched(server.url, policy=HURRIED)
+
+    headers = {"retry-after": "600"}
+    assert outcome == Answered(status=503, headers=headers, body=ANY)
+
+
+async def test_error_page_is_not_read_where_the_policy_does_not_want_it(
+    serve: Serve,
+) -> None:
+    server = serve(Raw(head("503 No") + ERROR_PAGE, Connection.hang))
+
+    outcome = await fetched(server.url, policy=Policy(detect_missing_page=False))
+
+    assert outcome == Answered(status=503)
+
+
+@pytest.mark.parametrize("max_body_bytes", [0, 1])
+async def test_body_is_cut_one_byte_beyond_the_limit_of_the_policy(
+    serve: Serve, max_body_bytes: int
+) -> None:
+    server = serve(Reply(body=RULES))
+
+    outcome = await fetched(server.url, policy=Policy(max_body_bytes=max_body_bytes))
+
+    assert outcome == Answered(status=200, body=RULES[: max_body_bytes + 1])
+
+
+async def test_broken_coding_is_a_failure(serve: Serve) -> None:
+    coded = {"Content-Encoding": "gzip"}
+    server = serve(Reply(headers=coded, body=gzip.compress(RULES)[:-9]))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Failed(kind=FailureKind.CODING, error=ANY)
+
+
+# --- the request ----------------------------------------------------------------
+
+
+async def test_request_is_this_and_nothing_else(serve: Serve) -> None:
+    server = serve(Reply(body=RULES))
+
+    await fetched(server.url)
+
+    (request,) = server.requests
+    assert request.head.decode() == (
+        "GET /robots.txt HTTP/1.1\r\n"
+        f"Host: 127.0.0.1:{server.port}\r\n"
+        f"User-Agent: {USER_AGENT}\r\n"
+        "Accept: text/plain, */*;q=0.1\r\n"
+        "Accept-Encoding: gzip, deflate\r\n"
+        "\r\n"
+    )
+
+
+async def test_hop_sends_neither_userinfo_nor_fragment_nor_cookies(
+    serve: Serve,
+) -> None:
+    other = serve(Reply(body=RULES))
+    location = f"http://user:secret@127.0.0.1:{other.port}/x?y#z"
+    headers = {"Location": location, "Set-Cookie": "session=secret"}
+    server = serve(Reply(status=302, headers=headers))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    (request,) = other.requests
+    assert request.target == "/x?y"
+    assert request.headers.keys() == {
+        "host",
+        "user-agent",
+        "accept",
+        "accept-encoding",
+    }
+    assert request.headers["host"] == f"127.0.0.1:{other.port}"
+
+
+# --- redirects ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [300, 399])
+async def test_redirect_is_followed(serve: Serve, status: int) -> None:
+    server = serve(chain_of(1, Reply(body=RULES), status=status))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Answered(status=200, body=RULES, redirects=1)
+
+
+LOCATIONS: dict[str, tuple[str, str]] = {
+    "a relative path with dots": ("a/../b.txt", "/b.txt"),
+    "spaces and quotes": ('/a "b"?c "d"', "/a%20%22b%22?c%20%22d%22"),
+    "escapes and all that needs none": ("/%20!$&'()*+,;=:@~", "/%20!$&'()*+,;=:@~"),
+    "another host, without a scheme": ("//localhost:{port}/c", "/c"),
+    "Latin-1": ("/\u00e9", "/%C3%A9"),
+    "UTF-8": ("/\u00c3\u00a9", "/%C3%A9"),
+}
+
+
+@pytest.mark.parametrize(("location", "target"), LOCATIONS.values(), ids=LOCATIONS)
+async def test_redirect_is_followed_to(
+    serve: Serve, location: str, target: str
+) -> None:
+    routes: dict[str, Answer] = {target: Reply(body=RULES)}
+    server = serve(Routes(routes))
+    routes["/robots.txt"] = redirect(location.format(port=server.port))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    assert server.targets == ["/robots.txt", target]
+
+
+async def test_headers_of_the_last_response_count(serve: Serve) -> None:
+    first = {"Location": "/a", "Cache-Control": "max-age=7200", "Age": "5"}
+    last = Reply(headers={"Cache-Control": "max-age=600"}, body=RULES)
+    server = serve(
+        Routes({"/robots.txt": Reply(status=302, headers=first), "/a": last})
+    )
+
+    outcome = await fetched(server.url)
+
+    headers = {"cache-control": "max-age=600"}
+    assert outcome == Answered(status=200, headers=headers, body=RULES, redirects=1)
+
+
+UNUSABLE: dict[str, tuple[tuple[str, ...], str]] = {
+    "missing": ((), "without a Location"),
+    "of another scheme": (("ftp://127.0.0.1/robots.txt",), "the scheme 'ftp'"),
+    "without a host": (("http://:80/",), "expected a host"),
+    "several": (("/a", "/b"), "2 places at once"),
+}
+
+
+@pytest.mark.parametrize(("locations", "error"), UNUSABLE.values(), ids=UNUSABLE)
+async def test_redirect_is_an_answer_where_its_location_is(
+    serve: Serve, locations: tuple[str, ...], error: str
+) -> None:
+    lines = [f"Location: {location}" for location in locations]
+    server = serve(Raw(head("308 No", *lines, "Age: 5", "Content-Length: 0")))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Answered(status=308, headers={"age": "5"}, error=ANY)
+    assert error in str(outcome.error)
+    assert server.targets == ["/robots.txt"]
+
+
+@pytest.mark.parametrize("lines", [(), ("Location: /a",)])
+async def test_304_is_never_followed(serve: Serve, lines: tuple[str, ...]) -> None:
+    server = serve(Raw(head("304 Not Modified", *lines)))
+
+    assert await fetched(server.url) == Answered(status=304)
+    assert server.targets == ["/robots.txt"]
+
+
+@pytest.mark.parametrize("max_redirects", [0, 5])
+async def test_policy_says_how_many_redirects_are_followed(
+    serve: Serve, max_redirects: int
+) -> None:
+    policy = Policy(max_redirects=max_redirects)
+    enough = serve(chain_of(max_redirects, Reply(body=RULES)))
+    too_many = serve(chain_of(max_redirects + 1, Reply(body=RULES)))
+
+    followed = await fetched(enough.url, policy=policy)
+    not_followed = await fetched(too_many.url, policy=policy)
+
+    assert followed == Answered(status=200, body=RULES, redirects=max_redirects)
+    assert not_followed == TooManyRedirects(
+        status=302,
+        error=f"more than {max_redirects} redirects",
+        redirects=max_redirects,
+    )
+    assert len(too_many.requests) == max_redirects + 1
+
+
+@pytest.mark.parametrize("location", ["#top", "/a/../robots.txt"])
+async def test_redirect_to_itself_is_a_loop(serve: Serve, location: str) -> None:
+    headers = {"Location": location, "Age": "5"}
+    server = serve(Reply(status=302, headers=headers))
+
+    assert await fetched(server.url) == TooManyRedirects(
+        status=302,
+        headers={"age": "5"},
+        error=f"a redirect loop at {server.url}/robots.txt",
+    )
+
+
+async def test_redirect_there_and_back_is_a_loop(serve: Serve) -> None:
+    routes = {"/robots.txt": redirect("/a b"), "/a%20b": redirect("/robots.txt")}
+    server = serve(Routes(routes))
+
+    assert await fetched(server.url) == TooManyRedirects(
+        status=302, error=ANY, redirects=1
+    )
+
+
+async def test_failure_after_a_redirect_counts_it(serve: Serve) -> None:
+    server = serve(redirect(f"http://127.0.0.1:{dead_port()}/"))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Failed(kind=FailureKind.CONNECT, error=ANY, redirects=1)
+
+
+# --- names ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "www.example.invalid",
+        "x" * 64 + ".invalid",
+        "a..b.invalid",
+        "xn--a\u00e9.invalid",
+        ".".join(["x" * 60] * 9) + ".invalid",
+        'a"b,c;d{e}.invalid',
+    ],
+)
+async def test_name_that_does_not_resolve_is_a_failure(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def getaddrinfo(*_: Any, **__: Any) -> Any:  # noqa: ANN401 (those of the original)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+    outcome = await fetched(f"http://{host}/")
+
+    assert outcome == Failed(kind=FailureKind.NAME_RESOLUTION, error=ANY)
+
+
+# --- the deadline ---------------------------------------------------------------
+
+SLOW: dict[str, Answer] = {
+    "says nothing": Raw(b"", Connection.hang),
+    "sends its body byte by byte": Raw(head("200 OK") + RULES, dripping(b"#")),
+    "redirects slowly": Routes(
+        {
+            "/robots.txt": Late(0.08, redirect("/1")),
+            **{f"/{n}": Late(0.08, redirect(f"/{n + 1}")) for n in range(1, 6)},
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", SLOW.values(), ids=SLOW)
+async def test_deadline_ends_a_fetch_from_a_server_that(
+    serve: Serve, answer: Answer
+) -> None:
+    server = serve(answer)
+    began_at = anyio.current_time()
+
+    outcome = await fetched(server.url, policy=HURRIED)
+
+    assert outcome == Failed(
+        kind=FailureKind.TIMEOUT,
+        error="no answer within 0.2 s",
+        redirects=outcome.redirects,
+    )
+    # The deadline may fall between following a redirect and the server's seeing it.
+    assert outcome.redirects in {len(server.requests) - 1, len(server.requests)}
+    assert anyio.current_time() - began_at < 10  # the server would go on for ever
+    assert server.is_left_alone()
+
+
+async def test_body_that_decodes_to_nothing_is_given_up_before_the_deadline(
+    serve: Serve,
+) -> None:
+    empty_members = endless(gzip.compress(b"") * 50)
+    server = serve(Raw(head("200 OK", "Content-Encoding: gzip"), empty_members))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Failed(kind=FailureKind.CODING, error=ANY)
+    assert "decode to hardly anything" in outcome.error

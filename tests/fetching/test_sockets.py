@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from robotsgate.fetching._sockets import SocketStream, connect
+from tests.fetching.fetches import PATIENCE_SECONDS
+from tests.servers.loopback import dead_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[SocketStream, SocketStream]]:
+    """Two ends of one connection."""
+    ends = socket.socketpair()
+    for end in ends:
+        end.setblocking(False)  # noqa: FBT003 (positional only)
+    first, second = map(SocketStream, ends)
+    yield first, second
+    first.close()
+    second.close()
+
+
+Pair = tuple[SocketStream, SocketStream]
+
+
+async def test_what_is_sent_is_received_until_the_end(pair: Pair) -> None:
+    first, second = pair
+
+    await first.send(b"one")
+    await first.send_eof()
+
+    assert await second.receive() == b"one"
+    with pytest.raises(anyio.EndOfStream):
+        await second.receive()
+
+
+async def test_more_than_the_buffers_hold_is_sent_whole(pair: Pair) -> None:
+    first, second = pair
+    received = 0
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(first.send, bytes(5_000_000))
+            while received < 5_000_000:
+                received += len(await second.receive())
+
+    assert received == 5_000_000
+
+
+async def test_receive_waits_again_where_nothing_was_there_after_all(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = pair
+    wait_readable = anyio.wait_readable
+    waits: list[object] = []
+
+    async def wrong_at_first(waiting: socket.socket) -> None:
+        waits.append(waiting)
+        if len(waits) == 1:
+            await anyio.lowlevel.checkpoint()
+            return
+        await first.send(b"x")
+        await wait_readable(waiting)
+
+    monkeypatch.setattr(anyio, "wait_readable", wrong_at_first)
+
+    assert await second.receive() == b"x"
+
+
+async def test_closed_stream_receives_nothing(pair: Pair) -> None:
+    first, _ = pair
+
+    await first.aclose()
+
+    with pytest.raises(anyio.ClosedResourceError):
+        await first.receive()
+
+
+async def test_dead_port_is_an_os_error_with_its_number() -> None:
+    with pytest.raises(ConnectionRefusedError) as caught:
+        await connect("127.0.0.1", dead_port())
+
+    assert caught.value.errno
