@@ -381,3 +381,9 @@ def test_page_counts_with_its_valid_lines_only() -> None:
 
     assert not robots.can_fetch("a", "/a")
     assert robots.can_fetch("a", "/b")
+
+
+def test_dialect_by_name_is_refused() -> None:
+    """It was read as RFC 9309, whatever it was."""
+    with pytest.raises(TypeError, match="dialect to be a Dialect, got 'google'"):
+        RobotsTxt.parse("", dialect="google")  # type: ignore[arg-type]

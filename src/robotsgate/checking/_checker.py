@@ -3,6 +3,7 @@
 The way of a question: `can_fetch` → the quick way (two look-ups) → or `Question.of`
 → `LiveOrigins` (memory) or `Renewals` (store, then network) → `Standing` →
 `StandingFor` the agent → the answer.
+Longer than other modules, because it is the public surface: half of it is docstrings.
 """
 
 from __future__ import annotations

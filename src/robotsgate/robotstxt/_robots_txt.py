@@ -47,9 +47,8 @@ def grammar_of(dialect: Dialect) -> Grammar:
     Raises:
         TypeError: `dialect` is not a `Dialect`.
     """
-    given: object = dialect
-    if not isinstance(given, Dialect):
-        raise TypeError(f"expected dialect to be a Dialect, got {given!r}")
+    if type(dialect) is not Dialect:  # a str would be read as RFC 9309 in silence
+        raise TypeError(f"expected dialect to be a Dialect, got {dialect!r}")
     return GOOGLE if dialect is Dialect.GOOGLE else RFC9309
 
 
