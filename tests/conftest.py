@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from tests.servers.loopback import LoopbackServer
+from tests.servers.valkey import Valkey, running_valkey
 
 pytest.register_assert_rewrite("robotsgate.testing.stores")
 
@@ -57,3 +58,17 @@ def client_tls(certificate_authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.create_default_context()
     certificate_authority.configure_trust(context)
     return context
+
+
+@pytest.fixture(scope="module")
+def valkey() -> Iterator[Valkey]:
+    """A server that the tests of a module share; each has keys of its own."""
+    with running_valkey() as server:
+        yield server
+
+
+@pytest.fixture
+def own_valkey() -> Iterator[Valkey]:
+    """A server to stop, to fill, to pause and to kill."""
+    with running_valkey() as server:
+        yield server

@@ -30,13 +30,13 @@ from tests.checking.builders import (
     site_of,
 )
 from tests.servers.loopback import dead_port
-from tests.servers.valkey import Valkey, running_valkey
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
     from robotsgate.testing import FakeSite
+    from tests.servers.valkey import Valkey
 
 pytestmark = pytest.mark.anyio
 
@@ -54,20 +54,6 @@ def nothing_is_left() -> Iterator[None]:
     """The collector finds what coredis has left here, and in no other module."""
     yield
     gc.collect()
-
-
-@pytest.fixture(scope="module")
-def valkey() -> Iterator[Valkey]:
-    """A server that many tests share; each has a prefix of its own."""
-    with running_valkey() as server:
-        yield server
-
-
-@pytest.fixture
-def own_valkey() -> Iterator[Valkey]:
-    """A server to stop, to fill and to pause."""
-    with running_valkey() as server:
-        yield server
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from robotsgate.stores import _lasting_client
 from robotsgate.stores._lasting_client import LastingClient
 from robotsgate.stores.redis import RedisStore
 from robotsgate.testing.stores import KEY, to
-from tests.servers.valkey import running_valkey
 from tests.servers.valkey_cluster import HOST, running_cluster
 
 if TYPE_CHECKING:
@@ -52,20 +51,6 @@ def nothing_is_left() -> Iterator[None]:
     """The collector finds what coredis has left here, and in no other module."""
     yield
     gc.collect()
-
-
-@pytest.fixture(scope="module")
-def valkey() -> Iterator[Valkey]:
-    """A server that many tests share; each has a key of its own."""
-    with running_valkey() as server:
-        yield server
-
-
-@pytest.fixture
-def own_valkey() -> Iterator[Valkey]:
-    """A server to pause, to kill, and to count the connections of."""
-    with running_valkey() as server:
-        yield server
 
 
 @pytest.fixture

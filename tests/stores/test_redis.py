@@ -70,20 +70,6 @@ def nothing_is_left() -> Iterator[None]:
     gc.collect()
 
 
-@pytest.fixture(scope="module")
-def valkey() -> Iterator[Valkey]:
-    """A server that many tests share; each has a prefix of its own."""
-    with running_valkey() as server:
-        yield server
-
-
-@pytest.fixture
-def own_valkey() -> Iterator[Valkey]:
-    """A server to stop, to fill and to pause."""
-    with running_valkey() as server:
-        yield server
-
-
 @pytest.fixture
 def prefix() -> str:
     return f"test{next(_NUMBERS)}:"
