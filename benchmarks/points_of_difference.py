@@ -162,9 +162,7 @@ _IN_NO_URI = re.compile(r'[\x01-\x0a\x0d-\x20"<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _OUTSIDE_ASCII = re.compile("[^\x00-\x7f]+")
 _TOKEN = re.compile("^[A-Za-z0-9_.-]*")
-_BEFORE_TOKEN = re.compile(
-    r"^\s*(?:mozilla/.*?compatible;\s*(?=[a-z0-9_.-]))?", re.IGNORECASE
-)
+_HEX_IN_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 _DIGIT_OR_DOT = re.compile("[0-9.]")
 _N_OR_J = re.compile("%6[AEae]|[nj]")
 _N_AND_J = {"n": "j", "j": "n", "%6e": "%6A", "%6a": "%6E"}
@@ -183,9 +181,19 @@ def _leading_token(text: str) -> str:
     return text[: len(text) - len(_TOKEN.sub("", text, count=1))]
 
 
-def _token_of(agent: str) -> str:
-    """The product token of a User-Agent header; `agent` where it has none."""
-    return _leading_token(_BEFORE_TOKEN.sub("", agent, count=1)) or agent
+def _token_of(name: str) -> str:
+    """The product token that a user-agent line names; empty where it names none."""
+    robots_txt = _parsed(f"User-agent: {name}".encode(), Dialect.RFC9309)
+    return robots_txt.groups[0].tokens[0]
+
+
+def _in_ascii(name: str) -> str:
+    """`name` with letters outside ASCII spelt in others."""
+
+    def letters(found: re.Match[str]) -> str:
+        return f"-_{found[0].encode().hex().translate(_HEX_IN_LETTERS)}"
+
+    return _OUTSIDE_ASCII.sub(letters, name)
 
 
 def _spelt(text: str) -> str:
@@ -294,7 +302,29 @@ def settle_own_name(question: Question) -> Question:
 )
 def settle_header(question: Question) -> Question:
     """Ask for the product token alone."""
-    return replace(question, agent=_token_of(question.agent))
+    return replace(question, agent=_token_of(question.agent.strip()) or question.agent)
+
+
+@_point(
+    "a user-agent line with a whole header, or with letters outside ASCII",
+    "§2.2.1: the line names a product token. A header stands for the token in it, not"
+    " for all that begin with `Mozilla`; and a name is not its first letters.",
+    "User-agent: Mozilla/5.0 (compatible; ExampleBot/1.0)\nDisallow: /",
+    path="/",
+)
+def settle_names(question: Question) -> Question:
+    """Write the product token alone, in ASCII; "/" where there is none."""
+
+    def plain(value: str) -> str:
+        token = _token_of(value.encode("latin-1").decode("utf-8", "replace"))
+        is_plain = token in {"*", _leading_token(value).lower()}
+        return value if is_plain else _in_ascii(token) or "/"
+
+    def name(record: bytes) -> bytes:
+        return _by_value(record, plain) if _field(record) == b"user-agent" else record
+
+    asked = replace(question, agent=_in_ascii(question.agent))
+    return _by_lines(asked, name)
 
 
 @_point(

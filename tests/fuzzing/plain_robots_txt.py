@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import re
+import string
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from robotsgate.robotstxt._product_token import is_of_crawler
 from tests.robotstxt import reference
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ _pattern_spelling = lru_cache(maxsize=2_000)(reference.pattern_spelling)
 
 _OF_GROUPS = {b"user-agent", b"allow", b"disallow", b"crawl-delay", b"request-rate"}
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_TOKEN = re.compile(rb"[A-Za-z0-9_.-]*")
+_OF_ASCII_NAMES = frozenset(string.ascii_letters + string.digits + "_.-")
+_NOT_OF_NAMES = re.compile("[\x80-\xbf\u2000-\u206f\u3000\ufeff]")
+_LONGEST_HEADER = 1_000
 _SECONDS = re.compile(rb"[0-9]+\.?[0-9]*|\.[0-9]+")
 _ABSOLUTE_URL = re.compile(r"(https?|ftp)://.+", re.IGNORECASE | re.DOTALL)
 
@@ -147,17 +151,13 @@ def plain_target(text: str) -> str:
 
 
 def plain_token(agent: str) -> str | None:
-    """The token of an agent's first product; `None` where there is none."""
+    """The token of an agent; `None` where there is none."""
     agent = agent.strip()
     if agent == "*":
         return agent
     if "://" in re.split("[( ]", agent)[0]:
         return None
-    browser = re.match("mozilla/", agent, re.IGNORECASE)
-    token = re.search(r"compatible;\s*([A-Za-z0-9_.-]+)", agent) if browser else None
-    if token is not None and agent.index("compatible;") == token.start():
-        return token[1].lower()
-    return _leading_token(agent.encode("utf-8", "surrogatepass")) or None
+    return _name(agent) or None
 
 
 def _add_to_group(file: PlainFile, key: bytes, value: bytes, number: int) -> None:
@@ -177,12 +177,45 @@ def _add_to_group(file: PlainFile, key: bytes, value: bytes, number: int) -> Non
 def _token(value: bytes) -> str:
     if value[:1] == b"*" and value[1:2] in {b"", b" ", b"\t"}:
         return "*"
-    return _leading_token(value)
+    return _name(_readable(value))
 
 
-def _leading_token(octets: bytes) -> str:
-    match = _TOKEN.match(octets)
-    return match[0].decode().lower() if match else ""
+def _name(text: str) -> str:
+    """The name of the crawler in a token or a header; empty where there is none."""
+    text = text.lower()
+    if not re.match(r"mozilla/|\(compatible;", text):
+        return _leading_name(text)
+    text = text[:_LONGEST_HEADER]
+    pieces = re.split("([();])", text)
+    texts, marks = pieces[::2], pieces[1::2]
+    items = list(zip(texts, marks, texts[1:], [*marks[1:], ""], strict=False))
+    names = [
+        _leading_name(item.lstrip())
+        for last, mark, item, _ in items
+        if mark == ";" and last.endswith("compatible")
+    ]
+    names += [
+        _leading_name(item.lstrip())
+        for _, mark, item, _ in items
+        if mark in "(;"
+        and re.match("/(?!/)", item.lstrip()[len(_leading_name(item.lstrip())) :])
+    ]
+    names += [
+        _leading_name(item.lstrip())
+        for _, mark, item, end in items
+        if mark in "(;" and item.rstrip().endswith(("bot", "agent")) and end != "("
+    ]
+    for word in re.sub(r"\([^()]*\)?", " ", text).split():
+        name = _leading_name(word)
+        names += [] if word[len(name) :].startswith(":") else [name]
+    return next((name for name in names if name and is_of_crawler(name)), "")
+
+
+def _leading_name(text: str) -> str:
+    for place, one in enumerate(text):
+        if one not in _OF_ASCII_NAMES and (one.isascii() or _NOT_OF_NAMES.match(one)):
+            return text[:place]
+    return text
 
 
 def _readable(octets: bytes) -> str:

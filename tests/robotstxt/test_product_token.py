@@ -5,12 +5,124 @@ from __future__ import annotations
 import pytest
 
 from robotsgate.errors import InvalidProductTokenError, RobotsError
+from robotsgate.robotstxt import RobotsTxt
 from robotsgate.robotstxt._product_token import product_tokens
 from tests.tables import cases
 
-_SAFARI = (
-    "AppleWebKit/537.36 (KHTML, like Gecko; compatible; Googlebot/2.1; +http://x/)"
+_WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko"
+_CHROME = f"Mozilla/5.0 (X11; Linux x86_64) {_WEBKIT}) Chrome/130.0.0.0 Safari/537.36"
+_ANDROID = (
+    f"Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) {_WEBKIT})"
+    " Chrome/130.0.6723.69 Mobile Safari/537.36"
 )
+_MAC = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)"
+_IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X)"
+_IOS_WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
+
+# As crawlers send them, or as user-agent lines of real files have them.
+CRAWLERS = {
+    f"{_ANDROID} (compatible; Googlebot/2.1; +http://www.google.com/bot.html)":
+        "googlebot",
+    f"Mozilla/5.0 {_WEBKIT}; compatible; Googlebot/2.1; +http://www.google.com/bot.html"
+    ") Chrome/130.0.6723.69 Safari/537.36": "googlebot",
+    f"{_ANDROID} (compatible; AdsBot-Google-Mobile; +http://www.google.com/mobile)":
+        "adsbot-google-mobile",
+    f"{_CHROME} Google Favicon": "google",
+    "Mozilla/5.0 (compatible) Feedfetcher-Google; (+http://www.google.com/feed.html)":
+        "feedfetcher-google",
+    "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)":
+        "bingbot",
+    f"{_MAC} {_IOS_WEBKIT} Version/17.4 Safari/605.1.15 (Applebot/0.1;"
+    " +http://www.apple.com/go/applebot)": "applebot",
+    f"{_MAC} {_IOS_WEBKIT} Version/8.0.2 Safari/600.2.5 (Amazonbot/0.1;"
+    " +https://developer.amazon.com/support/amazonbot) Chrome/119.0 Safari/537.36":
+        "amazonbot",
+    f"Mozilla/5.0 {_WEBKIT}; compatible; GPTBot/1.2; +https://openai.com/gptbot)":
+        "gptbot",
+    f"Mozilla/5.0 {_WEBKIT}; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)":
+        "claudebot",
+    f"Mozilla/5.0 {_WEBKIT}; compatible; PerplexityBot/1.0;"
+    " +https://perplexity.ai/perplexitybot)": "perplexitybot",
+    f"Mozilla/5.0 (Linux; Android 5.0) {_WEBKIT}) Mobile Safari/537.36 (compatible;"
+    " Bytespider; spider-feedback@bytedance.com)": "bytespider",
+    "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)":
+        "facebookexternalhit",
+    "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)": "yandexbot",
+    "Mozilla/5.0(compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)":
+        "baiduspider",
+    "DuckDuckBot/1.1; (+http://duckduckgo.com/duckduckbot.html)": "duckduckbot",
+    "Mozilla/5.0 (compatible; SemrushBot/7~bl; +http://www.semrush.com/bot.html)":
+        "semrushbot",
+    "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)": "ahrefsbot",
+    "Mozilla/5.0 (compatible; archive.org_bot +http://archive.org/details/bot)":
+        "archive.org_bot",
+    f"{_CHROME} ExampleBot/1.0": "examplebot",
+    f"{_CHROME} ExampleBot/1.0 (+https://example.org/bot)": "examplebot",
+    f"{_CHROME} OtherBrowser/7 (compatible; ExampleBot/1.0)": "examplebot",
+    "(Compatible; ExampleBot/1.0; +https://example.org/bot)": "examplebot",
+    "MOZILLA/5.0 (COMPATIBLE;EXAMPLEBOT)": "examplebot",
+    "Mozilla/5.0 (compatible; Googlebot/2.1) https://deepcrawl.com/bot": "googlebot",
+    "Mozilla/5.0 https://deepcrawl.com/bot (compatible; Googlebot/2.1)": "googlebot",
+    "Mozilla/4.0 (compatible; BullsEye; Windows 95)": "bullseye",
+    "Mozilla/3.01 (hotwired-test/0.1)": "hotwired-test",
+    "Mozilla/4.0 (compatible; MSIE 5.0; Windows 95) VoilaBot BETA 1.2 (http://x.com/)":
+        "voilabot",
+    "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT; MS Search 4.0 Robot)": "ms",
+    "Mozilla/4.0 (compatible; MSIE 5.0; Windows NT; DigExt; DTS Agent": "dts",
+    "Mozilla/5.0 DV/1.2": "dv",
+    "curl/8.0": "curl",
+    "python-requests/2.31": "python-requests",
+    "Scrapy/2.12 (+https://scrapy.org)": "scrapy",
+    "Wget/1.21": "wget",
+}  # fmt: skip
+
+BROWSERS = {
+    "Chrome": _CHROME,
+    "Chrome without a window": _CHROME.replace("Chrome", "HeadlessChrome"),
+    "Chrome on Android": _ANDROID,
+    "Chrome on iOS":
+        f"{_IPHONE} {_IOS_WEBKIT} CriOS/130.0.6723.90 Mobile/15E148 Safari/604.1",
+    "Firefox":
+        "Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0",
+    "Safari": f"{_MAC} {_IOS_WEBKIT} Version/17.5 Safari/605.1.15",
+    "Safari on iOS":
+        f"{_IPHONE} {_IOS_WEBKIT} Version/17.5 Mobile/15E148 Safari/604.1",
+    "Edge": f"{_CHROME} Edg/130.0.2849.68",
+    "Opera": f"{_CHROME} OPR/114.0.0.0",
+    "Samsung": f"Mozilla/5.0 (Linux; Android 14; SM-S928B) {_WEBKIT})"
+        " SamsungBrowser/26.0 Chrome/122.0.0.0 Mobile Safari/537.36",
+    "DuckDuckGo": f"{_IPHONE} {_IOS_WEBKIT} Version/17.5 Mobile/15E148 DuckDuckGo/7"
+        " Safari/605.1.15",
+    "PlayStation": f"Mozilla/5.0 (PlayStation; PlayStation 5/2.26) {_IOS_WEBKIT}"
+        " Version/13.0 Safari/605.1.15",
+    "Internet Explorer 11":
+        "Mozilla/5.0 (Windows NT 10.0; WOW64; Trident/7.0; rv:11.0) like Gecko",
+    "Internet Explorer 6": "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)",
+    "no more than its beginning": "Mozilla/5.0",
+    "compatible to nothing": "Mozilla/5.0 (compatible; )",
+    "compatible to a URL": "Mozilla/5.0 (compatible; +http://example.org/)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "token"), CRAWLERS.items(), ids=CRAWLERS.values())
+def test_header_of_a_crawler_is_reduced_to_its_name(header: str, token: str) -> None:
+    """Only a name behind "compatible;" counted, and only in lower case."""
+    robots = RobotsTxt.parse(f"User-agent: {header}\nDisallow: /")
+
+    assert product_tokens(header) == (token,)
+    assert robots.groups[0].tokens == (token,)
+
+
+@pytest.mark.parametrize("header", BROWSERS.values(), ids=BROWSERS)
+def test_header_of_a_browser_names_no_crawler(header: str) -> None:
+    """It asked as "mozilla", and bound all browsers on a user-agent line."""
+    robots = RobotsTxt.parse(f"User-agent: {header}\nDisallow: /")
+
+    with pytest.raises(InvalidProductTokenError) as caught:
+        robots.can_fetch(header, "/")
+
+    assert "a crawler's name such as 'ExampleBot', or '*', got" in str(caught.value)
+    assert robots.groups[0].tokens == ("",)
 
 
 @cases("agent token", {
@@ -27,15 +139,11 @@ _SAFARI = (
     "no version": ("ExampleBot (+https://example.org/bot)", "examplebot"),
     "two products": ("ExampleBot/0.1 libwww-perl/5.8", "examplebot"),
     "a comment without a space": ("ExampleBot(x)", "examplebot"),
-    "a header that is Mozilla-compatible": (
-        "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.org/bot)",
-        "examplebot"
-    ),
-    "compatible, tight": ("Mozilla/5.0 (compatible;ExampleBot)", "examplebot"),
-    "compatible further on": (f"Mozilla/5.0 {_SAFARI} Chrome/1", "googlebot"),
-    "a browser itself": ("Mozilla/5.0 (X11; Linux)", "mozilla"),
-    "compatible to none": ("Mozilla/5.0 (compatible; )", "mozilla"),
-    "no token behind it": ("Mozilla/5.0 (compatible; +x)", "mozilla"),
+    "letters outside ASCII": ("Jävla-Foobot/1.0", "jävla-foobot"),
+    "upper-case letters outside ASCII": ("ÄBOT", "äbot"),
+    "vowel signs": ("हिन्दी-bot", "हिन्दी-bot"),
+    "spaces and punctuation outside ASCII": ("Foobot\xa0… x", "foobot"),
+    "the word of a browser alone": ("Mozilla", "mozilla"),
     "a star before a name is no token": ("*bot", None),
 })  # fmt: skip
 def test_agent_is_reduced_to_its_product_token(agent: str, token: str | None) -> None:
@@ -65,7 +173,7 @@ def test_sequence_keeps_its_order(agents: list[str] | tuple[str, ...]) -> None:
     "white space": (" \t", ["such as 'ExampleBot'", r"got ' \t'"]),
     "path": ("/private", ["such as 'ExampleBot'", "got '/private'"]),
     "only a comment": ("(x)", ["got '(x)'"]),
-    "letters outside ASCII": ("é", ["got 'é'"]),
+    "punctuation outside ASCII": ("«bot»", ["got '«bot»'"]),
     "None": (None, ["or a sequence of them, got None"]),
     "bytes": (b"bot", ["or a sequence of them, got b'bot'"]),
     "a number": (7, ["or a sequence of them, got 7"]),

@@ -401,6 +401,21 @@ def test_tokens_may_hold_digits_and_dots(value: str) -> None:
     assert robots.can_fetch(value[:2], "/")
 
 
+@pytest.mark.parametrize("end", ["", "/1.0", " (x)"])
+def test_name_with_letters_outside_ascii_is_one_name(end: str) -> None:
+    """It was cut before the first of them, and bound "J"."""
+    robots = RobotsTxt.parse(f"User-agent: Jävla-Foobot{end}\nDisallow: /")
+
+    assert not robots.can_fetch("JÄVLA-foobot/2.0", "/")
+    assert robots.match("J", "/").group is None
+
+
+def test_name_in_another_encoding_is_not_cut() -> None:
+    robots = RobotsTxt.parse("User-agent: Jävla-Foobot\nDisallow: /".encode("latin-1"))
+
+    assert robots.match("J", "/").group is None
+
+
 def test_line_of_any_length_counts_whole() -> None:
     path = "/" + "a" * 20_000
     robots = RobotsTxt.parse(f"User-agent: a\nDisallow: {path}")

@@ -178,13 +178,14 @@ class RobotsChecker:
         robots.txt otherwise. A dead host is an answer, not an exception.
 
         Args:
-            agent: a product token, a whole User-Agent header, or a sequence of
-                those, most specific first: the first that has a group counts.
+            agent: a product token, a whole User-Agent header that names a crawler,
+                "*" for the fallback group alone, or a sequence of those, most
+                specific first: the first that has a group counts.
             url: an absolute URL: a `str`, or anything whose `str()` is one.
 
         Raises:
-            InvalidProductTokenError: there is no product token in `agent`, or
-                the arguments are swapped.
+            InvalidProductTokenError: `agent` names no crawler, as the header of
+                a browser does not; or the arguments are swapped.
             InvalidURLError: `url` names no origin.
             UnsupportedError: the scheme of `url` is ftp.
         """

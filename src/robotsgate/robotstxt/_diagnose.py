@@ -153,7 +153,7 @@ def _about_agents(outline: Outline, text: str, grammar: Grammar) -> Iterator[_To
                     DiagnosticKind.NO_PRODUCT_TOKEN,
                     f"{_quoted(value)} names no product token",
                 )
-            elif value and len(token) < len(value):
+            elif value and readable(value).lower() != token:
                 yield (
                     line,
                     DiagnosticKind.CUT_PRODUCT_TOKEN,

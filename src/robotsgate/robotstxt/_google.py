@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._dialect import Field
 from robotsgate.robotstxt._octets import as_octets, with_escapes_upper
-from robotsgate.robotstxt._product_token import leading_token
 from robotsgate.robotstxt._rfc9309 import frequent_spellings
 
 if TYPE_CHECKING:
@@ -90,7 +89,8 @@ class _Google:
             return value.lower()
         if value == "*" or (value[:1] == "*" and value[1] in self.white_space):
             return "*"
-        return leading_token(value, _TOKEN_CHARACTERS).lower()
+        rest = value.lstrip(_TOKEN_CHARACTERS)
+        return value[: len(value) - len(rest)].lower()
 
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
         """The agents as they are: Google's matcher reduces only the file's side."""

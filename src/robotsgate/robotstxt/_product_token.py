@@ -1,7 +1,11 @@
-"""Reduces what a caller calls its agent to product tokens (RFC 9309 §2.2.1)."""
+"""Reduces what an agent is called to product tokens (RFC 9309 §2.2.1).
+
+The same way for what a caller asks about and for what a user-agent line says.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NewType
@@ -15,8 +19,33 @@ ProductToken = NewType("ProductToken", str)
 # RFC 9309 allows letters, "_" and "-". Real files also name agents with digits
 # and dots (MJ12bot, 008, sitecheck.internetseer.com), in 3 % of their
 # user-agent lines; cut short, those would match the wrong agents or none.
-_TOKEN_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+# Outside ASCII all but spaces and punctuation belongs to a name, and so does U+FFFD,
+# which stands for bytes that are not UTF-8.
+_NOT_OF_NAMES = r"\x00-,/:-@\[-^`{-\xbf\u2000-\u206f\u3000\ufeff"
+_NAME = f"([^{_NOT_OF_NAMES}]++)"
+_END_OF_NAME = re.compile(f"[{_NOT_OF_NAMES}]")
 
+# Longer than any that is sent; keeps a hostile line from costing more than others.
+_LONGEST_HEADER = 1_000
+
+# Where a header like a browser's, in lower case, names its crawler, the surest place
+# first: behind "compatible;" (Googlebot), as a product in a comment (Applebot), as
+# a comment's words that end in "robot", and as a word outside of the comments.
+_BROWSER_LIKE = ("mozilla/", "(compatible;")
+_IN_COMMENTS = (
+    re.compile(rf"(?<=compatible;)\s*+{_NAME}"),
+    re.compile(rf"[(;]\s*+{_NAME}/(?!/)"),
+    re.compile(rf"[(;]\s*+(?=[^;()]*(?:bot|agent)\s*(?:[;)]|$)){_NAME}"),
+)
+_COMMENT = re.compile(r"\([^()]*+\)?")
+_OUTSIDE_COMMENTS = re.compile(rf"(?<!\S){_NAME}(?!:)")
+
+_BROWSERS = {
+    *("applewebkit", "gecko", "like", "mobile", "mozilla", "trident", "version"),
+    *("chrome", "chromium", "compatible", "crios", "headlesschrome", "safari", "silk"),
+    *("ddg", "duckduckgo", "edg", "edga", "edge", "edgios", "firefox", "fxios", "gsa"),
+    *("msie", "opera", "opr", "vivaldi", "whale", "yowser"),
+}
 
 # Agents are the caller's own, and few.
 _KNOWN_AGENTS = 256
@@ -26,17 +55,16 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
     """The product tokens of `agent`, most specific first.
 
     Args:
-        agent: a product token ("ExampleBot"), a whole User-Agent header (its
-            first product counts; a browser-like "Mozilla/5.0 (compatible;
-            ExampleBot/1.0; …)" gives ExampleBot), "*", or a sequence of those,
+        agent: a product token ("ExampleBot"), a whole User-Agent header (the name
+            of its crawler counts, wherever it stands), "*", or a sequence of those,
             most specific first.
 
     Returns:
         One token or more, in lower case; tokens compare case-insensitively.
 
     Raises:
-        InvalidProductTokenError: no token can be found, the sequence is empty,
-            or the agent looks like a URL.
+        InvalidProductTokenError: `agent` names no crawler, as the header of a
+            browser does not; the sequence is empty; or the agent looks like a URL.
     """
     if isinstance(agent, str):
         return _one_token(agent)
@@ -49,9 +77,24 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
     return tuple(_product_token(one) for one in given)
 
 
-def leading_token(text: str, alphabet: str = _TOKEN_CHARACTERS) -> str:
-    """The longest start of `text` that is made of token characters; may be empty."""
-    return text[: len(text) - len(text.lstrip(alphabet))]
+def crawler_name(text: str) -> str:
+    """The lower-case name of the crawler that `text` names; empty where it does not.
+
+    Args:
+        text: a product token with anything behind it, or a whole User-Agent header.
+    """
+    header = text.lower()
+    if not header.startswith(_BROWSER_LIKE):
+        return _END_OF_NAME.split(header, maxsplit=1)[0]
+    header = header[:_LONGEST_HEADER]
+    names = [name for place in _IN_COMMENTS for name in place.findall(header)]
+    names += _OUTSIDE_COMMENTS.findall(_COMMENT.sub(" ", header))
+    return next(filter(is_of_crawler, names), "")
+
+
+def is_of_crawler(name: str) -> bool:
+    """Whether a lower-case `name` in a browser-like header is not that of a browser."""
+    return name not in _BROWSERS and not name.endswith("browser")
 
 
 @lru_cache(maxsize=_KNOWN_AGENTS)
@@ -73,17 +116,10 @@ def _product_token(agent: object) -> ProductToken:
         raise InvalidProductTokenError(
             f"expected a product token, got {shown!r}: arguments swapped?", agent=agent
         )
-    token = leading_token(_after_compatible(text))
+    token = crawler_name(text)
     if not token:
         raise InvalidProductTokenError(
-            f"expected a product token such as 'ExampleBot', got {agent!r}", agent=agent
+            f"expected a crawler's name such as 'ExampleBot', or '*', got {agent!r}",
+            agent=agent,
         )
-    return ProductToken(token.lower())
-
-
-def _after_compatible(header: str) -> str:
-    """`header` from the product that a browser-like header is really about."""
-    if not header.lower().startswith("mozilla/"):
-        return header
-    behind = header.partition("compatible;")[2].lstrip()
-    return behind if leading_token(behind) else header
+    return ProductToken(token)

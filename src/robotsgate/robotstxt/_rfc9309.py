@@ -9,8 +9,9 @@ from robotsgate.robotstxt._octets import (
     is_plain,
     normalised_patterns,
     normalised_target,
+    readable,
 )
-from robotsgate.robotstxt._product_token import leading_token, product_tokens
+from robotsgate.robotstxt._product_token import crawler_name, product_tokens
 from robotsgate.urls._origin import split_url
 from robotsgate.urls._path import without_dots
 
@@ -49,7 +50,7 @@ class _Rfc9309:
             return value.lower()
         if value == "*" or value.startswith(("* ", "*\t")):
             return "*"
-        return leading_token(value).lower()
+        return crawler_name(readable(value))
 
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
         return product_tokens(agent)

@@ -146,9 +146,10 @@ class RobotsTxt:
         """Whether `agent` may fetch `url`.
 
         Args:
-            agent: a product token, a whole User-Agent header, or a sequence of
-                them, most specific first. `Dialect.GOOGLE` takes each agent as it
-                is, as Google's matcher does.
+            agent: a product token, a whole User-Agent header that names a crawler,
+                "*" for the fallback group alone, or a sequence of them, most
+                specific first. `Dialect.GOOGLE` takes each agent as it is, as
+                Google's matcher does.
             url: an absolute URL, or its path with its query, from "/" on.
                 `Dialect.GOOGLE` takes any text.
 
