@@ -688,8 +688,7 @@ async def test_robots_txt_is_none_where_there_is_no_file(status: int) -> None:
 RATES = (
     "User-agent: SlowBot\nCrawl-delay: 2.5\nRequest-rate: 3/60\n\n"
     "User-agent: *\nCrawl-delay: 10\n\n"
-    "Sitemap: https://example.com/1.xml\nSitemap: /relative.xml\n"
-    "Sitemap: https://cdn.example/2.xml\n"
+    "Sitemap: https://example.com/1.xml\nSitemap: https://cdn.example/2.xml\n"
 )
 
 
@@ -704,6 +703,21 @@ async def test_facts_are_those_of_the_file_and_of_the_agents_group() -> None:
     assert await checker.sitemaps(PUBLIC) == (
         "https://example.com/1.xml",
         "https://cdn.example/2.xml",
+    )
+
+
+async def test_relative_sitemaps_are_joined_to_the_origin() -> None:
+    """They were left out."""
+    values = ["/a.xml", "b.xml", "//cdn.example/c.xml", "ftp://x/d.xml", "/a.xml?e=1"]
+    values += ["", "mailto:me", "https://", f"{ORIGIN}/a.xml"]
+    checker = checker_of(site_of("".join(f"Sitemap: {one}\n" for one in values)))
+
+    assert await checker.sitemaps(PUBLIC) == (
+        f"{ORIGIN}/a.xml",
+        f"{ORIGIN}/b.xml",
+        "https://cdn.example/c.xml",
+        "ftp://x/d.xml",
+        f"{ORIGIN}/a.xml?e=1",
     )
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from jwm.robotstxt import googlebot  # type: ignore[import-untyped]  # C++ inside
 
-from tests.fuzzing.plain_robots_txt import absolute_urls
-
 _LINE_WITHOUT_RULE = 0
 _READ_BY_US_ONLY = {"crawl-delay", "request-rate"}
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
@@ -31,11 +29,6 @@ class GoogleFile:
     groups: list[GoogleGroup] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)
     others: list[tuple[int, str, str]] = field(default_factory=list)
-
-    @property
-    def absolute_sitemaps(self) -> tuple[str, ...]:
-        """The sitemaps that can be fetched as they stand, each once."""
-        return absolute_urls(self.sitemaps)
 
 
 def google_answer(body: bytes, agent: str, url: str) -> tuple[bool, int]:

@@ -25,8 +25,8 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 _OF_ASCII_NAMES = frozenset(string.ascii_letters + string.digits + "_.-")
 _NOT_OF_NAMES = re.compile("[\x80-\xbf\u2000-\u206f\u3000\ufeff]")
 _LONGEST_HEADER = 1_000
-_SECONDS = re.compile(rb"[0-9]+\.?[0-9]*|\.[0-9]+")
-_ABSOLUTE_URL = re.compile(r"(https?|ftp)://.+", re.IGNORECASE | re.DOTALL)
+_SECONDS = re.compile(rb"([0-9]+\.?[0-9]*|\.[0-9]+)([smhd]?)", re.IGNORECASE)
+_UNITS = {b"": 1, b"s": 1, b"m": 60, b"h": 3_600, b"d": 86_400}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class PlainRule:
 class PlainGroup:
     """A run of user-agent lines (token, line), with what follows it.
 
-    Delays are (seconds, line).
+    Delays are (seconds, line), without seconds where they make no sense.
     """
 
     agents: list[tuple[str, int]] = field(default_factory=list)
     rules: list[PlainRule] = field(default_factory=list)
-    delays: list[tuple[float, int]] = field(default_factory=list)
+    delays: list[tuple[float | None, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,9 @@ def plainly_parsed(body: bytes) -> PlainFile:
     return file
 
 
-def absolute_urls(values: Sequence[str]) -> tuple[str, ...]:
-    """Those of `values` that can be fetched as they stand, each once."""
-    return tuple(value for value in dict.fromkeys(values) if _ABSOLUTE_URL.match(value))
+def each_once(values: Sequence[str]) -> tuple[str, ...]:
+    """Those of `values` that are not empty, each once."""
+    return tuple(filter(None, dict.fromkeys(values)))
 
 
 @lru_cache(maxsize=50)
@@ -168,10 +168,10 @@ def _add_to_group(file: PlainFile, key: bytes, value: bytes, number: int) -> Non
         groups[-1].agents.append((_token(value), number))
     elif groups and key in {b"allow", b"disallow"}:
         groups[-1].rules.append(PlainRule(key == b"allow", value, number))
-    elif groups and key == b"crawl-delay" and _SECONDS.fullmatch(value):
-        seconds = float(value)
-        if seconds < math.inf:
-            groups[-1].delays.append((seconds, number))
+    elif groups and key == b"crawl-delay":
+        match = _SECONDS.fullmatch(value)
+        seconds = float(match[1]) * _UNITS[match[2].lower()] if match else math.inf
+        groups[-1].delays.append((seconds if seconds < math.inf else None, number))
 
 
 def _token(value: bytes) -> str:

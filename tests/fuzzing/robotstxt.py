@@ -14,7 +14,7 @@ from robotsgate.errors import InvalidProductTokenError, InvalidURLError
 from robotsgate.robotstxt import Dialect, RobotsTxt, Rule, RuleKind
 from robotsgate.urls._origin import split_url
 from tests.fuzzing.plain_robots_txt import (
-    absolute_urls,
+    each_once,
     lines_of,
     plain_target,
     plain_token,
@@ -168,7 +168,7 @@ def _check_parts(robots: RobotsTxt, body: bytes) -> None:
     assert odd == sorted(odd)
     assert all(0 <= line <= last for line in odd)
     assert all(found.message.isprintable() for found in robots.diagnostics)
-    assert robots.sitemaps == absolute_urls(robots.sitemaps)
+    assert robots.sitemaps == each_once(robots.sitemaps)
 
 
 def _check_rule(rule: Rule, robots: RobotsTxt, body: bytes) -> None:
@@ -250,7 +250,7 @@ def _check_file_against_plain(robots: RobotsTxt, plain: PlainFile) -> None:
         for group in plain.groups
     ]
     assert ours == theirs
-    assert robots.sitemaps == absolute_urls(plain.sitemaps)
+    assert robots.sitemaps == each_once(plain.sitemaps)
     assert plain.others == [
         (one.line, one.field, one.value) for one in robots.other_lines
     ]
@@ -288,7 +288,7 @@ def _check_file_against_google(robots: RobotsTxt, body: bytes) -> None:
         (group.line, group.tokens, [rule[:2] for rule in group.rules])
         for group in google.groups
     ]
-    assert robots.sitemaps == google.absolute_sitemaps
+    assert robots.sitemaps == each_once(google.sitemaps)
     assert [(one.line, one.field) for one in robots.other_lines] == [
         (line, key) for line, key, _ in google.others
     ]

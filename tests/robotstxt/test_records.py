@@ -31,7 +31,13 @@ from robotsgate.robotstxt._records import (
         ("1_0", None),
         ("1,5", None),
         ("1.2.3", None),
-        ("10s", None),
+        ("10s", 10.0),
+        ("1.5M", 90.0),
+        ("1h", 3600.0),
+        ("1d", 86400.0),
+        ("s", None),
+        ("10 s", None),
+        ("10ss", None),
         ("1 0", None),
         ("\xb2", None),
         ("0x10", None),
@@ -39,7 +45,7 @@ from robotsgate.robotstxt._records import (
         pytest.param("9" * 5000, None, id="beyond the digits that int takes"),
     ],
 )
-def test_crawl_delay_is_a_plain_finite_number(
+def test_crawl_delay_is_a_plain_finite_number_with_or_without_a_unit(
     value: str, seconds: float | None
 ) -> None:
     assert crawl_delay_seconds(value) == seconds
@@ -51,6 +57,8 @@ def test_crawl_delay_is_a_plain_finite_number(
         ("1/5", (1, 5.0)),
         ("1/10s", (1, 10.0)),
         ("30/1m", (30, 60.0)),
+        ("9000/1d", (9000, 86400.0)),
+        ("1m/5", None),
         ("1/2H", (1, 7200.0)),
         ("2/0.5", (2, 0.5)),
         ("1/5 0600-0845", (1, 5.0)),

@@ -103,10 +103,11 @@ def test_groups_hold_rules_that_can_match_nothing() -> None:
     )
 
 
-def test_sitemaps_are_absolute_urls_each_once() -> None:
+def test_sitemaps_are_given_as_they_stand_each_once() -> None:
     assert RobotsTxt.parse(_FILE).sitemaps == (
         "https://example.com/sitemap.xml",
         "HTTPS://example.com/s%C3%A9.xml",
+        "/relative.xml",
     )
 
 
@@ -154,8 +155,13 @@ def test_crawl_delay_is_that_of_the_agents_group(
 
 @cases("body delay", {
     "the first": ("User-agent: a\nCrawl-delay: 1\nCrawl-delay: 2", 1),
-    "sensible": ("User-agent: a\nCrawl-delay: x\nCrawl-delay: 2", 2),
-    "none is sensible": ("User-agent: a\nCrawl-delay: inf", None),
+    "a unit": ("User-agent: a\nCrawl-delay: 2m", 120),
+    "a broken one is none, and not the next one":
+        ("User-agent: a\nCrawl-delay: x\nCrawl-delay: 2", None),
+    "a broken one is none, and not that of the token's next group":
+        ("User-agent: a\nCrawl-delay: x\nAllow:\nUser-agent: a\nCrawl-delay: 2", None),
+    "a broken one is none, and not that of any agent":
+        ("User-agent: a\nCrawl-delay: x\nAllow:\nUser-agent: *\nCrawl-delay: 2", None),
     "nought": ("User-agent: a\nCrawl-delay: 0", 0),
     "with a comment": ("User-agent: a\nCrawl-delay: 3 # s", 3),
     "outside of groups": ("Crawl-delay: 1\nUser-agent: a", None),
@@ -168,7 +174,7 @@ def test_crawl_delay_is_that_of_the_agents_group(
         ("User-agent: *\nCrawl-delay: 1\nDisallow:\nUser-agent: a", None),
     "an empty file": ("", None),
 })  # fmt: skip
-def test_crawl_delay_is_the_first_sensible_one_below_the_agents_line(
+def test_crawl_delay_is_the_first_below_the_agents_line(
     body: str, delay: float | None
 ) -> None:
     assert RobotsTxt.parse(body).crawl_delay("a") == delay
@@ -354,6 +360,15 @@ def test_text_with_a_lone_surrogate_is_read() -> None:
     robots = RobotsTxt.parse("User-agent: a\nDisallow: /\ud800")
 
     assert not robots.can_fetch("a", "/%ED%A0%80")
+
+
+def test_broken_request_rate_is_none_and_never_that_of_another_group() -> None:
+    """The next one that made sense was taken, which another group may have said."""
+    robots = RobotsTxt.parse(
+        "User-agent: a\nRequest-rate: 5\nAllow: /\nUser-agent: a\nRequest-rate: 1/5"
+    )
+
+    assert robots.request_rate("a") is None
 
 
 def test_request_rate_is_that_of_the_agents_group() -> None:

@@ -28,6 +28,7 @@ from robotsgate.checking._stats import CheckerStats
 from robotsgate.errors import StoreError
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
+from robotsgate.robotstxt._records import absolute_sitemaps
 from robotsgate.robotstxt._robots_txt import grammar_of
 from robotsgate.stores._base import Store
 from robotsgate.stores._url import open_store
@@ -293,12 +294,12 @@ class RobotsChecker:
         return rules.agent_rules.request_rate
 
     async def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
-        """The absolute URLs of the origin's sitemaps, in the order of its file."""
+        """The URLs of the origin's sitemaps, relative ones joined to the origin."""
         origin = Origin.from_url(url)
-        return (
-            await self._origins.part(origin, lambda robots_txt: robots_txt.sitemaps)
-            or ()
+        urls = await self._origins.part(
+            origin, lambda file: absolute_sitemaps(file.sitemaps, str(origin))
         )
+        return urls or ()
 
     async def prefetch(self, urls: Iterable[str | URLLike]) -> None:
         """Fetch what is not known of the origins of `urls`, concurrently.

@@ -7,37 +7,55 @@ makes no sense is no value.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._model import RequestRate
+from robotsgate.urls._redirect import joined
 
-_SECONDS = {"s": 1, "m": 60, "h": 3_600}
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def crawl_delay_seconds(value: str) -> float | None:
-    """Seconds, ≥ 0 and finite; `None` for anything but a plain decimal number."""
-    digits = value.replace(".", "", 1)
-    if not (digits.isascii() and digits.isdigit()):
-        return None
-    seconds = float(value)
+    """Seconds, ≥ 0 and finite, of "10", "0.5", "2m"; `None` for anything else.
+
+    The units are those of request rates: "s", "m", "h", "d".
+    """
+    unit = _SECONDS.get(value[-1:].lower())
+    number = _number(value[:-1] if unit else value)
+    seconds = math.inf if number is None else number * (unit or 1)
     return seconds if math.isfinite(seconds) else None
 
 
 def request_rate(value: str) -> RequestRate | None:
-    """The rate in "1/5", "1/10s", "30/1m" or "1/5 0600-0845"; `None` if there is none.
+    """The rate in "1/5", "9000/1d", "30/1m" or "1/5 0600-0845"; `None` for others.
 
     A time of day behind it is ignored.
     """
     first_word = next(iter(value.split()), "")
-    requests, slash, period = first_word.partition("/")
-    unit = _SECONDS.get(period[-1:].lower(), 0)
-    seconds = crawl_delay_seconds(period[:-1] if unit else period)
-    count = crawl_delay_seconds(requests)
-    if not slash or not seconds or not count or not count.is_integer():
-        return None
-    seconds *= unit or 1
-    if not math.isfinite(seconds):
+    requests, _, period = first_word.partition("/")
+    seconds = crawl_delay_seconds(period)
+    count = _number(requests)
+    if not seconds or not count or not count.is_integer():
         return None
     return RequestRate(requests=int(count), seconds=seconds)
+
+
+def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:
+    """The URLs that `sitemaps` of a robots.txt of `origin` stand for, each once.
+
+    Without those that are neither relative nor http, https or ftp.
+    """
+    urls = (joined(f"{origin}/robots.txt", value) for value in sitemaps)
+    return tuple(dict.fromkeys(filter(is_absolute_url, urls)))
+
+
+def _number(text: str) -> float | None:
+    """What a plain decimal number without a sign says; may be infinite."""
+    digits = text.replace(".", "", 1)
+    return float(text) if digits.isascii() and digits.isdigit() else None
 
 
 def is_absolute_url(value: str) -> bool:

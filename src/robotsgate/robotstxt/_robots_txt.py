@@ -15,11 +15,7 @@ from robotsgate.robotstxt._matcher import NO_RULES, RuleLines, RuleSet
 from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind
 from robotsgate.robotstxt._octets import readable
 from robotsgate.robotstxt._parser import Records, first_lines, outline, read
-from robotsgate.robotstxt._records import (
-    crawl_delay_seconds,
-    is_absolute_url,
-    request_rate,
-)
+from robotsgate.robotstxt._records import crawl_delay_seconds, request_rate
 from robotsgate.robotstxt._rfc9309 import RFC9309
 
 if TYPE_CHECKING:
@@ -170,24 +166,32 @@ class RobotsTxt:
     def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
         """Seconds between two requests of `agent`, ≥ 0; `None` if not said.
 
-        The first sensible crawl-delay of the agent's groups; one that stands
-        above a user-agent line is not for that agent.
+        That of the first crawl-delay of the agent's groups, in seconds or with one
+        of the units s, m, h and d ("2m"); if it makes no sense, there is none. One
+        that stands above a user-agent line is not for that agent.
         """
         return self.rules_for(agent).crawl_delay
 
     def request_rate(self, agent: str | Sequence[str]) -> RequestRate | None:
-        """The rate that the agent's groups ask for; `None` if not said."""
+        """The rate that the first request-rate of the agent's groups asks for.
+
+        `None` if there is none, or if it makes no sense.
+        """
         return self.rules_for(agent).request_rate
 
     @cached_property
     def sitemaps(self) -> tuple[str, ...]:
-        """Absolute URLs in the order of the file, each once."""
-        urls = (
+        """The sitemaps as they stand, in the order of the file, each once.
+
+        Absolute URLs as the protocol wants them, or relative to the file's own URL.
+        """
+        values = (
             readable(value)
             for records in self._records
             for value, _ in records.sitemaps
+            if value
         )
-        return tuple(dict.fromkeys(url for url in urls if is_absolute_url(url)))
+        return tuple(dict.fromkeys(values))
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -336,13 +340,9 @@ def _below_agent_lines(
 def _first(
     rates: Iterable[Rate], field: Field, read_value: Callable[[str], _Value | None]
 ) -> _Value | None:
-    """The first value of `field` that makes sense."""
-    for kind, text, _ in rates:
-        if kind is field:
-            value = read_value(text)
-            if value is not None:
-                return value
-    return None
+    """What the first record of `field` says; `None` where it makes no sense."""
+    texts = (text for kind, text, _ in rates if kind is field)
+    return read_value(next(texts, ""))
 
 
 def _rule(raw: tuple[str, bool, int]) -> Rule:

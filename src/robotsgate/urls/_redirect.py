@@ -38,7 +38,7 @@ def redirect_target(url: str, location: str | None) -> str:
     if not location.isprintable():
         raise RedirectError("a redirect to a Location with control characters")
     try:
-        origin, target = split_url(_joined(url, location))
+        origin, target = split_url(joined(url, location))
     except InvalidURLError as error:
         raise RedirectError(f"a redirect to an unusable Location: {error}") from error
     if origin.scheme not in _SCHEMES:
@@ -46,7 +46,7 @@ def redirect_target(url: str, location: str | None) -> str:
     return f"{origin}{target}"
 
 
-def _joined(url: str, location: str) -> str:
+def joined(url: str, location: str) -> str:
     """`location` as an absolute URL, resolved as browsers do (WHATWG).
 
     Not by `urllib.parse.urljoin`: that drops a doubled slash and a final ";".
