@@ -13,6 +13,7 @@ from robotsgate import (
     AccessResult,
     CheckerEvent,
     CheckerStats,
+    DiagnosticKind,
     Dialect,
     InvalidProductTokenError,
     InvalidURLError,
@@ -663,6 +664,24 @@ async def test_robots_txt_is_the_parsed_file() -> None:
 
     assert robots_txt is not None
     assert robots_txt.groups == RobotsTxt.parse(RULES).groups
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_cut"), [(len(RULES) - 1, True), (len(RULES), False)]
+)
+async def test_robots_txt_tells_that_the_file_was_cut(
+    limit: int, *, is_cut: bool
+) -> None:
+    """It was cut before it was kept, and nobody was told."""
+    policy, store = Policy(max_body_bytes=limit), MemoryStore()
+    for site in (site_of(), site_of(status=503)):  # fetched, then from the store
+        checker = checker_of(site, policy=policy, store=store)
+
+        robots_txt = await checker.robots_txt(PUBLIC)
+
+        assert robots_txt is not None
+        kinds = [one.kind for one in robots_txt.diagnostics]
+        assert (DiagnosticKind.FILE_CUT in kinds) is is_cut
 
 
 async def test_robots_txt_has_the_dialect_of_the_checker() -> None:

@@ -27,7 +27,6 @@ from robotsgate.caching._outcome import (
 )
 from robotsgate.caching._policy import AfterUnreachableLimit
 from robotsgate.caching._terms import longest_gap, terms_of
-from robotsgate.robotstxt._parser import first_lines
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
@@ -107,8 +106,8 @@ def _answer(
     else:
         lifetime = freshness_lifetime(outcome.headers, now=now, policy=policy)
     if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
-        # Whole lines only: half a line may say the opposite of the whole.
-        packed = PackedBody.of(first_lines(outcome.body, policy.max_body_bytes))
+        # One byte more than counts, which tells its reader that the file was cut.
+        packed = PackedBody.of(outcome.body[: policy.max_body_bytes + 1])
     return Answer(
         access=access,
         answered_at=now,

@@ -70,7 +70,8 @@ class Answer:
         status: of the response; `None` if there was none.
         redirects: how many were followed, ≥ 0.
         error: what was wrong, for people; `None` if nothing.
-        packed: the body, of whole lines; exactly with SUCCESSFUL.
+        packed: as much of the body as counts, and one byte more where it is longer;
+            exactly with SUCCESSFUL.
     """
 
     access: AccessResult

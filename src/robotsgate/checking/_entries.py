@@ -199,7 +199,7 @@ class Entries:
             data,
             origin=origin,
             terms=self._terms,
-            max_bytes=self._policy.max_body_bytes,
+            max_bytes=self._policy.max_body_bytes + 1,
         )
         return usable(entry, now=now, policy=self._policy)
 
