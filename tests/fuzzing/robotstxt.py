@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from robotsgate.errors import InvalidProductTokenError, InvalidURLError
 from robotsgate.robotstxt import Dialect, RobotsTxt, Rule, RuleKind
+from robotsgate.robotstxt._octets import wide_encoding
 from robotsgate.urls._origin import split_url
 from tests.fuzzing.plain_robots_txt import (
     each_once,
@@ -67,9 +68,14 @@ def check(data: bytes) -> None:
     question = as_text(agent), as_text(url.replace(_STRETCH, _STRETCHED_IN_URL, 1))
     for dialect in Dialect:
         _check_dialect(body, dialect, question)
+    if encoding := wide_encoding(body):
+        in_utf8 = RobotsTxt.parse(body.decode(encoding, "replace"), max_bytes=None)
+        assert RobotsTxt.parse(body, max_bytes=None).groups == in_utf8.groups
 
 
 def _check_dialect(body: bytes, dialect: Dialect, question: tuple[str, str]) -> None:
+    if dialect is Dialect.RFC9309 and wide_encoding(body):
+        return  # judged by octets
     robots, answers = in_time(
         "a file with its answers", lambda: _asked(body, dialect, question)
     )

@@ -451,6 +451,23 @@ def test_byte_order_mark_is_ignored(beginning: bytes, *, is_read: bool) -> None:
     assert robots.can_fetch("a", "/") is not is_read
 
 
+@pytest.mark.parametrize(
+    "encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
+)
+def test_encoding_that_a_byte_order_mark_tells_is_read(encoding: str) -> None:
+    """No line of such a file was understood, and so all was allowed."""
+    body = "\ufeffUser-agent: a\r\nDisallow: /Ċé\nDisallow: /\n".encode(encoding)
+    robots = RobotsTxt.parse(body)
+
+    assert [rule.pattern for rule in robots.groups[0].rules] == ["/Ċé", "/"]
+    for limit in range(len(body)):
+        cut = RobotsTxt.parse(body, max_bytes=limit)
+        assert {one.pattern for group in cut.groups for one in group.rules} <= {
+            "/Ċé",
+            "/",
+        }
+
+
 def test_octets_outside_utf8_match_their_escapes() -> None:
     robots = RobotsTxt.parse(b"User-agent: a\nDisallow: /\xe9")
 

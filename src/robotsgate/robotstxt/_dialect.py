@@ -46,7 +46,7 @@ class Grammar(Protocol):
     """Whether /robots.txt itself is always allowed (RFC 9309 §2.2.2)."""
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """`body` from its first character on."""
+        """`body` in UTF-8, from its first character on."""
         ...
 
     def lines(self, text: str) -> list[str]:

@@ -71,6 +71,25 @@ UNLESS_PLAIN_CHANGED = _changed_unless(_PLAIN)
 _ENCODED_OUTSIDE_ASCII = {octet: f"%{octet:02X}" for octet in range(0x80, 0x100)}
 
 
+# UTF-32 first: the marks of UTF-16 are its beginnings.
+_WIDE_ENCODINGS = {
+    b"\xff\xfe\0\0": "utf-32-le",
+    b"\0\0\xfe\xff": "utf-32-be",
+    b"\xff\xfe": "utf-16-le",
+    b"\xfe\xff": "utf-16-be",
+}
+_FIRST_OCTETS = {mark[:1] for mark in _WIDE_ENCODINGS}
+
+
+def wide_encoding(body: bytes) -> str | None:
+    """The encoding that a byte order mark other than that of UTF-8 tells."""
+    if body[:1] in _FIRST_OCTETS:  # at a glance: nearly no file has such a mark
+        for mark, encoding in _WIDE_ENCODINGS.items():
+            if body.startswith(mark):
+                return encoding
+    return None
+
+
 def as_octets(text: str) -> str:
     """`text` in UTF-8, one latin-1 character for each byte."""
     if text.isascii():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._dialect import Field
-from robotsgate.robotstxt._octets import lower
+from robotsgate.robotstxt._octets import lower, wide_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,6 +122,10 @@ def first_lines(body: bytes, max_bytes: int | None) -> bytes:
     """
     if max_bytes is None or len(body) <= max_bytes:
         return body
+    encoding = wide_encoding(body)
+    if encoding is not None:
+        text = body[:max_bytes].decode(encoding, "replace")
+        return text[: max(text.rfind("\n"), text.rfind("\r")) + 1].encode(encoding)
     if body[max_bytes] in b"\r\n":
         return body[:max_bytes]
     end = max(body.rfind(b"\n", 0, max_bytes), body.rfind(b"\r", 0, max_bytes))

@@ -10,6 +10,7 @@ from robotsgate.robotstxt._octets import (
     normalised_patterns,
     normalised_target,
     readable,
+    wide_encoding,
 )
 from robotsgate.robotstxt._product_token import crawler_name, product_tokens
 from robotsgate.urls._origin import split_url
@@ -34,6 +35,10 @@ class _Rfc9309:
         self.known_fields: Mapping[str, Field] = frequent_spellings()
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
+        """In UTF-8, whatever encoding its mark tells, and without the mark."""
+        encoding = wide_encoding(body)
+        if encoding is not None:
+            body = body.decode(encoding, "replace").encode()
         return body.removeprefix(b"\xef\xbb\xbf")
 
     def lines(self, text: str) -> list[str]:
