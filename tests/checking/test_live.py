@@ -265,6 +265,18 @@ def test_rules_that_were_let_go_with_their_agents_weigh_nothing() -> None:
     assert origin.weight - origin.weight_of_body - rules.rules.weight in range(500)
 
 
+@pytest.mark.parametrize("agents", [1, 2], ids=["alone", "beside equal rules"])
+def test_other_lines_of_an_agent_weigh(agents: int) -> None:
+    lines = "".join(f"License: {number:0100}\n" for number in range(1_000))
+    live = origins_of()
+    origin = admitted(live, body=b"User-agent: *\n" + lines.encode())
+
+    for number in range(agents):
+        rules_of(live, origin, f"bot{number}")
+
+    assert origin.weight > agents * 300_000
+
+
 def test_bodies_of_all_origins_together_are_bounded() -> None:
     """`LiveOrigins`: "bounded in number and bytes"; a body may take 500 KiB."""
     chance = random.Random(9309)  # noqa: S311 (bodies that do not compress)

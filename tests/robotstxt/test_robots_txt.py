@@ -89,8 +89,14 @@ def test_groups_are_as_they_stand_in_the_file() -> None:
                 _rule(RuleKind.ALLOW, "/private/open", 6),
             ),
             line=2,
+            other_lines=(OtherLine(line=9, field="host", value="example.com"),),
         ),
-        Group(tokens=("*",), rules=(_rule(RuleKind.DISALLOW, "/", 12),), line=11),
+        Group(
+            tokens=("*",),
+            rules=(_rule(RuleKind.DISALLOW, "/", 12),),
+            line=11,
+            other_lines=(OtherLine(line=13, field="noindex", value=""),),
+        ),
     )
 
 
@@ -125,6 +131,28 @@ def test_other_lines_are_kept_with_their_numbers() -> None:
         OtherLine(line=9, field="host", value="example.com"),
         OtherLine(line=13, field="noindex", value=""),
     )
+
+
+@cases("agent values", {
+    "its own groups, merged": ("a", ["1", "2", "4"]),
+    "below its user-agent line": ("b", ["2"]),
+    "the fallback": ("c", ["3"]),
+})  # fmt: skip
+def test_other_lines_of_an_agent_are_those_of_its_groups(
+    agent: str, values: list[str]
+) -> None:
+    robots = RobotsTxt.parse(
+        "License: 0\nUser-agent: a\nLicense: 1\nUser-agent: b\nLicense: 2\nAllow:\n"
+        "User-agent: *\nLicense: 3\nAllow:\nUser-agent: a\nLicense: 4"
+    )
+
+    assert [one.value for one in robots.rules_for(agent).other_lines] == values
+
+
+def test_agent_without_other_lines_shares_one_empty_tuple() -> None:
+    robots = RobotsTxt.parse("User-agent: a\nCrawl-delay: 1\nAllow: /")
+
+    assert robots.rules_for("a").other_lines is robots.rules_for("b").other_lines
 
 
 def test_other_lines_of_one_field_are_all_kept() -> None:

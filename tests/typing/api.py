@@ -293,6 +293,7 @@ def parts(match: Match, robots_txt: RobotsTxt) -> None:
     for group in robots_txt.groups:
         assert_type(group.tokens, tuple[str, ...])
         assert_type(group.line, int)
+        assert_type(group.other_lines, tuple[OtherLine, ...])
         for rule in group.rules:
             assert_type(rule.kind, RuleKind)
             assert_type(rule.pattern, str)

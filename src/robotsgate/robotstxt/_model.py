@@ -58,16 +58,18 @@ class Group:
             order; "*" for any agent; "" for a line that names no token.
         rules: its rules in order, those that can match nothing included.
         line: the first of its user-agent lines, 1 for the first line.
+        other_lines: its records with fields that robotsgate does not know.
     """
 
     tokens: tuple[str, ...]
     rules: tuple[Rule, ...]
     line: int
+    other_lines: tuple[OtherLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLine:
-    """A record that is no part of a group and no sitemap (RFC 9309 §2.2.4).
+    """A record with a field that robotsgate does not know (RFC 9309 §2.2.4).
 
     Attributes:
         line: where it stands, 1 for the first line.

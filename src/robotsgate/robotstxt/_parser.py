@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Rate = tuple[Field, str, int]
 """A crawl-delay or request-rate record: (field, raw value, line)."""
 
+Other = tuple[str, str, int]
+"""A record of an unknown field: (lower-case key, raw value, line)."""
+
 # Every spelling of the user-agent field that any dialect takes has this in it.
 _PART_OF_USER_AGENT = "agent"
 
@@ -52,7 +55,7 @@ class Records:
         allow_lines: where each of them stands.
         rates: crawl-delay and request-rate records.
         sitemaps: (raw value, line).
-        others: (lower-case key, raw value, line) of unknown fields.
+        others: records of unknown fields.
         misspelt: (key, line) of fields that only a lenient dialect takes.
         void: lines that are no record at all.
     """
@@ -77,7 +80,7 @@ class Records:
         self.allow_lines: list[int] = []
         self.rates: list[Rate] = []
         self.sitemaps: list[tuple[str, int]] = []
-        self.others: list[tuple[str, str, int]] = []
+        self.others: list[Other] = []
         self.misspelt: list[tuple[str, int]] = []
         self.void: list[int] = []
 

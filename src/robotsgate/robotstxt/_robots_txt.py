@@ -1,4 +1,7 @@
-"""One parsed robots.txt: the parser and matcher as users see them."""
+"""One parsed robots.txt: the parser and matcher as users see them.
+
+Longer than other modules, because it is the public surface: half of it is docstrings.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._model import Diagnostic, RequestRate
-    from robotsgate.robotstxt._parser import Rate, Section
+    from robotsgate.robotstxt._parser import Other, Rate, Section
     from robotsgate.urls._origin import URLLike
 
 DEFAULT_MAX_BYTES = 512_000
@@ -35,6 +38,7 @@ ROBOTS_TXT_PATH = "/robots.txt"
 MAX_KNOWN_AGENTS = 1_000
 
 _Value = TypeVar("_Value")
+_Record = TypeVar("_Record", "Rate", "Other")
 
 
 def grammar_of(dialect: Dialect) -> Grammar:
@@ -58,12 +62,15 @@ class AgentRules:
         rules: ready to be matched.
         crawl_delay: seconds, ≥ 0.
         request_rate: requests in seconds.
+        other_lines: the records of these groups with fields that robotsgate does
+            not know, in the order of the file.
     """
 
     group: str | None
     rules: RuleSet
     crawl_delay: float | None = None
     request_rate: RequestRate | None = None
+    other_lines: tuple[OtherLine, ...] = ()
 
     def match(self, target: str, *, is_robots_txt: bool) -> Match:
         """Which rule decides about `target`.
@@ -105,7 +112,9 @@ class RobotsTxt:
         self._is_cut = is_cut
         self._outline = outline(text, self._grammar)
         self._by_agent: dict[tuple[str, ...], AgentRules] = {}
-        self._by_sections: dict[tuple[int, ...], tuple[RuleSet, list[Rate]]] = {}
+        self._by_sections: dict[
+            tuple[int, ...], tuple[RuleSet, list[Rate], list[Other]]
+        ] = {}
 
     @classmethod
     def parse(
@@ -201,6 +210,7 @@ class RobotsTxt:
                 tokens=tuple(token for token, _ in section.agents),
                 rules=tuple(map(_rule, records.rules())),
                 line=section.start + 1,
+                other_lines=_other_lines(records.others),
             )
             for section, records in zip(
                 self._outline.sections, self._records[1:], strict=True
@@ -210,10 +220,8 @@ class RobotsTxt:
     @cached_property
     def other_lines(self) -> tuple[OtherLine, ...]:
         """Records with fields that robotsgate does not know."""
-        return tuple(
-            OtherLine(field=readable(key), value=readable(value), line=line)
-            for records in self._records
-            for key, value, line in records.others
+        return _other_lines(
+            [other for records in self._records for other in records.others]
         )
 
     @cached_property
@@ -258,8 +266,10 @@ class RobotsTxt:
         for token in (*tokens, "*"):
             sections = self._outline.by_token.get(token)
             if sections is not None:
-                rules, rates = self._compiled([section for section, _ in sections])
-                if not rates:
+                rules, rates, others = self._compiled(
+                    [section for section, _ in sections]
+                )
+                if not rates and not others:
                     return AgentRules(group=token, rules=rules)
                 valid = _below_agent_lines(rates, sections)
                 return AgentRules(
@@ -267,10 +277,13 @@ class RobotsTxt:
                     rules=rules,
                     crawl_delay=_first(valid, Field.CRAWL_DELAY, crawl_delay_seconds),
                     request_rate=_first(valid, Field.REQUEST_RATE, request_rate),
+                    other_lines=_other_lines(_below_agent_lines(others, sections)),
                 )
         return AgentRules(group=None, rules=RuleSet())
 
-    def _compiled(self, sections: Sequence[Section]) -> tuple[RuleSet, list[Rate]]:
+    def _compiled(
+        self, sections: Sequence[Section]
+    ) -> tuple[RuleSet, list[Rate], list[Other]]:
         """What `sections` hold, held once for all agents that share them."""
         key = tuple(map(id, sections))
         known = self._by_sections.get(key)
@@ -280,7 +293,7 @@ class RobotsTxt:
                 self._spelt(records.disallows, records.disallow_lines, is_allow=False),
                 self._spelt(records.allows, records.allow_lines, is_allow=True),
             )
-            known = self._by_sections[key] = rules, records.rates
+            known = self._by_sections[key] = rules, records.rates, records.others
         return known
 
     def _spelt(
@@ -326,14 +339,14 @@ def _with_more(rules: RuleLines, more: Sequence[tuple[int, str]]) -> RuleLines:
 
 
 def _below_agent_lines(
-    rates: Iterable[Rate], sections: Sequence[tuple[Section, int]]
-) -> list[Rate]:
+    records: Iterable[_Record], sections: Sequence[tuple[Section, int]]
+) -> list[_Record]:
     """The records that stand below the agent's user-agent line of their section."""
     starts = [section.start for section, _ in sections]
     return [
-        rate
-        for rate in rates
-        if rate[2] > sections[bisect_left(starts, rate[2]) - 1][1]
+        record
+        for record in records
+        if record[2] > sections[bisect_left(starts, record[2]) - 1][1]
     ]
 
 
@@ -343,6 +356,13 @@ def _first(
     """What the first record of `field` says; `None` where it makes no sense."""
     texts = (text for kind, text, _ in rates if kind is field)
     return read_value(next(texts, ""))
+
+
+def _other_lines(raw: Iterable[Other]) -> tuple[OtherLine, ...]:
+    return tuple(
+        OtherLine(field=readable(key), value=readable(value), line=line)
+        for key, value, line in raw
+    )
 
 
 def _rule(raw: tuple[str, bool, int]) -> Rule:
