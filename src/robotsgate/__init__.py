@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         RequestRate,
         Rule,
         RuleKind,
+        Severity,
     )
     from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.stores._base import FetchLease, ListableStore, Store
@@ -91,6 +92,7 @@ __all__ = [
     "Rule",
     "RuleKind",
     "SQLiteStore",
+    "Severity",
     "Store",
     "StoreError",
     "StoreFailed",
@@ -120,6 +122,7 @@ _NAMES = {
     "robotstxt._dialect": "Dialect",
     "robotstxt._model": (
         "Diagnostic DiagnosticKind Group Match OtherLine RequestRate Rule RuleKind"
+        " Severity"
     ),
     "robotstxt._robots_txt": "RobotsTxt",
     "stores._base": "FetchLease ListableStore Store",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from robotsgate.robotstxt import DiagnosticKind, Dialect, RobotsTxt
+from robotsgate.robotstxt import DiagnosticKind, Dialect, RobotsTxt, Severity
 from tests.tables import cases
+
+_DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
 
 _GROUP = "User-agent: a\n"
 
@@ -23,6 +25,10 @@ def _found(
 @cases("body line kind message", {
     "no colon": (
         _GROUP + "Disallow /a", 2, DiagnosticKind.NO_COLON,
+        "expected a colon behind 'Disallow'"
+    ),
+    "no colon, and no known field": (
+        _GROUP + "keep out", 2, DiagnosticKind.NO_COLON,
         "expected a field, a colon and a value"
     ),
     "no field": (
@@ -36,8 +42,12 @@ def _found(
         f"unknown field '{'x' * 80}…'"
     ),
     "typo that the standard does not know": (
-        _GROUP + "Disalow: /", 2, DiagnosticKind.UNKNOWN_FIELD,
-        "unknown field 'disalow'"
+        _GROUP + "Disalow: /", 2, DiagnosticKind.MISSPELT_FIELD,
+        "only lenient crawlers understand 'disalow'"
+    ),
+    "low line for a hyphen": (
+        "User_Agent: a", 1, DiagnosticKind.MISSPELT_FIELD,
+        "only lenient crawlers understand 'user_agent'"
     ),
     "rule outside of groups": (
         "Disallow: /\n" + _GROUP, 1, DiagnosticKind.RULE_OUTSIDE_GROUP,
@@ -63,6 +73,47 @@ def _found(
         _GROUP + "Disallow: private", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
         "'private' begins with neither / nor * and matches nothing"
     ),
+    "pattern with a fragment": (
+        _GROUP + "Disallow: /a#b", 2, DiagnosticKind.CUT_PATTERN,
+        "'#' begins a comment: the pattern is '/a'"
+    ),
+    "pattern with a dot segment": (
+        _GROUP + "Disallow: /%2e%2E/a", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
+        "'/%2e%2E/a' has a dot segment and matches nothing"
+    ),
+    "pattern with a dot that stands for itself": (
+        _GROUP + "Disallow: /./*", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
+        "'/./*' has a dot segment and matches nothing"
+    ),
+    "the same rule twice": (
+        _GROUP + "Disallow: /~a\nAllow: /b\nDisallow: /%7Ea", 4,
+        DiagnosticKind.DUPLICATE_RULE, "a line above says the same"
+    ),
+    "allow and disallow of one pattern": (
+        _GROUP + "Disallow: /a\nAllow: /a", 2, DiagnosticKind.OVERRULED_RULE,
+        "line 3 says the contrary and always wins"
+    ),
+    "a longer pattern that matches the same": (
+        _GROUP + "Disallow: /a*\nAllow: /a", 3, DiagnosticKind.OVERRULED_RULE,
+        "line 2 says the contrary and always wins"
+    ),
+    "group without rules": (
+        "\n" + _GROUP + "Crawl-delay: 1\n\nUser-agent: b\nAllow: /", 2,
+        DiagnosticKind.GROUP_WITHOUT_RULES,
+        "no rules of its own: those below line 5 count"
+    ),
+    "group with only a sitemap": (
+        _GROUP + "Sitemap: http://h/s\nUser-agent: b\nAllow: /", 1,
+        DiagnosticKind.GROUP_WITHOUT_RULES,
+        "no rules of its own: those below line 3 count"
+    ),
+    "NUL": (
+        "# a\0b", 1, DiagnosticKind.NUL, "NUL, at which some crawlers end the line"
+    ),
+    "byte order mark in the middle": (
+        "# a\n# \ufeffb", 2, DiagnosticKind.BYTE_ORDER_MARK,
+        "a byte order mark that is not at the start of the file"
+    ),
     "relative sitemap": (
         "\nSitemap: /s.xml", 2, DiagnosticKind.RELATIVE_SITEMAP,
         "a sitemap must be an absolute URL"
@@ -86,10 +137,41 @@ def test_odd_line_is_told_with_its_number(
     assert _found(body) == [(line, kind, message)]
 
 
+@cases("body column severity", {
+    "a field": ("  Disalow : /a", 3, Severity.ERROR),
+    "a missing colon": ("\tDisallow /a", 2, Severity.ERROR),
+    "a value": ("Crawl-delay:  é", 15, Severity.WARNING),
+    "an empty value": ("User-agent:", 12, Severity.WARNING),
+    "a part of a value": (_GROUP + "Allow: /é#b", 10, Severity.WARNING),
+    "an octet": ("#é\0", 3, Severity.ERROR),
+    "a whole line": ("Disallow: /", 0, Severity.WARNING),
+    "the whole file": ("<html", 0, Severity.WARNING),
+    "an unknown field": (" Host: h", 2, Severity.NOTE),
+})  # fmt: skip
+def test_diagnostic_tells_its_column_and_severity(
+    body: str, column: int, severity: Severity
+) -> None:
+    diagnostic = RobotsTxt.parse(body).diagnostics[0]
+
+    assert (diagnostic.column, diagnostic.severity) == (column, severity)
+
+
+@_DIALECTS
+def test_other_encoding_is_told_for_the_whole_file(dialect: Dialect) -> None:
+    body = "\ufeffSitemap: http://h/".encode("utf-16-le")
+
+    assert _found(body, dialect=dialect)[0] == (
+        0,
+        DiagnosticKind.NOT_UTF8,
+        "the file is in utf-16-le, which many crawlers do not read",
+    )
+
+
 def test_every_kind_of_diagnostic_can_be_found() -> None:
     body = (
         b"<html>\nDisallow: /\nUser-agent: (\nUser-agent: a/1\nhost: \xff\n"
-        b"Disalow: /\nAllow: x\nSitemap: s\nCrawl-delay: x\nRequest-rate: x\n"
+        b"User-agent: b\nDisalow: /\nAllow: x\nSitemap: s\nCrawl-delay: x\n"
+        b"Request-rate: x\nAllow: /a#b\nAllow: /a\nDisallow: /a\n#\0\n#\xef\xbb\xbf\n"
         + b"#" * 17_000
         + b"\n#"
     )
@@ -155,13 +237,14 @@ def test_overlong_line_is_told_where_it_is_cut() -> None:
 
 def test_line_with_a_nul_is_told_where_google_cuts_it() -> None:
     assert _found("#\0\r#", dialect=Dialect.GOOGLE) == [
-        (1, DiagnosticKind.LINE_CUT, "only 1 bytes count")
+        (1, DiagnosticKind.LINE_CUT, "only 1 bytes count"),
+        (1, DiagnosticKind.NUL, "NUL, at which some crawlers end the line"),
     ]
 
 
 @pytest.mark.parametrize(("line", "key"), [
     ("Disalow: /", "disalow"), ("Disallowed: /", "disallowed"),
-    ("Disallow /", "Disallow"), ("site-map: http://h/", "site-map"),
+    ("site-map: http://h/", "site-map"),
 ])  # fmt: skip
 def test_spelling_that_only_google_takes_is_told(line: str, key: str) -> None:
     found = _found(_GROUP + line, dialect=Dialect.GOOGLE)
@@ -173,7 +256,7 @@ def test_spelling_that_only_google_takes_is_told(line: str, key: str) -> None:
 
 @cases("line kinds", {
     "digits are cut": ("user-agent: b1", [DiagnosticKind.CUT_PRODUCT_TOKEN]),
-    "no colon": ("user-agent b1", [DiagnosticKind.MISSPELT_FIELD]),
+    "no colon": ("user-agent b1", [DiagnosticKind.NO_COLON]),
     "no token": ("user-agent: \xe9", [DiagnosticKind.NO_PRODUCT_TOKEN]),
 })  # fmt: skip
 def test_agents_that_google_reads_otherwise_are_told(
@@ -188,7 +271,10 @@ def test_agents_that_google_reads_otherwise_are_told(
     "", "# only a comment\n", " \t\n", "User-agent: *\nDisallow:\n",
     "User-agent: a\nUser-agent: b-1.0\nDisallow: /a\nAllow: *b$\n",
     "User-agent: a\nCrawl-delay: 5\nRequest-rate: 1/5\n", "Sitemap: https://h/s.xml\n",
-    "\ufeffUser-agent: a\n",
+    "\ufeffUser-agent: a\n", "User-agent: a\nCrawl-delay: 1\nUser-agent: b\n",
+    "User-agent: a\n\nUser-agent: b\nAllow: /a # b\nDisallow: # c\n",
+    "User-agent: a\nDisallow: /a*\nDisallow: /a\nAllow: /?/../\nAllow: /.a/..b\n",
+    "User-agent: a\nDisallow: /\nUser-agent: b\nAllow: /\n",
 ])  # fmt: skip
 def test_sound_file_has_nothing_to_tell(body: str) -> None:
     assert _found(body) == []

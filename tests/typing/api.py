@@ -41,6 +41,7 @@ from robotsgate import (
     RobotsTxtFetched,
     Rule,
     RuleKind,
+    Severity,
     Store,
     StoreError,
     StoreFailed,
@@ -301,7 +302,8 @@ def parts(match: Match, robots_txt: RobotsTxt) -> None:
     for other in robots_txt.other_lines:
         assert_type((other.line, other.field, other.value), tuple[int, str, str])
     for diagnostic in robots_txt.diagnostics:
-        assert_type(diagnostic.line, int)
+        assert_type((diagnostic.line, diagnostic.column), tuple[int, int])
+        assert_type(diagnostic.severity, Severity)
         assert_type(diagnostic.kind, DiagnosticKind)
         assert_type(diagnostic.message, str)
     rate = RequestRate(requests=1, seconds=2.0)

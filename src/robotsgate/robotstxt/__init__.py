@@ -18,6 +18,7 @@ from robotsgate.robotstxt._model import (
     RequestRate,
     Rule,
     RuleKind,
+    Severity,
 )
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 
@@ -32,4 +33,5 @@ __all__ = [
     "RobotsTxt",
     "Rule",
     "RuleKind",
+    "Severity",
 ]

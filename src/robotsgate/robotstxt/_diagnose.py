@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+from bisect import bisect
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._dialect import Field
-from robotsgate.robotstxt._model import Diagnostic, DiagnosticKind
-from robotsgate.robotstxt._octets import is_utf8, readable
+from robotsgate.robotstxt._google import GOOGLE
+from robotsgate.robotstxt._model import Diagnostic, DiagnosticKind, Severity
+from robotsgate.robotstxt._octets import is_utf8, lower, readable
 from robotsgate.robotstxt._records import (
     crawl_delay_seconds,
     is_absolute_url,
@@ -22,8 +24,22 @@ if TYPE_CHECKING:
 
 _LONGEST_QUOTE = 80
 
-_Told = tuple[int, DiagnosticKind, str]
-"""Line, kind and message of a `Diagnostic`."""
+_BYTE_ORDER_MARK = "\xef\xbb\xbf"
+
+_ERRORS = {DiagnosticKind.MISSPELT_FIELD, DiagnosticKind.NO_COLON, DiagnosticKind.NUL}
+_NOTES = {
+    DiagnosticKind.CUT_PRODUCT_TOKEN,
+    DiagnosticKind.DUPLICATE_RULE,
+    DiagnosticKind.UNKNOWN_FIELD,
+}
+
+_Told = tuple[int, int, DiagnosticKind, str]
+"""Line, place, kind and message of a `Diagnostic`.
+
+A place is an index of the line's octets plus 1, or one of those below.
+"""
+
+_WHOLE, _FIELD, _VALUE = 0, -1, -2
 
 
 def diagnostics(
@@ -33,6 +49,7 @@ def diagnostics(
     grammar: Grammar,
     *,
     is_cut: bool,
+    encoding: str | None,
 ) -> tuple[Diagnostic, ...]:
     """What is odd about a file, in the order of its lines.
 
@@ -42,21 +59,51 @@ def diagnostics(
         text: what they were cut from; lines end with LF.
         grammar: the dialect they were read in.
         is_cut: whether the file was longer than its limit.
+        encoding: what its byte order mark tells, if that is not UTF-8.
     """
+    whole_lines, lines = text.split("\n"), grammar.lines(text)
     told = [
-        *_about_the_file(text, is_cut=is_cut),
-        *_about_lengths(text, grammar),
-        *_about_agents(outline, text, grammar),
+        *_about_the_file(text, is_cut=is_cut, encoding=encoding),
+        *_about_octets(whole_lines, lines),
+        *_about_agents(outline, lines, grammar),
+        *_about_groups(outline, records),
     ]
     for number, read in enumerate(records):
-        told += _about_rules(read, is_outside=number == 0)
+        told += _about_rules(read, lines, grammar, is_outside=number == 0)
         told += _about_rates(read)
-        told += _about_void_lines(read)
+        told += _about_fields(read, lines)
         told += _about_sitemaps(read)
     return tuple(
-        Diagnostic(line=line, kind=kind, message=message)
-        for line, kind, message in sorted(told, key=itemgetter(0))
+        sorted(
+            (
+                Diagnostic(
+                    line=line,
+                    column=_column(whole_lines[line - 1], place, grammar.white_space),
+                    severity=_severity(kind),
+                    kind=kind,
+                    message=message,
+                )
+                for line, place, kind, message in told
+            ),
+            key=lambda one: (one.line, one.column),
+        )
     )
+
+
+def _severity(kind: DiagnosticKind) -> Severity:
+    if kind in _ERRORS:
+        return Severity.ERROR
+    return Severity.NOTE if kind in _NOTES else Severity.WARNING
+
+
+def _column(line: str, place: int, white_space: str) -> int:
+    """Which character of `line`, from 1 on, stands at `place`; 0 for all of it."""
+    if place == _WHOLE:
+        return 0
+    if place < 0:
+        start = line.find(":") + 1 if place == _VALUE else 0
+        place = len(line) - len(line[start:].lstrip(white_space)) + 1
+    return len(readable(line[: place - 1])) + 1
 
 
 def _quoted(octets: str) -> str:
@@ -64,98 +111,163 @@ def _quoted(octets: str) -> str:
     return repr(text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…")
 
 
-def _about_the_file(text: str, *, is_cut: bool) -> Iterator[_Told]:
+def _about_the_file(
+    text: str, *, is_cut: bool, encoding: str | None
+) -> Iterator[_Told]:
     if is_cut:
-        yield 0, DiagnosticKind.FILE_CUT, "the file is longer than what is read of it"
+        message = "the file is longer than what is read of it"
+        yield 0, _WHOLE, DiagnosticKind.FILE_CUT, message
+    if encoding is not None:
+        message = f"the file is in {encoding}, which many crawlers do not read"
+        yield 0, _WHOLE, DiagnosticKind.NOT_UTF8, message
     if text.lstrip()[:1] == "<":
-        yield (
-            0,
-            DiagnosticKind.LOOKS_LIKE_HTML,
-            "this looks like a page, not robots.txt",
-        )
-    for number, line in enumerate(text.split("\n"), 1):
-        if not is_utf8(line):
-            yield number, DiagnosticKind.NOT_UTF8, "bytes that are not UTF-8"
-            break
+        message = "this looks like a page, not robots.txt"
+        yield 0, _WHOLE, DiagnosticKind.LOOKS_LIKE_HTML, message
 
 
-def _about_lengths(text: str, grammar: Grammar) -> Iterator[_Told]:
-    whole = text.split("\n")
-    for number, line in enumerate(grammar.lines(text), 1):
-        if len(line) != len(whole[number - 1]):
-            yield number, DiagnosticKind.LINE_CUT, f"only {len(line)} bytes count"
-
-
-def _about_void_lines(records: Records) -> Iterator[_Told]:
-    for line in records.void:
-        yield line, DiagnosticKind.NO_COLON, "expected a field, a colon and a value"
-    for key, _, line in records.others:
-        yield line, DiagnosticKind.UNKNOWN_FIELD, f"unknown field {_quoted(key)}"
-    for key, line in records.misspelt:
-        yield (
-            line,
-            DiagnosticKind.MISSPELT_FIELD,
-            f"only lenient crawlers understand {_quoted(key)}",
-        )
-
-
-def _about_rules(records: Records, *, is_outside: bool) -> Iterator[_Told]:
-    for pattern, _, line in records.rules():
-        if is_outside:
+def _about_octets(lines: Sequence[str], counted: Sequence[str]) -> Iterator[_Told]:
+    """The first line that is not UTF-8, and all that are cut or hold odd octets."""
+    is_told = False
+    for number, line in enumerate(lines, 1):
+        if not is_told and not is_utf8(line):
+            is_told = True
+            yield number, _WHOLE, DiagnosticKind.NOT_UTF8, "bytes that are not UTF-8"
+        length = len(counted[number - 1])
+        if length != len(line):
+            message = f"only {length} bytes count"
+            yield number, length + 1, DiagnosticKind.LINE_CUT, message
+        if "\0" in line:
+            message = "NUL, at which some crawlers end the line"
+            yield number, line.index("\0") + 1, DiagnosticKind.NUL, message
+        if _BYTE_ORDER_MARK in line:
             yield (
-                line,
-                DiagnosticKind.RULE_OUTSIDE_GROUP,
-                "a rule before the first user-agent line binds no agent",
-            )
-        elif pattern and pattern[0] not in "/*":
-            yield (
-                line,
-                DiagnosticKind.UNMATCHABLE_PATTERN,
-                f"{_quoted(pattern)} begins with neither / nor * and matches nothing",
+                number,
+                line.index(_BYTE_ORDER_MARK) + 1,
+                DiagnosticKind.BYTE_ORDER_MARK,
+                "a byte order mark that is not at the start of the file",
             )
 
 
-def _about_rates(records: Records) -> Iterator[_Told]:
-    for field, value, line in records.rates:
-        if field is Field.CRAWL_DELAY and crawl_delay_seconds(value) is None:
-            yield (
-                line,
-                DiagnosticKind.BAD_CRAWL_DELAY,
-                f"expected seconds such as 10 or 0.5, got {_quoted(value)}",
-            )
-        if field is Field.REQUEST_RATE and request_rate(value) is None:
-            yield (
-                line,
-                DiagnosticKind.BAD_REQUEST_RATE,
-                f"expected a rate such as 1/5 or 10/1m, got {_quoted(value)}",
-            )
-
-
-def _about_sitemaps(records: Records) -> Iterator[_Told]:
-    for value, line in records.sitemaps:
-        if not is_absolute_url(value):
-            yield (
-                line,
-                DiagnosticKind.RELATIVE_SITEMAP,
-                "a sitemap must be an absolute URL",
-            )
-
-
-def _about_agents(outline: Outline, text: str, grammar: Grammar) -> Iterator[_Told]:
-    lines = grammar.lines(text)
+def _about_agents(
+    outline: Outline, lines: Sequence[str], grammar: Grammar
+) -> Iterator[_Told]:
     for section in outline.sections:
         for token, line in section.agents:
             value = lines[line - 1].partition("#")[0].partition(":")[2]
             value = value.strip(grammar.white_space)
             if not token:
-                yield (
-                    line,
-                    DiagnosticKind.NO_PRODUCT_TOKEN,
-                    f"{_quoted(value)} names no product token",
-                )
+                message = f"{_quoted(value)} names no product token"
+                yield line, _VALUE, DiagnosticKind.NO_PRODUCT_TOKEN, message
             elif value and readable(value).lower() != token:
-                yield (
-                    line,
-                    DiagnosticKind.CUT_PRODUCT_TOKEN,
-                    f"{_quoted(value)} is read as {token!r}",
-                )
+                message = f"{_quoted(value)} is read as {token!r}"
+                yield line, _VALUE, DiagnosticKind.CUT_PRODUCT_TOKEN, message
+
+
+def _about_groups(outline: Outline, records: Sequence[Records]) -> Iterator[_Told]:
+    """Runs of user-agent lines that records without a rule interrupt."""
+    for section, read in zip(outline.sections, records[1:], strict=True):
+        if not (read.disallows or read.allows):
+            continue
+        between = [line for _, _, line in (*read.rates, *read.others)]
+        between = sorted([*between, *(line for _, line in read.sitemaps)])
+        start = section.agents[0][1]
+        for (_, line), (_, next_line) in pairwise(section.agents):
+            if bisect(between, line) != bisect(between, next_line):
+                message = f"no rules of its own: those below line {next_line} count"
+                yield start, _WHOLE, DiagnosticKind.GROUP_WITHOUT_RULES, message
+                start = next_line
+
+
+def _about_rules(
+    records: Records, lines: Sequence[str], grammar: Grammar, *, is_outside: bool
+) -> Iterator[_Told]:
+    rules = list(records.rules())
+    if is_outside:
+        message = "a rule before the first user-agent line binds no agent"
+        for _, _, line in rules:
+            yield line, _WHOLE, DiagnosticKind.RULE_OUTSIDE_GROUP, message
+        return
+    for pattern, _, line in rules:
+        before, sign, _ = lines[line - 1].partition("#")
+        if sign and pattern and before[-1] not in grammar.white_space:
+            message = f"'#' begins a comment: the pattern is {_quoted(pattern)}"
+            yield line, len(before) + 1, DiagnosticKind.CUT_PATTERN, message
+    spelt = grammar.spelt("\n".join(pattern for pattern, _, _ in rules)).split("\n")
+    for (pattern, _, line), text in zip(rules, spelt, strict=False):
+        literal = text.partition("*")[0].partition("?")[0]
+        if pattern and pattern[0] not in "/*":
+            message = f"{_quoted(pattern)} begins with neither / nor *"
+            message += " and matches nothing"
+            yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
+        elif "/./" in literal or "/../" in literal:
+            message = f"{_quoted(pattern)} has a dot segment and matches nothing"
+            yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
+    yield from _about_equal_rules(
+        [
+            (text, is_allow, line)
+            for (_, is_allow, line), text in zip(rules, spelt, strict=False)
+            if text
+        ]
+    )
+
+
+def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told]:
+    """Those of `rules`, (spelt pattern, whether it allows, line), that do nothing."""
+    # Of those that match the same the longest decides, and allow before disallow.
+    winners: dict[str, tuple[int, bool, int]] = {}
+    for text, is_allow, line in rules:
+        rank = (len(text), is_allow, -line)
+        key = text.rstrip("*")
+        winners[key] = max(rank, winners.get(key, rank))
+    seen: set[tuple[str, bool]] = set()
+    for text, is_allow, line in rules:
+        _, wins_allow, winner = winners[text.rstrip("*")]
+        if (text, is_allow) in seen:
+            message = "a line above says the same"
+            yield line, _WHOLE, DiagnosticKind.DUPLICATE_RULE, message
+        elif is_allow != wins_allow:
+            message = f"line {-winner} says the contrary and always wins"
+            yield line, _WHOLE, DiagnosticKind.OVERRULED_RULE, message
+        seen.add((text, is_allow))
+
+
+def _about_rates(records: Records) -> Iterator[_Told]:
+    for field, value, line in records.rates:
+        if field is Field.CRAWL_DELAY and crawl_delay_seconds(value) is None:
+            message = f"expected seconds such as 10 or 0.5, got {_quoted(value)}"
+            yield line, _VALUE, DiagnosticKind.BAD_CRAWL_DELAY, message
+        if field is Field.REQUEST_RATE and request_rate(value) is None:
+            message = f"expected a rate such as 1/5 or 10/1m, got {_quoted(value)}"
+            yield line, _VALUE, DiagnosticKind.BAD_REQUEST_RATE, message
+
+
+def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
+    for line in records.void:
+        words = GOOGLE.split_without_colon(lines[line - 1].partition("#")[0])
+        if words and GOOGLE.field(lower(words[0])) is not Field.OTHER:
+            message = f"expected a colon behind {_quoted(words[0])}"
+        else:
+            message = "expected a field, a colon and a value"
+        yield line, _FIELD, DiagnosticKind.NO_COLON, message
+    for key, line in records.misspelt:
+        yield line, _FIELD, *_about_misspelt(key, lines[line - 1])
+    for key, _, line in records.others:
+        if GOOGLE.field(key.replace("_", "-")) is not Field.OTHER:
+            yield line, _FIELD, *_about_misspelt(key, lines[line - 1])
+        else:
+            message = f"unknown field {_quoted(key)}"
+            yield line, _FIELD, DiagnosticKind.UNKNOWN_FIELD, message
+
+
+def _about_misspelt(key: str, line: str) -> tuple[DiagnosticKind, str]:
+    if ":" not in line.partition("#")[0]:
+        return DiagnosticKind.NO_COLON, f"expected a colon behind {_quoted(key)}"
+    message = f"only lenient crawlers understand {_quoted(key)}"
+    return DiagnosticKind.MISSPELT_FIELD, message
+
+
+def _about_sitemaps(records: Records) -> Iterator[_Told]:
+    for value, line in records.sitemaps:
+        if not is_absolute_url(value):
+            message = "a sitemap must be an absolute URL"
+            yield line, _VALUE, DiagnosticKind.RELATIVE_SITEMAP, message

@@ -82,6 +82,17 @@ class OtherLine:
     value: str
 
 
+class Severity(enum.Enum):
+    """How much a `Diagnostic` matters."""
+
+    ERROR = "error"
+    """Crawlers read the line otherwise than it is meant, or not at all."""
+    WARNING = "warning"
+    """The line may not do what it is meant to do."""
+    NOTE = "note"
+    """The line does no harm, but may be unnecessary."""
+
+
 class DiagnosticKind(enum.Enum):
     """What a line does that its author may not have meant."""
 
@@ -91,13 +102,19 @@ class DiagnosticKind(enum.Enum):
     RULE_OUTSIDE_GROUP = "rule-outside-group"
     NO_PRODUCT_TOKEN = "no-product-token"
     CUT_PRODUCT_TOKEN = "cut-product-token"
+    GROUP_WITHOUT_RULES = "group-without-rules"
+    CUT_PATTERN = "cut-pattern"
     UNMATCHABLE_PATTERN = "unmatchable-pattern"
+    DUPLICATE_RULE = "duplicate-rule"
+    OVERRULED_RULE = "overruled-rule"
     RELATIVE_SITEMAP = "relative-sitemap"
     BAD_CRAWL_DELAY = "bad-crawl-delay"
     BAD_REQUEST_RATE = "bad-request-rate"
     LINE_CUT = "line-cut"
     FILE_CUT = "file-cut"
     NOT_UTF8 = "not-utf8"
+    NUL = "nul"
+    BYTE_ORDER_MARK = "byte-order-mark"
     LOOKS_LIKE_HTML = "looks-like-html"
 
 
@@ -107,11 +124,16 @@ class Diagnostic:
 
     Attributes:
         line: the line it is about, 1 for the first; 0 for the whole file.
+        column: the character of the line where it begins, 1 for the first; 0 for
+            the whole line.
+        severity: how much it matters.
         kind: what it is.
         message: one sentence for people, without a final period.
     """
 
     line: int
+    column: int
+    severity: Severity
     kind: DiagnosticKind
     message: str
 

@@ -16,7 +16,7 @@ from robotsgate.robotstxt._dialect import Dialect, Field
 from robotsgate.robotstxt._google import GOOGLE
 from robotsgate.robotstxt._matcher import NO_RULES, RuleLines, RuleSet
 from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind
-from robotsgate.robotstxt._octets import readable
+from robotsgate.robotstxt._octets import readable, wide_encoding
 from robotsgate.robotstxt._parser import Records, first_lines, outline, read
 from robotsgate.robotstxt._records import crawl_delay_seconds, request_rate
 from robotsgate.robotstxt._rfc9309 import RFC9309
@@ -98,18 +98,22 @@ class RobotsTxt:
     are first asked for.
     """
 
-    def __init__(self, text: str, *, dialect: Dialect, is_cut: bool) -> None:
+    def __init__(
+        self, text: str, *, dialect: Dialect, is_cut: bool, encoding: str | None
+    ) -> None:
         """Use `RobotsTxt.parse` instead.
 
         Args:
             text: latin-1, one character for each byte; lines end with LF.
             dialect: whose reading is followed.
             is_cut: whether `text` is only the start of the file.
+            encoding: what its byte order mark tells, if that is not UTF-8.
         """
         self.dialect = dialect
         self._grammar = grammar_of(dialect)
         self._text = text
         self._is_cut = is_cut
+        self._encoding = encoding
         self._outline = outline(text, self._grammar)
         self._by_agent: dict[tuple[str, ...], AgentRules] = {}
         self._by_sections: dict[
@@ -145,7 +149,12 @@ class RobotsTxt:
         text = grammar_of(dialect).without_byte_order_mark(counted).decode("latin-1")
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
-        return cls(text, dialect=dialect, is_cut=len(counted) < len(whole))
+        return cls(
+            text,
+            dialect=dialect,
+            is_cut=len(counted) < len(whole),
+            encoding=wide_encoding(whole),
+        )
 
     def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """Whether `agent` may fetch `url`.
@@ -233,6 +242,7 @@ class RobotsTxt:
             self._text,
             self._grammar,
             is_cut=self._is_cut,
+            encoding=self._encoding,
         )
 
     def rules_for(self, agent: str | Sequence[str]) -> AgentRules:
