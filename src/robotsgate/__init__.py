@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         Diagnostic,
         DiagnosticKind,
         Group,
+        Line,
+        LineKind,
         Match,
         OtherLine,
         RequestRate,
@@ -77,6 +79,8 @@ __all__ = [
     "Group",
     "InvalidProductTokenError",
     "InvalidURLError",
+    "Line",
+    "LineKind",
     "ListableStore",
     "Match",
     "MemoryStore",
@@ -121,8 +125,8 @@ _NAMES = {
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "robotstxt._dialect": "Dialect",
     "robotstxt._model": (
-        "Diagnostic DiagnosticKind Group Match OtherLine RequestRate Rule RuleKind"
-        " Severity"
+        "Diagnostic DiagnosticKind Group Line LineKind Match OtherLine RequestRate"
+        " Rule RuleKind Severity"
     ),
     "robotstxt._robots_txt": "RobotsTxt",
     "stores._base": "FetchLease ListableStore Store",

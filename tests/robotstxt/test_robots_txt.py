@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from robotsgate.errors import InvalidProductTokenError
 from robotsgate.robotstxt import (
     Dialect,
     Group,
+    LineKind,
     Match,
     OtherLine,
     RequestRate,
@@ -89,6 +92,8 @@ def test_groups_are_as_they_stand_in_the_file() -> None:
                 _rule(RuleKind.ALLOW, "/private/open", 6),
             ),
             line=2,
+            crawl_delay=2.5,
+            request_rate=RequestRate(requests=1, seconds=5.0),
             other_lines=(OtherLine(line=9, field="host", value="example.com"),),
         ),
         Group(
@@ -268,7 +273,103 @@ def test_match_says_which_rule_decided(agent: str, url: str, match: Match) -> No
     robots = RobotsTxt.parse(_FILE)
 
     assert robots.match(agent, url) == match
+    assert bool(match) is match.allowed
     assert robots.can_fetch(agent, url) is match.allowed
+
+
+def test_file_as_dict_is_json() -> None:
+    robots = RobotsTxt.parse(
+        "Host: h\nUser-agent: a\nCrawl-delay: 1\nRequest-rate: 1/5\nAllow: /é\n"
+        "License: l\nSitemap: /s"
+    )
+
+    assert json.loads(json.dumps(robots.as_dict())) == {
+        "dialect": "rfc9309",
+        "groups": [
+            {
+                "tokens": ["a"],
+                "rules": [{"kind": "allow", "pattern": "/é", "line": 5}],
+                "line": 2,
+                "crawl_delay": 1.0,
+                "request_rate": {"requests": 1, "seconds": 5.0},
+                "other_lines": [{"line": 6, "field": "license", "value": "l"}],
+            }
+        ],
+        "sitemaps": ["/s"],
+        "other_lines": [
+            {"line": 1, "field": "host", "value": "h"},
+            {"line": 6, "field": "license", "value": "l"},
+        ],
+        "diagnostics": [
+            {
+                "line": line,
+                "column": column,
+                "severity": severity,
+                "kind": kind,
+                "message": message,
+            }
+            for line, column, severity, kind, message in (
+                (1, 1, "note", "unknown-field", "unknown field 'host'"),
+                (6, 1, "note", "unknown-field", "unknown field 'license'"),
+                (7, 10, "warning", "relative-sitemap",
+                 "a sitemap must be an absolute URL"),
+            )
+        ],
+    }  # fmt: skip
+
+
+@cases("agent match", {
+    "by a rule": ("a", {
+        "allowed": False, "rule": {"kind": "disallow", "pattern": "/", "line": 2},
+        "group": "a", "is_robots_txt": False
+    }),
+    "by none": ("b", {
+        "allowed": True, "rule": None, "group": None, "is_robots_txt": False
+    }),
+})  # fmt: skip
+def test_match_as_dict_is_json(agent: str, match: dict[str, object]) -> None:
+    robots = RobotsTxt.parse("User-agent: a\nDisallow: /")
+
+    assert json.loads(json.dumps(robots.match(agent, "/").as_dict())) == match
+
+
+@_DIALECTS
+@cases("line kind", {
+    "user-agent": (" User-Agent : a # b", LineKind.USER_AGENT),
+    "allow": ("allow:", LineKind.ALLOW),
+    "disallow": ("DISALLOW:/", LineKind.DISALLOW),
+    "sitemap": ("Sitemap: x", LineKind.SITEMAP),
+    "crawl-delay": ("crawl-delay: x", LineKind.CRAWL_DELAY),
+    "request-rate": ("Request-rate: x", LineKind.REQUEST_RATE),
+    "unknown field": ("Höst: h", LineKind.OTHER),
+    "no field": (": /", LineKind.NO_RECORD),
+    "no colon": ("keep all of it out", LineKind.NO_RECORD),
+    "comment": ("\t# Allow: /", LineKind.COMMENT),
+    "blank": (" \t", LineKind.BLANK),
+})  # fmt: skip
+def test_line_is_given_as_it_stands_with_what_it_is(
+    dialect: Dialect, line: str, kind: LineKind
+) -> None:
+    first, second = RobotsTxt.parse(f"#\r\n{line}\r", dialect=dialect).lines
+
+    assert (first.number, second.number) == (1, 2)
+    assert (second.text, second.kind) == (line, kind)
+
+
+@cases("dialect kind", {
+    "the standard": (Dialect.RFC9309, LineKind.NO_RECORD),
+    "Google": (Dialect.GOOGLE, LineKind.DISALLOW),
+})  # fmt: skip
+def test_what_a_line_is_depends_on_the_dialect(
+    dialect: Dialect, kind: LineKind
+) -> None:
+    (line,) = RobotsTxt.parse("disalow /", dialect=dialect).lines
+
+    assert line.kind is kind
+
+
+def test_empty_file_has_no_lines() -> None:
+    assert RobotsTxt.parse("").lines == ()
 
 
 def test_rule_is_shown_as_the_file_writes_it() -> None:

@@ -27,6 +27,8 @@ from robotsgate import (
     Group,
     InvalidProductTokenError,
     InvalidURLError,
+    Line,
+    LineKind,
     ListableStore,
     Match,
     MemoryStore,
@@ -282,18 +284,23 @@ def file(body: bytes, text: str) -> None:
     assert_type(robots_txt.groups, tuple[Group, ...])
     assert_type(robots_txt.other_lines, tuple[OtherLine, ...])
     assert_type(robots_txt.diagnostics, tuple[Diagnostic, ...])
+    assert_type(robots_txt.lines, tuple[Line, ...])
+    assert_type(robots_txt.as_dict(), dict[str, Any])
     assert_type(robots_txt.dialect, Dialect)
     parts(robots_txt.match("Bot", "/path"), robots_txt)
 
 
 def parts(match: Match, robots_txt: RobotsTxt) -> None:
     assert_type(match.allowed, bool)
+    assert_type(match.as_dict(), dict[str, Any])
     assert_type(match.group, str | None)
     assert_type(match.is_robots_txt, bool)
     assert_type(match.rule, Rule | None)
     for group in robots_txt.groups:
         assert_type(group.tokens, tuple[str, ...])
         assert_type(group.line, int)
+        assert_type(group.crawl_delay, float | None)
+        assert_type(group.request_rate, RequestRate | None)
         assert_type(group.other_lines, tuple[OtherLine, ...])
         for rule in group.rules:
             assert_type(rule.kind, RuleKind)
@@ -306,6 +313,9 @@ def parts(match: Match, robots_txt: RobotsTxt) -> None:
         assert_type(diagnostic.severity, Severity)
         assert_type(diagnostic.kind, DiagnosticKind)
         assert_type(diagnostic.message, str)
+    for line in robots_txt.lines:
+        assert_type((line.number, line.text), tuple[int, str])
+        assert_type(line.kind, LineKind)
     rate = RequestRate(requests=1, seconds=2.0)
     assert_type((rate.requests, rate.seconds), tuple[int, float])
 

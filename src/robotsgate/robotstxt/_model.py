@@ -4,6 +4,26 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Any
+
+
+class _Part:
+    """A part of a file, or of an answer about it."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The value as JSON types: enums by value, tuples as lists."""
+        return {name: as_json(getattr(self, name)) for name in self.__slots__}
+
+
+def as_json(value: object) -> object:
+    """`value`, or what holds or names it in JSON types."""
+    if isinstance(value, _Part):
+        return value.as_dict()
+    if isinstance(value, tuple):
+        return [as_json(one) for one in value]
+    return value.value if isinstance(value, enum.Enum) else value
 
 
 class RuleKind(enum.Enum):
@@ -14,7 +34,7 @@ class RuleKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(_Part):
     """One allow or disallow line.
 
     Attributes:
@@ -34,7 +54,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRate:
+class RequestRate(_Part):
     """A `Request-rate` record: so many requests in so many seconds.
 
     Not part of RFC 9309. A time of day behind the rate is ignored: the rate
@@ -50,7 +70,7 @@ class RequestRate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(_Part):
     """One group as it stands in the file, not merged with others of its token.
 
     Attributes:
@@ -58,17 +78,23 @@ class Group:
             order; "*" for any agent; "" for a line that names no token.
         rules: its rules in order, those that can match nothing included.
         line: the first of its user-agent lines, 1 for the first line.
+        crawl_delay: seconds that its first crawl-delay asks for, ≥ 0; `None` if
+            there is none, or if it makes no sense. Agents whose user-agent lines
+            stand below it do not have to wait: see `RobotsTxt.crawl_delay`.
+        request_rate: what its first request-rate asks for, in the same way.
         other_lines: its records with fields that robotsgate does not know.
     """
 
     tokens: tuple[str, ...]
     rules: tuple[Rule, ...]
     line: int
+    crawl_delay: float | None = None
+    request_rate: RequestRate | None = None
     other_lines: tuple[OtherLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherLine:
+class OtherLine(_Part):
     """A record with a field that robotsgate does not know (RFC 9309 §2.2.4).
 
     Attributes:
@@ -80,6 +106,39 @@ class OtherLine:
     line: int
     field: str
     value: str
+
+
+class LineKind(enum.Enum):
+    """What a line is."""
+
+    USER_AGENT = "user-agent"
+    ALLOW = "allow"
+    DISALLOW = "disallow"
+    SITEMAP = "sitemap"
+    CRAWL_DELAY = "crawl-delay"
+    REQUEST_RATE = "request-rate"
+    OTHER = "other"
+    """A record with a field that robotsgate does not know."""
+    NO_RECORD = "no-record"
+    """Neither a record nor empty."""
+    COMMENT = "comment"
+    BLANK = "blank"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line(_Part):
+    """One line as it stands in the file.
+
+    Attributes:
+        number: 1 for the first line.
+        text: all of it, comment and white space included, without its end; bytes
+            that are not UTF-8 appear as U+FFFD.
+        kind: what it is.
+    """
+
+    number: int
+    text: str
+    kind: LineKind
 
 
 class Severity(enum.Enum):
@@ -119,7 +178,7 @@ class DiagnosticKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
+class Diagnostic(_Part):
     """One thing about the file that its author may want to know.
 
     Attributes:
@@ -139,8 +198,8 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """What the rules say about one agent and one URL.
+class Match(_Part):
+    """What the rules say about one agent and one URL; true exactly if they allow.
 
     Attributes:
         allowed: the answer.
@@ -155,3 +214,7 @@ class Match:
     rule: Rule | None
     group: str | None
     is_robots_txt: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether it allows."""
+        return self.allowed

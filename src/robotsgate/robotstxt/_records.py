@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from robotsgate.robotstxt._dialect import Field
 from robotsgate.robotstxt._model import RequestRate
 from robotsgate.urls._redirect import joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from robotsgate.robotstxt._parser import Rate
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
@@ -41,6 +44,18 @@ def request_rate(value: str) -> RequestRate | None:
     if not seconds or not count or not count.is_integer():
         return None
     return RequestRate(requests=int(count), seconds=seconds)
+
+
+def first_crawl_delay(rates: Iterable[Rate]) -> float | None:
+    """What the first crawl-delay says; `None` where it makes no sense."""
+    values = (value for field, value, _ in rates if field is Field.CRAWL_DELAY)
+    return crawl_delay_seconds(next(values, ""))
+
+
+def first_request_rate(rates: Iterable[Rate]) -> RequestRate | None:
+    """What the first request-rate says; `None` where it makes no sense."""
+    values = (value for field, value, _ in rates if field is Field.REQUEST_RATE)
+    return request_rate(next(values, ""))
 
 
 def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:

@@ -9,23 +9,24 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from robotsgate.robotstxt._diagnose import diagnostics
-from robotsgate.robotstxt._dialect import Dialect, Field
+from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._google import GOOGLE
+from robotsgate.robotstxt._lines import lines
 from robotsgate.robotstxt._matcher import NO_RULES, RuleLines, RuleSet
-from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind
+from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind, as_json
 from robotsgate.robotstxt._octets import readable, wide_encoding
 from robotsgate.robotstxt._parser import Records, first_lines, outline, read
-from robotsgate.robotstxt._records import crawl_delay_seconds, request_rate
+from robotsgate.robotstxt._records import first_crawl_delay, first_request_rate
 from robotsgate.robotstxt._rfc9309 import RFC9309
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
-    from robotsgate.robotstxt._model import Diagnostic, RequestRate
+    from robotsgate.robotstxt._model import Diagnostic, Line, RequestRate
     from robotsgate.robotstxt._parser import Other, Rate, Section
     from robotsgate.urls._origin import URLLike
 
@@ -37,7 +38,6 @@ ROBOTS_TXT_PATH = "/robots.txt"
 # Agents are the caller's own, few; the bound only keeps a mistake from growing.
 MAX_KNOWN_AGENTS = 1_000
 
-_Value = TypeVar("_Value")
 _Record = TypeVar("_Record", "Rate", "Other")
 
 
@@ -219,6 +219,8 @@ class RobotsTxt:
                 tokens=tuple(token for token, _ in section.agents),
                 rules=tuple(map(_rule, records.rules())),
                 line=section.start + 1,
+                crawl_delay=first_crawl_delay(records.rates),
+                request_rate=first_request_rate(records.rates),
                 other_lines=_other_lines(records.others),
             )
             for section, records in zip(
@@ -234,6 +236,11 @@ class RobotsTxt:
         )
 
     @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """All lines that were read, with what each is."""
+        return lines(self._text, self._grammar)
+
+    @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """What its author may want to know about the file, in the order of lines."""
         return diagnostics(
@@ -244,6 +251,16 @@ class RobotsTxt:
             is_cut=self._is_cut,
             encoding=self._encoding,
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The file as JSON types: what its groups and other parts hold."""
+        return {
+            "dialect": self.dialect.value,
+            "groups": as_json(self.groups),
+            "sitemaps": as_json(self.sitemaps),
+            "other_lines": as_json(self.other_lines),
+            "diagnostics": as_json(self.diagnostics),
+        }
 
     def rules_for(self, agent: str | Sequence[str]) -> AgentRules:
         """What the file holds for `agent`: its own groups merged, else those of "*".
@@ -285,8 +302,8 @@ class RobotsTxt:
                 return AgentRules(
                     group=token,
                     rules=rules,
-                    crawl_delay=_first(valid, Field.CRAWL_DELAY, crawl_delay_seconds),
-                    request_rate=_first(valid, Field.REQUEST_RATE, request_rate),
+                    crawl_delay=first_crawl_delay(valid),
+                    request_rate=first_request_rate(valid),
                     other_lines=_other_lines(_below_agent_lines(others, sections)),
                 )
         return AgentRules(group=None, rules=RuleSet())
@@ -358,14 +375,6 @@ def _below_agent_lines(
         for record in records
         if record[2] > sections[bisect_left(starts, record[2]) - 1][1]
     ]
-
-
-def _first(
-    rates: Iterable[Rate], field: Field, read_value: Callable[[str], _Value | None]
-) -> _Value | None:
-    """What the first record of `field` says; `None` where it makes no sense."""
-    texts = (text for kind, text, _ in rates if kind is field)
-    return read_value(next(texts, ""))
 
 
 def _other_lines(raw: Iterable[Other]) -> tuple[OtherLine, ...]:
