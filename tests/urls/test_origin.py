@@ -110,6 +110,7 @@ def test_origin_is_written_in_one_way(url: str, key: str) -> None:
 
 @pytest.mark.parametrize(("url", "target"), [
     ("http://h", "/"), ("http://h/", "/"), ("http://h?q", "/?q"), ("http://h/?", "/?"),
+    ("http://h?q/a", "/?q/a"), ("http://h#f/a", "/"), (r"http://h\a/b", "/a/b"),
     ("http://h#f", "/"), ("http://h/a/../b?c=/../d#e", "/b?c=/../d"),
     ("http://h/a\\b?c\\d", "/a/b?c\\d"), ("http://h//a", "//a"),
     ("http://h/a?b?c#d?e", "/a?b?c"), ("http://h/a\n b\t ", "/a b"),

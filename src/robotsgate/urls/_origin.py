@@ -12,7 +12,9 @@ Must never import a network library: names are not resolved here.
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, Self
 
 import idna
@@ -37,6 +39,14 @@ _BEYOND_ALL_ADDRESSES = 2**32
 _FORBIDDEN_IN_HOST = frozenset(C0_AND_SPACE + "#/:<>?@[\\]^|%\x7f")
 _SCHEME_FIRST = frozenset("abcdefghijklmnopqrstuvwxyz")
 _SCHEME_REST = _SCHEME_FIRST | frozenset("0123456789+-.")
+
+# As nearly all links write their origins. A host whose last label begins with a letter
+# is no IPv4 address in any of its spellings.
+_USUAL_ORIGIN = re.compile(r"(https?)://((?:[0-9a-z_-]+\.)*[a-z][0-9a-z_-]*)")
+_LONGEST_USUAL_ORIGIN = len("https://") + 253
+
+# The links of a page, and of a crawl, lead to few origins for a while.
+_KEPT_ORIGINS = 128
 
 
 class URLLike(Protocol):
@@ -106,6 +116,22 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
     given: object = url  # callers without a type checker
     if isinstance(given, bytes):
         raise _error("expected a URL as str, got bytes", url, text)
+    slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
+    origin = _usual_origin(text[:slash]) if slash > 0 else None
+    if origin is not None:
+        return origin, dialled_path(text[slash:])
+    return _split(url, text)
+
+
+@lru_cache(maxsize=_KEPT_ORIGINS)
+def _usual_origin(text: str) -> Origin | None:
+    """The origin that `text` names; `None` where that is not seen at a glance."""
+    match = _USUAL_ORIGIN.fullmatch(text)
+    return match and Origin(match[1], match[2], DEFAULT_PORTS[match[1]])
+
+
+def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
+    """As `split_url`, for a `url` whose text is `text`."""
     text = text.strip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
     scheme, colon, rest = text.partition(":")
     scheme = scheme.lower()
