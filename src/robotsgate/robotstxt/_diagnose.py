@@ -61,7 +61,7 @@ def diagnostics(
         is_cut: whether the file was longer than its limit.
         encoding: what its byte order mark tells, if that is not UTF-8.
     """
-    whole_lines, lines = text.split("\n"), grammar.lines(text)
+    whole_lines, lines = text.split("\n"), grammar.counted(text).split("\n")
     told = [
         *_about_the_file(text, is_cut=is_cut, encoding=encoding),
         *_about_octets(whole_lines, lines),

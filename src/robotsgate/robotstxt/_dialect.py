@@ -49,8 +49,8 @@ class Grammar(Protocol):
         """`body` in UTF-8, from its first character on."""
         ...
 
-    def lines(self, text: str) -> list[str]:
-        """The lines of `text`, which end with LF, as far as each one counts."""
+    def counted(self, text: str) -> str:
+        """`text`, whose lines end with LF, as far as each line counts."""
         ...
 
     def field(self, key: str) -> Field:

@@ -6,6 +6,7 @@ Its strings end at a NUL, which is why NUL cuts lines and URLs here.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._dialect import Field
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _MAX_LINE_LENGTH = 16_663
 
 _TOKEN_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
+
+_FROM_NUL = re.compile("\0[^\n]*")
 
 _INDEX_FILE = "/index.htm"
 
@@ -61,13 +64,10 @@ class _Google:
                 return body[len(start) :]
         return body
 
-    def lines(self, text: str) -> list[str]:
-        lines = text.split("\n")
-        if len(text) > _MAX_LINE_LENGTH:
-            lines = [line[:_MAX_LINE_LENGTH] for line in lines]
-        if "\0" in text:
-            lines = [line.partition("\0")[0] for line in lines]
-        return lines
+    def counted(self, text: str) -> str:
+        if _has_overlong_line(text):
+            text = "\n".join(line[:_MAX_LINE_LENGTH] for line in text.split("\n"))
+        return _FROM_NUL.sub("", text) if "\0" in text else text
 
     def field(self, key: str) -> Field:
         for start, field in _FIELDS:
@@ -134,6 +134,16 @@ class _Google:
 
     def target_of_path(self, path: str) -> str:
         return as_octets(path).partition("\0")[0]
+
+
+def _has_overlong_line(text: str) -> bool:
+    start = 0
+    while len(text) - start > _MAX_LINE_LENGTH:
+        end = text.rfind("\n", start, start + _MAX_LINE_LENGTH + 1)
+        if end < 0:
+            return True
+        start = end + 1
+    return False
 
 
 def _first_of(characters: str, text: str, start: int) -> int:

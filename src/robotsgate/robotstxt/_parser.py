@@ -7,6 +7,7 @@ Values are given as they stand, patterns not yet normalised.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from robotsgate.robotstxt._dialect import Field
 from robotsgate.robotstxt._octets import lower, wide_encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from robotsgate.robotstxt._dialect import Grammar
 
@@ -29,19 +30,25 @@ _PART_OF_USER_AGENT = "agent"
 
 _RULES = (Field.DISALLOW, Field.ALLOW)
 
+_SHORTEST_RECORD = 2
+
+_COMMENT = re.compile("#[^\n]*")
+
 
 @dataclass(slots=True)
 class Section:
     """One run of user-agent lines with the lines that follow it, up to the next run.
 
     Attributes:
-        start: how many lines stand before it.
-        end: how many lines stand before what follows it.
+        start: where it begins in the text.
+        end: where in the text the next one begins.
+        lines_before: how many lines stand before it.
         agents: (token, line) of its user-agent lines.
     """
 
     start: int
     end: int
+    lines_before: int
     agents: list[tuple[str, int]]
 
 
@@ -104,14 +111,14 @@ class Outline:
     """A robots.txt, cut up.
 
     Attributes:
-        lines: all lines, without comments.
+        text: all that counts, without comments.
         outside: what stands before the first user-agent line.
         sections: in the order of the file.
         by_token: for each token, the sections that name it, each once, with the
             first line that does.
     """
 
-    lines: list[str]
+    text: str
     outside: Section
     sections: list[Section]
     by_token: dict[str, list[tuple[Section, int]]]
@@ -142,93 +149,100 @@ def outline(text: str, grammar: Grammar) -> Outline:
         text: the file as latin-1, one character for each byte; lines end with LF.
         grammar: the dialect's way to read it.
     """
-    lines = grammar.lines(text)
+    text = grammar.counted(text)
     if "#" in text:
-        lines = [line.partition("#")[0] if "#" in line else line for line in lines]
-    section = Section(0, len(lines), [])
-    result = Outline(lines, section, [], {})
+        text = _COMMENT.sub("", text)
+    section = Section(0, len(text), 0, [])
+    result = Outline(text, section, [], {})
     rest = 0
-    for index, value in _user_agent_lines(text, lines, grammar):
-        if section is result.outside or _has_rule(lines, rest, index, grammar):
-            section.end = index
-            section = Section(index, len(lines), [])
+    for start, end, line, value in _user_agent_lines(text, grammar):
+        if section is result.outside or (
+            rest < start and _has_rule(text, rest, start, grammar)
+        ):
+            section.end = start
+            section = Section(start, len(text), line - 1, [])
             result.sections.append(section)
-        rest = index + 1
+        rest = end + 1
         token = grammar.group_token(value)
-        section.agents.append((token, rest))
+        section.agents.append((token, line))
         sections = result.by_token.get(token)
         if sections is None:
-            result.by_token[token] = [(section, rest)]
+            result.by_token[token] = [(section, line)]
         elif sections[-1][0] is not section:
-            sections.append((section, rest))
+            sections.append((section, line))
     return result
 
 
-def read(file: Outline, section: Section, grammar: Grammar, result: Records) -> None:
-    """Add to `result` what stands in `section` of `file`."""
-    known_fields = grammar.known_fields
+def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Records:
+    """What stands in `sections` of `file`."""
+    result = Records()
     white_space = grammar.white_space
     disallow, allow, user_agent = Field.DISALLOW, Field.ALLOW, Field.USER_AGENT
-    # Unknown fields as they are written, in lower case: mostly the same ones again.
-    unknown: dict[str, str] = {}
-    lines = file.lines[section.start : section.end]
-    for number, line in enumerate(lines, section.start + 1):
-        key, colon, value = line.partition(":")
-        kind = known_fields.get(key)
-        if kind is None or not colon:
-            if not line:
+    # With the unknown fields as they are written: mostly the same ones again.
+    fields: dict[str, Field | str] = {**grammar.known_fields}
+    for section in sections:
+        lines = file.text[section.start : section.end].split("\n")
+        for number, line in enumerate(lines, section.lines_before + 1):
+            if len(line) < _SHORTEST_RECORD:
+                if line.strip(white_space):
+                    result.void.append(number)
                 continue
-            record = _record(line, number, grammar, result, unknown)
-            if record is None:
-                continue
-            kind, value = record
-        if kind is disallow:
-            result.disallows.append(value.strip(white_space))
-            result.disallow_lines.append(number)
-        elif kind is allow:
-            result.allows.append(value.strip(white_space))
-            result.allow_lines.append(number)
-        elif kind is Field.SITEMAP:
-            result.sitemaps.append((value.strip(white_space), number))
-        elif kind is not user_agent:
-            result.rates.append((kind, value.strip(white_space), number))
+            key, colon, value = line.partition(":")
+            kind = fields.get(key)
+            if kind is None or not colon:
+                kind, value = _record(line, number, grammar, result, fields)
+            if kind is disallow:
+                result.disallows.append(value.strip(white_space))
+                result.disallow_lines.append(number)
+            elif kind is allow:
+                result.allows.append(value.strip(white_space))
+                result.allow_lines.append(number)
+            elif kind is not user_agent:
+                _note(kind, value.strip(white_space), number, result)
+    return result
 
 
 def _user_agent_lines(
-    text: str, lines: list[str], grammar: Grammar
-) -> Iterator[tuple[int, str]]:
-    """Place and value of each user-agent line."""
+    text: str, grammar: Grammar
+) -> Iterator[tuple[int, int, int, str]]:
+    """Start, end, number and value of each user-agent line."""
+    known_fields = grammar.known_fields
+    white_space = grammar.white_space
     lower_text = lower(text)
-    index = counted = 0
-    previous = -1
+    end, number = 0, 1
     place = lower_text.find(_PART_OF_USER_AGENT)
     while place >= 0:
-        index += text.count("\n", counted, place)
-        counted = place
-        if index != previous:
-            previous = index
-            key, colon, value = lines[index].partition(":")
-            kind = grammar.known_fields.get(key)
-            if kind is None or not colon:
-                kind, value = _unusual(lines[index], grammar)
-            if kind is Field.USER_AGENT:
-                yield index, value.strip(grammar.white_space)
-        place = lower_text.find(_PART_OF_USER_AGENT, place + 1)
-
-
-def _has_rule(lines: list[str], start: int, end: int, grammar: Grammar) -> bool:
-    """Whether an allow or disallow record stands there; it ends a group's start."""
-    known_fields = grammar.known_fields
-    for index in range(start, end):
-        line = lines[index]
-        if not line:
-            continue
-        key, colon, _ = line.partition(":")
+        number += text.count("\n", end, place)
+        start = text.rfind("\n", end, place) + 1 or end
+        end = text.find("\n", place)
+        if end < 0:
+            end = len(text)
+        line = text[start:end]
+        key, colon, value = line.partition(":")
         kind = known_fields.get(key)
         if kind is None or not colon:
-            kind, _ = _unusual(line, grammar)
-        if kind in _RULES:
-            return True
+            kind, value = _unusual(line, grammar)
+        if kind is Field.USER_AGENT:
+            yield start, end, number, value.strip(white_space)
+        place = lower_text.find(_PART_OF_USER_AGENT, end)
+
+
+def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
+    """Whether an allow or disallow record stands there; it ends a group's start.
+
+    `start` and `end` are those of whole lines.
+    """
+    while start < end:
+        line_end = text.find("\n", start, end)
+        if line_end > start:
+            line = text[start:line_end]
+            key, colon, _ = line.partition(":")
+            kind = grammar.known_fields.get(key)
+            if kind is None or not colon:
+                kind, _ = _unusual(line, grammar)
+            if kind in _RULES:
+                return True
+        start = line_end + 1
     return False
 
 
@@ -248,35 +262,41 @@ def _split(line: str, grammar: Grammar) -> tuple[str, str] | None:
 
 
 def _record(
-    line: str, number: int, grammar: Grammar, result: Records, unknown: dict[str, str]
-) -> tuple[Field, str] | None:
+    line: str,
+    number: int,
+    grammar: Grammar,
+    result: Records,
+    fields: dict[str, Field | str],
+) -> tuple[Field | str | None, str]:
     """Field and value of a line that is not spelt as most are.
 
-    `None` where the line is no record of a group or a sitemap; what it is then
-    has been noted in `result`, and what its field is called in `unknown`.
+    A field that nobody knows is its name, "" where the line is no record; `None` for
+    white space. Notes in `result` if the field is misspelt, and in `fields` how else
+    it is written.
     """
     words = _split(line, grammar)
     if words is None:
-        if line.strip(grammar.white_space):
-            result.void.append(number)
-        return None
+        return "" if line.strip(grammar.white_space) else None, ""
     written, value = words
-    if written in unknown and ":" in line:
-        value = value.strip(grammar.white_space)
-        result.others.append((unknown[written], value, number))
-        return None
-    key = written and lower(written.strip(grammar.white_space))
+    key = lower(written.strip(grammar.white_space))
+    known = grammar.field(key)
+    kind = key if known is Field.OTHER else known
     if ":" not in line:
         result.misspelt.append((written, number))
-    if not key:
-        result.void.append(number)
-        return None
-    kind = grammar.field(key)
-    if kind is Field.OTHER:
-        result.others.append((key, value.strip(grammar.white_space), number))
-        if ":" in line:
-            unknown[written] = key
-        return None
-    if ":" in line and key != kind.value:
+    elif kind is known and key != known.value:
         result.misspelt.append((key, number))
+    else:
+        fields[written] = kind
     return kind, value
+
+
+def _note(kind: Field | str | None, value: str, number: int, result: Records) -> None:
+    """Add to `result` what a line says that is no rule."""
+    if kind is Field.SITEMAP:
+        result.sitemaps.append((value, number))
+    elif kind == "":
+        result.void.append(number)
+    elif isinstance(kind, str):
+        result.others.append((kind, value, number))
+    elif kind is not None:
+        result.rates.append((kind, value, number))

@@ -41,8 +41,8 @@ class _Rfc9309:
             body = body.decode(encoding, "replace").encode()
         return body.removeprefix(b"\xef\xbb\xbf")
 
-    def lines(self, text: str) -> list[str]:
-        return text.split("\n")
+    def counted(self, text: str) -> str:
+        return text
 
     def field(self, key: str) -> Field:
         return _FIELDS.get(key, Field.OTHER)

@@ -218,7 +218,7 @@ class RobotsTxt:
             Group(
                 tokens=tuple(token for token, _ in section.agents),
                 rules=tuple(map(_rule, records.rules())),
-                line=section.start + 1,
+                line=section.lines_before + 1,
                 crawl_delay=first_crawl_delay(records.rates),
                 request_rate=first_request_rate(records.rates),
                 other_lines=_other_lines(records.others),
@@ -281,13 +281,9 @@ class RobotsTxt:
     def _records(self) -> tuple[Records, ...]:
         """What stands before the first group, and in each group."""
         sections = (self._outline.outside, *self._outline.sections)
-        return tuple(self._read([section]) for section in sections)
-
-    def _read(self, sections: Iterable[Section]) -> Records:
-        records = Records()
-        for section in sections:
-            read(self._outline, section, self._grammar, records)
-        return records
+        return tuple(
+            read(self._outline, [section], self._grammar) for section in sections
+        )
 
     def _merged(self, tokens: Sequence[str]) -> AgentRules:
         for token in (*tokens, "*"):
@@ -315,7 +311,7 @@ class RobotsTxt:
         key = tuple(map(id, sections))
         known = self._by_sections.get(key)
         if known is None:
-            records = self._read(sections)
+            records = read(self._outline, sections, self._grammar)
             rules = RuleSet(
                 self._spelt(records.disallows, records.disallow_lines, is_allow=False),
                 self._spelt(records.allows, records.allow_lines, is_allow=True),
@@ -369,7 +365,7 @@ def _below_agent_lines(
     records: Iterable[_Record], sections: Sequence[tuple[Section, int]]
 ) -> list[_Record]:
     """The records that stand below the agent's user-agent line of their section."""
-    starts = [section.start for section, _ in sections]
+    starts = [section.lines_before for section, _ in sections]
     return [
         record
         for record in records
