@@ -19,7 +19,6 @@ from .builders import (
     PUBLIC,
     ROBOTS_TXT,
     RULES,
-    answered_at_once,
     checker_of,
     let_others_run,
     site_of,
@@ -291,24 +290,6 @@ async def test_robots_txt_is_allowed_whatever_hostile_rules_say() -> None:
     assert (allowed, many) == (True, [True, False])
     assert (verdict.allowed, verdict.reason) == (True, Reason.ROBOTS_TXT)
     assert checker.peek(AGENT, ROBOTS_TXT) is True
-
-
-async def test_first_rule_of_very_many_is_found_beside_the_event_loop() -> None:
-    """Without allow rules they are in no order until it is asked which decides."""
-    body = "User-agent: *\n" + "".join(
-        f"Disallow: /private/{number}\n" for number in range(2_100)
-    )
-    checker = await known_checker(body)
-    peeked = checker.peek(AGENT, f"{PRIVATE}/2099")
-    async with anyio.create_task_group() as tasks, reading_held_up(checker):
-        tasks.start_soon(checker.check, AGENT, PUBLIC)
-        await let_others_run()
-        waiting = checker._origins._one_at_a_time.statistics().tasks_waiting
-
-    verdict = answered_at_once(checker.check(AGENT, f"{PRIVATE}/2099"))
-
-    assert (peeked, waiting) == (False, 1)
-    assert verdict.rule == parsed(body).match(AGENT, "/private/2099").rule
 
 
 # --- what happens meanwhile -----------------------------------------------------

@@ -8,6 +8,8 @@ a file hold a piece that occurs nowhere, or too early, and are done with at once
 
 from __future__ import annotations
 
+from robotsgate.robotstxt._pattern import parts
+
 # Longer parts are looked up by their pieces.
 _LONGEST_PIECE = 8
 
@@ -33,22 +35,27 @@ class IndexedTarget:
     def matches(self, pattern: str) -> bool:
         """As `robotsgate.robotstxt._pattern.matches`."""
         target = self._target
+        has_end = pattern.endswith("$")
+        # Seen at a glance, and enough for most of the rules that a hostile file has.
+        final = "" if has_end else pattern[pattern.rfind("*") + 1 :]
+        if self._latest_start(final) < 0:
+            return False
         if len(pattern) - pattern.count("*") - 1 > len(target):
             return False
-        start, *parts = pattern.removesuffix("$").split("*")
-        if not parts:
-            return target == start
-        end = parts.pop() if pattern.endswith("$") else ""
+        start, *others = parts(pattern)
+        if not others:
+            return target == start if has_end else target.startswith(start)
+        end = others.pop() if has_end else ""
         if not (target.startswith(start) and target.endswith(end)):
             return False
         latest = []
-        for part in parts:
+        for part in others:
             last = self._latest_start(part)
             if last < 0:
                 return False
             latest.append(last)
         position = len(start)
-        for part, last in zip(parts, latest, strict=True):
+        for part, last in zip(others, latest, strict=True):
             if last < position:
                 return False
             position = self._searched.find(part, position)

@@ -13,34 +13,32 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
+from robotsgate.robotstxt._indexed_target import IndexedTarget
 from robotsgate.robotstxt._pattern import as_prefix, matches, telling_part
-from robotsgate.robotstxt._ranking import Ranking
+from robotsgate.robotstxt._shared_strings import shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 # Up to here trying each prefix in turn is faster than a binary search.
 _FEW_PREFIXES = 32
 
-# Measured on CPython 3.11: a rule without the characters of its pattern, and with
-# its place in the ranking.
+# Measured on CPython 3.11: a rule without the characters of its pattern.
 _BYTES_OF_A_RULE = 300
 
 # How many characters of wildcard patterns times characters of a target are compared
-# at once. At worst each pair is: that takes some ten milliseconds.
-_QUICK_WORK = 8_000_000
+# at once. At worst each pair is: that takes some milliseconds.
+_QUICK_WORK = 4_000_000
 
-# So many rules are put into order within some milliseconds.
-_QUICKLY_RANKED = 2_000
+# So many wildcard patterns, and characters of them, are cut within some milliseconds.
+# The most that any of 2,156 real files has for all agents is 582 of 24,726 characters.
+_MANY_WILDCARDS = 2_000
+_MANY_WILD_CHARACTERS = 100_000
 
-
-# Half a megabyte at the most. A third of the characters of real rules are in it.
-_COMMON: dict[str, str] = {}
-_MANY_COMMON = 4_096
-_LONGEST_COMMON = 40
-_MANY_OF_A_FILE = 128
+# So many rules are sorted out within some milliseconds.
+_QUICKLY_PREPARED = 2_000
 
 
 class RuleLines(NamedTuple):
@@ -73,23 +71,24 @@ class RuleSet:
             within some ten milliseconds, however hostile the rules are.
     """
 
-    __slots__ = ("_allows", "_disallows", "_prefixes", "_ranking", "quick_length")
+    __slots__ = ("_allows", "_disallows", "_prefixes", "quick_length")
 
     def __init__(
         self, disallows: RuleLines = NO_RULES, allows: RuleLines = NO_RULES
     ) -> None:
         """Take over rules."""
         self._disallows = _Side(disallows)
-        self._disallows.prepare()
         # Not prepared yet: most files are never asked what they allow.
         self._allows = _Side(allows) if allows.patterns else _NONE
+        wildcards = (*self._disallows.wildcards, *self._allows.wildcards)
+        wild = sum(map(len, wildcards))
+        is_quick = len(wildcards) <= _MANY_WILDCARDS and wild <= _MANY_WILD_CHARACTERS
+        self.quick_length = _QUICK_WORK // (wild + 1) if is_quick else 0
+        self._disallows.prepare()
         # For the quickest answer: nearly half of all files disallow few prefixes.
         self._prefixes = self._disallows.few_prefixes
-        self._ranking: Ranking | None = None
-        wild = self._disallows.wild_characters + self._allows.wild_characters
-        self.quick_length = _QUICK_WORK // (wild + 1)
-        if self._allows.patterns and len(self) > _QUICKLY_RANKED:
-            self._rank()
+        if len(self._allows.patterns) > _QUICKLY_PREPARED:
+            self._allows.prepare()
 
     def __len__(self) -> int:
         """The number of rules."""
@@ -108,10 +107,7 @@ class RuleSet:
     def allows(self, target: str) -> bool:
         """Whether the rules let `target` be fetched; a target no rule matches is."""
         answer = self.allows_at_once(target)
-        if answer is None:
-            number = self.decisive(target)
-            return number is None or self.is_allow(number)
-        return answer
+        return self._allow_is_longest(target) if answer is None else answer
 
     def allows_at_once(self, target: str) -> bool | None:
         """As `allows`; `None` for a target longer than `quick_length`."""
@@ -128,33 +124,38 @@ class RuleSet:
             return None
         if not self._allows.is_ready:
             self._allows.prepare()
-        if not self._allows.has_match(target):
-            return False
-        return self.is_allow(cast("int", self.decisive(target)))  # some rule matches
+        return self._allows.has_match(target) and self._allow_is_longest(target)
 
     def decisive(self, target: str) -> int | None:
         """The number of the most specific rule that matches `target`.
 
         The longest pattern wins, then allow over disallow, then the first line.
         """
-        ranking = self._ranking or self._rank()
-        is_quick = len(target) <= self.quick_length
-        return ranking.first_match(target, is_quick=is_quick)
+        disallow, allow = self._longest(target)
+        if not (disallow or allow):
+            return None
+        if len(disallow) > len(allow):
+            return self._disallows.patterns.index(disallow)
+        return len(self._disallows.patterns) + self._allows.patterns.index(allow)
 
     def decides_quickly(self, target: str) -> bool:
         """Whether `decisive` answers within some ten milliseconds."""
-        is_ranked = self._ranking is not None or len(self) <= _QUICKLY_RANKED
-        return is_ranked and len(target) <= self.quick_length
+        return len(target) <= self.quick_length
 
-    def _rank(self) -> Ranking:
-        disallows, allows = self._disallows, self._allows
-        if not allows.is_ready:
-            allows.prepare()
-        wildcards = (*disallows.wildcards, *allows.wildcards)
-        anchors = (*disallows.anchors, *allows.anchors)
-        telling_parts = dict(zip(wildcards, anchors, strict=True))
-        self._ranking = Ranking(disallows.patterns, allows.patterns, telling_parts)
-        return self._ranking
+    def _allow_is_longest(self, target: str) -> bool:
+        disallow, allow = self._longest(target)
+        return len(allow) >= len(disallow)
+
+    def _longest(self, target: str) -> tuple[str, str]:
+        """The longest disallow and the longest allow pattern that match, or ""."""
+        if not self._allows.is_ready:
+            self._allows.prepare()
+        is_quick = len(target) <= self.quick_length
+        indexed = None if is_quick else IndexedTarget(target)
+        return (
+            self._disallows.longest(target, indexed),
+            self._allows.longest(target, indexed),
+        )
 
     def is_allow(self, number: int) -> bool:
         """Whether the rule of this number allows."""
@@ -177,19 +178,22 @@ class RuleSet:
 
 
 class _Side:
-    """The rules of one kind, to be asked whether any matches.
+    """The rules of one kind.
 
     Attributes:
         patterns: those of all rules, without empty ones.
         lines: where each stands.
         written: as the file has them.
-        wild_characters: how long those are together that are more than plain text.
+        wildcards: the patterns that are more than plain text, each once, the longest
+            first.
         is_ready: whether the attributes that follow are there.
-        prefixes: what a target must begin with to be matched by a rule without
-            wildcards: a tuple of few, or a sorted list of many, none of them
-            beginning with another.
-        wildcards: the other patterns, each once.
-        anchors: for each of `wildcards` a text that a target must hold.
+        starred: the patterns that only end with stars, by what is before the stars,
+            taken out of `wildcards` unless there are very many.
+        prefixes: the other patterns, and the keys of `starred`: a few as they come,
+            or many, sorted.
+        shortest: those of many prefixes that begin with no other one; `None` for few.
+        anchors: for each of `wildcards` a text that a target must hold; empty if
+            there are very many.
     """
 
     __slots__ = (
@@ -198,69 +202,108 @@ class _Side:
         "lines",
         "patterns",
         "prefixes",
-        "wild_characters",
+        "shortest",
+        "starred",
         "wildcards",
         "written",
     )
 
     def __init__(self, rules: RuleLines) -> None:
         rules = _without_empty(rules)
-        self.patterns = _shared(rules.patterns)
+        self.patterns = shared(rules.patterns)
         self.lines = array("I", rules.lines)
         is_written_so = rules.written is rules.patterns
-        self.written = self.patterns if is_written_so else _shared(rules.written)
-        self.wild_characters = sum(
-            len(one) for one in self.patterns if "*" in one or one.endswith("$")
-        )
+        self.written = self.patterns if is_written_so else shared(rules.written)
+        wildcards = [one for one in self.patterns if "*" in one or one[-1] == "$"]
+        if wildcards:
+            wildcards = sorted(dict.fromkeys(wildcards), key=len, reverse=True)
+        self.wildcards = tuple(wildcards)
         self.is_ready = False
 
     def prepare(self) -> None:
         """Sort the patterns out."""
         prefixes = self.patterns
-        self.wildcards: tuple[str, ...] = ()
-        if self.wild_characters:
-            prefixes, self.wildcards = _by_shape(self.patterns)
-        self.prefixes: tuple[str, ...] | list[str] = prefixes
+        is_quick = len(self.wildcards) <= _MANY_WILDCARDS
+        self.starred = _NONE_STARRED
+        if self.wildcards:
+            kept = {*self.wildcards}
+            prefixes = tuple([one for one in prefixes if one not in kept])
+        if self.wildcards and is_quick:
+            prefix_of = {one: as_prefix(one) for one in reversed(self.wildcards)}
+            # Of patterns with one prefix the longest one comes last.
+            self.starred = {
+                prefix: one for one, prefix in prefix_of.items() if prefix is not None
+            }
+            wildcards = [one for one in self.wildcards if prefix_of[one] is None]
+            self.wildcards = tuple(wildcards)
+            prefixes += tuple(self.starred)
+        self.shortest: list[str] | None = None
         if len(prefixes) > _FEW_PREFIXES:
-            self.prefixes = _shortest(prefixes)
-        self.anchors = _shared([*map(telling_part, self.wildcards)])
+            prefixes = tuple(sorted(prefixes))
+            self.shortest = _shortest(prefixes)
+        self.prefixes = prefixes
+        self.anchors = shared([*map(telling_part, self.wildcards)]) if is_quick else ()
         self.is_ready = True
 
     @property
     def few_prefixes(self) -> tuple[str, ...] | None:
         """All that there is to match, where that is a few prefixes."""
-        is_few = type(self.prefixes) is tuple and not self.anchors
-        return cast("tuple[str, ...]", self.prefixes) if is_few else None
+        is_few = self.shortest is None and not self.wildcards
+        return self.prefixes if is_few else None
 
     def has_match(self, target: str) -> bool:
         """Whether any rule matches `target`."""
-        prefixes = self.prefixes
-        if type(prefixes) is tuple:
-            if target.startswith(prefixes):
+        if self.shortest is None:
+            if target.startswith(self.prefixes):
                 return True
-        else:
-            before = bisect_right(prefixes, target)
-            if before and target.startswith(prefixes[before - 1]):
-                return True
+        elif _begins_with_one(target, self.shortest):
+            return True
         for anchor in self.anchors:
             if anchor in target:
-                return self._has_wildcard_match(target)
+                return self._longest_wildcard(target) != ""
         return False
 
-    def _has_wildcard_match(self, target: str) -> bool:
+    def longest(self, target: str, indexed: IndexedTarget | None) -> str:
+        """The longest pattern that matches `target`, of equals the first one, or "".
+
+        Args:
+            target: what patterns are matched against.
+            indexed: `target`, where it is long for so many wildcards.
+        """
+        prefix = self._longest_prefix(target)
+        best = self.starred.get(prefix, prefix)
+        for prefix, pattern in self.starred.items():
+            if target.startswith(prefix):
+                best = self._longer(best, pattern)
+        if not self.wildcards:
+            return best
+        if indexed is None:
+            return self._longer(best, self._longest_wildcard(target))
+        return self._longer(best, next(filter(indexed.matches, self.wildcards), ""))
+
+    def _longer(self, one: str, other: str) -> str:
+        """The longer pattern; of equals that which the file has first."""
+        if len(one) != len(other):
+            return one if len(one) > len(other) else other
+        return one if one == other else min(one, other, key=self.patterns.index)
+
+    def _longest_prefix(self, target: str) -> str:
+        prefixes = self.prefixes
+        if self.shortest is None:
+            return max(filter(target.startswith, prefixes), key=len, default="")
+        if not _begins_with_one(target, self.shortest):
+            return ""
+        # Of sorted prefixes the last one is the longest.
+        place = bisect_right(prefixes, target) - 1
+        while not target.startswith(prefixes[place]):
+            place -= 1
+        return prefixes[place]
+
+    def _longest_wildcard(self, target: str) -> str:
         for anchor, pattern in zip(self.anchors, self.wildcards, strict=True):
             if anchor in target and matches(pattern, target):
-                return True
-        return False
-
-
-def _shared(strings: list[str]) -> tuple[str, ...]:
-    """`strings`, the first thousands of all files ("/wp-admin/") held once for all."""
-    if len(_COMMON) < _MANY_COMMON:
-        for string in strings[:_MANY_OF_A_FILE]:
-            if len(string) <= _LONGEST_COMMON:
-                _COMMON.setdefault(string, string)
-    return tuple(map(_COMMON.get, strings, strings))
+                return pattern
+        return ""
 
 
 def _without_empty(rules: RuleLines) -> RuleLines:
@@ -271,34 +314,25 @@ def _without_empty(rules: RuleLines) -> RuleLines:
     return RuleLines(*map(list, zip(*kept, strict=True))) if kept else NO_RULES
 
 
-def _by_shape(patterns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What mere prefixes ask for, and the other patterns, each once."""
-    prefixes: list[str] = []
-    wildcards: dict[str, None] = {}
-    for pattern in patterns:
-        if "*" not in pattern and not pattern.endswith("$"):
-            prefixes.append(pattern)
-            continue
-        prefix = as_prefix(pattern)
-        if prefix is None:
-            wildcards[pattern] = None
-        else:
-            prefixes.append(prefix)
-    return tuple(prefixes), tuple(wildcards)
+def _begins_with_one(target: str, shortest: Sequence[str]) -> bool:
+    """Whether `target` begins with one of such prefixes as `_shortest` gives."""
+    before = bisect_right(shortest, target)
+    return before > 0 and target.startswith(shortest[before - 1])
 
 
-def _shortest(prefixes: Iterable[str]) -> list[str]:
-    """`prefixes` sorted, without those that begin with another one of them.
+def _shortest(prefixes: Sequence[str]) -> list[str]:
+    """The sorted `prefixes` without those that begin with another one of them.
 
     In such a list only the last element that sorts before a target can be a
     prefix of it.
     """
     shortest: list[str] = []
-    for prefix in sorted(prefixes):
+    for prefix in prefixes:
         if not shortest or not prefix.startswith(shortest[-1]):
             shortest.append(prefix)
     return shortest
 
 
+_NONE_STARRED: dict[str, str] = {}
 _NONE = _Side(NO_RULES)
 _NONE.prepare()

@@ -6,7 +6,11 @@ the target. No regular expressions: nothing here can backtrack.
 
 from __future__ import annotations
 
+import re
+
 _SHORT_PART = 2
+
+_STARS = re.compile(r"\*\*+")
 
 
 def as_prefix(pattern: str) -> str | None:
@@ -17,35 +21,43 @@ def as_prefix(pattern: str) -> str | None:
     return None if "*" in prefix else prefix
 
 
+def parts(pattern: str) -> list[str]:
+    """The plain texts between the stars of `pattern`; a run of stars is one star."""
+    if "**" in pattern:
+        pattern = _STARS.sub("*", pattern)
+    return pattern.removesuffix("$").split("*")
+
+
 def telling_part(pattern: str) -> str:
     """A text that a target must hold to be matched, and that few targets hold.
 
     Not the start, which many rules of a file have in common, unless the others are
     very short.
     """
-    start, _, rest = pattern.removesuffix("$").partition("*")
-    longest = max(reversed(rest.split("*")), key=len) if "*" in rest else rest
+    start, *others = parts(pattern)
+    longest = max(reversed(others), key=len, default="")
     if len(longest) > _SHORT_PART or len(longest) >= len(start):
         return longest
     return start
 
 
 def matches(pattern: str, target: str) -> bool:
-    """Whether a pattern that `as_prefix` has no prefix for matches `target`.
+    """Whether `pattern` matches `target`.
 
     Each part is taken where it first fits: a later place would leave less room for
     the parts that follow.
     """
-    start, *parts = pattern.removesuffix("$").split("*")
-    if not parts:
-        return target == start
+    start, *others = parts(pattern)
+    has_end = pattern.endswith("$")
+    if not others:
+        return target == start if has_end else target.startswith(start)
     if not target.startswith(start):
         return False
-    end = parts.pop() if pattern.endswith("$") else None
+    end = others.pop() if has_end else ""
     position = len(start)
-    for part in parts:
+    for part in others:
         position = target.find(part, position)
         if position < 0:
             return False
         position += len(part)
-    return end is None or (len(target) - len(end) >= position and target.endswith(end))
+    return len(target) - len(end) >= position and target.endswith(end)
