@@ -8,26 +8,26 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from robotsgate.robotstxt._diagnose import diagnostics
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._google import GOOGLE
 from robotsgate.robotstxt._lines import lines
-from robotsgate.robotstxt._matcher import NO_RULES, RuleLines, RuleSet
+from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind, as_json
 from robotsgate.robotstxt._octets import readable, wide_encoding
-from robotsgate.robotstxt._parser import Records, first_lines, outline, read
+from robotsgate.robotstxt._parser import first_lines, outline, read
 from robotsgate.robotstxt._records import first_crawl_delay, first_request_rate
 from robotsgate.robotstxt._rfc9309 import RFC9309
+from robotsgate.robotstxt._spelt_rules import spelt_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._model import Diagnostic, Line, RequestRate
-    from robotsgate.robotstxt._parser import Other, Rate, Section
+    from robotsgate.robotstxt._parser import Other, Rate, Records, Section
     from robotsgate.urls._origin import URLLike
 
 DEFAULT_MAX_BYTES = 512_000
@@ -312,30 +312,9 @@ class RobotsTxt:
         known = self._by_sections.get(key)
         if known is None:
             records = read(self._outline, sections, self._grammar)
-            rules = RuleSet(
-                self._spelt(records.disallows, records.disallow_lines, is_allow=False),
-                self._spelt(records.allows, records.allow_lines, is_allow=True),
-            )
+            rules = RuleSet(*spelt_rules(records, self._grammar))
             known = self._by_sections[key] = rules, records.rates, records.others
         return known
-
-    def _spelt(
-        self, written: list[str], lines: list[int], *, is_allow: bool
-    ) -> RuleLines:
-        """Rules with their patterns in the spelling that targets have."""
-        if not written:
-            return NO_RULES
-        joined = "\n".join(written)
-        spelt = self._grammar.spelt(joined)
-        patterns = written
-        if spelt != joined:
-            patterns = [
-                text if text == pattern else pattern  # one string for both
-                for text, pattern in zip(written, spelt.split("\n"), strict=True)
-            ]
-        rules = RuleLines(patterns, lines, written)
-        folders = self._grammar.folders(patterns) if is_allow else ()
-        return _with_more(rules, folders) if folders else rules
 
     def _is_implied(self, target: str) -> bool:
         return target == ROBOTS_TXT_PATH and self._grammar.implies_robots_txt
@@ -349,16 +328,6 @@ def _bytes_of(body: object) -> bytes:
     if isinstance(body, (bytes, bytearray, memoryview)):
         return bytes(body)
     raise TypeError(f"expected the body as bytes or str, got {type(body).__name__}")
-
-
-def _with_more(rules: RuleLines, more: Sequence[tuple[int, str]]) -> RuleLines:
-    """`rules`, with each further pattern behind the rule of its number."""
-    rows = [
-        *zip(*rules, strict=True),
-        *((text, rules.lines[number], rules.written[number]) for number, text in more),
-    ]
-    rows.sort(key=itemgetter(1))
-    return RuleLines(*map(list, zip(*rows, strict=True)))
 
 
 def _below_agent_lines(
