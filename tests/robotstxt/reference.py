@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Record", "allows", "decisive", "matches", "pattern_spelling", "spelling"]
+__all__ = [
+    "Record",
+    "allows",
+    "decisive",
+    "matches",
+    "matching",
+    "pattern_spelling",
+    "spelling",
+]
 
 Record = tuple[bool, str]
 """Whether a rule allows, and its pattern."""
@@ -41,13 +49,17 @@ def matches(pattern: str, target: str) -> bool:
 
 def decisive(rules: Iterable[Record], target: str) -> int | None:
     """The number of the rule that decides: the longest, then allow, then the first."""
-    best: int | None = None
-    best_rank = (0, False)
-    for number, (is_allow, pattern) in enumerate(rules):
-        rank = (len(pattern), is_allow)
-        if pattern and rank > best_rank and matches(pattern, target):
-            best, best_rank = number, rank
-    return best
+    return next(iter(matching(rules, target)), None)
+
+
+def matching(rules: Iterable[Record], target: str) -> list[int]:
+    """The numbers of the rules that match, that which decides first."""
+    ranked = [
+        (-len(pattern), not is_allow, number)
+        for number, (is_allow, pattern) in enumerate(rules)
+        if pattern and matches(pattern, target)
+    ]
+    return [number for _, _, number in sorted(ranked)]
 
 
 def allows(rules: Sequence[Record], target: str) -> bool:

@@ -168,6 +168,15 @@ def test_index_html_is_one_rule_that_the_file_writes_once() -> None:
     assert (rule.pattern, rule.line) == ("/x/index.html", 2)
 
 
+def test_rule_that_matches_as_index_html_and_as_its_folder_is_told_once() -> None:
+    body = "user-agent: a\nallow: /x*/index.html\n"
+    robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE)
+
+    rules = robots.matches("a", "/x/index.html/")
+
+    assert [rule.line for rule in rules] == [2]
+
+
 @steady(500)
 @given(
     BODIES,

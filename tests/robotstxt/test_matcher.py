@@ -47,6 +47,10 @@ def _deciding_line(rule_set: RuleSet, target: str) -> int | None:
     return line
 
 
+def _matching_lines(rule_set: RuleSet, target: str) -> list[int]:
+    return [rule_set.as_written(number)[2] for number in rule_set.matching(target)]
+
+
 def _assert_as_reference(rules: Sequence[Record], *targets: str) -> list[bool]:
     """Ask each of `targets`, as if it were short, and as if it were long."""
     rule_set = _rule_set(rules)
@@ -60,6 +64,9 @@ def _assert_as_reference(rules: Sequence[Record], *targets: str) -> list[bool]:
             expected = reference.decisive(rules, target)
             assert allows is reference.allows(rules, target)
             assert line == (None if expected is None else expected + 1)
+            assert _matching_lines(rule_set, target) == [
+                number + 1 for number in reference.matching(rules, target)
+            ]
             answers.append(allows)
     return answers
 

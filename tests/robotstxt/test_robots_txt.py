@@ -372,6 +372,27 @@ def test_empty_file_has_no_lines() -> None:
     assert RobotsTxt.parse("").lines == ()
 
 
+@cases("agent url lines", {
+    "the longest first": ("a", "/private/open/x", [5, 3, 7, 2]),
+    "of equals the allow rule": ("a", "/both", [7, 9, 8, 2]),
+    "each line of the same rule": ("a", "/twice", [7, 10, 11, 2]),
+    "of all merged groups": ("b", "/private", [13, 15]),
+    "none": ("c", "/", []),
+    "robots.txt itself": ("a", "/robots.txt", []),
+})  # fmt: skip
+def test_all_rules_that_match_are_told_in_order_of_priority(
+    agent: str, url: str, lines: list[int]
+) -> None:
+    robots = RobotsTxt.parse(
+        "User-agent: a\nDisallow: /\nDisallow: /private\nDisallow: /x\n"
+        "Allow: /private/open\nAllow:\nDisallow: /*******\nDisallow: /both\n"
+        "Allow: /both\nDisallow: /twice\nDisallow: /twice\n"
+        "User-agent: b\nDisallow: /private\nUser-agent: B\nDisallow: /*\n"
+    )
+
+    assert [rule.line for rule in robots.matches(agent, url)] == lines
+
+
 def test_rule_is_shown_as_the_file_writes_it() -> None:
     rule = (
         RobotsTxt.parse("User-agent: a\nDisallow: /é%2f%41 b")
@@ -403,7 +424,7 @@ def test_first_agent_with_a_group_counts() -> None:
 def test_agent_without_a_token_raises(agent: str, url: str, words: str) -> None:
     robots = RobotsTxt.parse(_FILE)
 
-    for ask in (robots.can_fetch, robots.match):
+    for ask in (robots.can_fetch, robots.match, robots.matches):
         with pytest.raises(InvalidProductTokenError) as caught:
             ask(agent, url)
         assert words in str(caught.value)
@@ -478,8 +499,10 @@ def test_can_fetch_says_what_match_says(
     robots = RobotsTxt.parse(body, dialect=dialect)
 
     match = robots.match(agent, f"/{text}")
+    rules = robots.matches(agent, f"/{text}")
 
     assert robots.can_fetch(agent, f"/{text}") is match.allowed
+    assert (rules[0] if rules else None) == match.rule
     if match.rule is not None:
         assert match.allowed is (match.rule.kind is RuleKind.ALLOW)
         assert match.rule in [rule for group in robots.groups for rule in group.rules]

@@ -278,6 +278,7 @@ def file(body: bytes, text: str) -> None:
     robots_txt.can_fetch("Bot", None)  # type: ignore[arg-type]  # names no URL
     robots_txt.match("Bot", 42)  # type: ignore[arg-type]  # names no URL
     robots_txt.match(httpx.URL("https://e.com"), "Bot")  # type: ignore[arg-type]  # swapped
+    assert_type(robots_txt.matches("Bot", "/path"), tuple[Rule, ...])
     assert_type(robots_txt.crawl_delay("Bot"), float | None)
     assert_type(robots_txt.request_rate("Bot"), RequestRate | None)
     assert_type(robots_txt.sitemaps, tuple[str, ...])

@@ -142,6 +142,18 @@ class RuleSet:
         """Whether `decisive` answers within some ten milliseconds."""
         return len(target) <= self.quick_length
 
+    def matching(self, target: str) -> list[int]:
+        """The numbers of all rules that match `target`, the most specific first."""
+        matcher = IndexedTarget(target)
+        patterns = [*self._allows.patterns, *self._disallows.patterns]
+        count = len(self._allows.patterns)
+        order = [
+            index for index, pattern in enumerate(patterns) if matcher.matches(pattern)
+        ]
+        # Stable: allow stays before disallow, and the first line before later ones.
+        order.sort(key=lambda index: -len(patterns[index]))
+        return [(index - count) % len(patterns) for index in order]
+
     def _allow_is_longest(self, target: str) -> bool:
         disallow, allow = self._longest(target)
         return len(allow) >= len(disallow)

@@ -181,6 +181,22 @@ class RobotsTxt:
         target = self._grammar.target(url)
         return rules.match(target, is_robots_txt=self._is_implied(target))
 
+    def matches(
+        self, agent: str | Sequence[str], url: str | URLLike
+    ) -> tuple[Rule, ...]:
+        """All rules that match; takes and raises as `can_fetch`.
+
+        Returns:
+            The rules in the order of priority, each once: the longest pattern first,
+            then allow before disallow, then the first line. The first is that of
+            `match`. Empty for /robots.txt where that is always allowed.
+        """
+        rules = self.rules_for(agent).rules
+        target = self._grammar.target(url)
+        numbers = () if self._is_implied(target) else rules.matching(target)
+        # An allow rule of `Dialect.GOOGLE` may stand for two patterns.
+        return tuple(dict.fromkeys(_rule(rules.as_written(one)) for one in numbers))
+
     def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
         """Seconds between two requests of `agent`, ≥ 0; `None` if not said.
 
