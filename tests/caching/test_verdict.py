@@ -114,6 +114,18 @@ _WITHOUT_RULE = replace(_VERDICT, rule=None)
             id="address refused",
         ),
         pytest.param(
+            replace(_VERDICT, reason=Reason.OVERRIDDEN),
+            "disallowed: line 3 (Disallow: /private) for 'examplebot' in the override "
+            "of https://example.com/robots.txt decides",
+            id="a rule of an override",
+        ),
+        pytest.param(
+            replace(_WITHOUT_RULE, allowed=True, reason=Reason.OVERRIDDEN),
+            "allowed: no rule of the override of https://example.com/robots.txt "
+            "matches",
+            id="no rule of an override",
+        ),
+        pytest.param(
             replace(
                 _WITHOUT_RULE,
                 reason=Reason.RESTRICTED,

@@ -153,6 +153,7 @@ def checkers(client: httpx.AsyncClient, events: list[CheckerEvent]) -> None:
         max_origins=10,
         max_concurrent_fetches=10,
         clock=ManualClock(),
+        overrides={"https://e.com": RobotsTxt.parse(""), "https://f.com": b""},
         on_event=None,
     )
 
@@ -207,7 +208,7 @@ def reasons(verdict: Verdict) -> str:
     assert_type(verdict.redirects, int)
     assert_type(verdict.error, str | None)
     assert_type(verdict.fetched_at, float | None)
-    assert_type(verdict.fresh_until, float)
+    assert_type(verdict.fresh_until, float | None)
     assert_type(verdict.as_dict(), dict[str, Any])
     match verdict.reason:
         case Reason.ALLOWED_BY_RULE | Reason.NO_MATCHING_RULE | Reason.NO_GROUP:
@@ -220,6 +221,8 @@ def reasons(verdict: Verdict) -> str:
             return "the origin stays closed"
         case Reason.UNREACHABLE_TOO_LONG:
             return "the policy decides"
+        case Reason.OVERRIDDEN:
+            return "the caller's own file decides"
         case _:
             assert_never(verdict.reason)
 

@@ -5,6 +5,7 @@ Pure values; stores keep them as bytes (`_codec`).
 
 from __future__ import annotations
 
+import math
 import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
@@ -107,6 +108,15 @@ class Answer:
     def is_fresh(self, now: float) -> bool:
         """Whether its freshness lifetime goes on."""
         return now < self.fresh_until and not self.is_ahead(now)
+
+
+OVERRIDE = Answer(
+    access=AccessResult.SUCCESSFUL,
+    answered_at=-math.inf,
+    fresh_until=math.inf,
+    packed=PackedBody.of(b""),
+)
+"""Stands where a file of the caller's own does: never fetched, kept or stale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

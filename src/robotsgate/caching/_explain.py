@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from robotsgate.caching._access import AccessResult
+from robotsgate.caching._entry import OVERRIDE
 from robotsgate.caching._in_force import Effect
 from robotsgate.caching._verdict import Reason, Verdict
 from robotsgate.robotstxt._model import RuleKind
@@ -30,6 +31,8 @@ def explain(entry: Entry, standing: InForce, match: Match) -> Verdict:
     has_rules = standing.effect is Effect.RULES
     answer = entry.answer
     decides = answer if has_rules or not standing.is_outage else None
+    if answer is OVERRIDE:
+        decides = None
     # The outage speaks for itself; an early refresh that failed does not yet.
     source = cast("Answer | Outage", entry.outage if standing.is_outage else answer)
     return Verdict(
@@ -48,10 +51,15 @@ def explain(entry: Entry, standing: InForce, match: Match) -> Verdict:
         redirects=source.redirects,
         error=source.error,
         fetched_at=None if decides is None else decides.answered_at,
-        fresh_until=entry.next_fetch_at
-        if standing.is_outage
-        else cast("Answer", answer).fresh_until,
+        fresh_until=_fresh_until(entry, standing),
     )
+
+
+def _fresh_until(entry: Entry, standing: InForce) -> float | None:
+    if standing.is_outage:
+        return entry.next_fetch_at
+    answer = cast("Answer", entry.answer)
+    return None if answer is OVERRIDE else answer.fresh_until
 
 
 def _reason(standing: InForce, match: Match) -> Reason:

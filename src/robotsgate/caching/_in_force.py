@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from robotsgate.caching._access import AccessResult
-from robotsgate.caching._entry import LARGEST_SKEW
+from robotsgate.caching._entry import LARGEST_SKEW, OVERRIDE
 from robotsgate.caching._policy import AfterUnreachableLimit
 from robotsgate.caching._terms import limit, span
 from robotsgate.caching._verdict import Reason
@@ -55,7 +55,7 @@ class InForce:
 
     Attributes:
         effect: what is in force.
-        reason: why; `None` where the rules decide.
+        reason: why; `None` where rules that were fetched decide.
         is_outage: whether the outage decides, and not the answer alone.
         until: when it must be looked at again, epoch seconds.
     """
@@ -74,6 +74,10 @@ class InForce:
 def in_force(entry: Entry, *, now: float, policy: Policy) -> InForce:
     """What `entry` means at `now`, while it is current."""
     answer = entry.answer
+    if answer is OVERRIDE:
+        return InForce(
+            effect=Effect.RULES, reason=Reason.OVERRIDDEN, until=answer.fresh_until
+        )
     if answer is not None and (entry.outage is None or answer.is_fresh(now)):
         effect, reason = _OF_ANSWER[answer.access]
         until = min(entry.next_fetch_at, answer.fresh_until)

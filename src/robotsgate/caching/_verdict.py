@@ -33,6 +33,8 @@ class Reason(enum.Enum):
     """Disallowed, because the address guard would not let the origin be dialled."""
     RESTRICTED = "restricted"
     """Disallowed, because the policy takes the answer for a closed door."""
+    OVERRIDDEN = "overridden"
+    """The caller's own file for the origin decided; `Verdict.rule` is its line."""
 
 
 _SENTENCES = {
@@ -46,6 +48,7 @@ _SENTENCES = {
     ),
     Reason.ADDRESS_REFUSED: "the address of {file} was refused ({evidence})",
     Reason.RESTRICTED: "{file} is restricted ({evidence})",
+    Reason.OVERRIDDEN: "no rule of the override of {file} matches",
 }
 
 
@@ -59,7 +62,8 @@ class Verdict:
         rule: the allow or disallow line that decided; `None` where none did.
         group: the product token whose groups were used, "*" for the fallback,
             `None` where no group was.
-        access: that of the answer while it is fresh, else UNREACHABLE.
+        access: that of the answer while it is fresh, else UNREACHABLE; SUCCESSFUL
+            for an override.
         is_stale: whether the rules are those of a copy that is used beyond its
             freshness lifetime because the origin is unreachable.
         origin: scheme, host and port, without a default port.
@@ -69,7 +73,8 @@ class Verdict:
         fetched_at: when the answer that decides was received, epoch seconds;
             `None` where none decides.
         fresh_until: until when it stands, epoch seconds; for an unreachable
-            origin, when it will be fetched again.
+            origin, when it will be fetched again; `None` for an override, which
+            stands as long as the checker.
     """
 
     allowed: bool
@@ -83,16 +88,19 @@ class Verdict:
     redirects: int
     error: str | None
     fetched_at: float | None
-    fresh_until: float
+    fresh_until: float | None
 
     def __str__(self) -> str:
         """One sentence for people, without a final period."""
         start = "allowed" if self.allowed else "disallowed"
         file = f"{self.origin}/robots.txt"
+        place = file
+        if self.reason is Reason.OVERRIDDEN:
+            place = f"the override of {file}"
         group = "any agent" if self.group == "*" else repr(self.group)
         if self.rule is not None:
             reason = (
-                f"line {self.rule.line} ({self.rule}) for {group} in {file} decides"
+                f"line {self.rule.line} ({self.rule}) for {group} in {place} decides"
             )
         else:
             reason = _SENTENCES[self.reason].format(

@@ -36,7 +36,7 @@ from robotsgate.urls._origin import Origin, without_userinfo
 from robotsgate.urls._path import dialled_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from robotsgate._clock import Clock
     from robotsgate.caching._verdict import Verdict
@@ -75,6 +75,7 @@ class RobotsChecker:
         max_origins: int = 10_000,
         max_concurrent_fetches: int = 100,
         clock: Clock = _SYSTEM_CLOCK,
+        overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
         on_event: Callable[[CheckerEvent], object] | None = None,
     ) -> None:
         """Make a checker; nothing is fetched yet.
@@ -93,12 +94,15 @@ class RobotsChecker:
             max_origins: how many origins are held ready parsed, ≥ 1.
             max_concurrent_fetches: how many fetches run at once, ≥ 1.
             clock: where the time comes from.
+            overrides: what holds for origins of your own, or by permission, by a
+                URL of each: their robots.txt is never fetched.
             on_event: called with each `CheckerEvent`, in the task of the fetch;
                 it must not block, and what it raises is logged.
 
         Raises:
             TypeError: an argument has the wrong type.
-            ValueError: an argument is out of range.
+            ValueError: an argument is out of range, or a key of `overrides` names
+                no origin, or the same as another one.
             StoreError: `store` is no store, or cannot be opened.
         """
         if not isinstance(policy, Policy):
@@ -115,6 +119,9 @@ class RobotsChecker:
             raise TypeError(
                 f"expected clock with now, monotonic and wait, got {clock!r}"
             )
+        self._live = LiveOrigins(
+            max_origins=max_origins, policy=policy, dialect=dialect, overrides=overrides
+        )
         self._own_store: Store | None = None
         if store is None or isinstance(store, str):  # last: a file stays open
             store = self._own_store = open_store("memory:" if store is None else store)
@@ -125,9 +132,6 @@ class RobotsChecker:
         self._now = clock.now
         self._entries = Entries(store, self._reporter, policy=policy, clock=clock)
         self._max_concurrent_fetches = max_concurrent_fetches
-        self._live = LiveOrigins(
-            max_origins=max_origins, policy=policy, dialect=dialect
-        )
         self._by_agent = self._live.by_agent
         self._renewals = Renewals(
             self._live,
@@ -320,17 +324,16 @@ class RobotsChecker:
     async def refresh(self, url: str | URLLike) -> None:
         """Fetch the robots.txt of the origin of `url`, however fresh it is.
 
-        Where a fetch is under way already, waits for that one.
+        Where a fetch is under way already, waits for that one. An override is not
+        fetched.
         """
-        origin = Origin.from_url(url)
-        self._origins.check_usable(origin)
-        standing = await self._renewals.fetch(origin)
-        standing.forget_body()  # nobody may ask soon
+        await self._origins.refresh(Origin.from_url(url))
 
     async def forget(self, url: str | URLLike) -> None:
         """Drop what is known of the origin of `url`, in memory and in the store.
 
-        A fetch that is under way is not stopped, and what it brings is kept.
+        A fetch that is under way is not stopped, and what it brings is kept. An
+        override stays in force.
         """
         key = str(Origin.from_url(url))
         with self._renewals.forgetting(key):

@@ -9,12 +9,15 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from robotsgate.caching._entry import OVERRIDE, Entry
 from robotsgate.caching._in_force import Effect
+from robotsgate.checking._overrides import files_by_origin
 from robotsgate.checking._standing import RULES_WITHOUT_FILE, Standing, StandingFor
 from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, AgentRules, RobotsTxt
 
 if TYPE_CHECKING:
-    from robotsgate.caching._entry import Entry
+    from collections.abc import Mapping
+
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._question import Agent, AgentName
     from robotsgate.robotstxt._dialect import Dialect
@@ -34,16 +37,35 @@ _BYTES_OF_AN_OTHER_LINE = 200
 
 
 class LiveOrigins:
-    """The origins that were asked about last, bounded in number and bytes."""
+    """The origins that were asked about last, bounded in number and bytes.
 
-    def __init__(self, *, max_origins: int, policy: Policy, dialect: Dialect) -> None:
+    Attributes:
+        overrides: files of the caller's own, by the key of the origin.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_origins: int,
+        policy: Policy,
+        dialect: Dialect,
+        overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
+    ) -> None:
         """Hold nothing yet.
 
         Args:
             max_origins: how many are held, ≥ 1.
             policy: what entries mean.
             dialect: how files are read.
+            overrides: files of the caller's own, by a URL of the origin.
+
+        Raises:
+            TypeError: `overrides` holds something else.
+            ValueError: a URL in it names no origin, or one that another names.
         """
+        self.overrides = files_by_origin(
+            overrides, dialect=dialect, max_bytes=policy.max_body_bytes
+        )
         self._max_origins = max_origins
         self._max_weight = max_origins * _BYTES_PER_ORIGIN
         self._weight = 0
@@ -57,6 +79,8 @@ class LiveOrigins:
     def current(self, origin: str, now: float) -> Standing | None:
         """The origin, if it can be answered from memory at `now`."""
         standing = self.by_origin.get(origin)
+        if standing is None and origin in self.overrides:
+            return self.admit(Entry(origin=origin, answer=OVERRIDE), now)
         if standing is None or not standing.entry.is_current(now):
             return None
         standing.is_used = True
@@ -89,6 +113,7 @@ class LiveOrigins:
 
     def clear(self) -> None:
         """Hold nothing any more."""
+        self.overrides.clear()
         for origin in list(self.by_origin):
             self.discard(origin)
 
@@ -119,11 +144,14 @@ class LiveOrigins:
         weight += agent_rules.rules.weight
         return self._hold(standing, agent, agent_rules, weight=weight)
 
-    def robots_txt(self, body: bytes) -> RobotsTxt:
-        """A copy, parsed.
+    def robots_txt(self, standing: Standing, body: bytes) -> RobotsTxt:
+        """The file of `standing`, parsed: the caller's own, or `body`.
 
         Not kept: most origins are asked about by one agent, whose rules are.
         """
+        override = self.overrides.get(standing.entry.origin)
+        if override is not None:
+            return override
         return RobotsTxt.parse(
             body, dialect=self._dialect, max_bytes=self._policy.max_body_bytes
         )

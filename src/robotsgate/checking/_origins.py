@@ -74,6 +74,18 @@ class Origins:
         standing = self._live.current(str(origin), self._now())
         return await self._renewals.renew(origin) if standing is None else standing
 
+    async def refresh(self, origin: Origin) -> None:
+        """Fetch `origin` however fresh it is, unless the caller's own file holds.
+
+        Raises:
+            RuntimeError: the checker is closed.
+            UnsupportedError: the scheme is ftp.
+        """
+        self.check_usable(origin)
+        if str(origin) not in self._live.overrides:
+            standing = await self._renewals.fetch(origin)
+            standing.forget_body()  # nobody may ask soon
+
     def standing_for_at_once(
         self, standing: Standing, agent: Agent
     ) -> StandingFor | None:
@@ -143,7 +155,7 @@ class Origins:
         standing.forget_body()
 
         def read() -> _Result:
-            return part(self._live.robots_txt(body))
+            return part(self._live.robots_txt(standing, body))
 
         is_small = len(body) <= MAX_BYTES_AT_ONCE
         return read() if is_small else await self.beside_loop(read)
@@ -156,7 +168,8 @@ class Origins:
         return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)
 
     def _read(self, standing: Standing, agent: Agent) -> AgentRules:
-        return self._live.robots_txt(standing.body).rules_for(agent.tokens)
+        robots_txt = self._live.robots_txt(standing, standing.body)
+        return robots_txt.rules_for(agent.tokens)
 
     def check_usable(self, *origins: Origin) -> None:
         """Refuse to begin after the end, and what cannot be fetched.
@@ -167,7 +180,7 @@ class Origins:
         """
         self._renewals.check_open()
         for origin in origins:
-            if origin.scheme == "ftp":
+            if origin.scheme == "ftp" and str(origin) not in self._live.overrides:
                 raise UnsupportedError(
                     f"robots.txt over ftp is not supported yet, got {origin}"
                 )

@@ -1,0 +1,219 @@
+"""Origins for which the caller says what holds, and which nobody asks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from robotsgate import (
+    AccessResult,
+    CheckerStats,
+    Dialect,
+    InvalidURLError,
+    Reason,
+    RobotsChecker,
+    RobotsTxt,
+    Rule,
+    RuleKind,
+    Verdict,
+)
+from robotsgate.testing import ManualClock
+
+from .builders import (
+    AGENT,
+    DAY,
+    ORIGIN,
+    OTHER_ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    ROBOTS_TXT,
+    RULES,
+    FailingStore,
+    answered_at_once,
+    checker_of,
+    site_of,
+)
+
+if TYPE_CHECKING:
+    from robotsgate.testing import FakeSite
+
+pytestmark = pytest.mark.anyio
+
+OWN = "User-agent: *\nCrawl-delay: 7\nDisallow: /public\nSitemap: https://e.org/map\n"
+BY_OVERRIDE = Verdict(
+    allowed=False,
+    reason=Reason.OVERRIDDEN,
+    rule=Rule(kind=RuleKind.DISALLOW, pattern="/public", line=3),
+    group="*",
+    access=AccessResult.SUCCESSFUL,
+    is_stale=False,
+    origin=ORIGIN,
+    status=None,
+    redirects=0,
+    error=None,
+    fetched_at=None,
+    fresh_until=None,
+)
+
+
+@pytest.fixture
+def site() -> FakeSite:
+    return site_of(RULES)
+
+
+def overridden(site: FakeSite, **arguments: Any) -> RobotsChecker:  # noqa: ANN401 (those of RobotsChecker)
+    """A checker without a store to ask, which has `OWN` for `ORIGIN`."""
+    store = FailingStore("get", "update")
+    return checker_of(site, store=store, overrides={ORIGIN: OWN}, **arguments)
+
+
+@pytest.mark.parametrize(
+    "file", [OWN, OWN.encode(), RobotsTxt.parse(OWN)], ids=["str", "bytes", "RobotsTxt"]
+)
+@pytest.mark.parametrize("key", [ORIGIN, f"{ORIGIN}:443/page?x"], ids=["origin", "URL"])
+async def test_override_holds_for_its_origin_alone(
+    site: FakeSite, key: str, file: str | bytes | RobotsTxt
+) -> None:
+    checker = checker_of(site, overrides={key: file})
+
+    answers = await checker.can_fetch_many(AGENT, [PUBLIC, PRIVATE, OTHER_ORIGIN])
+
+    assert answers == [False, True, True]
+    assert site.requests == [f"{OTHER_ORIGIN}/robots.txt"]
+
+
+async def test_no_way_to_ask_fetches_what_is_overridden(site: FakeSite) -> None:
+    checker = overridden(site)
+
+    peeked = [checker.peek(AGENT, url) for url in (PUBLIC, PRIVATE, ROBOTS_TXT)]
+    answers = await checker.can_fetch_many(AGENT, [PUBLIC, PRIVATE, ROBOTS_TXT])
+    await checker.prefetch([PUBLIC])
+    await checker.refresh(PUBLIC)
+    await checker.forget(PUBLIC)
+    facts = (await checker.crawl_delay(AGENT, PUBLIC), await checker.sitemaps(PUBLIC))
+
+    assert peeked == answers == [False, True, True]
+    assert await checker.check(AGENT, PUBLIC) == BY_OVERRIDE
+    assert facts == (7.0, ("https://e.org/map",))
+    assert await checker.request_rate(AGENT, PUBLIC) is None
+    assert site.requests == []
+    assert checker.stats == CheckerStats(checks=7, live_origins=1)
+
+
+async def test_file_that_was_parsed_comes_back_as_it_is(site: FakeSite) -> None:
+    file = RobotsTxt.parse(OWN, max_bytes=None)
+
+    checker = checker_of(site, overrides={ORIGIN: file})
+
+    assert await checker.robots_txt(PUBLIC) is file
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        pytest.param(
+            "/private",
+            replace(BY_OVERRIDE, allowed=True, rule=None),
+            id="no rule matches",
+        ),
+        pytest.param(
+            "/robots.txt",
+            replace(BY_OVERRIDE, allowed=True, rule=None, reason=Reason.ROBOTS_TXT),
+            id="the file itself",
+        ),
+    ],
+)
+async def test_verdict_says_that_it_comes_from_the_override(
+    site: FakeSite, path: str, expected: Verdict
+) -> None:
+    verdict = await overridden(site).check(AGENT, ORIGIN + path)
+
+    assert verdict == expected
+    json.dumps(verdict.as_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("file", [b"", ""], ids=["bytes", "str"])
+async def test_empty_override_allows_everything(
+    site: FakeSite, file: bytes | str
+) -> None:
+    checker = checker_of(site, overrides={ORIGIN: file})
+
+    verdict = await checker.check(AGENT, PRIVATE)
+
+    assert (verdict.allowed, verdict.reason) == (True, Reason.OVERRIDDEN)
+    assert verdict.group is None
+
+
+async def test_override_stands_for_ever_and_whatever_else_is_in_memory(
+    site: FakeSite,
+) -> None:
+    clock = ManualClock()
+    checker = overridden(site, max_origins=1, clock=clock)
+    await checker.can_fetch(AGENT, PUBLIC)
+
+    for seconds in (1_000 * DAY, -2_000 * DAY):
+        clock.set(clock.now() + seconds)
+        assert answered_at_once(checker.can_fetch(AGENT, PUBLIC)) is False
+        await checker.can_fetch(AGENT, OTHER_ORIGIN)
+        assert answered_at_once(checker.can_fetch(AGENT, PUBLIC)) is False
+
+
+async def test_origin_that_cannot_be_fetched_can_be_overridden(site: FakeSite) -> None:
+    checker = checker_of(site, overrides={"ftp://example.com": OWN})
+
+    await checker.refresh("ftp://example.com")
+
+    assert await checker.can_fetch(AGENT, "ftp://example.com/public") is False
+
+
+async def test_closed_checker_knows_no_override(site: FakeSite) -> None:
+    checker = overridden(site)
+    await checker.can_fetch(AGENT, PUBLIC)
+
+    await checker.aclose()
+
+    assert checker.peek(AGENT, PUBLIC) is None
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        await checker.can_fetch(AGENT, PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "message"),
+    [
+        pytest.param(
+            [ORIGIN], TypeError, "expected overrides as a mapping", id="no mapping"
+        ),
+        pytest.param(
+            {"example.com": OWN}, InvalidURLError, "example.com", id="no origin"
+        ),
+        pytest.param(
+            {ORIGIN: OWN, f"{ORIGIN}/page": b""},
+            ValueError,
+            "one override for 'https://example.com', got two",
+            id="an origin twice",
+        ),
+        pytest.param(
+            {ORIGIN: None},
+            TypeError,
+            "'https://example.com' as RobotsTxt, bytes or str, got None",
+            id="no file",
+        ),
+        pytest.param(
+            {ORIGIN: RobotsTxt.parse(OWN, dialect=Dialect.GOOGLE)},
+            ValueError,
+            r"in Dialect\.RFC9309, got Dialect\.GOOGLE",
+            id="another dialect",
+        ),
+    ],
+)
+def test_override_that_says_nothing_is_refused(
+    site: FakeSite,
+    overrides: Any,  # noqa: ANN401 (wrong on purpose)
+    error: type[Exception],
+    message: str,
+) -> None:
+    with pytest.raises(error, match=message):
+        checker_of(site, overrides=overrides)
