@@ -16,6 +16,7 @@ MISSING = {
     "the name in parentheses": "<title>Error 404 (Not Found)!!1</title>",
     "name of the site behind": "<title>Page not found | Example Shop</title>",
     "name of the site before": "<title>Example Shop - Page not found</title>",
+    "a status, the name of the site": "<title>500 | Not found | Example</title>",
     "a dash": "<title>Page not found \u2013 Example</title>",
     "an entity": "<title>Page not found &mdash; Example</title>",
     "a sentence": "<h1>Sorry, the requested page could not be found.</h1>",
@@ -56,6 +57,8 @@ OTHER = {
     "a host behind a status": "<title>502 | Upstream host not found</title>",
     "a database": "<h1>Error: database connection not found</h1>",
     "a reference number": "<title>503 (reference 8404512)</title>",
+    "a guide to it": "<title>How to fix 404 not found errors</title>",
+    "more than a name beside it": "<title>502 Bad Gateway | app-3 | Not found</title>",
     "an incident": "<title>503 (incident 404)</title>",
     "a decimal": "<title>Down since 4.404</title>",
 }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.faults.stage import Stage
+    from tests.servers.loopback import Request
 
 _RULES = Reply(body=RULES)
 
@@ -66,6 +67,13 @@ def _to_tls_and_back(stage: Stage) -> str:
         redirect(f"{last.url}/robots.txt"), ssl_context=certificates.valid()
     )
     return stage.serve(redirect(f"{middle.url}/robots.txt")).url
+
+
+def _to_itself_with_a_cookie(request: Request, connection: Connection) -> None:
+    """Serves the rules only to those that send the cookie back."""
+    headers = {"Location": "/robots.txt", "Set-Cookie": "been=here"}
+    answer = Reply(status=302, headers=headers)
+    (_RULES if "cookie" in request.headers else answer)(request, connection)
 
 
 def _between_two(stage: Stage) -> str:
@@ -180,6 +188,12 @@ REDIRECTS = Group(
         ),
         unavailable("redirects to itself", _to("/robots.txt", "/"), says="loop"),
         unavailable("redirects to itself by `#`", _to("#", "/"), says="loop"),
+        unavailable(
+            "redirects to itself with a cookie, and serves the rules for it",
+            answering(_to_itself_with_a_cookie),
+            says="loop",
+            asked=("/robots.txt",),
+        ),
         unavailable("redirects there and back", _between_two, says="loop"),
         unavailable(
             "redirects to somewhere else each time",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _PIECE = 16_384
 
 _NOT_FOUND = b"<html><head><title>404 Page not found</title></head></html>"
+_ABOUT_NOT_FOUND = b"<title>How to fix 404 not found errors</title><h1>Down</h1>"
 _SORRY = b"<html><head><title>Something went wrong</title></head></html>"
 
 
@@ -60,6 +61,10 @@ STATUSES = Group(
         unavailable(
             "answers 500 with a page that says “not found”",
             answering(Reply(status=500, body=_NOT_FOUND)),
+        ),
+        unreachable(
+            "answers 500 with a page about pages that are “not found”",
+            answering(Reply(status=500, body=_ABOUT_NOT_FOUND)),
         ),
         unreachable(
             "answers 500 with another page",

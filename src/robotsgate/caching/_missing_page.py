@@ -51,8 +51,17 @@ def says_not_found(page: bytes) -> bool:
 
 def _speaks_of_absence(element: bytes) -> bool:
     text = html.unescape(_TAG.sub(" ", element.decode("utf-8", "replace")))
-    parts = _BETWEEN_PARTS.split(text.replace("\u2019", "'"))
-    return any(_is_phrase(part.split()) for part in parts)
+    parts = [
+        part.split() for part in _BETWEEN_PARTS.split(text.replace("\u2019", "'"))
+    ]
+    others = [words for words in parts if not _is_beside_a_name(words)]
+    return len(others) <= 1 and any(map(_is_phrase, parts))
+
+
+def _is_beside_a_name(words: list[str]) -> bool:
+    """Whether `words` are a phrase, a status or an apology, and so not a name."""
+    spoken = [word for word in words if not word.isdigit()]
+    return _is_phrase(words) or _WORDS_BESIDE.issuperset(spoken)
 
 
 def _is_phrase(words: list[str]) -> bool:
