@@ -355,11 +355,6 @@ ALLOW_AT_LIMIT = Policy(after_unreachable_limit=AfterUnreachableLimit.ALLOW)
 DENIED_RESTRICTS = Policy(on_access_denied=AccessResult.RESTRICTED)
 
 NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
-    "40 days of 429 never open": (
-        Policy(),
-        daily(TOO_MANY, 0, 40, per_day=4),
-        Effect.DISALLOW,
-    ),
     "429 and 500 in turn, 500 last: open": (
         Policy(),
         daily([BROKEN, TOO_MANY], 0, 34),
@@ -574,16 +569,6 @@ NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
         Policy(),
         [(31 * n, BROKEN) for n in range(12)],
         Effect.DISALLOW,
-    ),
-    "attempts at 0, 15 and 30.5 days: closed": (
-        Policy(),
-        [(0, BROKEN), (15, BROKEN), (30.5, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "33 days of 500 four times a day: open": (
-        Policy(),
-        daily(BROKEN, 0, 33, per_day=4),
-        Effect.ALLOW,
     ),
     "33 days of 500 for whoever is strict: closed": (
         Policy.strict(),
