@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import tracemalloc
 import zlib
 from dataclasses import replace
 from typing import Any
@@ -273,7 +274,8 @@ def test_entry_written_by_hand_is_read() -> None:
     assert read(sealed({"outage": OUTAGE}), MISSING).access is AccessResult.UNREACHABLE
     fetched = read(sealed({"answer": FILE}, PACKED), MISSING)
     assert fetched.answer is not None
-    assert fetched.answer.body == RULES
+    assert fetched.answer.packed is not None
+    assert fetched.answer.packed.unpacked == RULES
 
 
 NO_NUMBERS: tuple[object, ...] = ("1", None, True, [])
@@ -282,6 +284,7 @@ WRONG: dict[str, bytes] = {
     "no JSON": sealed(b"{"),
     "no text": sealed(b"\xff"),
     "nested without end": sealed(b"[" * 100_000),
+    "a head without end": sealed({"answer": ANSWER | {"error": "x" * 600_000}}),
     "a list": sealed([]),
     "a number": sealed(5),
     "null": sealed(None),
@@ -343,7 +346,8 @@ def test_body_of_as_many_bytes_as_may_be_is_read(size: int) -> None:
     last = read(data, MISSING, max_bytes=size).answer
 
     assert last is not None
-    assert last.body == b"x" * size
+    assert last.packed is not None
+    assert last.packed.unpacked == b"x" * size
 
 
 @pytest.mark.parametrize(
@@ -353,5 +357,12 @@ def test_body_of_more_bytes_is_refused(size: int, max_bytes: int) -> None:
     """A few kilobytes in a store may unpack to gigabytes."""
     data = sealed({"answer": FILE}, zlib.compress(b"x" * size))
 
-    with pytest.raises(CodecError, match=f"at most {max_bytes} bytes"):
-        read(data, MISSING, max_bytes=max_bytes)
+    tracemalloc.start()
+    try:
+        with pytest.raises(CodecError, match=f"at most {max_bytes} bytes"):
+            read(data, MISSING, max_bytes=max_bytes)
+        _, memory = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert memory < 1_000_000

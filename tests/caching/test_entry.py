@@ -35,7 +35,20 @@ def test_body_comes_out_as_it_went_in(body: bytes) -> None:
     last = attempt(None, answered(body=body)).answer
 
     assert last is not None
-    assert last.body == body
+    assert last.packed is not None
+    assert last.packed.unpacked == body
+    assert last.packed.unpacked_within(max(len(body), 1)) == body
+
+
+@pytest.mark.parametrize(
+    ("size", "level"), [(65_536, b"\x9c"), (65_537, b"\x01")], ids=["well", "quickly"]
+)
+def test_large_body_is_packed_quickly(size: int, level: bytes) -> None:
+    """The event loop waits for it; zlib says how it has packed in the second byte."""
+    packed = PackedBody.of(b"x" * size)
+
+    assert bytes(packed)[1:2] == level
+    assert packed.unpacked_within(65_536) == (b"x" * size if size <= 65_536 else None)
 
 
 def test_repetitive_body_is_kept_small() -> None:
@@ -45,10 +58,6 @@ def test_repetitive_body_is_kept_small() -> None:
     assert last.packed is not None
     assert len(last.packed) < len(RULES) * 20
     assert "packed" not in repr(last)  # which may stand in a log
-
-
-def test_answer_without_a_file_has_an_empty_body() -> None:
-    assert MISSING.body == b""
 
 
 @pytest.mark.parametrize(

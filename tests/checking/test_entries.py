@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -145,6 +146,27 @@ async def test_kept_entry_is_read_under_its_origin() -> None:
     assert kept == entry
     assert await guarded.entries.get(ORIGIN, NOW) == entry
     assert await guarded.entries.get(OTHER_ORIGIN, NOW) is None
+
+
+@pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])
+async def test_large_entry_is_read_beside_the_event_loop(*, is_large: bool) -> None:
+    """To unpack and check it took 4 ms of the event loop."""
+    guarded = Guarded(MemoryStore())
+    entry = entry_of(random.Random(0).randbytes(70_000) if is_large else b"")  # noqa: S311 (does not pack)
+    await guarded.keep(entry)
+    read: list[Entry | None] = []
+
+    async def get() -> None:
+        read.append(await guarded.entries.get(ORIGIN, NOW))
+
+    # Within this nothing is read in a thread.
+    async with anyio.create_task_group() as tasks, guarded.entries._one_at_a_time:
+        tasks.start_soon(get)
+        await let_others_run()
+        read_meanwhile = len(read)
+
+    assert read == [entry]
+    assert read_meanwhile == (0 if is_large else 1)
 
 
 async def test_change_gets_what_the_store_holds() -> None:

@@ -48,7 +48,7 @@ def rules_of(live: LiveOrigins, standing: Standing, name: str) -> StandingFor:
     known = live.standing_for(standing, agent)
     if known is not None:
         return known
-    robots_txt = live.robots_txt(standing.body)
+    robots_txt = live.robots_txt(standing, standing.body)
     return live.hold(standing, agent, robots_txt.rules_for(agent.tokens))
 
 

@@ -9,8 +9,15 @@ import anyio
 import httpx
 import pytest
 
-from robotsgate import AccessResult, MemoryStore, Policy, RobotsChecker, StoreError
-from robotsgate.caching._codec import decoded, encoded
+from robotsgate import (
+    AccessResult,
+    MemoryStore,
+    Policy,
+    RobotsChecker,
+    SQLiteStore,
+    StoreError,
+)
+from robotsgate.caching._codec import VERSION, decoded, encoded
 from robotsgate.testing import FakeSite, ManualClock
 
 from .builders import (
@@ -36,6 +43,7 @@ from .builders import (
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from robotsgate.caching._entry import Entry
     from robotsgate.urls._origin import Origin
@@ -268,6 +276,27 @@ async def test_what_was_fetched_under_other_terms_is_not_used(
 
     assert len(site.requests) == 2
     assert await store.count() == 2
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_entry_of_a_later_version_is_left_as_it_is(
+    kind: str, tmp_path: Path
+) -> None:
+    """A process that was not updated yet shares the store with those that were."""
+    data = bytes([VERSION + 1]) + b"what this version cannot read"
+    is_memory = kind == "memory"
+    store = MemoryStore() if is_memory else SQLiteStore(tmp_path / "robots.db")
+    await store.update(ORIGIN, lambda _: (data, None))
+    site = site_of()
+    checker = checker_of(site, store=store)
+
+    answers = await checker.can_fetch_many(AGENT, [PRIVATE, PUBLIC])
+    await checker.refresh(ORIGIN)
+
+    assert answers == [False, True]
+    assert len(site.requests) == 2
+    assert await store.get(ORIGIN) == data
+    await store.aclose()
 
 
 # --- one process of a fleet fetches ----------------------------------------------

@@ -63,7 +63,7 @@ def test_body_is_that_of_the_file_in_force() -> None:
     standing = standing_of()
 
     assert standing.body == RULES.encode()
-    assert standing.body is standing.body
+    assert standing.body_at_once is standing.body_at_once
     assert standing.weight == standing.weight_of_body > 0
 
 
@@ -71,7 +71,7 @@ def test_body_is_that_of_the_file_in_force() -> None:
 def test_standing_without_a_file_has_no_body(access: AccessResult) -> None:
     standing = standing_of(access)
 
-    assert (standing.body, standing.weight) == (b"", 0)
+    assert (standing.body, standing.body_at_once, standing.weight) == (b"", b"", 0)
 
 
 def test_copy_that_is_not_in_force_is_no_body() -> None:
@@ -89,8 +89,8 @@ def test_body_that_has_just_come_is_not_unpacked_and_can_be_forgotten() -> None:
     new_body = b"User-agent: *\n"
     standing = Standing(entry_of(), now=NOW, policy=Policy(), new_body=new_body)
 
-    before = standing.body
+    before = standing.body_at_once
     standing.forget_body()
 
     assert before is new_body
-    assert standing.body == RULES.encode()
+    assert standing.body_at_once == RULES.encode()

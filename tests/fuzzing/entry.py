@@ -44,8 +44,8 @@ def _check_bytes(data: bytes, key: tuple[str, str]) -> Entry | None:
     except CodecError:
         return None
     assert (entry.origin, entry.terms) == key
-    if entry.answer is not None:
-        assert len(entry.answer.body) <= _MAX_BYTES
+    if entry.answer is not None and entry.answer.packed is not None:
+        assert len(entry.answer.packed.unpacked) <= _MAX_BYTES
     again = in_time("writing", lambda: encoded(entry))
     later = _read(again, key)
     assert later == entry

@@ -29,6 +29,9 @@ VERSION = 2
 _FRAME = struct.Struct(">BII")
 _BYTES_BEFORE_CHECKED = 5
 
+# Ours are a few kilobytes; to read so much JSON takes 10 ms.
+_LONGEST_HEAD = 512 * 1024
+
 
 class CodecError(ValueError):
     """Bytes that are not an entry, or not one of the key that they stand under."""
@@ -109,6 +112,8 @@ def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
         raise CodecError(f"expected an entry of version {VERSION}, got {version}")
     if checksum != zlib.crc32(data[_BYTES_BEFORE_CHECKED:], seed):
         raise CodecError("expected the bytes unchanged")
+    if length > _LONGEST_HEAD:
+        raise CodecError(f"expected a head of at most {_LONGEST_HEAD} bytes")
     end = _FRAME.size + length
     packed = PackedBody(data, end) if end < len(data) else None
     return data[_FRAME.size : end], packed

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 # further ahead was written by a clock that was set.
 LARGEST_SKEW = 5 * 60.0
 
+# Larger bodies are packed quickly: of 512,000 bytes, the best packing of a hostile
+# one takes 50 ms, the quickest 11 ms, for a tenth to a third more bytes.
+_MOST_BYTES_PACKED_WELL = 65_536
+
 
 class PackedBody:
     """A robots.txt, compressed (zlib), at the end of bytes that may hold more.
@@ -36,12 +40,20 @@ class PackedBody:
     @classmethod
     def of(cls, body: bytes) -> PackedBody:
         """Pack `body`."""
-        return cls(zlib.compress(body))
+        is_large = len(body) > _MOST_BYTES_PACKED_WELL
+        level = zlib.Z_BEST_SPEED if is_large else zlib.Z_DEFAULT_COMPRESSION
+        return cls(zlib.compress(body, level))
 
     @property
     def unpacked(self) -> bytes:
         """The robots.txt."""
         return zlib.decompress(memoryview(self._data)[self._start :])
+
+    def unpacked_within(self, max_bytes: int) -> bytes | None:
+        """The robots.txt if it has at most `max_bytes`, ≥ 1; else `None`, soon."""
+        data = memoryview(self._data)[self._start :]
+        body = zlib.decompressobj().decompress(data, max_bytes + 1)
+        return body if len(body) <= max_bytes else None
 
     def __bytes__(self) -> bytes:
         """The packed body alone."""
@@ -95,11 +107,6 @@ class Answer:
             raise ValueError(f"expected a body exactly with SUCCESSFUL, got {self!r}")
         if self.access is AccessResult.UNREACHABLE:
             raise ValueError(f"expected an answer, got {self!r}")
-
-    @property
-    def body(self) -> bytes:
-        """The robots.txt, unpacked; empty where there is none."""
-        return b"" if self.packed is None else self.packed.unpacked
 
     def is_ahead(self, now: float) -> bool:
         """Whether a clock dated it that is ahead of ours, or ours was set back."""

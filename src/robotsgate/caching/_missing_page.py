@@ -51,9 +51,7 @@ def says_not_found(page: bytes) -> bool:
 
 def _speaks_of_absence(element: bytes) -> bool:
     text = html.unescape(_TAG.sub(" ", element.decode("utf-8", "replace")))
-    parts = [
-        part.split() for part in _BETWEEN_PARTS.split(text.replace("\u2019", "'"))
-    ]
+    parts = [part.split() for part in _BETWEEN_PARTS.split(text.replace("\u2019", "'"))]
     others = [words for words in parts if not _is_beside_a_name(words)]
     return len(others) <= 1 and any(map(_is_phrase, parts))
 

@@ -10,9 +10,11 @@ import math
 import secrets
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
+import anyio.to_thread
 
 from robotsgate.caching._codec import (
     CodecError,
@@ -24,6 +26,7 @@ from robotsgate.caching._codec import (
 )
 from robotsgate.caching._merge import usable
 from robotsgate.caching._terms import keep_until, key_of, terms_of
+from robotsgate.checking._standing import MAX_BYTES_AT_ONCE
 from robotsgate.stores._base import FetchLease
 from robotsgate.stores.memory import MemoryStore
 
@@ -79,6 +82,7 @@ class Entries:
         self._terms = terms_of(policy)
         # Our own memory neither fails nor waits.
         self._is_guarded = type(store) is not MemoryStore
+        self._one_at_a_time = anyio.CapacityLimiter(1)
         self._places = anyio.Semaphore(_MOST_AT_ONCE, fast_acquire=True)
         self._failures: Counter[str] = Counter()  # in a row, by operation
         self._rests_until = -math.inf  # monotonic
@@ -95,8 +99,12 @@ class Entries:
             return await self._store.get(self._key(origin))
 
         data = await self._guarded("get", origin, read)
+        decode = partial(self._entry, origin, data, now)
         try:
-            return self._entry(origin, data, now)
+            if isinstance(data, bytes) and len(data) > MAX_BYTES_AT_ONCE:
+                limiter = self._one_at_a_time
+                return await anyio.to_thread.run_sync(decode, limiter=limiter)
+            return decode()
         except LaterVersionError as error:
             if not self._has_told_version:
                 self._has_told_version = True

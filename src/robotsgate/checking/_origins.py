@@ -14,7 +14,6 @@ import anyio.to_thread
 
 from robotsgate.caching._in_force import Effect
 from robotsgate.checking._flights import Flights
-from robotsgate.checking._standing import MAX_BYTES_AT_ONCE
 from robotsgate.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -93,10 +92,10 @@ class Origins:
         standing_for = self._live.standing_for(standing, agent)
         if standing_for is not None:
             return standing_for
-        if len(standing.body) > MAX_BYTES_AT_ONCE:
-            standing.forget_body()  # seldom asked for, and large
+        body = standing.body_at_once
+        if body is None:
             return None
-        return self._live.hold(standing, agent, self._read(standing, agent))
+        return self._live.hold(standing, agent, self._read(standing, body, agent))
 
     async def standing_for(self, standing: Standing, agent: Agent) -> StandingFor:
         """What is in force for `agent`."""
@@ -105,7 +104,9 @@ class Origins:
             return standing_for
 
         async def read() -> StandingFor:
-            agent_rules = await self.beside_loop(lambda: self._read(standing, agent))
+            agent_rules = await self.beside_loop(
+                lambda: self._read(standing, standing.body, agent)
+            )
             return self._live.hold(standing, agent, agent_rules)
 
         return await self._readings.result_of((standing, agent.name), read)
@@ -151,14 +152,15 @@ class Origins:
         standing = await self.standing(origin)
         if standing.effect is not Effect.RULES:
             return None
-        body = standing.body
+        body = standing.body_at_once
         standing.forget_body()
 
-        def read() -> _Result:
+        def read(body: bytes) -> _Result:
             return part(self._live.robots_txt(standing, body))
 
-        is_small = len(body) <= MAX_BYTES_AT_ONCE
-        return read() if is_small else await self.beside_loop(read)
+        if body is not None:
+            return read(body)
+        return await self.beside_loop(lambda: read(standing.body))
 
     async def beside_loop(self, work: Callable[[], _Result]) -> _Result:
         """The result of `work`, which takes long, done in a worker thread.
@@ -167,8 +169,8 @@ class Origins:
         """
         return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)
 
-    def _read(self, standing: Standing, agent: Agent) -> AgentRules:
-        robots_txt = self._live.robots_txt(standing, standing.body)
+    def _read(self, standing: Standing, body: bytes, agent: Agent) -> AgentRules:
+        robots_txt = self._live.robots_txt(standing, body)
         return robots_txt.rules_for(agent.tokens)
 
     def check_usable(self, *origins: Origin) -> None:

@@ -13,7 +13,7 @@ from robotsgate.robotstxt._matcher import RuleLines, RuleSet
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH, AgentRules
 
 if TYPE_CHECKING:
-    from robotsgate.caching._entry import Entry
+    from robotsgate.caching._entry import Entry, PackedBody
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._question import AgentName
@@ -93,13 +93,28 @@ class Standing:
         return self.usable_from <= now < self.usable_until
 
     @property
-    def body(self) -> bytes:
-        """The file in force; empty where none is. Held until `forget_body`."""
+    def body_at_once(self) -> bytes | None:
+        """The file in force if it is small, else `None`. Held until `forget_body`.
+
+        Empty where no file is in force.
+        """
+        packed = self._packed
+        if packed is None:
+            return b""
         if self._body is None:
-            answer = self.entry.answer
-            has_file = answer is not None and self.effect is Effect.RULES
-            self._body = answer.body if answer is not None and has_file else b""
+            self._body = packed.unpacked_within(MAX_BYTES_AT_ONCE)
         return self._body
+
+    @property
+    def body(self) -> bytes:
+        """The file in force, however long it takes to unpack; empty where none is."""
+        return b"" if self._packed is None else self._packed.unpacked
+
+    @property
+    def _packed(self) -> PackedBody | None:
+        answer = self.entry.answer
+        has_file = answer is not None and self.effect is Effect.RULES
+        return answer.packed if answer is not None and has_file else None
 
     def forget_body(self) -> None:
         """Let go of the unpacked file, which is seldom asked for again."""
