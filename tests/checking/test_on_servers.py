@@ -450,6 +450,34 @@ class TestWorkers:
         assert len(site.requests) == 1
         assert worker.stats.lease_waits > 0  # it has waited
 
+    async def test_lease_that_never_ends_is_waited_for_by_time(
+        self, valkey: Valkey, prefix: str
+    ) -> None:
+        """Another tool has written it, so it is nobody's, and has no expiry."""
+        valkey.ask("SET", f"{prefix}lease:{ORIGIN}", "another tool")
+        clock, site = ManualClock(NOW), site_of()
+        policy = Policy(fetch_deadline=4.0, store_timeout=2.0)
+        arguments = {"site": site, "clock": clock, "policy": policy}
+        answers = []
+
+        async with _workers(valkey, prefix, arguments) as [worker]:
+
+            async def ask() -> None:
+                answers.append(await worker.can_fetch(AGENT, PRIVATE))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                pauses = 0
+                while not answers:  # no time passes while the server is asked
+                    if worker.stats.lease_waits > pauses:
+                        pauses = worker.stats.lease_waits
+                        await clock.pass_time(1)
+                    await anyio.lowlevel.checkpoint()
+
+        assert answers == [False]
+        assert 2 * 10 <= clock.monotonic() < 3 * 10
+        assert valkey.ask("PTTL", f"{prefix}lease:{ORIGIN}") == -1
+
     async def test_lease_lasts_for_a_fetch_and_the_store_around_it(
         self, valkey: Valkey, prefix: str
     ) -> None:
