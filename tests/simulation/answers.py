@@ -121,7 +121,9 @@ def _hint(
 
 
 _NO_HINT = Hint()
+_PLACE = Hint(headers=(("location", "/moved"),))
 _ABSURD = "9" * 40
+_NOT_FOUND = b"<html><title>Page Not Found</title>"
 
 _LIFETIMES = [
     _NO_HINT,
@@ -139,10 +141,12 @@ _LIFETIMES = [
     _hint(cache_control="max-age=-5"),
     _hint(7_200, expires="@7200", date="@0"),
     _hint(7_200, expires="@3600", date="@-3600"),
+    _hint(7_100, expires="@7200", date="@0", age="100"),
     _hint(7_200, expires="@7200", is_dated=True),
     _hint(-7_200, expires="@-7200", date="@0"),
     _hint(math.inf, expires="Fri, 31 Dec 9999 23:59:59 GMT"),
     _hint(0, expires="0"),
+    _hint(0, expires="-1", age="100"),
     _hint(600, cache_control="max-age=600", expires="@-99999"),
 ]
 _WAITS = [
@@ -151,6 +155,12 @@ _WAITS = [
     _hint(120, retry_after="120"),
     _hint(0, retry_after="0"),
     _hint(5 * HOUR, retry_after="18000"),
+    _hint(5 * HOUR, retry_after="1, 18000"),
+    Hint(
+        headers=(("retry-after", "18000"), ("retry-after", "120")),
+        seconds=5 * HOUR,
+        is_wait=True,
+    ),
     _hint(math.inf, retry_after=_ABSURD),
     _hint(retry_after="-5"),
     _hint(retry_after="in a while"),
@@ -240,12 +250,17 @@ _FAILING = [
     _outage("503", status=503),
     _outage("600", status=600),
     _outage("304", status=304),
+    replace(_outage("304 to a place", status=304), hint=_PLACE),
     _outage("407", status=407),
     replace(_rules("by name"), name="206 by name", status=206, rulebook=None),
+    *(
+        Answer(name=f"{status} that says not found", status=status, body=_NOT_FOUND)
+        for status in (500, 500, 503)
+    ),
     Answer(
-        name="500 that says not found",
+        name="500 that speaks of not found",
         status=500,
-        body=b"<html><title>Page Not Found</title>",
+        body=b"<html><title>How to fix Page Not Found</title><p>Page Not Found",
     ),
 ]
 _DEAD = [
@@ -275,12 +290,12 @@ def random_answer(chance: Random) -> Answer:
     kind = chance.choices(_KINDS, _WEIGHTS)[0]
     answer = chance.choice(kind)
     hops = chance.choice(_HOPS) if kind in (_GOOD, _MISSING, _DEAD) else 0
-    if kind is _FAILING and not answer.body:
+    if kind is _FAILING and answer.hint is _NO_HINT:
         hint = chance.choice(_WAITS + _LIFETIMES[:3])
     elif kind in (_GOOD, _MISSING):
         hint = chance.choice(_LIFETIMES)
     else:
-        hint = _NO_HINT
+        hint = answer.hint
     return replace(
         answer,
         hint=hint,
@@ -291,7 +306,7 @@ def random_answer(chance: Random) -> Answer:
 
 def random_outage(chance: Random) -> Answer:
     """An answer that is none."""
-    return chance.choice([*_DEAD, *_FAILING[1:4]])
+    return chance.choice([*_DEAD, *_FAILING])
 
 
 def outcome_of(attempt: Attempt, policy: Policy) -> Outcome:
@@ -305,4 +320,6 @@ def outcome_of(attempt: Attempt, policy: Policy) -> Outcome:
         return Failed(kind=FailureKind.POOL, error=answer.name)
     if answer.status is None:
         return Failed(kind=FailureKind.OTHER, error=answer.name)
-    return Answered(status=answer.status, body=answer.body)
+    return Answered(
+        status=answer.status, headers=dict(answer.hint.headers), body=answer.body
+    )

@@ -34,7 +34,7 @@ from tests.caching.judge import (
 from .answers import RULEBOOKS, outcome_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from robotsgate import CheckerEvent
     from robotsgate.testing import ManualClock
@@ -55,7 +55,7 @@ class Saying(NamedTuple):
     reason: Reason
     is_stale: bool
     access: AccessResult
-    fresh_until: float
+    fresh_until: float | None
 
 
 @dataclass
@@ -110,6 +110,7 @@ class Judge:
         clock: that the checkers have.
         policy: of the present checker.
         may_evict: whether the checker may let go of what it holds in memory.
+        overrides: names from `RULEBOOKS`, by the hosts that its caller speaks for.
         complaints: what was wrong in this step.
         fetches: how many attempts of the present checker came to an end.
         fetched: how many of each host did in this step.
@@ -119,6 +120,7 @@ class Judge:
     clock: ManualClock
     policy: Policy = field(default_factory=Policy)
     may_evict: bool = False
+    overrides: Mapping[str, str] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
     fetches: int = 0
     fetched: Counter[str] = field(default_factory=Counter)
@@ -142,10 +144,13 @@ class Judge:
             origin.fetched = frozenset()
             origin.forced = 0
 
-    def checker_began(self, policy: Policy, *, may_evict: bool) -> None:
+    def checker_began(
+        self, policy: Policy, *, may_evict: bool, overrides: Mapping[str, str]
+    ) -> None:
         """There is a new checker, which knows what the store knows."""
         self.policy = policy
         self.may_evict = may_evict
+        self.overrides = overrides
         self.fetches = 0
         for origin in self._origins.values():
             origin.hold(_NOTHING)
@@ -175,8 +180,10 @@ class Judge:
     def attempt_began(self, attempt: Attempt) -> None:
         """A checker asks for a robots.txt; it must have a reason."""
         origin = self._of(attempt.host)
+        self._check_asked(attempt.host)
         origin.attempt = attempt
         origin.write = None
+        self.seen[f"answer {attempt.answer.name}"] += 1
         now = self.clock.now()
         stands = all(self._stands(history, now) for history in origin.known)
         if stands and not origin.may_forget:
@@ -192,6 +199,7 @@ class Judge:
     def was_given(self, key: str, *, is_whole: bool) -> None:
         """The checker read an entry, or what was under the key was of no use."""
         origin = self._of_key(key)
+        self._check_asked(_host_of(key))
         if self._terms.setdefault(key, terms := _terms(self.policy)) != terms:
             self.complain(f"{key} is used under {terms} as well")
         stored = origin.stored.get(key, _NOTHING) if is_whole else _NOTHING
@@ -205,6 +213,7 @@ class Judge:
     def was_updated(self, key: str, *, is_whole: bool, is_kept: bool) -> None:
         """The checker told the store what it made of what that holds."""
         origin = self._of_key(key)
+        self._check_asked(_host_of(key))
         shown = origin.stored.get(key, _NOTHING) if is_whole else _NOTHING
         origin.write = _Write(key, shown, is_kept)
 
@@ -337,6 +346,9 @@ class Judge:
     def judge_rules(self, host: str, what: str, rules: object) -> None:
         """Complain unless a file that may be in force has this, or may be none."""
         permitted = set()
+        if host in self.overrides:
+            book = RULEBOOKS[self.overrides[host]]
+            permitted.add(book.crawl_delay if what == "crawl-delay" else True)
         for history, now in self._in_use(host, self._of(host).seen, self._moments):
             for effect in effects(history, now, self.policy):
                 book = None
@@ -349,13 +361,16 @@ class Judge:
 
     def is_sure(self, host: str) -> bool:
         """Whether the checker must have an answer in memory, after a question."""
+        if host in self.overrides:
+            return True
         now = self.clock.now()
         held = self._of(host).held
         return not self.may_evict and all(self._stands(one, now) for one in held)
 
     def judge_known(self, host: str) -> None:
         """Complain unless `host` is as well known as if somebody had asked."""
-        if not any(self._in_use(host, self._of(host).held, self._moments)):
+        in_use = self._in_use(host, self._of(host).held, self._moments)
+        if host not in self.overrides and not any(in_use):
             self._complain_of(host, "", "an end of prefetch", "something in use")
 
     @property
@@ -369,6 +384,8 @@ class Judge:
     def _permitted(
         self, host: str, path: str, *, now_only: bool = False
     ) -> set[Saying]:
+        if host in self.overrides:
+            return {self._saying_of_override(host, path)}
         origin = self._of(host)
         moments = [self.clock.now()] if now_only else self._moments
         known = origin.held if now_only else origin.seen
@@ -378,6 +395,16 @@ class Judge:
             for effect in effects(history, now, self.policy)
             for saying in self._sayings(history, effect, path, now)
         }
+
+    def _saying_of_override(self, host: str, path: str) -> Saying:
+        is_file = path == "/robots.txt"
+        return Saying(
+            allowed=is_file or RULEBOOKS[self.overrides[host]].says[path][0],
+            reason=Reason.ROBOTS_TXT if is_file else Reason.OVERRIDDEN,
+            is_stale=False,
+            access=AccessResult.SUCCESSFUL,
+            fresh_until=None,
+        )
 
     def _sayings(
         self, history: History, effect: Effect, path: str, now: float
@@ -449,6 +476,10 @@ class Judge:
         }
         return frozenset(joined(a, b, now) for a, b in pairs | turned)
 
+    def _check_asked(self, host: str) -> None:
+        if host in self.overrides:
+            self.complain(f"{host} was asked about, although its caller speaks for it")
+
     def _complain_of(
         self, host: str, path: str, said: object, permitted: object
     ) -> None:
@@ -462,7 +493,11 @@ class Judge:
         return self._origins.setdefault(host, _Origin())
 
     def _of_key(self, key: str) -> _Origin:
-        return self._of(key.split(" ", maxsplit=1)[0].removeprefix("https://"))
+        return self._of(_host_of(key))
+
+
+def _host_of(key: str) -> str:
+    return key.split(" ", maxsplit=1)[0].removeprefix("https://")
 
 
 def _turns(history: History, policy: Policy) -> Iterator[float]:

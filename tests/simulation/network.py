@@ -173,7 +173,7 @@ class _Body(httpx.AsyncByteStream):
 
 
 _LOCATIONS: dict[End | None, dict[str, str]] = {
-    End.LOOP: {"location": "robots.txt#again"},
+    End.LOOP: {"location": "robots.txt#again", "set-cookie": "been=here; Path=/"},
     End.NOWHERE: {},
     End.SCHEME: {"location": "ftp://one.test/robots.txt"},
     End.PRIVATE: {"location": "http://10.0.0.1/robots.txt"},

@@ -12,19 +12,26 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from robotsgate import RobotsChecker
-from robotsgate.caching import _attempt
+from robotsgate.caching import _attempt, _outcome
 from robotsgate.caching._access import AccessResult
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import Entry
+from robotsgate.caching._freshness import freshness_lifetime, http_date, retry_after
 from robotsgate.caching._in_force import Effect, InForce, in_force
-from robotsgate.caching._outcome import Failed, FailureKind
-from robotsgate.checking import _entries, _renewal, _standing
+from robotsgate.caching._missing_page import says_not_found
+from robotsgate.caching._outcome import (
+    Failed,
+    FailureKind,
+    TooManyRedirects,
+    access_result,
+)
+from robotsgate.checking import _entries, _live, _renewal, _standing
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._flights import Flights
 from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
+    from collections.abc import Awaitable, Callable, Hashable, Mapping
 
     import pytest
 
@@ -75,6 +82,102 @@ def headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
 @sabotage
 def retry_after_is_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_attempt, "retry_after", lambda *_, **__: None)
+
+
+@sabotage
+def first_retry_after_counts(patch: pytest.MonkeyPatch) -> None:
+    def wrong(headers: Mapping[str, str], **named: Any) -> float | None:  # noqa: ANN401 (those of retry_after)
+        value = headers.get("retry-after", "")
+        is_date = not value[:1].isdigit()
+        first = value if is_date else value.partition(",")[0]
+        return retry_after({"retry-after": first}, **named)
+
+    patch.setattr(_attempt, "retry_after", wrong)
+
+
+@sabotage
+def own_pauses_give_way_to_retry_after(patch: pytest.MonkeyPatch) -> None:
+    def wrong(known: Entry | None, outcome: Any, **named: Any) -> Entry:  # noqa: ANN401 (those of entry_after)
+        entry = entry_after(known, outcome, **named)
+        now, headers = named["now"], getattr(outcome, "headers", {})
+        asked = retry_after(headers, now=now, policy=named["policy"])
+        if asked is None or entry.outage is None:
+            return entry
+        return replace(entry, outage=replace(entry.outage, retry_at=now + asked))
+
+    patch.setattr(_renewal, "entry_after", wrong)
+
+
+@sabotage
+def age_does_not_count_with_expires(patch: pytest.MonkeyPatch) -> None:
+    def wrong(headers: Mapping[str, str], **named: Any) -> float:  # noqa: ANN401 (those of freshness_lifetime)
+        without_age = {name: headers[name] for name in headers if name != "age"}
+        return freshness_lifetime(
+            without_age if "expires" in headers else headers, **named
+        )
+
+    patch.setattr(_attempt, "freshness_lifetime", wrong)
+
+
+@sabotage
+def expires_that_is_no_date_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    def wrong(headers: Mapping[str, str], **named: Any) -> float:  # noqa: ANN401 (those of freshness_lifetime)
+        is_date = http_date(headers.get("expires", "")) is not None
+        usable = {name: headers[name] for name in headers if name != "expires"}
+        return freshness_lifetime(headers if is_date else usable, **named)
+
+    patch.setattr(_attempt, "freshness_lifetime", wrong)
+
+
+# --- what an answer means -----------------------------------------------------------
+
+
+@sabotage
+def pages_about_missing_pages_are_missing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_outcome, "says_not_found", lambda page: b"Not Found" in page)
+
+
+@sabotage
+def missing_page_of_a_503_is_believed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        _outcome,
+        "_is_missing_page",
+        lambda answer: answer.status == 503 and says_not_found(answer.body),
+    )
+
+
+@sabotage
+def missing_page_ends_the_copy(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        _attempt,
+        "access_result",
+        lambda outcome, policy, **_: access_result(outcome, policy),
+    )
+
+
+@sabotage
+def answers_without_a_file_are_missing_files(patch: pytest.MonkeyPatch) -> None:
+    def wrong(outcome: Any, policy: Any, **named: Any) -> AccessResult:  # noqa: ANN401 (those of access_result)
+        is_broken = getattr(outcome, "status", None) in {206, 302, 304, 407}
+        right = access_result(outcome, policy, **named)
+        return AccessResult.UNAVAILABLE if is_broken else right
+
+    patch.setattr(_attempt, "access_result", wrong)
+
+
+@sabotage
+def loops_are_server_errors(patch: pytest.MonkeyPatch) -> None:
+    def wrong(outcome: Any, policy: Any, **named: Any) -> AccessResult:  # noqa: ANN401 (those of access_result)
+        if isinstance(outcome, TooManyRedirects):
+            return AccessResult.UNREACHABLE
+        return access_result(outcome, policy, **named)
+
+    patch.setattr(_attempt, "access_result", wrong)
+
+
+@sabotage
+def overrides_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_live, "files_by_origin", lambda *_, **__: {})
 
 
 # --- what an attempt leads to -------------------------------------------------------
@@ -181,6 +284,11 @@ def grace_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 @sabotage
 def one_day_of_evidence_is_enough(patch: pytest.MonkeyPatch) -> None:
     _patch_policy(patch, lambda _: {"days_of_evidence": 1, "unreachable_limit": 0.0})
+
+
+@sabotage
+def any_failure_is_evidence(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_attempt, "is_evidence", lambda _outcome, **_: True)
 
 
 @sabotage

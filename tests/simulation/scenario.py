@@ -9,7 +9,7 @@ import enum
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .answers import PLAIN, random_answer, random_outage
+from .answers import PLAIN, RULEBOOKS, random_answer, random_outage
 from .chance import chance_of
 from .policies import PRESETS, random_policy
 from .store import Mood
@@ -146,18 +146,20 @@ class Restart:
         policy: of it.
         max_origins: that it holds in memory.
         at_once: how many fetches it makes side by side.
+        overrides: hosts that its caller speaks for, with a name from `RULEBOOKS`.
     """
 
     name: str
     policy: Policy
     max_origins: int = 10_000
     at_once: int = 100
+    overrides: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         name = self.name if self.name in PRESETS else repr(self.policy)
         return (
             f"a new checker: {name}, {self.max_origins} origins in memory,"
-            f" {self.at_once} fetches at once"
+            f" {self.at_once} fetches at once, overrides: {dict(self.overrides)}"
         )
 
 
@@ -327,11 +329,13 @@ def _callers(chance: Random, hosts: tuple[str, ...]) -> tuple[Caller, ...]:
 
 def _restart(chance: Random) -> list[Step]:
     name, policy = random_policy(chance)
+    spoken_for = chance.choice([(), (), HOSTS[:1], HOSTS[1:]])
     restart = Restart(
         name=name,
         policy=policy,
         max_origins=chance.choice([10_000, 10_000, 1]),
         at_once=chance.choice([100, 100, 1]),
+        overrides=tuple((host, chance.choice(list(RULEBOOKS))) for host in spoken_for),
     )
     return [restart]
 

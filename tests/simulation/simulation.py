@@ -14,6 +14,7 @@ from robotsgate import Policy, RobotsChecker
 from robotsgate.caching._terms import key_of, terms_of
 from robotsgate.testing import ManualClock
 
+from .answers import RULEBOOKS
 from .judge import Judge, Saying
 from .network import SimulatedNetwork
 from .scenario import (
@@ -238,7 +239,10 @@ class _Simulation:
 
     def _new_checker(self, step: Restart) -> RobotsChecker:
         self.report.seen[f"policy {step.name}"] += 1
-        self.judge.checker_began(step.policy, may_evict=step.max_origins < len(HOSTS))
+        overrides = dict(step.overrides)
+        self.judge.checker_began(
+            step.policy, may_evict=step.max_origins < len(HOSTS), overrides=overrides
+        )
         return RobotsChecker(
             client=self._network,
             store=self._store,
@@ -246,6 +250,10 @@ class _Simulation:
             max_origins=step.max_origins,
             max_concurrent_fetches=step.at_once,
             clock=self._clock,
+            overrides={
+                f"https://{host}": RULEBOOKS[name].body
+                for host, name in overrides.items()
+            },
             on_event=self.judge.event_came,
         )
 
@@ -330,7 +338,7 @@ class _Simulation:
             case Action.REFRESH:
                 judge.refresh_asked(host)
                 await self._checker.refresh(urls[0])
-                if not judge.fetched[host]:
+                if not judge.fetched[host] and host not in judge.overrides:
                     judge.complain(f"{host} was not refreshed")
             case _:
                 judge.forget_asked(host, is_alone=is_alone)

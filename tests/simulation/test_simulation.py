@@ -12,6 +12,7 @@ from robotsgate import AccessResult, Reason
 
 from . import simulation
 from .__main__ import main
+from .answers import ANSWERS
 from .loops import run_on
 from .policies import PRESETS
 from .replay import replay_of
@@ -29,11 +30,12 @@ FEW_SEEDS = range(6)
 MANY_SEEDS = range(100, 160)
 
 # A mistake in the library must be noticed within so many, those first that notice most.
-SEEDS_TO_NOTICE = [128, 2, 28, 59, *range(60)]
+SEEDS_TO_NOTICE = [128, 2, 28, 59, 11, 10, 6, *range(60)]
 
 # Everything that the seeds must have seen to be worth something.
 EVENTS = [
     *(f"access {access.value}" for access in AccessResult),
+    *(f"answer {answer.name}" for answer in ANSWERS),
     *(f"call of {action.value}" for action in Action),
     *(f"policy {name}" for name in (*PRESETS, "a random policy")),
     *(f"store {mood.value}" for mood in Mood),
@@ -52,6 +54,8 @@ EVENTS = [
     f"no: {Reason.RESTRICTED.value}",
     f"no: {Reason.UNREACHABLE.value}",
     f"no: {Reason.UNREACHABLE_TOO_LONG.value}",
+    f"no: {Reason.OVERRIDDEN.value}",
+    f"yes: {Reason.OVERRIDDEN.value}",
     f"yes: {Reason.ALLOWED_BY_RULE.value}",
     f"yes: {Reason.NO_GROUP.value}",
     f"yes: {Reason.NO_MATCHING_RULE.value}",
