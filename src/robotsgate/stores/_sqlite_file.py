@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from robotsgate.errors import StoreError
@@ -23,12 +23,15 @@ CREATE TABLE kept (
 )
 """
 
-# Another process holds the file for milliseconds, some of them for a second or two.
-_BUSY_SECONDS = 4.0
-_ATTEMPTS_TO_OPEN = 20
+# How long SQLite waits for another process by itself: no longer than an event loop
+# may be held, because a store is opened there.
+_BUSY_SECONDS = 0.05
 
 # What may stay of the log after a large transaction.
 _MOST_LOG_BYTES = 64 * 2**20
+
+# Of an error code of SQLite; the rest says more about it.
+_PRIMARY_CODE = 0xFF
 
 
 @contextmanager
@@ -57,43 +60,51 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def opened(path: str) -> sqlite3.Connection:
-    """A connection to the file, which any thread may use.
+def is_locked(error: BaseException) -> bool:
+    """Whether `error` says that another process holds the file."""
+    return (
+        isinstance(error, sqlite3.OperationalError)
+        and error.sqlite_errorcode & _PRIMARY_CODE == sqlite3.SQLITE_BUSY
+    )
+
+
+def connected(path: str) -> sqlite3.Connection:
+    """A connection to the file, which any thread may use."""
+    return sqlite3.connect(
+        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+
+
+def prepare(connection: sqlite3.Connection, path: str) -> None:
+    """Make a store of a new file; see that another is one, and can be written.
+
+    May be called again where the file was locked.
 
     Raises:
         StoreError: it is of another program, or of another version of this one.
-        sqlite3.Error: it cannot be opened, or is damaged.
+        sqlite3.Error: it is damaged, or locked.
     """
-    connection = sqlite3.connect(
-        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-    )
-    try:
-        _check_file(connection, path)  # before anything is changed
-        _set_up(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _set_up(connection: sqlite3.Connection) -> None:
+    is_known = _check_file(connection, path)  # before anything is changed
     # Every commit survives the end of the process; the last ones before a power
     # failure may be lost, but nothing is damaged by that.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {_MOST_LOG_BYTES}")
-    attempts = 0
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
-            # Another process is doing the same, and SQLite does not wait for that.
-            attempts += 1
-            if attempts == _ATTEMPTS_TO_OPEN:
-                raise
-            with transaction(connection):  # waits
-                pass
-        else:
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError:
+        # Another process is doing the same, and SQLite does not wait for that.
+        with suppress(sqlite3.OperationalError):
+            connection.executescript("BEGIN IMMEDIATE; ROLLBACK")  # waits
+        raise
+    if is_known:
+        _check_writable(connection)
+        return
+    with transaction(connection):
+        if _check_file(connection, path):  # another process has just made it
             return
+        connection.execute(_TABLE)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def _check_file(connection: sqlite3.Connection, path: str) -> bool:
@@ -123,23 +134,6 @@ def _check_file(connection: sqlite3.Connection, path: str) -> bool:
     return True
 
 
-def prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Make the table in a new file; see that another can be written.
-
-    Raises:
-        StoreError: it is of another program, or of another version of this one.
-    """
-    if _check_file(connection, path):
-        _check_writable(connection)
-        return
-    with transaction(connection):
-        if _check_file(connection, path):  # another process has just made it
-            return
-        connection.execute(_TABLE)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-
-
 def _check_writable(connection: sqlite3.Connection) -> None:
     """Refuse a file that cannot be written, without waiting for another writer."""
     connection.execute("PRAGMA busy_timeout = 0")
@@ -147,7 +141,7 @@ def _check_writable(connection: sqlite3.Connection) -> None:
         with transaction(connection):  # which a file that may not be written allows
             connection.execute(f"PRAGMA user_version = {_VERSION}")
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+        if not is_locked(error):
             raise
     finally:
         connection.execute(f"PRAGMA busy_timeout = {round(_BUSY_SECONDS * 1_000)}")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import nullcontext
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
-import anyio.to_thread
 
+from robotsgate._threads import Threads
 from robotsgate.errors import StoreError
 from robotsgate.stores._sqlite_file import (
-    opened,
+    connected,
+    is_locked,
     pragma,
     prepare,
     store_errors,
@@ -37,6 +38,10 @@ _NO_FILES = ("", ":memory:")
 # As many as one commit should hold.
 _MOST_AT_ONCE = 500
 
+# Another process holds the file for milliseconds, some of them for a second or two:
+# four seconds, at the time that SQLite waits for each try.
+_MOST_TRIES = 80
+
 # What goes at once when there is no room, and in one slice of a sweep or a list.
 _SHARE_TO_EVICT = 20
 _ROWS_OF_A_SLICE = 5_000
@@ -57,6 +62,9 @@ class SQLiteStore:
     ) -> None:
         """Open the file, and make it if there is none; takes milliseconds.
 
+        If another process has locked the file just now, that is left to the first
+        call that needs it, which raises what would be raised here.
+
         Args:
             path: of the file; SQLite keeps two more next to it, whose names end in
                 "-wal" and "-shm".
@@ -75,14 +83,18 @@ class SQLiteStore:
         if self._path in _NO_FILES:
             raise StoreError(f"expected the path of a file, got {self._path!r}")
         self._max_bytes = max_bytes
-        with store_errors(self._path), ExitStack() as stack:
-            self._writer = stack.enter_context(closing(opened(self._path)))
-            prepare(self._writer, self._path)
-            self._reader = stack.enter_context(closing(opened(self._path)))
-            stack.pop_all()  # all is well: they stay open
         # A write may wait for another process, while WAL lets every read go on.
-        self._writes = _Worker(partial(transaction, self._writer))
-        self._reads = _Worker(nullcontext)
+        with store_errors(self._path):
+            self._writes = _Worker(self._path, transaction)
+            try:
+                self._writes.prepare()
+            except BaseException as error:
+                if not is_locked(error):
+                    self._writes.connection.close()
+                    raise
+            self._reads = _Worker(self._path, nullcontext)
+        self._writer = self._writes.connection
+        self._reader = self._reads.connection
         self._written_bytes = 0
         self._is_closed = False
         self._process = os.getpid()
@@ -170,8 +182,8 @@ class SQLiteStore:
             return
         # Not cancelled: what waits here are milliseconds, but for a locked file.
         with anyio.CancelScope(shield=True):
-            await self._reads.end(self._reader.close)
-            await self._writes.end(self._writer.close)
+            await self._reads.aclose()
+            await self._writes.aclose()
 
     async def _result_of(self, worker: _Worker, work: Callable[[], _Result]) -> _Result:
         if self._is_closed:
@@ -234,67 +246,81 @@ class SQLiteStore:
 class _Worker:
     """Works in a thread, never in two at once, for all who wait together.
 
-    A hop to a thread and a commit cost much more than one more key does.
+    A hop to a thread and a commit cost much more than one more key does. A file that
+    another process has locked is tried again and again, each time for a moment, so
+    that what nobody waits for any more ends soon.
     """
 
-    def __init__(self, transaction: Callable[[], AbstractContextManager[None]]) -> None:
-        """Enter `transaction` around what is done together."""
+    def __init__(
+        self,
+        path: str,
+        transaction: Callable[[sqlite3.Connection], AbstractContextManager[object]],
+    ) -> None:
+        """Enter `transaction` around what is done together in the file at `path`."""
+        self.connection = connected(path)
+        self._path = path
         self._transaction = transaction
+        self._is_prepared = False
+        self._tries = 0  # in a row that found the file locked
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._turn = anyio.Lock()
-        # Of its own: the threads that all share may be waiting for this very loop.
-        self._limiter = anyio.CapacityLimiter(1)
-        # A task that asyncio itself cancels leaves its thread running.
-        self._in_thread = threading.Lock()
+        self._thread = Threads(1)
+
+    def prepare(self) -> None:
+        """Make sure that the file is a store, once."""
+        if not self._is_prepared:
+            prepare(self.connection, self._path)
+            self._is_prepared = True
 
     async def result_of(self, work: Callable[[], _Result]) -> _Result:
         """What `work` gives.
 
         Work whose task is cancelled before it begins is dropped; later it is done
-        all the same. What one raises is raised by all that were done together.
+        all the same. `work` may be called again where the file was locked. What one
+        raises is raised by all that were done together.
         """
         future: Future[_Result] = Future()
         self._waiting.append((future, work))
         try:
             async with self._turn:
                 while not future.done():
-                    await anyio.to_thread.run_sync(
-                        self._work_off, limiter=self._limiter
-                    )
+                    await self._thread.result_of(self._work_off)
         finally:
-            future.cancel()  # does nothing once it has begun
+            future.cancel()  # does nothing once it is done
         return future.result()
 
-    async def end(self, close: Callable[[], None]) -> None:
-        """Call `close` in the thread, after what waits."""
-
-        def close_in_thread() -> None:
-            with self._in_thread:
-                close()
-
+    async def aclose(self) -> None:
+        """Close the connection, after what waits."""
         async with self._turn:
-            await anyio.to_thread.run_sync(close_in_thread, limiter=self._limiter)
+            await self._thread.result_of(self.connection.close)
 
     def _work_off(self) -> None:
-        with self._in_thread:
-            waiting = [
-                self._waiting.popleft()
-                for _ in range(min(len(self._waiting), _MOST_AT_ONCE))
-            ]
-            batch = [
-                (future, work)
-                for future, work in waiting
-                if future.set_running_or_notify_cancel()
-            ]
-            try:
-                with self._transaction():
-                    results = [work() for _, work in batch]
-            except Exception as error:  # noqa: BLE001 (raised to the callers)
-                for future, _ in batch:
-                    future.set_exception(error)
+        """Do what waits, or nothing of it while the file is locked."""
+        batch = [
+            self._waiting.popleft()
+            for _ in range(min(len(self._waiting), _MOST_AT_ONCE))
+        ]
+        results: list[Any] = []
+        failure: Exception | None = None
+        try:
+            self.prepare()
+            with self._transaction(self.connection):  # waits
+                batch = [one for one in batch if not one[0].cancelled()]
+                results = [work() for _, work in batch]
+        except Exception as error:  # noqa: BLE001 (raised to the callers)
+            self._tries += 1
+            if is_locked(error) and self._tries < _MOST_TRIES:
+                self._waiting.extendleft(reversed(batch))
+                return
+            failure = error
+        self._tries = 0
+        for future, result in zip_longest((future for future, _ in batch), results):
+            if not future.set_running_or_notify_cancel():
+                continue
+            if failure is None:
+                future.set_result(result)
             else:
-                for (future, _), result in zip(batch, results, strict=True):
-                    future.set_result(result)
+                future.set_exception(failure)
 
 
 def _value(connection: sqlite3.Connection, key: str) -> bytes | None:
