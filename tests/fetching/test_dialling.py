@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from robotsgate.fetching import _dialling
 from robotsgate.fetching._dialling import connect_to_any, resolve
 from robotsgate.fetching._sockets import SocketStream
 from tests.fetching.fetches import PATIENCE_SECONDS
@@ -187,3 +188,29 @@ async def test_look_up_that_hangs_holds_up_no_other(
         may_answer.set()
 
     assert found == [ip_address("93.184.216.34")]
+
+
+async def test_look_ups_that_hang_take_no_more_than_so_many_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each one whose caller gave up once left a thread; now others wait for them."""
+    monkeypatch.setattr(_dialling, "_MOST_LOOK_UPS", 2)
+    hosts: list[bytes] = []
+    may_answer = threading.Event()
+
+    def answer(host: bytes, *_: object, **__: object) -> list[object]:
+        hosts.append(host)
+        may_answer.wait(PATIENCE_SECONDS)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 80))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    for _ in range(6):
+        with anyio.move_on_after(0.05):
+            await resolve("silent.test", 80)
+    begun = len(hosts)
+    may_answer.set()
+    with anyio.fail_after(PATIENCE_SECONDS):
+        await resolve("quick.test", 80)
+
+    assert begun == 2
+    assert hosts[2:] == [b"quick.test"]

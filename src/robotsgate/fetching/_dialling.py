@@ -7,7 +7,6 @@ rebinding). Several addresses are tried as RFC 8305 (happy eyeballs) proposes.
 
 from __future__ import annotations
 
-import math
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,7 +16,9 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
+from anyio.lowlevel import RunVar
+
+from robotsgate._threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,21 +38,30 @@ _ATTEMPT_DELAY_SECONDS = 0.25
 # A name with more addresses would let us knock at the doors of others.
 _MOST_ADDRESSES = 8
 
+# A name server that does not answer holds a thread for half a minute, and must not
+# hold up the look-ups of others. A thread takes some 100 KB.
+_MOST_LOOK_UPS = 200
+
+_look_ups: RunVar[Threads] = RunVar("robotsgate.look_ups")  # of each event loop
+
 
 async def resolve(host: str, port: int) -> Sequence[IPAddress]:
     """The addresses of `host`, in the order in which the system prefers them.
+
+    Waits while very many look-ups are under way, abandoned ones included.
 
     Raises:
         OSError: it has none.
     """
     with suppress(ValueError):
         return [ip_address(host)]
-    infos = await anyio.to_thread.run_sync(
-        partial(socket.getaddrinfo, host.encode(), port, type=socket.SOCK_STREAM),
-        # A thread for each name: a name server that does not answer must not hold
-        # up the look-ups of others.
-        limiter=anyio.CapacityLimiter(math.inf),
-        abandon_on_cancel=True,
+    try:
+        threads = _look_ups.get()
+    except LookupError:
+        threads = Threads(_MOST_LOOK_UPS)
+        _look_ups.set(threads)
+    infos = await threads.result_of(
+        partial(socket.getaddrinfo, host.encode(), port, type=socket.SOCK_STREAM)
     )
     return list(dict.fromkeys(ip_address(place[0]) for *_, place in infos))
 
