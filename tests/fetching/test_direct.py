@@ -145,28 +145,38 @@ async def test_respx_sees_the_request(scheme: str) -> None:
 # --- bytes without end ----------------------------------------------------------
 
 
-async def test_response_without_end_is_given_up_early(serve: Serve) -> None:
-    chunks = b"1;" + b"x" * 16_000 + b"\r\nx\r\n"
-    server = serve(Raw(CHUNKED_HEAD, endless(chunks)))
-
-    outcome = await fetched(server.url, policy=Policy(max_body_bytes=1_000))
-
-    assert outcome == Failed(kind=FailureKind.PROTOCOL, error=ANY)
-    assert "more bytes than any answer needs" in outcome.error
-    assert server.is_left_alone()
-
-
 async def test_body_in_very_many_pieces_is_given_up(serve: Serve) -> None:
     server = serve(Raw(CHUNKED_HEAD, endless(b"1\r\n#\r\n" * 500)))
 
     outcome = await fetched(server.url)
 
     assert outcome == Failed(kind=FailureKind.CODING, error=ANY)
-    assert "bytes in 5556 pieces" in outcome.error
+    assert "bytes in 3012 pieces" in outcome.error
 
 
 @pytest.mark.parametrize(
-    ("piece", "times"), [(b"Disallow: /a/b/c/d/e\n", 24_000), (b"#", 5_000)]
+    "data",
+    [
+        b"1;" + b"x" * 16_000 + b"\r\nx\r\n",
+        b"0\r\n" + b"a:\r\n" * 24_000 + b"\r\n",
+    ],
+    ids=["extensions of chunks", "trailers"],
+)
+async def test_response_with_more_framing_than_any_needs_is_given_up(
+    serve: Serve, data: bytes
+) -> None:
+    """Trailers that came to an end were once read, for a tenth of a second."""
+    server = serve(Raw(CHUNKED_HEAD, endless(data)))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Failed(kind=FailureKind.PROTOCOL, error=ANY)
+    assert "more bytes than any answer needs" in outcome.error
+    assert server.is_left_alone()
+
+
+@pytest.mark.parametrize(
+    ("piece", "times"), [(b"Disallow: /a/b/c/d/e\n", 3_200), (b"#", 3_000)]
 )
 async def test_file_may_come_line_by_line_or_small_byte_by_byte(
     serve: Serve, piece: bytes, times: int
@@ -254,6 +264,58 @@ async def test_handshake_that_the_server_breaks_off_is_a_failure(
     assert isinstance(outcome, Failed)
     assert outcome.kind in kinds
     assert server.is_left_alone()
+
+
+HELLO_REQUESTS = b"\x16\x03\x03\x40\x00" + bytes(0x4000)
+
+
+async def test_handshake_without_an_end_is_given_up(
+    serve: Serve, client_tls: ssl.SSLContext
+) -> None:
+    """Requests to begin again, which OpenSSL ignores, once went on for ever."""
+    server = serve(Raw(b"", endless(HELLO_REQUESTS)), reads_requests=False)
+    url = server.url.replace("http:", "https:")
+
+    outcome = await fetched(url, client=DirectExchange(ssl_context=client_tls))
+
+    assert outcome == Failed(kind=FailureKind.PROTOCOL, error=ANY)
+    assert "more bytes than any answer needs" in outcome.error
+
+
+async def test_session_tickets_without_an_end_are_given_up(
+    serve: Serve, certificate_authority: trustme.CA, client_tls: ssl.SSLContext
+) -> None:
+    """They come below HTTP, where bytes were once not counted."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate_authority.issue_cert("127.0.0.1").configure_cert(context)
+    context.num_tickets = 1_000
+    server = serve(Reply(body=RULES), ssl_context=context)
+
+    outcome = await fetched(server.url, client=DirectExchange(ssl_context=client_tls))
+
+    assert outcome == Failed(kind=FailureKind.PROTOCOL, error=ANY)
+    assert "more bytes than any answer needs" in outcome.error
+
+
+@pytest.mark.parametrize("size", [27, 100_000], ids=["lines", "all at once"])
+async def test_file_in_records_of_any_usual_size_is_read(
+    serve: Serve,
+    server_tls: ssl.SSLContext,
+    client_tls: ssl.SSLContext,
+    size: int,
+) -> None:
+    def send_in_records(_: object, connection: Connection) -> None:
+        connection.send(CHUNKED_HEAD)
+        data = b"15\r\nDisallow: /a/b/c/d/e\n\r\n" * 3_200
+        for start in range(0, len(data), size):
+            connection.send(data[start : start + size])
+        connection.send(b"0\r\n\r\n")
+
+    server = serve(send_in_records, ssl_context=server_tls)
+
+    outcome = await fetched(server.url, client=DirectExchange(ssl_context=client_tls))
+
+    assert outcome == Answered(status=200, body=b"Disallow: /a/b/c/d/e\n" * 3_200)
 
 
 OVER_TLS: dict[str, tuple[Raw, FailureKind]] = {

@@ -20,7 +20,7 @@ from robotsgate.fetching._body import Chunks, bytes_worth_reading, read_worthwhi
 from robotsgate.fetching._dialling import connect_to_any, resolve
 from robotsgate.fetching._fetcher import FetchedResponse
 from robotsgate.fetching._headers import as_pairs, values_of
-from robotsgate.fetching._sockets import connect
+from robotsgate.fetching._sockets import TooManyBytesError, connect
 
 if TYPE_CHECKING:
     import ssl
@@ -34,15 +34,16 @@ if TYPE_CHECKING:
     from robotsgate.fetching._hop import Hop
     from robotsgate.fetching._sockets import SocketStream
 
-# The longest head that other clients take is 16 KiB (Node.js) to 100 KiB (httpx).
-# What is parsed at once holds the event loop meanwhile: some fiftieth of a second for
-# 16,000 lines of three bytes.
-_MOST_BYTES_OF_HEAD = 48 * 1024
-_MOST_BYTES_AT_ONCE = 16 * 1024
+# All of a response but its body: the head, informational responses, the framing of
+# chunks, trailers, and one read of which nobody knows yet what it is. The longest head
+# that other clients take is 16 KiB (Node.js) to 100 KiB (httpx).
+_MOST_BYTES_BESIDE_THE_BODY = 64 * 1024
 
-# The framing of many small chunks may take as many bytes as the body.
-_BYTES_WITH_FRAMING = 2
-_BYTES_OF_BODY_AT_LEAST = 256 * 1024
+# What TLS may send beside that: a handshake takes 2 to 20 KiB, each record 22 bytes or
+# more. Session tickets of 20 bytes cost ten microseconds each.
+_MOST_BYTES_OF_TLS = 64 * 1024
+
+_TOO_MANY_BYTES = "more bytes than any answer needs"
 
 _BROKEN = (
     OSError,
@@ -135,11 +136,9 @@ class DirectExchange:
         line: _Line,
         policy: Policy,
     ) -> bytes:
-        line.bytes_left = (
-            _BYTES_WITH_FRAMING * policy.max_body_bytes + _BYTES_OF_BODY_AT_LEAST
-        )
         coding = ", ".join(values_of(headers, "content-encoding"))
         chunks = Chunks(cast("AsyncIterable[bytes]", response.stream))
+        line.body = chunks
         try:
             return await read_worthwhile(response.status, chunks, coding, policy)
         finally:
@@ -167,12 +166,12 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
     """The connection of one GET: dials for httpcore, then is what it has dialled.
 
     Remembers its socket, because httpcore forgets one that is cancelled in its TLS
-    handshake. Gives no more bytes than are allowed, whatever they are there for:
-    informational responses, the extensions of chunks and trailers may go on for
-    ever without adding anything to a head or a body.
+    handshake. Bounds what adds nothing to a body, which could go on for ever:
+    informational responses, the extensions of chunks, trailers, and below them the
+    messages of TLS.
 
     Attributes:
-        bytes_left: how many may still come.
+        body: of the response, once it is read.
     """
 
     def __init__(self, guard: FetchGuard, resolve: Resolve, connect: Connect) -> None:
@@ -181,7 +180,8 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         self._connect = connect
         self._socket: SocketStream | None = None
         self._stream: ByteStream | None = None
-        self.bytes_left = _MOST_BYTES_OF_HEAD
+        self._bytes = 0
+        self.body: Chunks | None = None
 
     async def connect_tcp(
         self,
@@ -194,7 +194,6 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         with _connecting(), anyio.fail_after(timeout):
             addresses = self._guard.permitted(host, await self._resolve(host, port))
             self._socket = await connect_to_any(addresses, port, self._connect)
-        self._stream = self._socket
         return self
 
     async def start_tls(
@@ -203,9 +202,11 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (the name is httpcore's)
     ) -> httpcore.AsyncNetworkStream:
+        dialled, _ = self._dialled()
+        dialled.bytes_left = _MOST_BYTES_OF_TLS
         with _connecting(), anyio.fail_after(timeout):
             self._stream = await TLSStream.wrap(
-                self._dialled(),
+                dialled,
                 hostname=server_hostname,
                 ssl_context=ssl_context,
                 standard_compatible=False,
@@ -214,25 +215,30 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         return self
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (the name is httpcore's)
+        dialled, stream = self._dialled()
         try:
             with anyio.fail_after(timeout):
-                data = await self._dialled().receive(
-                    min(max_bytes, _MOST_BYTES_AT_ONCE)
-                )
+                data = await stream.receive(max_bytes)
         except anyio.EndOfStream:
             return b""
         except TimeoutError as error:
             raise httpcore.ReadTimeout from error
+        except TooManyBytesError as error:
+            raise httpcore.RemoteProtocolError(_TOO_MANY_BYTES) from error
         except _BROKEN as error:
             raise httpcore.ReadError(str(error)) from error
-        self.bytes_left -= len(data)
-        if self.bytes_left < 0:
-            raise httpcore.RemoteProtocolError("more bytes than any answer needs")
+        # What is of use pays for as much again: a record of one line is half framing.
+        dialled.bytes_left += 2 * len(data)
+        self._bytes += len(data)
+        of_body = 0 if self.body is None else self.body.bytes
+        if self._bytes - of_body > _MOST_BYTES_BESIDE_THE_BODY:
+            raise httpcore.RemoteProtocolError(_TOO_MANY_BYTES)
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109 (only the deadline ends it)
         try:
-            await self._dialled().send(buffer)
+            _, stream = self._dialled()
+            await stream.send(buffer)
         except _BROKEN as error:
             raise httpcore.WriteError(str(error)) from error
 
@@ -246,9 +252,10 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
     def get_extra_info(self, info: str) -> None:
         """Nothing: httpcore only asks for HTTP/2."""
 
-    def _dialled(self) -> ByteStream:
-        assert self._stream is not None  # noqa: S101 (httpcore dials first)
-        return self._stream
+    def _dialled(self) -> tuple[SocketStream, ByteStream]:
+        """The socket, and what is read and written: that, or TLS over it."""
+        assert self._socket is not None  # noqa: S101 (httpcore dials first)
+        return self._socket, self._stream or self._socket
 
 
 @contextmanager
@@ -258,5 +265,7 @@ def _connecting() -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise httpcore.ConnectTimeout(str(error)) from error
+    except TooManyBytesError as error:
+        raise httpcore.RemoteProtocolError(_TOO_MANY_BYTES) from error
     except (*_BROKEN, UnicodeError) as error:
         raise httpcore.ConnectError(str(error)) from error

@@ -6,24 +6,38 @@ A non-blocking socket that anyio waits for: a third of the price of
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 
 import anyio
 import anyio.abc
 
+# What is decrypted and parsed at once holds the event loop meanwhile.
+_MOST_BYTES_AT_ONCE = 16 * 1024
+
+
+class TooManyBytesError(Exception):
+    """The peer has sent more than it may."""
+
 
 class SocketStream(anyio.abc.ByteStream):
-    """A connected socket that one task reads and writes."""
+    """A connected socket that one task reads and writes.
+
+    Attributes:
+        bytes_left: how many may still come.
+    """
 
     def __init__(self, connected: socket.socket) -> None:
         """Own `connected`, which must not block."""
         self._socket = connected
+        self.bytes_left = math.inf
 
-    async def receive(self, max_bytes: int = 65_536) -> bytes:
+    async def receive(self, max_bytes: int = _MOST_BYTES_AT_ONCE) -> bytes:
         """What comes next; lets other tasks run first.
 
         Raises:
+            TooManyBytesError: more has come than may.
             anyio.EndOfStream: the peer has ended the connection in order.
             anyio.ClosedResourceError: it was closed here.
             OSError: the connection broke.
@@ -31,11 +45,14 @@ class SocketStream(anyio.abc.ByteStream):
         while self._socket.fileno() >= 0:
             await anyio.wait_readable(self._socket)
             try:
-                data = self._socket.recv(max_bytes)
+                data = self._socket.recv(min(max_bytes, _MOST_BYTES_AT_ONCE))
             except BlockingIOError:  # the system was wrong
                 continue
             if not data:
                 raise anyio.EndOfStream
+            self.bytes_left -= len(data)
+            if self.bytes_left < 0:
+                raise TooManyBytesError
             return data
         raise anyio.ClosedResourceError
 
