@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import httpx
+import httpx2
 import pytest
 
 from robotsgate import MemoryStore, RobotsChecker, RobotsError
 from robotsgate.testing import FakeSite
-from tests.servers.answers import Reply, redirect
+from tests.servers.answers import Reply, Routes, redirect
 from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from robotsgate import CheckerEvent, Verdict
     from robotsgate.stores._base import Change
@@ -85,3 +88,33 @@ async def test_userinfo_is_not_in_what_is_raised() -> None:
             with pytest.raises((TypeError, RobotsError)) as caught:
                 await call()
             assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
+async def test_what_a_client_sends_of_its_own_stays_at_the_first_origin(
+    serve: Serve, library: ModuleType
+) -> None:
+    """Custom headers once followed a redirect, and its cookies came into the jar."""
+    cookie = {"Set-Cookie": "session=secret; Path=/"}
+    answers = {"/b": Reply(body=b"User-agent: *\nDisallow: /", headers=cookie)}
+    first = serve(Routes(answers))
+    other = serve(redirect(f"{first.url}/b"))
+    location = {"Location": f"{other.url}/a"}
+    answers["/robots.txt"] = Reply(status=302, headers={**location, **cookie})
+    headers = {"X-Api-Key": SECRET, "Authorization": SECRET, "Cookie": SECRET}
+
+    async with (
+        library.AsyncClient(
+            headers=headers, auth=("user", SECRET), cookies={"mine": SECRET}
+        ) as client,
+        RobotsChecker(client=client) as checker,
+    ):
+        is_allowed = await checker.can_fetch("Bot", f"{first.url}/page")
+
+    assert not is_allowed
+    asked, returned = first.requests
+    assert asked.headers["x-api-key"] == SECRET
+    assert asked.head.count(SECRET.encode()) == 1
+    for request in (*other.requests, returned):
+        assert SECRET.encode() not in request.head
+    assert dict(client.cookies) == {"mine": SECRET}

@@ -112,6 +112,24 @@ async def test_cookie_that_a_redirect_set_is_not_sent(serve: Serve) -> None:
     assert "cookie" not in server.requests[1].headers
 
 
+async def test_what_a_session_sends_of_its_own_stays_at_the_first_origin(
+    serve: Serve,
+) -> None:
+    """Custom headers once followed a redirect, and its cookies came into the jar."""
+    cookie = {"Set-Cookie": "session=secret; Path=/"}
+    other = serve(Reply(body=RULES, headers=cookie))
+    location = {"Location": f"{other.url}/a"}
+    first = serve(Reply(status=302, headers={**location, **cookie}))
+    jar = aiohttp.CookieJar(unsafe=True)
+
+    await fetched_by_session(first.url, cookie_jar=jar, headers={"X-Api-Key": "secret"})
+
+    assert first.requests[0].headers["x-api-key"] == "secret"
+    assert b"secret" not in other.requests[0].head
+    assert other.requests[0].headers["user-agent"] == USER_AGENT
+    assert len(jar) == 0
+
+
 async def test_middleware_of_a_session_is_not_asked(serve: Serve) -> None:
     """It might sign the request, or wait for the very answer that this brings."""
     server = serve(Reply(body=RULES))

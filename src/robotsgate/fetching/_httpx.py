@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import anyio
@@ -20,6 +21,7 @@ from robotsgate.fetching._body import (
 )
 from robotsgate.fetching._fetcher import FetchedResponse
 from robotsgate.fetching._headers import as_pairs, values_of
+from robotsgate.fetching._own_requests import has_left_origin
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Mapping
@@ -120,16 +122,22 @@ class ClientExchange:
     async def get(self, hop: Hop) -> FetchedResponse:
         """As `Exchange.get`.
 
-        Keeps the client's own headers, but for those that identify somebody or
-        make the GET conditional, and none of its URL parameters.
+        Keeps the client's own headers until a redirect leads to another origin, but
+        for those that identify somebody or make the GET conditional, and none of its
+        URL parameters. The client's jar neither gives nor gets cookies.
         httpx works out where a redirect leads even when it is not to follow, and
         raises where it cannot; that is a failure then.
         """
         hop.guard.check_host(hop.origin.host)
+        # A copy shares transports, proxies and hooks with the client, but not the jar.
+        client: Any = copy(self._client)
+        client.cookies = None
+        if has_left_origin():
+            client.headers = {}
         # With its own Host, httpx does not try to decode international names, of
         # which it refuses some that browsers and DNS know.
         headers = {"Host": hop.host, **dict(hop.headers)}
-        request = self._client.build_request("GET", hop.url, headers=headers)
+        request = client.build_request("GET", hop.url, headers=headers)
         request.url = type(request.url)(hop.url)
         timeouts = dict(request.extensions.get("timeout", {}))
         pool = timeouts.get("pool")
@@ -138,7 +146,7 @@ class ClientExchange:
             request.extensions = {**request.extensions, "timeout": timeouts}
         for name in NEVER_SENT:
             request.headers.pop(name, None)
-        response = await self._client.send(
+        response = await client.send(
             request, stream=True, auth=None, follow_redirects=False
         )
         return await _fetched_response(response, hop.policy)

@@ -1,7 +1,8 @@
-"""Marks the requests that a checker sends, for hooks and transports that ask one.
+"""Marks the requests that a checker sends, for hooks, transports and clients.
 
 A client may fetch pages and robots.txt alike. A hook that asks the checker before
-each request would wait for itself if it asked before those of the checker too.
+each request would wait for itself if it asked before those of the checker too; and
+what a client sends of its own is meant for the origin that the caller asked about.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _is_own: ContextVar[bool] = ContextVar("robotsgate.is_own_request", default=False)
+_has_left: ContextVar[bool] = ContextVar("robotsgate.has_left_origin", default=False)
 
 
 def is_own_request() -> bool:
@@ -21,11 +23,22 @@ def is_own_request() -> bool:
     return _is_own.get()
 
 
+def has_left_origin() -> bool:
+    """Whether this fetch was redirected to another origin, now or before."""
+    return _has_left.get()
+
+
+def leave_origin() -> None:
+    """Mark the requests that follow in this fetch: they go where a stranger says."""
+    _has_left.set(True)
+
+
 @contextmanager
 def own_requests() -> Iterator[None]:
-    """Marks all requests that are sent inside of the block."""
-    token = _is_own.set(True)
+    """Marks all requests that are sent inside of the block, those of one fetch."""
+    is_own, has_left = _is_own.set(True), _has_left.set(False)
     try:
         yield
     finally:
-        _is_own.reset(token)
+        _has_left.reset(has_left)
+        _is_own.reset(is_own)

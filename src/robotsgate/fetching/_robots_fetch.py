@@ -31,7 +31,7 @@ from robotsgate.fetching._exchange import exchange_for
 from robotsgate.fetching._failure import MISTAKES, failed
 from robotsgate.fetching._headers import values_of
 from robotsgate.fetching._hop import Hop
-from robotsgate.fetching._own_requests import own_requests
+from robotsgate.fetching._own_requests import leave_origin, own_requests
 from robotsgate.urls._origin import split_url
 from robotsgate.urls._redirect import RedirectError, redirect_target
 
@@ -144,7 +144,10 @@ class RobotsTxtFetcher:
                 url = redirect_target(trail[-1], _location(response))
             except RedirectError as error:
                 return self._answered(response, trail, error=str(error))
+            previous = origin
             origin, target = split_url(url)
+            if origin != previous:
+                leave_origin()
             target = quote(target, safe=_SENT_AS_IT_IS)
             if f"{origin}{target}" in trail:
                 return _not_followed(response, trail, f"a redirect loop at {url}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -20,11 +21,17 @@ from robotsgate.fetching._body import ERROR_PAGE_SECONDS
 from robotsgate.fetching._fetcher import FetchedResponse
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._httpx import NEVER_SENT
+from robotsgate.fetching._own_requests import has_left_origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+    from aiohttp import (
+        ClientHandlerType,
+        ClientMiddlewareType,
+        ClientRequest,
+        ClientResponse,
+    )
 
 __all__ = ["AiohttpFetcher"]
 
@@ -47,9 +54,9 @@ _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 class AiohttpFetcher:
     """A `Fetcher` over an `aiohttp.ClientSession`, with its connector and proxies.
 
-    Sends none of the session's cookies and credentials, and calls none of its
-    middlewares. Cookies that a server sets do come into the session's jar; a
-    `DummyCookieJar` keeps none. The session stays the caller's to close.
+    Sends none of the session's cookies and credentials, and its other headers only
+    until a redirect leads to another origin. Calls none of its middlewares, and puts
+    no cookies into its jar. The session stays the caller's to close.
     """
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
@@ -84,7 +91,7 @@ class AiohttpFetcher:
                 allow_redirects=False,
                 auto_decompress=False,
                 raise_for_status=False,
-                middlewares=(_send_anonymously,),
+                middlewares=(_anonymous(headers),),
             ) as response:
                 return FetchedResponse(
                     status=response.status,
@@ -96,13 +103,23 @@ class AiohttpFetcher:
             raise FetchFailedError(str(error), kind=_kind_of(error)) from error
 
 
-async def _send_anonymously(
-    request: ClientRequest, send: ClientHandlerType
-) -> ClientResponse:
-    """A middleware that takes away what the session adds to every request."""
-    for name in NEVER_SENT:
-        request.headers.popall(name, None)
-    return await send(request)
+def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
+    """A middleware that takes away what the session adds, and what comes into it."""
+    own = {"host", *(name.lower() for name, _ in headers)}
+
+    async def send_anonymously(
+        request: ClientRequest, send: ClientHandlerType
+    ) -> ClientResponse:
+        for name in set(request.headers):
+            if name.lower() in NEVER_SENT or (
+                has_left_origin() and name.lower() not in own
+            ):
+                request.headers.popall(name, None)
+        response = await send(request)
+        response.cookies = SimpleCookie()
+        return response
+
+    return send_anonymously
 
 
 async def _body(response: ClientResponse, max_bytes: int) -> bytes:
