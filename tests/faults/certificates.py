@@ -81,6 +81,14 @@ def asking_for_a_certificate() -> ssl.SSLContext:
 
 
 @cache
+def with_very_many_tickets() -> ssl.SSLContext:
+    """For a server that keeps its clients busy."""
+    context = _serving(_authority().issue_cert(*_HOSTS))
+    context.num_tickets = 1_000
+    return context
+
+
+@cache
 def _authority() -> trustme.CA:
     return trustme.CA()
 

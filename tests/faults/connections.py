@@ -16,7 +16,15 @@ from tests.faults.rows import (
     timed_out,
     unreachable,
 )
-from tests.servers.answers import Late, Raw, Reply, Routes, dripping, redirect
+from tests.servers.answers import (
+    Late,
+    Raw,
+    Reply,
+    Routes,
+    dripping,
+    endless,
+    redirect,
+)
 from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
@@ -29,6 +37,7 @@ _HALF = len(RULES) // 2
 _SIZED = head("200 OK", f"Content-Length: {len(RULES)}")
 
 _LONG_RECORD = b"\x16\x03\x03\x40\x00"  # of a handshake; its bytes do not follow
+_HELLO_REQUESTS = b"\x16\x03\x03\x40\x00" + bytes(0x4000)  # which are ignored
 _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"  # fatal: handshake failure
 
 
@@ -247,6 +256,18 @@ HANDSHAKES = Group(
         timed_out(
             "announces an answer to the handshake, and does not send it",
             _before_http(_answer_handshake(_LONG_RECORD)),
+        ),
+        unreachable(
+            "asks to begin the handshake again, for ever",
+            _before_http(endless(_HELLO_REQUESTS)),
+            says="more bytes than any answer needs",
+        ),
+        unreachable(
+            "sends a thousand session tickets behind the handshake",
+            answering(
+                Reply(body=RULES), ssl_context=certificates.with_very_many_tickets()
+            ),
+            says="more bytes than any answer needs",
         ),
         unreachable(
             "says nothing in the handshake for longer than `connect_timeout`",

@@ -60,6 +60,7 @@ class Fault:
         says: what must stand in the error of the verdict; `None`: there is none.
         deadline: of the fetch, seconds.
         policy: what else is not as usual.
+        store: gives the URL of the store to use; `None`: the checker's own.
         max_bytes: how much of what the server sends may be taken.
         max_memory: how much may be allocated at once during the fetch, bytes.
         asked: the targets of the requests that must come, server by server;
@@ -75,6 +76,7 @@ class Fault:
     says: str | None = None
     deadline: float = _DEADLINE_SECONDS
     policy: Policy = field(default_factory=Policy)
+    store: Callable[[Stage], str] | None = None
     max_bytes: int = _MEBIBYTE
     max_memory: int = 512_000 + 4 * _MEBIBYTE
     asked: tuple[str, ...] | None = None
@@ -113,8 +115,8 @@ class Observation:
             threads of the servers need for themselves is in it.
         asked: the targets of all requests, server by server.
         accepted: connections that came, server by server.
-        files_left: sockets, of either side, that are open after the answer and
-            were not before.
+        files_left: sockets, of either side, and files that are open when the checker
+            is closed and were not before.
     """
 
     effect: Effect
@@ -138,9 +140,10 @@ async def observe(fault: Fault) -> Observation:
         if stage.has_tls or url.startswith("https:"):
             client = DirectExchange(ssl_context=trusting())
         policy = replace(fault.policy, fetch_deadline=fault.deadline)
+        store = None if fault.store is None else fault.store(stage)
         await _warm_up()
         open_before = _open_files()
-        async with RobotsChecker(client=client, policy=policy) as checker:
+        async with RobotsChecker(client=client, store=store, policy=policy) as checker:
             tracemalloc.start()
             try:
                 began_at = perf_counter()
@@ -155,7 +158,7 @@ async def observe(fault: Fault) -> Observation:
             ]
             # In a thread, because it is the event loop that closes sockets.
             await anyio.to_thread.run_sync(stage.is_left_alone)
-            files_left = _open_files() - open_before
+        files_left = _open_files() - open_before
         return Observation(
             effect=_EFFECTS[allowed[0], allowed[1], allowed[2]],
             verdict=verdict,

@@ -279,6 +279,11 @@ BODIES = Group(
             max_bytes=4 * _MEBIBYTE,
         ),
         unreachable(
+            "sends chunks of ten bytes, for ever",
+            answering(Raw(_CHUNKED, endless(b"a\r\n#########\n\r\n" * 999))),
+            says="pieces",
+        ),
+        unreachable(
             "closes before the last chunk",
             answering(Raw(_CHUNKED + _OPEN_CHUNKS[:-3])),
             says="RemoteProtocolError",
@@ -291,6 +296,13 @@ BODIES = Group(
                     Connection.hang,
                 )
             ),
+        ),
+        unreachable(
+            "sends 24,000 trailer lines",
+            answering(
+                Raw(_CHUNKED + _OPEN_CHUNKS + b"a:\r\n" * 24_000 + b"\r\n"),
+            ),
+            says="more bytes than any answer needs",
         ),
         unreachable(
             "sends trailer lines for ever",

@@ -8,6 +8,7 @@ from tests.faults.connections import CONNECTIONS, HANDSHAKES, TIMES
 from tests.faults.framing import BODIES, HEADS
 from tests.faults.redirects import REDIRECTS
 from tests.faults.statuses import STATUSES
+from tests.faults.stores import STORES
 
 GROUPS = (
     CONNECTIONS,
@@ -19,5 +20,6 @@ GROUPS = (
     REDIRECTS,
     ADDRESSES,
     CODINGS,
+    STORES,
 )
 """In the order of the page."""

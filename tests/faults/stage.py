@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
+import tempfile
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from robotsgate.stores._sqlite_file import connected, prepare
 from tests.servers.loopback import Connection, LoopbackServer
 
 if TYPE_CHECKING:
@@ -24,8 +29,18 @@ _SEND_BUFFER_BYTES = 32_768
 _PIECE_BYTES = 16_384
 
 
+# In a process of its own: SQLite closes no file of a process that has a lock on it.
+_LOCK = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print(flush=True)
+sys.stdin.read()
+"""
+
+
 class Stage:
-    """Starts servers that end with its `with` block.
+    """Starts servers, and locks files, until its `with` block ends.
 
     Attributes:
         servers: in the order in which they were started.
@@ -45,7 +60,7 @@ class Stage:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Stop all servers."""
+        """Stop all servers, and end all locks."""
         self._exits.close()
 
     def serve(
@@ -72,6 +87,23 @@ class Stage:
         listener = self._exits.enter_context(socket.create_server((host, 0)))
         port: int = listener.getsockname()[1]
         return port
+
+    def locked_file(self, *, is_store: bool) -> Path:
+        """A file that nobody else may write: a store of ours, or a new one."""
+        folder = self._exits.enter_context(tempfile.TemporaryDirectory())
+        path = Path(folder, "robots.db")
+        if is_store:
+            with closing(connected(str(path))) as connection:
+                prepare(connection, str(path))
+        other = subprocess.Popen(  # noqa: S603 (this very interpreter)
+            [sys.executable, "-c", _LOCK, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._exits.enter_context(other)
+        assert other.stdout is not None
+        other.stdout.readline()
+        return path
 
     @property
     def sent(self) -> int:
