@@ -59,8 +59,9 @@ LEADS_NOWHERE: dict[str, tuple[str | None, str]] = {
     "an empty one": ("", "without a Location"),
     "one that is too long": ("/" + "x" * 16_384, "16385 characters"),
     "ftp": ("ftp://example.com/robots.txt", "to the scheme 'ftp'"),
-    "file": ("file:///etc/passwd", "unusable Location"),
-    "an unknown scheme": ("gopher://example.com/", "unusable Location"),
+    "file": ("file:///etc/passwd", "to the scheme 'file'"),
+    "a WebSocket": ("ws://example.com/robots.txt", "to the scheme 'ws'"),
+    "an unknown scheme": ("gopher://example.com/", "to the scheme 'gopher'"),
     "port 0": ("http://example.com:0/", "unusable Location"),
     "a host with a space": ("http://a b.com/", "unusable Location"),
 }

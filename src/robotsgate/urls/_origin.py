@@ -24,6 +24,9 @@ from robotsgate.urls._path import C0_AND_SPACE, TAB_AND_LINE_ENDS, dialled_path
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}
 
+# A WebSocket is opened by a request over http or https (RFC 6455 §3).
+_ASKED_AS = {"ws": "http", "wss": "https"}
+
 _MAX_PORT = 65_535
 
 # RFC 1035 §2.3.4: 255 bytes in a name, 63 in a label; a URL may write each byte of a
@@ -66,7 +69,7 @@ class Origin:
     """Scheme, host and port: what one robots.txt rules over.
 
     Attributes:
-        scheme: "http", "https" or "ftp".
+        scheme: "http" (also of ws), "https" (also of wss) or "ftp".
         host: lower-case ASCII; punycode for international names; IPv4 with
             four decimals; IPv6 in brackets, compressed.
         port: 1 to 65,535, the scheme's default filled in.
@@ -85,8 +88,8 @@ class Origin:
 
         Raises:
             InvalidURLError: the URL is relative, has another scheme than http,
-                https or ftp, no host, a host that no client could dial, or a
-                port outside 1 to 65,535.
+                https, ws, wss or ftp, no host, a host that no client could dial,
+                or a port outside 1 to 65,535.
         """
         return split_url(url)[0]
 
@@ -137,8 +140,13 @@ def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
     scheme = scheme.lower()
     if not colon or not _is_scheme(scheme):
         raise _error("expected an absolute URL such as https://host/path", url, text)
+    scheme = _ASKED_AS.get(scheme, scheme)
     if scheme not in DEFAULT_PORTS:
-        raise _error("expected the scheme http, https or ftp", url, text)
+        raise InvalidURLError(
+            "expected an http, https, ws, wss or ftp URL,"
+            f" got scheme {scheme!r} in {without_userinfo(text)!r}",
+            url=url,
+        )
     if rest[:2].replace("\\", "/") != "//":
         raise _error(f"expected // and a host after {scheme}:", url, text)
     authority, target = _split_authority(rest[2:])

@@ -37,12 +37,14 @@ def redirect_target(url: str, location: str | None) -> str:
         raise RedirectError(f"a redirect to a Location of {len(location)} characters")
     if not location.isprintable():
         raise RedirectError("a redirect to a Location with control characters")
+    absolute = joined(url, location)
+    scheme = absolute.partition(":")[0].lower()
+    if scheme not in _SCHEMES:
+        raise RedirectError(f"a redirect to the scheme {scheme!r}")
     try:
-        origin, target = split_url(joined(url, location))
+        origin, target = split_url(absolute)
     except InvalidURLError as error:
         raise RedirectError(f"a redirect to an unusable Location: {error}") from error
-    if origin.scheme not in _SCHEMES:
-        raise RedirectError(f"a redirect to the scheme {origin.scheme!r}")
     return f"{origin}{target}"
 
 
