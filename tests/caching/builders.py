@@ -28,6 +28,9 @@ NOW = 1_800_000_000.0
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 
+HOPS = (("https://example.com/a", 302), ("https://other.example/b", 301))
+"""Two redirects that were followed."""
+
 PRESETS = {
     "default": Policy(),
     "google_today": Policy.google_today(),
@@ -56,7 +59,7 @@ def too_many_redirects(status: int | None = 302, **headers: str) -> TooManyRedir
     """A redirect that was not followed."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return TooManyRedirects(
-        status=status, headers=named, error="a sixth redirect", redirects=5
+        status=status, headers=named, error="a sixth redirect", redirects=HOPS
     )
 
 

@@ -15,6 +15,7 @@ from robotsgate.caching._policy import AfterUnreachableLimit, Policy
 
 from .builders import (
     DAY,
+    HOPS,
     HOUR,
     MINUTE,
     NOW,
@@ -58,7 +59,7 @@ def outage_of(known: Entry) -> Outage:
 
 def test_file_is_kept_for_its_lifetime() -> None:
     outcome = Answered(
-        status=203, headers={"cache-control": "max-age=600"}, body=RULES, redirects=3
+        status=203, headers={"cache-control": "max-age=600"}, body=RULES, redirects=HOPS
     )
 
     known = attempt(None, outcome)
@@ -68,7 +69,7 @@ def test_file_is_kept_for_its_lifetime() -> None:
     assert last.packed is not None
     assert last.packed.unpacked == RULES
     assert last == answer(
-        packed=last.packed, fresh_until=NOW + 600, status=203, redirects=3
+        packed=last.packed, fresh_until=NOW + 600, status=203, redirects=HOPS
     )
 
 
@@ -111,7 +112,7 @@ def test_body_is_kept_with_one_byte_more_than_counts(body: bytes, kept: bytes) -
                 AccessResult.UNAVAILABLE,
                 fresh_until=NOW + 600,
                 status=301,
-                redirects=5,
+                redirects=HOPS,
                 error="a sixth redirect",
             ),
             id="too many redirects",
@@ -175,8 +176,8 @@ def test_missing_page_is_judged_by_what_is_known(
     ("outcome", "expected"),
     [
         (
-            Answered(status=500, redirects=2, error="no Location"),
-            outage(NOW, redirects=2, error="no Location"),
+            Answered(status=500, redirects=HOPS, error="no Location"),
+            outage(NOW, redirects=HOPS, error="no Location"),
         ),
         (
             failed(FailureKind.TIMEOUT),

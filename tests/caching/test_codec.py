@@ -25,11 +25,11 @@ from robotsgate.caching._codec import (
 from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
 from robotsgate.caching._outcome import FailureKind
 
-from .builders import NOW, ORIGIN, RULES, answer, entry, outage
+from .builders import HOPS, NOW, ORIGIN, RULES, answer, entry, outage
 
 MAX_BYTES = 512_000
 
-MISSING = entry(answer(AccessResult.UNAVAILABLE, status=404, redirects=2))
+MISSING = entry(answer(AccessResult.UNAVAILABLE, status=404, redirects=HOPS))
 FETCHED = Entry(
     origin=ORIGIN,
     terms="guard=off",
@@ -53,20 +53,21 @@ FAILED = entry(
 ENTRIES = {"missing": MISSING, "fetched": FETCHED, "failed": FAILED}
 
 GOLDEN = {
-    "missing": b"\x02\x1d\x1b\x9aj\0\0\0t"
+    "missing": b"\x03\xc4\x94\xce\xe8\0\0\0\xb2"
     b'{"answer":{"access":"unavailable","answered_at":1800000000.0,'
-    b'"fresh_until":1800086400.0,"status":404,"redirects":2}}',
-    "fetched": b"\x02\x95\xd6\x1a=\0\0\x01Z"
+    b'"fresh_until":1800086400.0,"status":404,"redirects":['
+    b'["https://example.com/a",302],["https://other.example/b",301]]}}',
+    "fetched": b"\x03\x8f\xdb>\xad\0\0\x01\\"
     b'{"answer":{"access":"successful","answered_at":1800000000.0,'
-    b'"fresh_until":1800086400.0,"status":200,"redirects":0},'
+    b'"fresh_until":1800086400.0,"status":200,"redirects":[]},'
     b'"outage":{"since":1800000000.5,"last_attempt_at":1800000000.5,'
     b'"retry_at":1800000060.5,"attempts":1,"evidence_since":1800000000.5,'
-    b'"last_evidence_at":1800000000.5,"days":1,"failure":"timeout","redirects":0,'
+    b'"last_evidence_at":1800000000.5,"days":1,"failure":"timeout","redirects":[],'
     b'"error":"na\\u201cn\\ud800"}}'
     b"x\x01\x01\x0c\0\xf3\xffDisallow: /\n\x1c\x97\x03\xd3",
-    "failed": b"\x02f\x19\0\xcd\0\0\0q"
+    "failed": b"\x03\x08WA \0\0\0r"
     b'{"outage":{"since":-1.5,"last_attempt_at":-1.5,"retry_at":58.5,"attempts":1,'
-    b'"days":0,"status":429,"redirects":0}}',
+    b'"days":0,"status":429,"redirects":[]}}',
 }
 
 
@@ -79,7 +80,7 @@ def sealed(head: object, packed: bytes = b"") -> bytes:
     text = head if isinstance(head, bytes) else json.dumps(head).encode()
     checked = len(text).to_bytes(4, "big") + text + packed
     checksum = zlib.crc32(checked, zlib.crc32(ORIGIN.encode()))
-    return b"\x02" + checksum.to_bytes(4, "big") + checked
+    return b"\x03" + checksum.to_bytes(4, "big") + checked
 
 
 ANSWER: dict[str, Any] = {"access": "unavailable", "answered_at": NOW, "fresh_until": 0}
@@ -139,7 +140,7 @@ def entries(draw: st.DrawFn) -> Entry:
     """Any entry there can be."""
     said: dict[str, Any] = {
         "status": draw(st.none() | COUNTS),
-        "redirects": draw(COUNTS),
+        "redirects": draw(st.lists(st.tuples(TEXTS, COUNTS), max_size=2).map(tuple)),
         "error": draw(st.none() | TEXTS),
     }
     access = draw(st.sampled_from([*AccessResult]))
@@ -240,7 +241,7 @@ def test_bytes_of_another_key_are_refused(
         decoded(encoded(known), origin=origin, terms=terms, max_bytes=MAX_BYTES)
 
 
-@pytest.mark.parametrize("version", [3, 127, 255])
+@pytest.mark.parametrize("version", [4, 127, 255])
 @pytest.mark.parametrize("rest", [b"", b"whatever it holds"])
 def test_bytes_of_a_later_version_are_told_from_damage(
     version: int, rest: bytes
@@ -248,20 +249,20 @@ def test_bytes_of_a_later_version_are_told_from_damage(
     data = bytes([version]) + rest
 
     assert is_of_later_version(data)
-    with pytest.raises(LaterVersionError, match=f"version 2, got {version}"):
+    with pytest.raises(LaterVersionError, match=f"version 3, got {version}"):
         read(data, MISSING)
 
 
-@pytest.mark.parametrize("data", [None, b"", b"\x00", b"\x01rest", b"\x02"])
+@pytest.mark.parametrize("data", [None, b"", b"\x00", b"\x01rest", b"\x02", b"\x03"])
 def test_no_bytes_and_earlier_ones_are_of_no_later_version(data: bytes | None) -> None:
     assert not is_of_later_version(data)
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("version", [0, 1, 2])
 def test_earlier_version_is_refused_and_named(version: int) -> None:
     data = bytes([version]) + encoded(MISSING)[1:]
 
-    with pytest.raises(CodecError, match=f"version 2, got {version}"):
+    with pytest.raises(CodecError, match=f"version 3, got {version}"):
         read(data, MISSING)
 
 
@@ -322,6 +323,10 @@ WRONG: dict[str, bytes] = {
     **{
         f"{value!r} for a text": sealed({"outage": OUTAGE | {"error": value}})
         for value in NO_TEXTS
+    },
+    **{
+        f"{value!r} for redirects": sealed({"outage": OUTAGE | {"redirects": value}})
+        for value in (1, None, ["x"], [["x"]], [["x", "y"]], [[1, 2]], {"x": 1})
     },
     "a file without a body": sealed({"answer": FILE}),
     "a body without a file": sealed({"answer": ANSWER}, PACKED),

@@ -15,7 +15,7 @@ from robotsgate.caching._verdict import Reason, Verdict
 from robotsgate.robotstxt._model import Rule, RuleKind
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 
-from .builders import DAY, MINUTE, NOW, ORIGIN, answer, entry, outage
+from .builders import DAY, HOPS, MINUTE, NOW, ORIGIN, answer, entry, outage
 
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Answer, Outage
@@ -25,8 +25,8 @@ NO_GROUP = RobotsTxt.parse("User-agent: OtherBot\nDisallow: /\n")
 DISALLOW = Rule(kind=RuleKind.DISALLOW, pattern="/private", line=2)
 ALLOW = Rule(kind=RuleKind.ALLOW, pattern="/private/but", line=3)
 
-COPY = answer(status=203, redirects=2)
-FAILING = outage(NOW + DAY, status=503, redirects=1, error="too busy")
+COPY = answer(status=203, redirects=HOPS)
+FAILING = outage(NOW + DAY, status=503, redirects=HOPS[:1], error="too busy")
 TOO_LONG = replace(
     FAILING,
     since=NOW,
@@ -43,7 +43,7 @@ BY_RULES = Verdict(
     is_stale=False,
     origin=ORIGIN,
     status=203,
-    redirects=2,
+    redirects=HOPS,
     error=None,
     fetched_at=NOW,
     fresh_until=NOW + DAY,
@@ -53,7 +53,7 @@ STALE = replace(
     access=AccessResult.UNREACHABLE,
     is_stale=True,
     status=503,
-    redirects=1,
+    redirects=HOPS[:1],
     error="too busy",
     fresh_until=NOW + DAY + MINUTE,
 )
@@ -128,13 +128,13 @@ def test_rules_of_a_fresh_file_decide(
             id="a fresh file whose early refresh failed",
         ),
         pytest.param(
-            answer(AccessResult.UNAVAILABLE, status=203, redirects=2),
+            answer(AccessResult.UNAVAILABLE, status=203, redirects=HOPS),
             None,
             of_answer(AccessResult.UNAVAILABLE, Reason.UNAVAILABLE, allowed=True),
             id="unavailable",
         ),
         pytest.param(
-            answer(AccessResult.RESTRICTED, status=203, redirects=2),
+            answer(AccessResult.RESTRICTED, status=203, redirects=HOPS),
             None,
             of_answer(AccessResult.RESTRICTED, Reason.RESTRICTED, allowed=False),
             id="restricted",
@@ -145,7 +145,7 @@ def test_rules_of_a_fresh_file_decide(
             replace(
                 of_answer(AccessResult.REFUSED, Reason.ADDRESS_REFUSED, allowed=False),
                 status=None,
-                redirects=0,
+                redirects=(),
                 error="loopback",
             ),
             id="refused",

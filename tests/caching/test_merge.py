@@ -31,6 +31,8 @@ POLICIES = [
     Policy(unreachable_limit=DAY, stale_window=40 * DAY, outage_grace=3 * DAY),
 ]
 
+HOPS = (("https://example.com/a", 301),)
+
 # Few values, so that the same ones meet; some are ahead of the clock.
 spans = st.sampled_from([0.0, 1.0, HOUR, DAY, 29 * DAY, 45 * DAY])
 times = st.builds(
@@ -60,7 +62,7 @@ def answers(draw: st.DrawFn) -> Answer:
         answered_at=answered_at,
         fresh_until=answered_at + draw(spans),
         status=draw(st.sampled_from([200, 204] if is_good else [None, 403, 404])),
-        redirects=draw(st.sampled_from([0, 1])),
+        redirects=draw(st.sampled_from([(), HOPS])),
         error=None if is_good else draw(st.sampled_from([None, "an error"])),
         packed=PackedBody(draw(st.sampled_from([b"one", b"two"]))) if is_good else None,
     )
@@ -82,7 +84,7 @@ def outages(draw: st.DrawFn) -> Outage:
         days=draw(st.integers(1, attempts)) if has_evidence else 0,
         failure=draw(st.sampled_from([None, FailureKind.CONNECT, FailureKind.POOL])),
         status=draw(st.sampled_from([None, 429, 500])),
-        redirects=draw(st.sampled_from([0, 1])),
+        redirects=draw(st.sampled_from([(), HOPS])),
         error=draw(st.sampled_from([None, "an error"])),
     )
 
@@ -101,7 +103,6 @@ _FEW_ANSWERS = [
         answered_at=NOW - 10 * DAY,
         fresh_until=NOW - 9 * DAY,
         status=200 if body else 404,
-        redirects=0,
         error=None,
         packed=body and PackedBody(body),
     )

@@ -172,7 +172,7 @@ async def test_verdict_of_a_file_names_the_rule_and_its_line() -> None:
     assert (verdict.rule.kind, verdict.rule.line) == (RuleKind.DISALLOW, 2)
     assert verdict.group == "*"
     assert verdict.access is AccessResult.SUCCESSFUL
-    assert (verdict.status, verdict.redirects, verdict.error) == (200, 0, None)
+    assert (verdict.status, verdict.redirects, verdict.error) == (200, (), None)
     assert verdict.is_stale is False
     assert verdict.origin == ORIGIN
     assert verdict.fetched_at == clock.now()
@@ -204,7 +204,8 @@ async def test_verdict_after_a_redirect_is_of_the_first_origin() -> None:
 
     verdict = await checker.check(AGENT, PRIVATE)
 
-    assert (verdict.allowed, verdict.redirects, verdict.status) == (False, 1, 200)
+    assert (verdict.allowed, verdict.status) == (False, 200)
+    assert verdict.redirects == ((f"{OTHER_ORIGIN}/robots.txt", 301),)
     assert verdict.origin == ORIGIN
     assert checker.peek(AGENT, f"{OTHER_ORIGIN}/private") is None
 
@@ -989,7 +990,7 @@ async def test_fetch_is_told_as_an_event() -> None:
             origin=ORIGIN,
             access=AccessResult.SUCCESSFUL,
             status=200,
-            redirects=0,
+            redirects=(),
             error=None,
             body_bytes=len(RULES),
             elapsed_seconds=0.0,

@@ -22,6 +22,18 @@ PATIENCE_SECONDS = 10.0
 """How long a test waits for what should come at once, before it fails."""
 
 
+class Followed:
+    """Equal to so many redirects, wherever they led."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple) and len(other) == self._count
+
+    __hash__ = None  # type: ignore[assignment]  # equal to many
+
+
 def guard(policy: Policy | None = None) -> FetchGuard:
     """That of a fetch which has not dialled anything yet."""
     return FetchGuard(GuardRules(policy or Policy()))

@@ -19,7 +19,7 @@ from robotsgate import (
 from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.fetching._exchange import exchange_for
 from robotsgate.fetching._own_requests import is_own_request
-from tests.fetching.fetches import RULES, USER_AGENT, fetched
+from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ async def test_redirect_of_a_fetcher_is_followed_to_a_url_for_the_wire() -> None
 
     outcome = await fetched("http://a.test", client=fetcher)
 
-    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
     assert fetcher.calls[1][0] == "http://xn--bcher-kva.test/a%20b"
 
 
@@ -148,7 +148,9 @@ async def test_address_that_a_redirect_names_is_refused_before_a_fetcher_dials()
 
     outcome = await fetched("http://a.test", client=fetcher)
 
-    assert outcome == Failed(kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=1)
+    assert outcome == Failed(
+        kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
+    )
     assert len(fetcher.calls) == 1
 
 

@@ -33,6 +33,8 @@ def in_context(error: Exception, context: BaseException) -> Exception:
     return error
 
 
+HOPS = (("https://example.com/a", 301),)
+
 NO_NAME = socket.gaierror(-2, "Name or service not known")
 UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
 REFUSED = ConnectionRefusedError(111, "Connection refused")
@@ -123,11 +125,11 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
 
 @pytest.mark.parametrize(("error", "kind", "text"), ROWS.values(), ids=ROWS)
 def test_exception_stands_for(error: Exception, kind: FailureKind, text: str) -> None:
-    outcome = failed(error, redirects=3, deadline=2.5)
+    outcome = failed(error, redirects=HOPS, deadline=2.5)
 
     assert outcome.kind is kind
     assert outcome.error.startswith(text)
-    assert outcome.redirects == 3
+    assert outcome.redirects == HOPS
     assert outcome.cause is error
 
 
@@ -160,7 +162,7 @@ def test_exception_of_each_library_stands_for(
     if not hasattr(library, name):
         return  # httpcore has fewer
 
-    outcome = failed(getattr(library, name)("why"), redirects=0, deadline=1.0)
+    outcome = failed(getattr(library, name)("why"), redirects=(), deadline=1.0)
 
     text = "no answer in time" if kind is FailureKind.TIMEOUT else "why"
     assert (outcome.kind, outcome.error) == (kind, f"{name}: {text}")
@@ -170,7 +172,7 @@ def test_ring_of_causes_ends() -> None:
     error, other = httpx.ConnectError(""), OSError()
     error.__cause__, other.__cause__ = other, error
 
-    outcome = failed(error, redirects=0, deadline=30)
+    outcome = failed(error, redirects=(), deadline=30)
 
     assert outcome.kind is FailureKind.CONNECT
     assert outcome.error == "ConnectError"
@@ -180,7 +182,7 @@ def test_chain_of_causes_is_followed_so_far_only() -> None:
     causes: list[BaseException] = [OSError() for _ in range(50)]
     error = caused(httpx.ReadError(""), *causes, NO_NAME)
 
-    outcome = failed(error, redirects=0, deadline=30)
+    outcome = failed(error, redirects=(), deadline=30)
 
     assert outcome.kind is FailureKind.TRANSFER
 
@@ -188,7 +190,7 @@ def test_chain_of_causes_is_followed_so_far_only() -> None:
 def test_group_of_causes_is_followed_so_far_only() -> None:
     group = ExceptionGroup("many", [OSError() for _ in range(50)] + [NO_NAME])
 
-    outcome = failed(caused(httpx.ReadError(""), group), redirects=0, deadline=30)
+    outcome = failed(caused(httpx.ReadError(""), group), redirects=(), deadline=30)
 
     assert outcome.kind is FailureKind.TRANSFER
 
@@ -202,7 +204,7 @@ def test_what_the_caller_was_handling_is_no_cause() -> None:
         try:
             raise httpx.RemoteProtocolError("illegal status line")  # noqa: TRY301
         except httpx.RemoteProtocolError as error:
-            found = failed(error, redirects=0, deadline=1.0, outer=outer)
+            found = failed(error, redirects=(), deadline=1.0, outer=outer)
 
     assert found.kind is FailureKind.PROTOCOL
     assert found.error == "RemoteProtocolError: illegal status line"
@@ -226,4 +228,4 @@ def test_what_the_caller_was_handling_is_no_cause() -> None:
 def test_bytes_that_an_error_quotes_are_not_shown(text: str, shown: str) -> None:
     error = httpx.RemoteProtocolError(text)
 
-    assert failed(error, redirects=0, deadline=1.0).error == shown
+    assert failed(error, redirects=(), deadline=1.0).error == shown

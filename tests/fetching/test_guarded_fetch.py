@@ -14,7 +14,7 @@ from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
 from robotsgate.testing import FakeSite
 from robotsgate.urls._origin import Origin
-from tests.fetching.fetches import RULES, fetched
+from tests.fetching.fetches import RULES, Followed, fetched
 from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Reply, redirect
 
@@ -46,7 +46,9 @@ async def test_redirect_into_a_closed_network_is_refused(
 
     outcome = await fetched("http://a.test", client=board.client())
 
-    assert outcome == Failed(kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=1)
+    assert outcome == Failed(
+        kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
+    )
     assert "the address guard refuses" in outcome.error
     assert board.dialled == [PUBLIC]
 
@@ -59,7 +61,7 @@ async def test_redirect_between_public_addresses_is_followed(serve: Serve) -> No
 
     outcome = await fetched("http://a.test", client=board.client())
 
-    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
     assert board.dialled == [PUBLIC, OTHER_PUBLIC]
 
 
@@ -70,7 +72,7 @@ async def test_redirect_within_a_closed_network_is_followed(serve: Serve) -> Non
 
     outcome = await fetched("http://a.test", client=board.client())
 
-    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
 
 
 async def test_name_is_resolved_once_for_each_hop_and_that_address_is_dialled(
@@ -96,7 +98,9 @@ async def test_name_that_is_bound_anew_between_two_hops_is_refused(
 
     outcome = await fetched("http://a.test", client=board.client())
 
-    assert outcome == Failed(kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=1)
+    assert outcome == Failed(
+        kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
+    )
     assert board.dialled == [PUBLIC]
 
 
@@ -118,7 +122,7 @@ async def test_guard_that_is_off_refuses_nothing(serve: Serve) -> None:
 
     outcome = await fetched("http://a.test", client=board.client(), policy=policy)
 
-    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
 
 
 async def test_certificate_and_name_are_still_those_of_the_host(serve: Serve) -> None:
@@ -150,8 +154,10 @@ async def test_number_that_a_redirect_names_is_refused_before_a_foreign_client_d
     outcome = await fetched("http://a.test", client=client)
     inside = await fetched("http://10.9.9.9", client=client)
 
-    assert outcome == Failed(kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=1)
-    assert inside == Answered(status=200, body=RULES, redirects=1)
+    assert outcome == Failed(
+        kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
+    )
+    assert inside == Answered(status=200, body=RULES, redirects=Followed(1))
 
 
 async def test_fetcher_says_once_that_it_cannot_see_what_a_client_dials(

@@ -17,7 +17,7 @@ from robotsgate.caching._outcome import (
     TooManyRedirects,
 )
 from robotsgate.caching._policy import Policy
-from tests.fetching.fetches import RULES, USER_AGENT, fetched
+from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import Raw, Reply, Routes, chunked, endless, redirect
 from tests.servers.loopback import Connection
 
@@ -108,7 +108,7 @@ async def test_client_sends_no_cookie_that_a_redirect_set(
     async with library.AsyncClient() as client:
         outcome = await fetched(server.url, client=client)
 
-    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
     assert "cookie" not in server.requests[1].headers
 
 
@@ -283,7 +283,7 @@ async def test_client_that_follows_redirects_does_not_follow_these(
     async with library.AsyncClient(follow_redirects=True) as client:
         outcome = await fetched(server.url, client=client)
 
-    assert outcome == TooManyRedirects(status=302, error=ANY, redirects=5)
+    assert outcome == TooManyRedirects(status=302, error=ANY, redirects=Followed(5))
     assert server.targets == ["/robots.txt", "/0", "/1", "/2", "/3", "/4"]
 
 

@@ -18,7 +18,7 @@ from robotsgate.caching._outcome import (
     TooManyRedirects,
 )
 from robotsgate.caching._policy import Policy
-from tests.fetching.fetches import RULES, USER_AGENT, fetched
+from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import (
     Late,
     Raw,
@@ -176,7 +176,7 @@ async def test_hop_sends_neither_userinfo_nor_fragment_nor_cookies(
 
     outcome = await fetched(server.url)
 
-    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
     (request,) = other.requests
     assert request.target == "/x?y"
     assert request.headers.keys() == {
@@ -197,7 +197,8 @@ async def test_redirect_is_followed(serve: Serve, status: int) -> None:
 
     outcome = await fetched(server.url)
 
-    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    redirects = ((f"{server.url}/0", status),)
+    assert outcome == Answered(status=200, body=RULES, redirects=redirects)
 
 
 LOCATIONS: dict[str, tuple[str, str]] = {
@@ -220,8 +221,24 @@ async def test_redirect_is_followed_to(
 
     outcome = await fetched(server.url)
 
-    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
     assert server.targets == ["/robots.txt", target]
+
+
+async def test_redirects_are_kept_in_order_and_up_to_2_kb_without_userinfo(
+    serve: Serve,
+) -> None:
+    long_path = "/" + "x" * 3_000
+    routes: dict[str, Answer] = {long_path: Reply(body=RULES)}
+    server = serve(Routes(routes))
+    hidden = f"http://user:secret@127.0.0.1:{server.port}/a"
+    routes["/robots.txt"] = redirect(hidden)
+    routes["/a"] = Reply(status=307, headers={"Location": long_path})
+
+    outcome = await fetched(server.url)
+
+    url = f"{server.url}{long_path}"[:2_048]
+    assert outcome.redirects == ((f"{server.url}/a", 302), (url, 307))
 
 
 async def test_headers_of_the_last_response_count(serve: Serve) -> None:
@@ -234,7 +251,9 @@ async def test_headers_of_the_last_response_count(serve: Serve) -> None:
     outcome = await fetched(server.url)
 
     headers = {"cache-control": "max-age=600"}
-    assert outcome == Answered(status=200, headers=headers, body=RULES, redirects=1)
+    assert outcome == Answered(
+        status=200, headers=headers, body=RULES, redirects=Followed(1)
+    )
 
 
 UNUSABLE: dict[str, tuple[tuple[str, ...], str]] = {
@@ -278,11 +297,13 @@ async def test_policy_says_how_many_redirects_are_followed(
     followed = await fetched(enough.url, policy=policy)
     not_followed = await fetched(too_many.url, policy=policy)
 
-    assert followed == Answered(status=200, body=RULES, redirects=max_redirects)
+    assert followed == Answered(
+        status=200, body=RULES, redirects=Followed(max_redirects)
+    )
     assert not_followed == TooManyRedirects(
         status=302,
         error=f"more than {max_redirects} redirects",
-        redirects=max_redirects,
+        redirects=Followed(max_redirects),
     )
     assert len(too_many.requests) == max_redirects + 1
 
@@ -304,7 +325,7 @@ async def test_redirect_there_and_back_is_a_loop(serve: Serve) -> None:
     server = serve(Routes(routes))
 
     assert await fetched(server.url) == TooManyRedirects(
-        status=302, error=ANY, redirects=1
+        status=302, error=ANY, redirects=Followed(1)
     )
 
 
@@ -313,7 +334,7 @@ async def test_failure_after_a_redirect_counts_it(serve: Serve) -> None:
 
     outcome = await fetched(server.url)
 
-    assert outcome == Failed(kind=FailureKind.CONNECT, error=ANY, redirects=1)
+    assert outcome == Failed(kind=FailureKind.CONNECT, error=ANY, redirects=Followed(1))
 
 
 # --- names ----------------------------------------------------------------------
@@ -372,7 +393,8 @@ async def test_deadline_ends_a_fetch_from_a_server_that(
         redirects=outcome.redirects,
     )
     # The deadline may fall between following a redirect and the server's seeing it.
-    assert outcome.redirects in {len(server.requests) - 1, len(server.requests)}
+    requests = len(server.requests)
+    assert len(outcome.redirects) in {requests - 1, requests}
     assert anyio.current_time() - began_at < 10  # the server would go on for ever
     assert server.is_left_alone()
 

@@ -103,7 +103,7 @@ TARGET = Target(
                     answered_at=1_800_000_000.0,
                     fresh_until=1_800_086_400.0,
                     status=404,
-                    redirects=5,
+                    redirects=(("https://example.com/a", 301),) * 5,
                 ),
             )
         ),

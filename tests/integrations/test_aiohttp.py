@@ -19,7 +19,7 @@ from robotsgate.caching._outcome import (
 )
 from robotsgate.fetching._own_requests import is_own_request
 from robotsgate.integrations.aiohttp import AiohttpFetcher
-from tests.fetching.fetches import RULES, USER_AGENT, fetched
+from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import Raw, Reply, Routes, chunked, dripping, endless
 from tests.servers.answers import redirect as redirect_to
 from tests.servers.loopback import Connection, dead_port
@@ -108,7 +108,7 @@ async def test_cookie_that_a_redirect_set_is_not_sent(serve: Serve) -> None:
         server.url, cookie_jar=aiohttp.CookieJar(unsafe=True)
     )
 
-    assert outcome == Answered(status=200, body=RULES, redirects=1)
+    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
     assert "cookie" not in server.requests[1].headers
 
 

@@ -23,8 +23,10 @@ from robotsgate.caching._terms import key_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# 1 was written before the first release.
-VERSION = 2
+    from robotsgate.caching._outcome import Redirects
+
+# 1 and 2 were written before the first release.
+VERSION = 3
 
 _FRAME = struct.Struct(">BII")
 _BYTES_BEFORE_CHECKED = 5
@@ -189,6 +191,12 @@ def _text(value: object) -> str:
     return value
 
 
+def _redirects(value: object) -> Redirects:
+    if not isinstance(value, list):
+        raise CodecError(f"expected redirects, got {value!r}")
+    return tuple((_text(url), _count(status)) for url, status in value)
+
+
 _READERS: dict[str, Callable[[Any], object]] = {
     "access": AccessResult,
     "answered_at": _time,
@@ -201,7 +209,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "attempts": _count,
     "days": _count,
     "status": _count,
-    "redirects": _count,
+    "redirects": _redirects,
     "failure": FailureKind,
     "error": _text,
 }

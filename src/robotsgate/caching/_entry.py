@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from robotsgate.caching._access import AccessResult
 
 if TYPE_CHECKING:
-    from robotsgate.caching._outcome import FailureKind
+    from robotsgate.caching._outcome import FailureKind, Redirects
 
 # The clocks of a fleet without time synchronisation differ by less. A time that is
 # further ahead was written by a clock that was set.
@@ -81,7 +81,7 @@ class Answer:
         answered_at: epoch seconds.
         fresh_until: the end of its freshness lifetime, epoch seconds.
         status: of the response; `None` if there was none.
-        redirects: how many were followed, ≥ 0.
+        redirects: those that were followed.
         error: what was wrong, for people; `None` if nothing.
         packed: as much of the body as counts, and one byte more where it is longer;
             exactly with SUCCESSFUL.
@@ -91,7 +91,7 @@ class Answer:
     answered_at: float
     fresh_until: float
     status: int | None = None
-    redirects: int = 0
+    redirects: Redirects = ()
     error: str | None = None
     packed: PackedBody | None = field(default=None, repr=False)
 
@@ -144,7 +144,7 @@ class Outage:
         days: on how many different days (UTC) those ended, ≥ 0.
         failure: where the last one failed; `None` if there was a response.
         status: of the last response; `None` if there was none.
-        redirects: that the last one followed, ≥ 0.
+        redirects: those that the last one followed.
         error: what went wrong in the last one, for people; `None` if there is
             nothing to say beside the status.
     """
@@ -158,7 +158,7 @@ class Outage:
     days: int = 0
     failure: FailureKind | None = None
     status: int | None = None
-    redirects: int = 0
+    redirects: Redirects = ()
     error: str | None = None
 
 

@@ -36,6 +36,10 @@ class FailureKind(enum.Enum):
     OTHER = "other"
 
 
+Redirects = tuple[tuple[str, int], ...]
+"""Pairs (URL that was followed, status of the response that led there), in order."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """The last response of a fetch.
@@ -46,14 +50,14 @@ class Answered:
             at least those that matter to caching.
         body: decoded, cut one byte beyond the limit of the policy; of anything
             but a 2xx at most a few kilobytes.
-        redirects: how many were followed to get here, ≥ 0.
+        redirects: those that were followed to get here.
         error: why a redirect was not followed, for people; `None` for others.
     """
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    redirects: int = 0
+    redirects: Redirects = ()
     error: str | None = None
 
 
@@ -66,13 +70,13 @@ class TooManyRedirects:
             the caller kept it to itself.
         headers: as in `Answered`.
         error: what is wrong, for people.
-        redirects: how many were followed before it, ≥ 0.
+        redirects: those that were followed before it.
     """
 
     status: int | None
     headers: Mapping[str, str] = field(default_factory=dict)
     error: str
-    redirects: int = 0
+    redirects: Redirects = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +86,13 @@ class Failed:
     Attributes:
         kind: where it failed.
         error: what happened, for people.
-        redirects: how many were followed before, ≥ 0.
+        redirects: those that were followed before.
         cause: the exception behind it, for logs; not compared.
     """
 
     kind: FailureKind
     error: str
-    redirects: int = 0
+    redirects: Redirects = ()
     cause: BaseException | None = field(default=None, compare=False)
 
 

@@ -68,7 +68,8 @@ class Verdict:
             freshness lifetime because the origin is unreachable.
         origin: scheme, host and port, without a default port.
         status: the HTTP status of what `access` stands for; `None` without.
-        redirects: how many redirects were followed to get there, ≥ 0.
+        redirects: those that were followed to get there, in order: pairs (URL that
+            was followed, cut at 2 KB; status of the response that led there).
         error: what went wrong there; `None` if nothing.
         fetched_at: when the answer that decides was received, epoch seconds;
             `None` where none decides.
@@ -85,7 +86,7 @@ class Verdict:
     is_stale: bool
     origin: str
     status: int | None
-    redirects: int
+    redirects: tuple[tuple[str, int], ...]
     error: str | None
     fetched_at: float | None
     fresh_until: float | None
@@ -129,7 +130,7 @@ class Verdict:
             "is_stale": self.is_stale,
             "origin": self.origin,
             "status": self.status,
-            "redirects": self.redirects,
+            "redirects": [list(pair) for pair in self.redirects],
             "error": self.error,
             "fetched_at": self.fetched_at,
             "fresh_until": self.fresh_until,

@@ -17,7 +17,8 @@ class RobotsTxtFetched:
         origin: the key of the origin.
         access: what that means.
         status: of the last response; `None` if there was none.
-        redirects: how many were followed, ≥ 0.
+        redirects: those that were followed, in order: pairs (URL that was followed,
+            cut at 2 KB; status of the response that led there).
         error: what went wrong; `None` if nothing.
         body_bytes: length of the body that was read, decoded, ≥ 0.
         elapsed_seconds: from the first step to the last, ≥ 0.
@@ -28,7 +29,7 @@ class RobotsTxtFetched:
     origin: str
     access: AccessResult
     status: int | None
-    redirects: int
+    redirects: tuple[tuple[str, int], ...]
     error: str | None
     body_bytes: int
     elapsed_seconds: float

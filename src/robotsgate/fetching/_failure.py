@@ -14,6 +14,8 @@ from robotsgate.fetching._address_guard import AddressRefusedError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from robotsgate.caching._outcome import Redirects
+
 MISTAKES = (RuntimeError, TypeError, AttributeError, LookupError, AssertionError)
 """What a client raises because of its owner, and not because of the world."""
 
@@ -53,7 +55,7 @@ _MAX_CAUSES = 20
 def failed(
     error: Exception,
     *,
-    redirects: int,
+    redirects: Redirects,
     deadline: float,
     outer: BaseException | None = None,
 ) -> Failed:
@@ -61,7 +63,7 @@ def failed(
 
     Args:
         error: anything but one of `MISTAKES`.
-        redirects: how many were followed before.
+        redirects: those that were followed before.
         deadline: of the whole fetch, seconds, for the text of a time-out.
         outer: what the caller of the fetch was handling; Python chains it to
             `error`, with which it has nothing to do.

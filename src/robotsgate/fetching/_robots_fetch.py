@@ -36,7 +36,7 @@ from robotsgate.urls._origin import split_url
 from robotsgate.urls._redirect import RedirectError, redirect_target
 
 if TYPE_CHECKING:
-    from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._outcome import Outcome, Redirects
     from robotsgate.caching._policy import Policy
     from robotsgate.fetching._fetcher import FetchedResponse
     from robotsgate.urls._origin import Origin
@@ -45,6 +45,9 @@ _LOGGER = logging.getLogger("robotsgate.fetching")
 
 # Of an error, in the log.
 _LONGEST_TEXT = 300
+
+# Of a URL that a server has sent, which is kept with the entry.
+_LONGEST_URL = 2_048
 
 _CACHING_HEADERS = frozenset(CACHING_HEADERS)
 
@@ -58,6 +61,10 @@ _BLIND = (
     "and localhost; guard your network in another way, or say that you do not need it "
     "with Policy(address_guard=AddressGuard.OFF)"
 )
+
+
+_Trail = dict[str, int | None]
+"""By the URL of each request, the status that led there; `None` for the first."""
 
 
 class RobotsTxtFetcher:
@@ -102,7 +109,7 @@ class RobotsTxtFetcher:
         if self._must_warn:
             self._must_warn = False
             _LOGGER.warning(_BLIND, self._policy.address_guard.name)
-        trail: list[str] = []
+        trail: _Trail = {}
         outer = sys.exception()
         try:
             with own_requests(), anyio.fail_after(self._policy.fetch_deadline):
@@ -112,21 +119,19 @@ class RobotsTxtFetcher:
         except Exception as error:  # noqa: BLE001 (a client may be anybody's code)
             outcome = failed(
                 error,
-                redirects=len(trail) - 1,
+                redirects=_redirects(trail),
                 deadline=self._policy.fetch_deadline,
                 outer=outer,
             )
         if _LOGGER.isEnabledFor(logging.DEBUG):
-            _LOGGER.debug("%s: %s", trail[-1], _summary(outcome))
+            _LOGGER.debug("%s: %s", next(reversed(trail)), _summary(outcome))
         return outcome
 
-    async def _follow(self, origin: Origin, trail: list[str]) -> Outcome:
-        """GET the robots.txt of `origin`, and on from there.
-
-        `trail` gets the URL of each request.
-        """
+    async def _follow(self, origin: Origin, trail: _Trail) -> Outcome:
+        """GET the robots.txt of `origin`, and on from there."""
         guard = FetchGuard(self._guard_rules)
         target = "/robots.txt"
+        status: int | None = None
         while True:
             hop = Hop(
                 origin=origin,
@@ -135,13 +140,13 @@ class RobotsTxtFetcher:
                 guard=guard,
                 policy=self._policy,
             )
-            trail.append(hop.url)
+            trail[hop.url] = status
             response = await self._exchange.get(hop)
             is_redirect = 300 <= response.status <= 399 and response.status != 304  # noqa: PLR2004
             if not is_redirect:
                 return self._answered(response, trail)
             try:
-                url = redirect_target(trail[-1], _location(response))
+                url = redirect_target(hop.url, _location(response))
             except RedirectError as error:
                 return self._answered(response, trail, error=str(error))
             previous = origin
@@ -154,16 +159,17 @@ class RobotsTxtFetcher:
             if len(trail) > self._policy.max_redirects:
                 error_text = f"more than {self._policy.max_redirects} redirects"
                 return _not_followed(response, trail, error_text)
-            _LOGGER.debug("%s redirects to %s", trail[-1], url)
+            _LOGGER.debug("%s redirects to %s", hop.url, url)
+            status = response.status
 
     def _answered(
-        self, response: FetchedResponse, trail: list[str], *, error: str | None = None
+        self, response: FetchedResponse, trail: _Trail, *, error: str | None = None
     ) -> Answered:
         return Answered(
             status=response.status,
             headers=_caching_headers(response),
             body=self._body(response),
-            redirects=len(trail) - 1,
+            redirects=_redirects(trail),
             error=error,
         )
 
@@ -207,13 +213,21 @@ def _location(response: FetchedResponse) -> str | None:
 
 
 def _not_followed(
-    response: FetchedResponse, trail: list[str], error: str
+    response: FetchedResponse, trail: _Trail, error: str
 ) -> TooManyRedirects:
     return TooManyRedirects(
         status=response.status,
         headers=_caching_headers(response),
         error=error,
-        redirects=len(trail) - 1,
+        redirects=_redirects(trail),
+    )
+
+
+def _redirects(trail: _Trail) -> Redirects:
+    return tuple(
+        (url[:_LONGEST_URL], status)
+        for url, status in trail.items()
+        if status is not None
     )
 
 
