@@ -56,7 +56,7 @@ async def visit(
         RobotsError: `url` is no web address.
     """
     verdict = await checker.check(AGENT, url)
-    if not verdict.allowed:
+    if not verdict:
         raise DisallowedError(verdict)
     delay = await checker.crawl_delay(AGENT, url)
     await anyio.sleep(DEFAULT_DELAY if delay is None else delay)

@@ -24,6 +24,8 @@ from robotsgate import (
 
 VERDICT = Verdict(
     allowed=False,
+    url="https://example.com/private",
+    agent="ExampleBot",
     reason=Reason.DISALLOWED_BY_RULE,
     rule=Rule(kind=RuleKind.DISALLOW, pattern="/private", line=2),
     group="*",

@@ -25,6 +25,8 @@ NO_GROUP = RobotsTxt.parse("User-agent: OtherBot\nDisallow: /\n")
 DISALLOW = Rule(kind=RuleKind.DISALLOW, pattern="/private", line=2)
 ALLOW = Rule(kind=RuleKind.ALLOW, pattern="/private/but", line=3)
 
+URL = f"{ORIGIN}/private"
+
 COPY = answer(status=203, redirects=HOPS)
 FAILING = outage(NOW + DAY, status=503, redirects=HOPS[:1], error="too busy")
 TOO_LONG = replace(
@@ -36,6 +38,8 @@ TOO_LONG = replace(
 
 BY_RULES = Verdict(
     allowed=False,
+    url=URL,
+    agent="ExampleBot",
     reason=Reason.DISALLOWED_BY_RULE,
     rule=DISALLOW,
     group="*",
@@ -77,7 +81,8 @@ def verdict(
     known = entry(last, since)
     now = NOW if since is None else since.last_attempt_at
     standing = in_force(known, now=now, policy=Policy())
-    return explain(known, standing, rules.match("ExampleBot", ORIGIN + path))
+    match = rules.match("ExampleBot", ORIGIN + path)
+    return explain(known, standing, match, url=URL, agent="ExampleBot")
 
 
 def of_answer(access: AccessResult, reason: Reason, *, allowed: bool) -> Verdict:

@@ -15,6 +15,8 @@ from robotsgate.robotstxt import Rule, RuleKind
 _RULE = Rule(kind=RuleKind.DISALLOW, pattern="/private", line=3)
 _VERDICT = Verdict(
     allowed=False,
+    url="https://example.com/private",
+    agent="ExampleBot",
     reason=Reason.DISALLOWED_BY_RULE,
     rule=_RULE,
     group="examplebot",
@@ -184,6 +186,8 @@ def test_as_dict_is_json(reason: Reason, access: AccessResult) -> None:
 
     assert read_back == {
         "allowed": False,
+        "url": "https://example.com/private",
+        "agent": "ExampleBot",
         "reason": reason.value,
         "rule": {"kind": "disallow", "pattern": "/private", "line": 3},
         "group": "examplebot",
@@ -196,6 +200,17 @@ def test_as_dict_is_json(reason: Reason, access: AccessResult) -> None:
         "fetched_at": 1_000_000_000.0,
         "fresh_until": 1_000_086_400.0,
     }
+
+
+def test_as_dict_lists_the_agents_of_a_sequence() -> None:
+    verdict = replace(_VERDICT, agent=("NewsBot", "ExampleBot"))
+
+    assert verdict.as_dict()["agent"] == ["NewsBot", "ExampleBot"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_verdict_is_true_exactly_if_it_allows(*, allowed: bool) -> None:
+    assert bool(replace(_VERDICT, allowed=allowed)) is allowed
 
 
 def test_as_dict_without_a_rule_says_none() -> None:

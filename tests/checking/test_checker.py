@@ -967,6 +967,8 @@ async def test_stats_count_what_attempts_came_to() -> None:
 
     assert checker.stats == CheckerStats(
         checks=8,
+        allowed=5,
+        disallowed={Reason.RESTRICTED: 1, Reason.UNREACHABLE: 2},
         fetches=7,
         successful=2,
         unavailable=2,

@@ -11,7 +11,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from robotsgate import CheckerStats, MemoryStore, RobotsChecker
+from robotsgate import CheckerStats, MemoryStore, Reason, RobotsChecker
 from robotsgate.testing import FakeSite
 
 from .builders import (
@@ -60,10 +60,12 @@ async def test_500_callers_of_a_cold_origin_make_one_request(
     stats = checker.stats
     await checker.aclose()
 
+    reason = Reason.DISALLOWED_BY_RULE if status == 200 else Reason.UNREACHABLE
     assert answers == [False] * 500
     assert site.requests == [ROBOTS_TXT]
     assert stats == CheckerStats(
         checks=500,
+        disallowed={reason: 500},
         fetches=1,
         successful=int(status == 200),
         unreachable=int(status == 503),

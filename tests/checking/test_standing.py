@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from robotsgate import AccessResult, Policy, Reason, RobotsTxt
+from robotsgate import AccessResult, Dialect, Policy, Reason, RobotsTxt
 from robotsgate.caching._entry import Outage
 from robotsgate.caching._in_force import Effect
-from robotsgate.checking._question import Agent
+from robotsgate.checking._question import Agent, Question
 from robotsgate.checking._standing import RULES_WITHOUT_FILE, Standing, StandingFor
+from robotsgate.robotstxt._robots_txt import grammar_of
 
-from .builders import AGENT, DAY, HOUR, NOW, RULES, entry_of
+from .builders import AGENT, DAY, HOUR, NOW, ORIGIN, RULES, entry_of
 
 ROBOTS_TXT = "/robots.txt"
 
@@ -18,6 +19,10 @@ def standing_of(
 ) -> Standing:
     entry = entry_of(access=access, outage=outage)
     return Standing(entry, now=NOW, policy=Policy())
+
+
+def question_of(target: str) -> Question:
+    return Question.of(AGENT, f"{ORIGIN}{target}", grammar_of(Dialect.RFC9309))
 
 
 def standing_for(standing: Standing) -> StandingFor:
@@ -45,7 +50,10 @@ def test_robots_txt_is_allowed_unless_its_address_was_refused(
 
     assert tuple(agent.allows_at_once(target) for target in targets) == answers
     assert tuple(agent.allows(target) for target in targets) == answers
-    verdicts = [agent.explain(standing, target, policy=Policy()) for target in targets]
+    verdicts = [
+        agent.explain(standing, question_of(target), policy=Policy())
+        for target in targets
+    ]
     assert tuple(verdict.allowed for verdict in verdicts) == answers
     is_refused = access is AccessResult.REFUSED
     assert (verdicts[-1].reason is Reason.ADDRESS_REFUSED) is is_refused

@@ -185,7 +185,8 @@ def _check_entry(response: Answered, now: float, policy: Policy) -> None:
         assert entry.is_current(ended_at) is (ended_at < entry.next_fetch_at)
         standing = in_force(entry, now=ended_at, policy=policy)
         assert standing.until <= entry.next_fetch_at
-        told = explain(entry, standing, _NO_RULES.match("ExampleBot", _PAGE))
+        match = _NO_RULES.match("ExampleBot", _PAGE)
+        told = explain(entry, standing, match, url=_PAGE, agent="ExampleBot")
         assert str(told).isprintable()
         assert json.dumps(told.as_dict(), allow_nan=False)
         if entry.access in {AccessResult.UNREACHABLE, AccessResult.RESTRICTED}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, assert_never, assert_type
 
 import anyio
@@ -181,6 +182,7 @@ async def answers(url: httpx.URL) -> None:
 def counters(stats: CheckerStats) -> None:
     numbers: list[int] = [
         stats.checks,
+        stats.allowed,
         stats.fetches,
         stats.successful,
         stats.unavailable,
@@ -195,10 +197,15 @@ def counters(stats: CheckerStats) -> None:
         stats.fetches_under_way,
     ]
     assert_type(sum(numbers), int)
+    assert_type(stats.disallowed, Mapping[Reason, int])
+    assert_type(stats.as_dict(), dict[str, Any])
 
 
 def reasons(verdict: Verdict) -> str:
     assert_type(verdict.allowed, bool)
+    assert_type(verdict.url, str)
+    assert_type(verdict.agent, str | tuple[str, ...])
+    assert_type(bool(verdict), bool)
     assert_type(verdict.rule, Rule | None)
     assert_type(verdict.group, str | None)
     assert_type(verdict.access, AccessResult)

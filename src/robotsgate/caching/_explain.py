@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._model import Match
 
 
-def explain(entry: Entry, standing: InForce, match: Match) -> Verdict:
+def explain(
+    entry: Entry,
+    standing: InForce,
+    match: Match,
+    *,
+    url: str,
+    agent: str | tuple[str, ...],
+) -> Verdict:
     """The verdict about one URL.
 
     Args:
@@ -27,6 +34,8 @@ def explain(entry: Entry, standing: InForce, match: Match) -> Verdict:
         standing: what of that is in force.
         match: what the rules say; for full allow and full disallow it counts only
             whether the URL is /robots.txt and so allowed.
+        url: that was asked about, without userinfo.
+        agent: that was asked about.
     """
     has_rules = standing.effect is Effect.RULES
     answer = entry.answer
@@ -39,6 +48,8 @@ def explain(entry: Entry, standing: InForce, match: Match) -> Verdict:
         allowed=match.is_robots_txt
         or standing.effect is Effect.ALLOW
         or (has_rules and match.allowed),
+        url=url,
+        agent=agent,
         reason=Reason.ROBOTS_TXT if match.is_robots_txt else _reason(standing, match),
         rule=match.rule if has_rules else None,
         group=match.group if has_rules else None,

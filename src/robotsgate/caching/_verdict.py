@@ -54,10 +54,13 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """May the agent fetch the URL, and why.
+    """May the agent fetch the URL, and why; true exactly if it may.
 
     Attributes:
         allowed: the answer.
+        url: that was asked about, as it was given, but for its userinfo.
+        agent: that was asked about, as it was given; a tuple where it was a
+            sequence.
         reason: what decided.
         rule: the allow or disallow line that decided; `None` where none did.
         group: the product token whose groups were used, "*" for the fallback,
@@ -79,6 +82,8 @@ class Verdict:
     """
 
     allowed: bool
+    url: str
+    agent: str | tuple[str, ...]
     reason: Reason
     rule: Rule | None
     group: str | None
@@ -90,6 +95,10 @@ class Verdict:
     error: str | None
     fetched_at: float | None
     fresh_until: float | None
+
+    def __bool__(self) -> bool:
+        """Whether the agent may fetch the URL."""
+        return self.allowed
 
     def __str__(self) -> str:
         """One sentence for people, without a final period."""
@@ -123,6 +132,8 @@ class Verdict:
         }
         return {
             "allowed": self.allowed,
+            "url": self.url,
+            "agent": self.agent if isinstance(self.agent, str) else list(self.agent),
             "reason": self.reason.value,
             "rule": rule,
             "group": self.group,

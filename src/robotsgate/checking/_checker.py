@@ -9,6 +9,7 @@ Longer than other modules, because it is the public surface: half of it is docst
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from logging import DEBUG
 from typing import TYPE_CHECKING, Self, cast
 
 import anyio
@@ -17,19 +18,20 @@ import anyio.lowlevel
 from robotsgate._clock import SystemClock
 from robotsgate._version import __version__
 from robotsgate.caching._policy import Policy
+from robotsgate.caching._verdict import Reason
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._live import LiveOrigins
 from robotsgate.checking._many import for_each
 from robotsgate.checking._origins import Origins
 from robotsgate.checking._question import Agent, Question
 from robotsgate.checking._renewal import Renewals
-from robotsgate.checking._reporter import Reporter
+from robotsgate.checking._reporter import LOGGER, Reporter
 from robotsgate.checking._stats import CheckerStats
 from robotsgate.errors import StoreError
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
 from robotsgate.robotstxt._records import absolute_sitemaps
-from robotsgate.robotstxt._robots_txt import grammar_of
+from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH, grammar_of
 from robotsgate.stores._base import Store
 from robotsgate.stores._url import open_store
 from robotsgate.urls._origin import Origin, without_userinfo
@@ -143,9 +145,12 @@ class RobotsChecker:
             max_concurrent_fetches=max_concurrent_fetches,
         )
         self._origins = Origins(
-            self._live, self._renewals, policy=policy, now=clock.now
+            self._live,
+            self._renewals,
+            self._reporter,
+            policy=policy,
+            now=clock.now,
         )
-        self._checks = 0
         self._contexts = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -198,15 +203,12 @@ class RobotsChecker:
         if answer is None:
             question = Question.of(agent, url, self._grammar)
             rules = await self._origins.rules_for(question.agent, question.origin)
-            answer = await self._origins.allows(rules, question.target)
-            self._checks += 1
+            answer = await self._origins.allows(rules, question)
         return answer
 
     async def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict:
         """The answer of `can_fetch` with what led to it; takes and raises the same."""
-        verdict = await self._origins.verdict(Question.of(agent, url, self._grammar))
-        self._checks += 1
-        return verdict
+        return await self._origins.verdict(Question.of(agent, url, self._grammar))
 
     async def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
@@ -231,7 +233,6 @@ class RobotsChecker:
             if answer is None:
                 question = Question.of(agent, url, self._grammar)
                 answer = self._origins.peek(question)
-                self._checks += answer is not None
                 if answer is None:
                     unknown.setdefault(question.origin, []).append((number, question))
             answers.append(answer)
@@ -241,8 +242,7 @@ class RobotsChecker:
         async def answer_origin(origin: Origin) -> None:
             rules = await self._origins.rules_for(known_agent, origin)
             for done, (number, question) in enumerate(unknown[origin], 1):
-                answers[number] = await self._origins.allows(rules, question.target)
-                self._checks += 1
+                answers[number] = await self._origins.allows(rules, question)
                 if done % _URLS_BETWEEN_CHECKPOINTS == 0:
                     await anyio.lowlevel.checkpoint()
 
@@ -265,7 +265,6 @@ class RobotsChecker:
         answer = self._quick_answer(agent, url)
         if answer is None:
             answer = self._origins.peek(Question.of(agent, url, self._grammar))
-            self._checks += answer is not None
         return answer
 
     async def robots_txt(self, url: str | URLLike) -> RobotsTxt | None:
@@ -343,8 +342,11 @@ class RobotsChecker:
     @property
     def stats(self) -> CheckerStats:
         """The counters as they are now."""
+        allowed, disallowed = self._reporter.allowed, self._reporter.disallowed
         return CheckerStats(
-            checks=self._checks,
+            checks=allowed + sum(disallowed.values()),
+            allowed=allowed,
+            disallowed={Reason(name): n for name, n in disallowed.items() if n},
             joined=self._renewals.joined,
             live_origins=len(self._live.by_origin),
             fetches_under_way=len(self._renewals),
@@ -375,11 +377,16 @@ class RobotsChecker:
         live.is_used = True
         answer = live.rules.allows_at_once(target)
         if not answer:
-            answer = live.unless_implied(target, answer=answer)
-            if answer is None:
-                return None
-        self._checks += 1
-        return answer
+            if (
+                answer is None
+                or target == ROBOTS_TXT_PATH
+                or LOGGER.isEnabledFor(DEBUG)
+            ):
+                return None  # the other way decides, and tells the log
+            self._reporter.disallowed[live.refusal] += 1
+            return False
+        self._reporter.allowed += 1
+        return True
 
 
 def _check_bound(name: str, bound: object) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from robotsgate.checking._live import LiveOrigins
     from robotsgate.checking._question import Agent, Question
     from robotsgate.checking._renewal import Renewals
+    from robotsgate.checking._reporter import Reporter
     from robotsgate.checking._standing import Standing, StandingFor
     from robotsgate.robotstxt._robots_txt import AgentRules, RobotsTxt
     from robotsgate.urls._origin import Origin
@@ -38,6 +39,7 @@ class Origins:
         self,
         live: LiveOrigins,
         renewals: Renewals,
+        reporter: Reporter,
         *,
         policy: Policy,
         now: Callable[[], float],
@@ -47,12 +49,14 @@ class Origins:
         Args:
             live: what is in memory.
             renewals: bring what is not.
+            reporter: is told of each answer.
             policy: what entries mean.
             now: tells the time, epoch seconds.
         """
         self._policy = policy
         self._live = live
         self._renewals = renewals
+        self._reporter = reporter
         self._now = now
         self._readings: Flights[StandingFor] = Flights()
         self._one_at_a_time = anyio.CapacityLimiter(1)
@@ -126,24 +130,30 @@ class Origins:
         if standing is None:
             return None
         rules = self.standing_for_at_once(standing, question.agent)
-        return None if rules is None else rules.allows_at_once(question.target)
+        if rules is None:
+            return None
+        answer = rules.allows_at_once(question.target)
+        if answer is not None:
+            self._reporter.report_answer(question, rules, allowed=answer)
+        return answer
 
-    async def allows(self, rules: StandingFor, target: str) -> bool:
-        """Whether `target` may be fetched."""
-        answer = rules.allows_at_once(target)
+    async def allows(self, rules: StandingFor, question: Question) -> bool:
+        """The answer to `question`, for whose agent `rules` are in force."""
+        answer = rules.allows_at_once(question.target)
         if answer is None:
-            answer = await self.beside_loop(partial(rules.allows, target))
+            answer = await self.beside_loop(partial(rules.allows, question.target))
+        self._reporter.report_answer(question, rules, allowed=answer)
         return answer
 
     async def verdict(self, question: Question) -> Verdict:
         """The answer with all that led to it."""
         standing = await self.standing(question.origin)
         rules = await self.standing_for(standing, question.agent)
-        target = question.target
-        explain = partial(rules.explain, standing, target, policy=self._policy)
-        if rules.explains_at_once(target):
-            return explain()
-        return await self.beside_loop(explain)
+        explain = partial(rules.explain, standing, question, policy=self._policy)
+        is_quick = rules.explains_at_once(question.target)
+        verdict = explain() if is_quick else await self.beside_loop(explain)
+        self._reporter.report_answer(question, rules, allowed=verdict.allowed)
+        return verdict
 
     async def part(
         self, origin: Origin, part: Callable[[RobotsTxt], _Result]

@@ -54,11 +54,13 @@ class Question(NamedTuple):
         agent: the one that asks.
         origin: the one that it asks about.
         target: path and query, in the spelling of the grammar.
+        url: as the caller gave it; it may hold a password.
     """
 
     agent: Agent
     origin: Origin
     target: str
+    url: str | URLLike
 
     @classmethod
     def of(
@@ -72,7 +74,7 @@ class Question(NamedTuple):
         """
         known_agent = Agent.of(agent)
         origin, path = split_url(url)
-        return cls(known_agent, origin, grammar.target_of_path(path))
+        return cls(known_agent, origin, grammar.target_of_path(path), url)
 
 
 @lru_cache(maxsize=_MAX_AGENTS)

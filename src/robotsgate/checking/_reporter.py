@@ -8,7 +8,9 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING
 
 from robotsgate.caching._outcome import Answered, Failed
+from robotsgate.caching._verdict import Reason
 from robotsgate.checking._events import AccessChanged, RobotsTxtFetched, StoreFailed
+from robotsgate.urls._origin import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._outcome import Outcome
     from robotsgate.checking._events import CheckerEvent
+    from robotsgate.checking._question import Question
+    from robotsgate.checking._standing import StandingFor
 
-_LOGGER = logging.getLogger("robotsgate.checker")
+LOGGER = logging.getLogger("robotsgate.checker")
 
 
 class Reporter:
@@ -26,6 +30,8 @@ class Reporter:
 
     Attributes:
         counts: by the names of `CheckerStats`.
+        allowed: how many questions were answered with yes.
+        disallowed: how many with no, by the value of the `Reason`.
     """
 
     def __init__(self, on_event: Callable[[CheckerEvent], object] | None) -> None:
@@ -41,6 +47,24 @@ class Reporter:
             )
         self._on_event = on_event
         self.counts: Counter[str] = Counter()
+        self.allowed = 0
+        self.disallowed = dict.fromkeys([reason.value for reason in Reason], 0)
+
+    def report_answer(
+        self, question: Question, rules: StandingFor, *, allowed: bool
+    ) -> None:
+        """`question` was answered by `rules`."""
+        if allowed:
+            self.allowed += 1
+            return
+        self.disallowed[rules.refusal] += 1
+        if LOGGER.isEnabledFor(logging.DEBUG):
+            LOGGER.debug(
+                "%r may not fetch %r: %s",
+                question.agent.name,
+                shown_url(question.url),
+                rules.refusal_of(question.target),
+            )
 
     def report_fetch(
         self,
@@ -84,12 +108,12 @@ class Reporter:
         """The store failed, the first time in a row or again."""
         self.counts["store_failures"] += 1
         level = logging.WARNING if is_first else logging.DEBUG
-        _LOGGER.log(level, "store failed to %s %s: %r", operation, origin, error)
+        LOGGER.log(level, "store failed to %s %s: %r", operation, origin, error)
         self._tell(StoreFailed(origin=origin, operation=operation, error=error))
 
     def report_store_recovery(self, operation: str) -> None:
         """The store has done what it was asked, after it had failed at that."""
-        _LOGGER.info("store works again: %s", operation)
+        LOGGER.info("store works again: %s", operation)
 
     def report_store_skip(self) -> None:
         """The store was not asked, because it had just hung or failed."""
@@ -98,7 +122,7 @@ class Reporter:
     def _report_change(
         self, entry: Entry, before: AccessResult, outcome: Outcome
     ) -> None:
-        _LOGGER.info(
+        LOGGER.info(
             "%s was %s and is %s now (%s)",
             entry.origin,
             before.value,
@@ -116,4 +140,4 @@ class Reporter:
             self._on_event(event)
         except Exception:  # a listener may be anybody's code
             self.counts["event_failures"] += 1
-            _LOGGER.exception("on_event raised for %r", event)
+            LOGGER.exception("on_event raised for %r", event)

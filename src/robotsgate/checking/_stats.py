@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from robotsgate.caching._verdict import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +17,10 @@ class CheckerStats:
 
     Attributes:
         checks: questions answered about an agent and a URL.
+        allowed: those of them that were answered with yes; why is not counted,
+            because to find that out takes longer than the answer.
+        disallowed: how many were answered with no, by what decided; without
+            reasons that never did.
         fetches: fetches of a robots.txt, redirects not counted.
         successful: fetches that brought a file.
         unavailable: fetches that showed that there is none.
@@ -29,6 +39,8 @@ class CheckerStats:
     """
 
     checks: int = 0
+    allowed: int = 0
+    disallowed: Mapping[Reason, int] = field(default_factory=dict)
     fetches: int = 0
     successful: int = 0
     unavailable: int = 0
@@ -44,3 +56,9 @@ class CheckerStats:
     event_failures: int = 0
     live_origins: int = 0
     fetches_under_way: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counters as JSON types: reasons by value."""
+        counters = {name: getattr(self, name) for name in self.__slots__}
+        by_reason = {reason.value: count for reason, count in self.disallowed.items()}
+        return counters | {"disallowed": by_reason}

@@ -135,7 +135,7 @@ def _usual_origin(text: str) -> Origin | None:
 
 def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
     """As `split_url`, for a `url` whose text is `text`."""
-    text = text.strip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
+    text = _trimmed(text)
     scheme, colon, rest = text.partition(":")
     scheme = scheme.lower()
     if not colon or not _is_scheme(scheme):
@@ -170,6 +170,21 @@ def without_userinfo(text: str) -> str:
     """
     _, at, rest = text.rpartition("@")
     return f"…@{rest}" if at else text
+
+
+def shown_url(url: str | URLLike) -> str:
+    """`url`, which names an origin, as it was given, but for its userinfo."""
+    text = str(url)
+    if "@" not in text:
+        return text
+    scheme, _, rest = _trimmed(text).partition(":")
+    authority, _ = _split_authority(rest[2:])
+    _, at, host = authority.rpartition("@")
+    return f"{scheme}://{host}{rest[2 + len(authority) :]}" if at else text
+
+
+def _trimmed(text: str) -> str:
+    return text.strip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
 
 
 def _is_scheme(scheme: str) -> bool:

@@ -1,0 +1,144 @@
+"""What a checker tells of its answers: the verdict, the counters, the log."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import yarl
+
+from robotsgate import Reason
+
+from .builders import AGENT, ORIGIN, PRIVATE, PUBLIC, ROBOTS_TXT, checker_of, site_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from robotsgate import RobotsChecker, URLLike
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "https://user:secret@example.com/private?a=@b#c"
+
+WAYS: dict[str, Callable[[RobotsChecker, str], Awaitable[object]]] = {
+    "can_fetch": lambda checker, url: checker.can_fetch(AGENT, url),
+    "check": lambda checker, url: checker.check(AGENT, url),
+    "can_fetch_many": lambda checker, url: checker.can_fetch_many(AGENT, [url]),
+}
+
+
+@pytest.fixture(params=list(WAYS.values()), ids=list(WAYS))
+def ask(
+    request: pytest.FixtureRequest,
+) -> Callable[[RobotsChecker, str], Awaitable[object]]:
+    way: Callable[[RobotsChecker, str], Awaitable[object]] = request.param
+    return way
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (f"{PRIVATE}?x#y", f"{PRIVATE}?x#y"),
+        ("HTTPS://EXAMPLE.COM:443/@me/..", "HTTPS://EXAMPLE.COM:443/@me/.."),
+        (SECRET, "https://example.com/private?a=@b#c"),
+        ("https:\\\\u:p@h@example.com\\x", "https://example.com\\x"),
+        (" https://u:p@exam\nple.com?q", "https://example.com?q"),
+        (httpx.URL(SECRET), "https://example.com/private?a=@b#c"),
+        (yarl.URL(SECRET), "https://example.com/private?a=@b#c"),
+    ],
+    ids=str,
+)
+async def test_verdict_has_the_url_as_given_without_userinfo(
+    url: str | URLLike, shown: str
+) -> None:
+    verdict = await checker_of(site_of()).check(AGENT, url)
+
+    assert verdict.url == shown
+
+
+@pytest.mark.parametrize(
+    ("agent", "shown"),
+    [
+        ("ExampleBot/1.0 (+https://example.org)",) * 2,
+        (["NewsBot", AGENT], ("NewsBot", AGENT)),
+    ],
+    ids=["a header", "a sequence"],
+)
+async def test_verdict_has_the_agent_as_given(
+    agent: str | list[str], shown: object
+) -> None:
+    verdict = await checker_of(site_of()).check(agent, PRIVATE)
+
+    assert verdict.agent == shown
+
+
+async def test_answers_are_counted_by_what_refused(
+    ask: Callable[[RobotsChecker, str], Awaitable[object]],
+) -> None:
+    site = site_of()
+    site.serve("https://down.example", status=500)
+    checker = checker_of(site)
+
+    for url in (PRIVATE, PUBLIC, PRIVATE, ROBOTS_TXT, "https://down.example/"):
+        await ask(checker, url)
+    checker.peek(AGENT, PRIVATE)
+
+    stats = checker.stats
+    refusals = {Reason.DISALLOWED_BY_RULE: 3, Reason.UNREACHABLE: 1}
+    assert (stats.checks, stats.allowed, stats.disallowed) == (6, 2, refusals)
+
+
+async def test_stats_are_ready_for_json() -> None:
+    checker = checker_of(site_of())
+    await checker.can_fetch(AGENT, PRIVATE)
+
+    read_back = json.loads(json.dumps(checker.stats.as_dict()))
+
+    assert read_back["disallowed"] == {"disallowed-by-rule": 1}
+    assert {name for name, count in read_back.items() if count == 1} == {
+        "checks",
+        "fetches",
+        "successful",
+        "store_misses",
+        "live_origins",
+    }
+
+
+async def test_refusals_are_logged_for_debugging(
+    ask: Callable[[RobotsChecker, str], Awaitable[object]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Also where the quick way knows the answer, and never with a password."""
+    site = site_of("User-agent: *\nDisallow: /private\x1b*\nDisallow: /private")
+    site.serve("https://down.example", status=500)
+    checker = checker_of(site)
+
+    with caplog.at_level(logging.DEBUG, "robotsgate.checker"):
+        for url in (SECRET, PRIVATE, PRIVATE, PUBLIC, "https://down.example/"):
+            await ask(checker, url)
+
+    shown = SECRET.replace("user:secret@", "")
+    by_rule = "disallowed-by-rule, 'Disallow: /private' on line 3"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"'ExampleBot' may not fetch {shown!r}: {by_rule}",
+        f"'ExampleBot' may not fetch {PRIVATE!r}: {by_rule}",
+        f"'ExampleBot' may not fetch {PRIVATE!r}: {by_rule}",
+        "'ExampleBot' may not fetch 'https://down.example/': unreachable",
+    ]
+    assert checker.stats.checks == 5
+
+
+async def test_hostile_rules_are_not_looked_for_again_by_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rules = "".join(f"Disallow: /{n}*a*a*a*a*a*b\n" for n in range(10_000))
+    checker = checker_of(site_of(f"User-agent: *\n{rules}Disallow: /x"))
+
+    with caplog.at_level(logging.DEBUG, "robotsgate.checker"):
+        allowed = await checker.can_fetch(AGENT, f"{ORIGIN}/x{'a' * 8_000}")
+
+    assert not allowed
+    assert caplog.messages[-1].endswith(": disallowed-by-rule")
