@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from robotsgate.checking._events import (
         AccessChanged,
         CheckerEvent,
+        FetchCancelled,
+        FetchStarted,
         RobotsTxtFetched,
         StoreFailed,
     )
@@ -72,8 +74,10 @@ __all__ = [
     "Dialect",
     "DisallowedError",
     "FailureKind",
+    "FetchCancelled",
     "FetchFailedError",
     "FetchLease",
+    "FetchStarted",
     "FetchedResponse",
     "Fetcher",
     "Group",
@@ -115,7 +119,10 @@ _NAMES = {
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "Reason Verdict",
     "checking._checker": "RobotsChecker",
-    "checking._events": "AccessChanged CheckerEvent RobotsTxtFetched StoreFailed",
+    "checking._events": (
+        "AccessChanged CheckerEvent FetchCancelled FetchStarted RobotsTxtFetched"
+        " StoreFailed"
+    ),
     "checking._stats": "CheckerStats",
     "errors": (
         "DisallowedError FetchFailedError InvalidProductTokenError"

@@ -15,6 +15,8 @@ from robotsgate import (
     CheckerStats,
     DiagnosticKind,
     Dialect,
+    FailureKind,
+    FetchStarted,
     InvalidProductTokenError,
     InvalidURLError,
     MemoryStore,
@@ -929,8 +931,8 @@ async def test_lifetime_begins_when_the_answer_is_there() -> None:
 
     assert verdict.fetched_at == began_at + 10
     assert verdict.fresh_until == began_at + 10 + DAY
-    assert isinstance(events[0], RobotsTxtFetched)
-    assert events[0].elapsed_seconds == 10
+    assert isinstance(events[1], RobotsTxtFetched)
+    assert events[1].elapsed_seconds == 10
 
 
 # --- stores -------------------------------------------------------------------
@@ -988,16 +990,18 @@ async def test_fetch_is_told_as_an_event() -> None:
     await checker.can_fetch(AGENT, PRIVATE)
 
     assert events == [
+        FetchStarted(origin=ORIGIN),
         RobotsTxtFetched(
             origin=ORIGIN,
             access=AccessResult.SUCCESSFUL,
             status=200,
             redirects=(),
+            failure=None,
             error=None,
             body_bytes=len(RULES),
             elapsed_seconds=0.0,
             next_fetch_at=clock.now() + DAY,
-        )
+        ),
     ]
 
 
@@ -1009,9 +1013,10 @@ async def test_failed_fetch_is_told_with_its_error() -> None:
 
     await checker.can_fetch(AGENT, PUBLIC)
 
-    (event,) = events
+    event = events[-1]
     assert isinstance(event, RobotsTxtFetched)
     assert (event.access, event.status) == (AccessResult.UNREACHABLE, None)
+    assert event.failure is FailureKind.TIMEOUT
     assert event.error == "ReadTimeout: no answer in time"
     assert event.body_bytes == 0
 
@@ -1078,7 +1083,11 @@ async def test_change_since_the_entry_of_the_store_is_told() -> None:
         [ORIGIN]
     )
 
-    assert [type(event) for event in events] == [RobotsTxtFetched, AccessChanged]
+    assert [type(event) for event in events] == [
+        FetchStarted,
+        RobotsTxtFetched,
+        AccessChanged,
+    ]
 
 
 async def test_listener_that_raises_is_logged_and_counted(
@@ -1094,8 +1103,8 @@ async def test_listener_that_raises_is_logged_and_counted(
         allowed = await checker.can_fetch(AGENT, PRIVATE)
 
     assert allowed is False
-    assert checker.stats.event_failures == 1
-    (record,) = caplog.records
+    assert checker.stats.event_failures == 2
+    record = caplog.records[-1]
     assert record.levelname == "ERROR"
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], LookupError)

@@ -6,18 +6,31 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
+import anyio
 import httpx
 import pytest
 import yarl
 
-from robotsgate import Reason
+from robotsgate import FetchCancelled, FetchStarted, Reason
+from robotsgate.testing import ManualClock
 
-from .builders import AGENT, ORIGIN, PRIVATE, PUBLIC, ROBOTS_TXT, checker_of, site_of
+from .builders import (
+    AGENT,
+    ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    ROBOTS_TXT,
+    FailingStore,
+    GatedSite,
+    checker_of,
+    let_others_run,
+    site_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from robotsgate import RobotsChecker, URLLike
+    from robotsgate import CheckerEvent, RobotsChecker, URLLike
 
 pytestmark = pytest.mark.anyio
 
@@ -142,3 +155,68 @@ async def test_hostile_rules_are_not_looked_for_again_by_the_log(
 
     assert not allowed
     assert caplog.messages[-1].endswith(": disallowed-by-rule")
+
+
+async def test_fetch_that_the_end_of_the_checker_cuts_off_is_told() -> None:
+    events: list[CheckerEvent] = []
+    clock = ManualClock()
+    checker = checker_of(GatedSite(), clock=clock, on_event=events.append)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask_in_vain, checker)
+        await let_others_run()
+        clock.advance(2)
+        await checker.aclose()
+
+    assert events == [
+        FetchStarted(origin=ORIGIN),
+        FetchCancelled(origin=ORIGIN, elapsed_seconds=2.0),
+    ]
+
+
+async def test_fetch_that_a_mistake_of_the_client_ends_is_told() -> None:
+    events: list[CheckerEvent] = []
+    client = httpx.AsyncClient(transport=site_of())
+    await client.aclose()
+
+    await ask_in_vain(checker_of(client, on_event=events.append))
+
+    assert [type(event) for event in events] == [FetchStarted, FetchCancelled]
+
+
+async def ask_in_vain(checker: RobotsChecker) -> None:
+    with pytest.raises(RuntimeError):
+        await checker.can_fetch(AGENT, PUBLIC)
+
+
+async def test_events_are_ready_for_json() -> None:
+    events: list[CheckerEvent] = []
+    clock = ManualClock(0)
+    site = site_of(status=301, location="https://other.example/robots.txt")
+    site.fail("https://other.example", httpx.ConnectError("refused"))
+    checker = checker_of(
+        site, clock=clock, store=FailingStore("update"), on_event=events.append
+    )
+
+    await checker.can_fetch(AGENT, PUBLIC)
+
+    told = [json.loads(json.dumps(event.as_dict())) for event in events]
+    assert told[0] == {"event": "FetchStarted", "origin": ORIGIN}
+    assert told[1] == {
+        "event": "StoreFailed",
+        "origin": ORIGIN,
+        "operation": "update",
+        "error": "OSError: the disk is full at update",
+    }
+    assert told[2] | {"next_fetch_at": 0} == {
+        "event": "RobotsTxtFetched",
+        "origin": ORIGIN,
+        "access": "unreachable",
+        "status": None,
+        "redirects": [["https://other.example/robots.txt", 301]],
+        "failure": "connect",
+        "error": "ConnectError: refused",
+        "body_bytes": 0,
+        "elapsed_seconds": 0.0,
+        "next_fetch_at": 0,
+    }

@@ -68,7 +68,7 @@ async def test_userinfo_is_nowhere(
 
     said = [str(verdict) + repr(verdict.as_dict()) for verdict in verdicts]
     assert len(store.kept) == 8
-    assert len(events) == 8
+    assert len(events) == 16
     assert SECRET not in repr([said, verdicts, events, store.kept, checker.stats])
     assert SECRET not in caplog.text
     for request in [*first.requests, *last.requests, *broken.requests]:

@@ -22,9 +22,11 @@ from robotsgate import (
     Dialect,
     DisallowedError,
     FailureKind,
+    FetchCancelled,
     FetchedResponse,
     Fetcher,
     FetchFailedError,
+    FetchStarted,
     Group,
     InvalidProductTokenError,
     InvalidURLError,
@@ -121,12 +123,18 @@ listable: list[ListableStore] = [MemoryStore(), open_store("memory:")]
 
 
 def on_event(event: CheckerEvent) -> None:
+    assert_type(event.as_dict(), dict[str, Any])
     match event:
+        case FetchStarted():
+            assert_type(event.origin, str)
+        case FetchCancelled():
+            assert_type(event.elapsed_seconds, float)
         case RobotsTxtFetched():
             assert_type(event.origin, str)
             assert_type(event.access, AccessResult)
             assert_type(event.status, int | None)
             assert_type(event.redirects, tuple[tuple[str, int], ...])
+            assert_type(event.failure, FailureKind | None)
             assert_type(event.error, str | None)
             assert_type(event.body_bytes, int)
             assert_type(event.elapsed_seconds, float)

@@ -2,15 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import enum
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from robotsgate.caching._access import AccessResult
+    from robotsgate.caching._outcome import FailureKind
+
+
+class _Event:
+    """What all events can do."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event as JSON types: its class as "event", then its attributes."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # a dataclass, each of them
+        return {"event": type(self).__name__} | {
+            name: _as_json(value) for name, value in values.items()
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsTxtFetched:
+class FetchStarted(_Event):
+    """A fetch of a robots.txt begins; `RobotsTxtFetched` or `FetchCancelled` follows.
+
+    Attributes:
+        origin: the key of the origin.
+    """
+
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchCancelled(_Event):
+    """A fetch was given up, so nothing is known of its outcome.
+
+    The checker was closed meanwhile, or the client of the caller raised because of a
+    mistake of its owner.
+
+    Attributes:
+        origin: the key of the origin.
+        elapsed_seconds: since the fetch began, ≥ 0.
+    """
+
+    origin: str
+    elapsed_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsTxtFetched(_Event):
     """The robots.txt of an origin was fetched, or could not be.
 
     Attributes:
@@ -19,6 +61,7 @@ class RobotsTxtFetched:
         status: of the last response; `None` if there was none.
         redirects: those that were followed, in order: pairs (URL that was followed,
             cut at 2 KB; status of the response that led there).
+        failure: where the fetch failed; `None` if there was a response.
         error: what went wrong; `None` if nothing.
         body_bytes: length of the body that was read, decoded, ≥ 0.
         elapsed_seconds: from the first step to the last, ≥ 0.
@@ -30,6 +73,7 @@ class RobotsTxtFetched:
     access: AccessResult
     status: int | None
     redirects: tuple[tuple[str, int], ...]
+    failure: FailureKind | None
     error: str | None
     body_bytes: int
     elapsed_seconds: float
@@ -37,7 +81,7 @@ class RobotsTxtFetched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessChanged:
+class AccessChanged(_Event):
     """A fetch means something else than the one before.
 
     Attributes:
@@ -52,7 +96,7 @@ class AccessChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFailed:
+class StoreFailed(_Event):
     """A store could not do what it was asked; the checker went on without it.
 
     Attributes:
@@ -66,4 +110,18 @@ class StoreFailed:
     error: Exception
 
 
-CheckerEvent = RobotsTxtFetched | AccessChanged | StoreFailed
+CheckerEvent = (
+    FetchStarted | FetchCancelled | RobotsTxtFetched | AccessChanged | StoreFailed
+)
+
+
+def _as_json(value: object) -> object:
+    match value:
+        case enum.Enum():
+            return value.value
+        case Exception():
+            return f"{type(value).__name__}: {value}"
+        case tuple():
+            return [_as_json(one) for one in value]
+        case _:
+            return value

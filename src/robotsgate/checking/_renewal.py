@@ -213,6 +213,18 @@ class Renewals:
             looked_up: what was known of it before, in case the store cannot tell
                 when it is told.
         """
+        began_at = self._clock.monotonic()
+        self._reporter.report_start(str(origin))
+        try:
+            return await self._fetch_and_keep(origin, looked_up)
+        except BaseException:
+            seconds = self._clock.monotonic() - began_at
+            self._reporter.report_cancellation(str(origin), seconds=seconds)
+            raise
+
+    async def _fetch_and_keep(
+        self, origin: Origin, looked_up: Entry | None
+    ) -> Standing:
         key = str(origin)
         began_at = self._clock.now()
         last = None if looked_up is None else looked_up.answer

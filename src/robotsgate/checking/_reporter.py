@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.caching._verdict import Reason
-from robotsgate.checking._events import AccessChanged, RobotsTxtFetched, StoreFailed
+from robotsgate.checking._events import (
+    AccessChanged,
+    FetchCancelled,
+    FetchStarted,
+    RobotsTxtFetched,
+    StoreFailed,
+)
 from robotsgate.urls._origin import shown_url
 
 if TYPE_CHECKING:
@@ -66,6 +72,14 @@ class Reporter:
                 rules.refusal_of(question.target),
             )
 
+    def report_start(self, origin: str) -> None:
+        """A fetch begins; `report_fetch` or `report_cancellation` follows."""
+        self._tell(FetchStarted(origin=origin))
+
+    def report_cancellation(self, origin: str, *, seconds: float) -> None:
+        """A fetch was given up after so many `seconds`."""
+        self._tell(FetchCancelled(origin=origin, elapsed_seconds=seconds))
+
     def report_fetch(
         self,
         entry: Entry,
@@ -85,6 +99,7 @@ class Reporter:
                     access=entry.access,
                     status=None if isinstance(outcome, Failed) else outcome.status,
                     redirects=outcome.redirects,
+                    failure=outcome.kind if isinstance(outcome, Failed) else None,
                     error=outcome.error,
                     body_bytes=len(body),
                     elapsed_seconds=seconds,
