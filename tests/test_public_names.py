@@ -131,6 +131,7 @@ def test_members_are_found() -> None:
                 "can_fetch",
                 "can_fetch_many",
                 "check",
+                "check_many",
                 "crawl_delay",
                 "forget",
                 "peek",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         RobotsTxtFetched,
         StoreFailed,
     )
+    from robotsgate.checking._many import Checked
     from robotsgate.checking._stats import CheckerStats
     from robotsgate.errors import (
         DisallowedError,
@@ -66,6 +67,7 @@ __all__ = [
     "AfterUnreachableLimit",
     "AsyncClientLike",
     "AsyncTransportLike",
+    "Checked",
     "CheckerEvent",
     "CheckerStats",
     "Clock",
@@ -123,6 +125,7 @@ _NAMES = {
         "AccessChanged CheckerEvent FetchCancelled FetchStarted RobotsTxtFetched"
         " StoreFailed"
     ),
+    "checking._many": "Checked",
     "checking._stats": "CheckerStats",
     "errors": (
         "DisallowedError FetchFailedError InvalidProductTokenError"

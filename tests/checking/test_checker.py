@@ -82,6 +82,9 @@ QUESTIONS: dict[str, Callable[[RobotsChecker, str], Coroutine[Any, Any, object]]
     "refresh": lambda checker, url: checker.refresh(url),
 }
 
+# Those that one bad link does not spoil.
+MANY = {"can_fetch_many", "prefetch"}
+
 # Those with an agent.
 QUESTIONS_OF_AGENT: dict[
     str, Callable[[RobotsChecker, Any, Any], Coroutine[Any, Any, object]]
@@ -303,16 +306,15 @@ async def test_url_may_be_any_object_that_reads_as_one() -> None:
         pytest.param(None, "got 'None'", id="None"),
     ],
 )
+@pytest.mark.parametrize("method", ["can_fetch", "check", "crawl_delay"])
 async def test_url_without_an_origin_is_refused_by_name(
-    ask_for: Callable[[RobotsChecker, Any, Any], Coroutine[Any, Any, object]],
-    url: object,
-    message: str,
+    method: str, url: object, message: str
 ) -> None:
     site = site_of()
     checker = checker_of(site)
 
     with pytest.raises(InvalidURLError, match=message) as caught:
-        await ask_for(checker, AGENT, url)
+        await getattr(checker, method)(AGENT, url)
     with pytest.raises(InvalidURLError, match=message):
         checker.peek(AGENT, url)
 
@@ -357,13 +359,14 @@ async def test_agent_without_a_token_is_refused_by_name(
     assert site.requests == []
 
 
-async def test_ftp_is_refused_as_unsupported(
-    ask: Callable[[RobotsChecker, str], Coroutine[Any, Any, object]],
-) -> None:
+@pytest.mark.parametrize(
+    "name", sorted(QUESTIONS.keys() - {"can_fetch_many", "prefetch"})
+)
+async def test_ftp_is_refused_as_unsupported(name: str) -> None:
     checker = checker_of(site_of())
 
     with pytest.raises(UnsupportedError, match=r"ftp .* got ftp://example\.com$"):
-        await ask(checker, "ftp://example.com/file")
+        await QUESTIONS[name](checker, "ftp://example.com/file")
 
 
 async def test_mistake_of_the_caller_among_many_is_raised_by_itself() -> None:
@@ -488,13 +491,49 @@ async def test_bad_agent_is_refused_even_without_urls() -> None:
         await checker_of(site_of()).can_fetch_many("", [])
 
 
-async def test_one_url_in_the_place_of_many_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("urls", "message"),
+    [
+        (PUBLIC, "got the single 'https://example"),
+        (b"https://u:p@e.com", "got the single .…@e.com"),
+        (httpx.URL(PUBLIC), "got URL"),
+        (5, "got 5"),
+        (None, "got None"),
+    ],
+    ids=repr,
+)
+async def test_what_is_not_several_urls_is_refused(urls: Any, message: str) -> None:  # noqa: ANN401 (the mistakes of a caller)
     checker = checker_of(site_of())
+    message = f"expected several URLs, {message}"
 
-    with pytest.raises(TypeError, match="several URLs, got the single 'https://"):
-        await checker.can_fetch_many(AGENT, PUBLIC)
-    with pytest.raises(TypeError, match="several URLs"):
-        await checker.prefetch(PUBLIC)
+    with pytest.raises(TypeError, match=message):
+        await checker.can_fetch_many(AGENT, urls)
+    with pytest.raises(TypeError, match=message):
+        await checker.prefetch(urls)
+    with pytest.raises(TypeError, match=message):
+        checker.check_many(AGENT, urls)
+
+
+async def test_bad_links_among_many_are_answered_with_no() -> None:
+    site = site_of()
+    urls = ["mailto:me", PUBLIC, "javascript:x", "http://[::1", "ftp://e.com/", PRIVATE]
+
+    answers = await checker_of(site).can_fetch_many(AGENT, urls)
+
+    assert answers == [False, True, False, False, False, False]
+    assert site.requests == [ROBOTS_TXT]
+
+
+@pytest.mark.parametrize("scheme", ["ws", "WSS"])
+async def test_websocket_is_asked_about_as_http(scheme: str) -> None:
+    site = FakeSite()
+    origin = f"http{scheme.lower()[2:]}://example.com"
+    site.serve(origin, RULES)
+    checker = checker_of(site)
+
+    answers = [await checker.can_fetch(AGENT, f"{scheme}://example.com/private")] * 2
+
+    assert (answers, site.requests) == ([False] * 2, [f"{origin}/robots.txt"])
 
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
@@ -757,13 +796,12 @@ async def test_prefetch_asks_each_unknown_origin_once() -> None:
     assert checker.peek(AGENT, OTHER_ORIGIN) is True
 
 
-async def test_prefetch_looks_at_all_urls_before_any_request() -> None:
+async def test_prefetch_skips_what_names_no_origin() -> None:
     site = site_of()
 
-    with pytest.raises(InvalidURLError):
-        await checker_of(site).prefetch([PUBLIC, "/relative"])
+    await checker_of(site).prefetch(["mailto:me", PUBLIC, "ftp://e.com/", "/relative"])
 
-    assert site.requests == []
+    assert site.requests == [ROBOTS_TXT]
 
 
 async def test_refresh_fetches_what_is_fresh() -> None:

@@ -14,6 +14,7 @@ from robotsgate import (
     AccessChanged,
     AccessResult,
     AfterUnreachableLimit,
+    Checked,
     CheckerEvent,
     CheckerStats,
     Clock,
@@ -176,6 +177,11 @@ async def answers(url: httpx.URL) -> None:
         assert_type(await checker.can_fetch_many("Bot", [url, "x"]), list[bool])
         assert_type(await checker.can_fetch_many("Bot", (u for u in [url])), list[bool])
         assert_type(checker.peek("Bot", url), bool | None)
+        async for checked in checker.check_many("Bot", [url, "x"], window=10):
+            assert_type(checked, Checked)
+            assert_type(checked.url, str | URLLike)
+            assert_type(checked.verdict, Verdict | None)
+            assert_type(checked.error, InvalidURLError | UnsupportedError | None)
         assert_type(await checker.robots_txt(url), RobotsTxt | None)
         assert_type(await checker.crawl_delay("Bot", url), float | None)
         assert_type(await checker.request_rate("Bot", url), RequestRate | None)

@@ -9,53 +9,58 @@ Longer than other modules, because it is the public surface: half of it is docst
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from logging import DEBUG
-from typing import TYPE_CHECKING, Self, cast
-
-import anyio
-import anyio.lowlevel
+from typing import TYPE_CHECKING, Self
 
 from robotsgate._clock import SystemClock
 from robotsgate._version import __version__
 from robotsgate.caching._policy import Policy
 from robotsgate.caching._verdict import Reason
+from robotsgate.checking._arguments import (
+    check_bound,
+    check_clock,
+    check_policy,
+    check_store,
+    check_urls,
+)
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._live import LiveOrigins
-from robotsgate.checking._many import for_each
+from robotsgate.checking._many import answers, check_in_order, prefetch
 from robotsgate.checking._origins import Origins
 from robotsgate.checking._question import Agent, Question
+from robotsgate.checking._quick_way import QuickWay
 from robotsgate.checking._renewal import Renewals
-from robotsgate.checking._reporter import LOGGER, Reporter
+from robotsgate.checking._reporter import Reporter
 from robotsgate.checking._stats import CheckerStats
-from robotsgate.errors import StoreError
 from robotsgate.robotstxt._dialect import Dialect
-from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
 from robotsgate.robotstxt._records import absolute_sitemaps
-from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH, grammar_of
-from robotsgate.stores._base import Store
+from robotsgate.robotstxt._robots_txt import grammar_of
 from robotsgate.stores._url import open_store
-from robotsgate.urls._origin import Origin, without_userinfo
-from robotsgate.urls._path import dialled_path
+from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import (
+        AsyncIterable,
+        AsyncIterator,
+        Callable,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
 
     from robotsgate._clock import Clock
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._events import CheckerEvent
+    from robotsgate.checking._many import Checked
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._model import RequestRate
     from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.stores._base import Store
     from robotsgate.urls._origin import URLLike
 
 _DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
 _DEFAULT_POLICY = Policy()
 _SYSTEM_CLOCK = SystemClock()
-_CLOCK_METHODS = ("now", "monotonic", "wait")
-
-# A loop over known URLs lets others run after so many; about a millisecond.
-_URLS_BETWEEN_CHECKPOINTS = 500
 
 
 class RobotsChecker:
@@ -107,34 +112,29 @@ class RobotsChecker:
                 no origin, or the same as another one.
             StoreError: `store` is no store, or cannot be opened.
         """
-        if not isinstance(policy, Policy):
-            raise TypeError(f"expected policy to be a Policy, got {policy!r}")
+        check_policy(policy)
+        check_bound("max_origins", max_origins)
+        check_bound("max_concurrent_fetches", max_concurrent_fetches)
+        check_clock(clock)
         self._grammar = grammar_of(dialect)
-        _check_bound("max_origins", max_origins)
-        _check_bound("max_concurrent_fetches", max_concurrent_fetches)
         # Imported here: the parser alone does not wait for httpcore to load.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
         fetcher = RobotsTxtFetcher(client, user_agent=user_agent, policy=policy)
         self._reporter = Reporter(on_event)
-        if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
-            raise TypeError(
-                f"expected clock with now, monotonic and wait, got {clock!r}"
-            )
         self._live = LiveOrigins(
             max_origins=max_origins, policy=policy, dialect=dialect, overrides=overrides
         )
+        check_store(store)
         self._own_store: Store | None = None
         if store is None or isinstance(store, str):  # last: a file stays open
             store = self._own_store = open_store("memory:" if store is None else store)
-        elif isinstance(store, type) or not _is_store(store):
-            raise StoreError(
-                f"expected a store with the methods of Store, or a URL, got {store!r}"
-            )
-        self._now = clock.now
         self._entries = Entries(store, self._reporter, policy=policy, clock=clock)
         self._max_concurrent_fetches = max_concurrent_fetches
-        self._by_agent = self._live.by_agent
+        quick_way = QuickWay(
+            self._live, self._reporter, grammar=self._grammar, now=clock.now
+        )
+        self._answer_quickly = quick_way.answer
         self._renewals = Renewals(
             self._live,
             self._entries,
@@ -145,11 +145,7 @@ class RobotsChecker:
             max_concurrent_fetches=max_concurrent_fetches,
         )
         self._origins = Origins(
-            self._live,
-            self._renewals,
-            self._reporter,
-            policy=policy,
-            now=clock.now,
+            self._live, self._renewals, self._reporter, policy=policy, now=clock.now
         )
         self._contexts = AsyncExitStack()
 
@@ -199,7 +195,7 @@ class RobotsChecker:
             InvalidURLError: `url` names no origin.
             UnsupportedError: the scheme of `url` is ftp.
         """
-        answer = self._quick_answer(agent, url)
+        answer = self._answer_quickly(agent, url)
         if answer is None:
             question = Question.of(agent, url, self._grammar)
             rules = await self._origins.rules_for(question.agent, question.origin)
@@ -215,40 +211,55 @@ class RobotsChecker:
     ) -> list[bool]:
         """The answers of `can_fetch` for many URLs, in the order of `urls`.
 
-        Origins that are not known are fetched concurrently. All URLs are looked
-        at before anything is fetched.
+        `False` for what names no origin, and for ftp; `check_many` says why. All
+        URLs are looked at before anything is fetched. Origins that are not known are
+        fetched concurrently.
 
         Raises:
             InvalidProductTokenError: as `can_fetch`.
-            InvalidURLError: any of `urls` names no origin; nothing was fetched.
-            TypeError: `urls` is a single URL.
-            UnsupportedError: the scheme of one of `urls` is ftp.
+            TypeError: `urls` is a single URL, or nothing to iterate over.
         """
-        _check_urls(urls)
-        known_agent = Agent.of(agent)
-        answers: list[bool | None] = []
-        unknown: dict[Origin, list[tuple[int, Question]]] = {}
-        for number, url in enumerate(urls):
-            answer = self._quick_answer(agent, url)
-            if answer is None:
-                question = Question.of(agent, url, self._grammar)
-                answer = self._origins.peek(question)
-                if answer is None:
-                    unknown.setdefault(question.origin, []).append((number, question))
-            answers.append(answer)
-            if number % _URLS_BETWEEN_CHECKPOINTS == _URLS_BETWEEN_CHECKPOINTS - 1:
-                await anyio.lowlevel.checkpoint()
+        check_urls(urls)
+        return await answers(
+            agent,
+            urls,
+            grammar=self._grammar,
+            origins=self._origins,
+            quick_answer=self._answer_quickly,
+            at_once=self._max_concurrent_fetches,
+        )
 
-        async def answer_origin(origin: Origin) -> None:
-            rules = await self._origins.rules_for(known_agent, origin)
-            for done, (number, question) in enumerate(unknown[origin], 1):
-                answers[number] = await self._origins.allows(rules, question)
-                if done % _URLS_BETWEEN_CHECKPOINTS == 0:
-                    await anyio.lowlevel.checkpoint()
+    def check_many(
+        self,
+        agent: str | Sequence[str],
+        urls: Iterable[str | URLLike] | AsyncIterable[str | URLLike],
+        *,
+        window: int = 1_000,
+    ) -> AsyncIterator[Checked]:
+        """The answers of `check` for any number of URLs, in the order of `urls`.
 
-        self._origins.check_usable(*unknown)
-        await for_each(unknown, answer_origin, at_once=self._max_concurrent_fetches)
-        return cast("list[bool]", answers)  # each `None` has been answered by now
+        While the first waits for its answer, later URLs are read and the robots.txt
+        of their origins is fetched, so a slow origin holds up only itself.
+        You may leave the loop, or cancel it, at any time.
+
+        Args:
+            agent: as in `can_fetch`.
+            urls: may be endless, and may wait for what you do with earlier answers
+                if it is asynchronous; it is read in a task of its own, and an async
+                generator is closed when the loop ends.
+            window: how many URLs are read ahead of the one that you get, ≥ 1.
+
+        Raises:
+            InvalidProductTokenError: as `can_fetch`.
+            TypeError: `urls` is a single URL, or nothing to iterate over.
+            Exception: while you iterate, what `urls` raises, after the answers to
+                what it gave before.
+        """
+        check_urls(urls, may_be_async=True)
+        check_bound("window", window)
+        return check_in_order(
+            agent, urls, grammar=self._grammar, origins=self._origins, window=window
+        )
 
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """The answer of `can_fetch` if it is in memory, without waiting.
@@ -262,7 +273,7 @@ class RobotsChecker:
             InvalidProductTokenError: as `can_fetch`.
             InvalidURLError: as `can_fetch`.
         """
-        answer = self._quick_answer(agent, url)
+        answer = self._answer_quickly(agent, url)
         if answer is None:
             answer = self._origins.peek(Question.of(agent, url, self._grammar))
         return answer
@@ -307,18 +318,15 @@ class RobotsChecker:
     async def prefetch(self, urls: Iterable[str | URLLike]) -> None:
         """Fetch what is not known of the origins of `urls`, concurrently.
 
+        Skips what names no origin, and ftp.
+
         Raises:
-            InvalidURLError: any of `urls` names no origin; nothing was fetched.
+            TypeError: `urls` is a single URL, or nothing to iterate over.
         """
-        _check_urls(urls)
-        origins = dict.fromkeys(Origin.from_url(url) for url in urls)
-
-        async def prepare(origin: Origin) -> None:
-            standing = await self._origins.standing(origin)
-            standing.forget_body()  # nobody may ask soon
-
-        self._origins.check_usable(*origins)
-        await for_each(origins, prepare, at_once=self._max_concurrent_fetches)
+        check_urls(urls)
+        await prefetch(
+            urls, origins=self._origins, at_once=self._max_concurrent_fetches
+        )
 
     async def refresh(self, url: str | URLLike) -> None:
         """Fetch the robots.txt of the origin of `url`, however fresh it is.
@@ -352,57 +360,3 @@ class RobotsChecker:
             fetches_under_way=len(self._renewals),
             **self._reporter.counts,
         )
-
-    def _quick_answer(
-        self, agent: str | Sequence[str], url: str | URLLike
-    ) -> bool | None:
-        """The answer for an agent and an origin that were asked about before.
-
-        `None` for all else: an agent that is not a string, a URL that does not begin
-        with its origin as it is kept, an origin that is not in memory or must be
-        looked at again, and an answer that takes long to find.
-        """
-        try:
-            slash = url.index("/", 8)  # type: ignore[union-attr]  # EAFP: not a str
-            live = self._by_agent[agent][url[:slash]]  # type: ignore[index]  # a list
-            target: str = url[slash:]  # type: ignore[index]
-            octets = target.encode()
-        except (KeyError, ValueError, TypeError, AttributeError):
-            return None
-        if not live.usable_from <= self._now() < live.usable_until:
-            return None
-        # `is_plain`, written out: a call would be a twentieth of all this.
-        if "/." in target or octets.translate(UNLESS_PLAIN_CHANGED) != octets:
-            target = self._grammar.target_of_path(dialled_path(target))
-        live.is_used = True
-        answer = live.rules.allows_at_once(target)
-        if not answer:
-            if (
-                answer is None
-                or target == ROBOTS_TXT_PATH
-                or LOGGER.isEnabledFor(DEBUG)
-            ):
-                return None  # the other way decides, and tells the log
-            self._reporter.disallowed[live.refusal] += 1
-            return False
-        self._reporter.allowed += 1
-        return True
-
-
-def _check_bound(name: str, bound: object) -> None:
-    """Refuse what is not an int of 1 or more."""
-    if isinstance(bound, bool) or not isinstance(bound, int):
-        raise TypeError(f"expected {name} as int, got {bound!r}")
-    if bound < 1:
-        raise ValueError(f"expected {name} of 1 or more, got {bound!r}")
-
-
-def _is_store(value: object) -> bool:
-    return isinstance(value, Store)
-
-
-def _check_urls(urls: object) -> None:
-    """Refuse a single URL where several are expected."""
-    if isinstance(urls, str | bytes):
-        shown = without_userinfo(str(urls))
-        raise TypeError(f"expected several URLs, got the single {shown!r}")

@@ -13,6 +13,7 @@ import asyncio
 import contextvars
 import logging
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
@@ -35,9 +36,18 @@ class _Flight(Generic[_Result]):
         error: what it raised, if so.
         waiting: how many callers wait for it.
         task: its task on asyncio, which keeps only weak references of its own.
+        call_soon: calls a function in the event loop, from wherever it is called.
     """
 
-    __slots__ = ("error", "over_event", "result", "scope", "task", "waiting")
+    __slots__ = (
+        "call_soon",
+        "error",
+        "over_event",
+        "result",
+        "scope",
+        "task",
+        "waiting",
+    )
 
     def __init__(self) -> None:
         self.scope = anyio.CancelScope()
@@ -46,6 +56,7 @@ class _Flight(Generic[_Result]):
         self.error: Exception | None = None
         self.waiting = 0
         self.task: asyncio.Task[None] | None = None
+        self.call_soon: Callable[[Callable[[], object]], object]
 
 
 class Flights(Generic[_Result]):
@@ -109,6 +120,26 @@ class Flights(Generic[_Result]):
         self.joined += not is_first
         return flight.result
 
+    def begin(self, key: Hashable, work: Callable[[], Awaitable[_Result]]) -> None:
+        """Begin `work` unless that was done for `key` before; wait for nothing.
+
+        Raises:
+            RuntimeError: the checker is closed.
+        """
+        self.check_open()
+        if key not in self._flights:
+            self._begin(key, work)
+
+    def cancel(self, key: Hashable) -> None:
+        """End soon what is under way for `key`, if anything.
+
+        May be called from anywhere, as the garbage collector does.
+        """
+        flight = self._flights.get(key)
+        if flight is not None:
+            with suppress(RuntimeError):  # the event loop has ended
+                flight.call_soon(flight.scope.cancel)
+
     async def aclose(self) -> None:
         """End what is under way; may be called more than once."""
         self.is_closed = True
@@ -142,9 +173,12 @@ class Flights(Generic[_Result]):
         trio = sys.modules.get("trio")  # which need not be installed
         if trio is not None and trio.lowlevel.in_trio_task():
             context = contextvars.copy_context()
+            flight.call_soon = trio.lowlevel.current_trio_token().run_sync_soon
             trio.lowlevel.spawn_system_task(fly, context=context)
         else:
-            flight.task = asyncio.get_running_loop().create_task(fly())
+            loop = asyncio.get_running_loop()
+            flight.call_soon = loop.call_soon_threadsafe
+            flight.task = loop.create_task(fly())
             # A task that is cancelled before its first step never enters its `try`.
             flight.task.add_done_callback(end)
         return flight

@@ -1,16 +1,148 @@
-"""Does one thing for many items, a bounded number of them at once."""
+"""Questions about many URLs: for the answers alone, or in order from any source.
+
+One bad link spoils nothing: what names no origin is answered as well.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
 
+from robotsgate.checking._in_order import ITEMS_BETWEEN_CHECKPOINTS, InOrder
+from robotsgate.checking._question import Agent, Question
+from robotsgate.errors import InvalidURLError, UnsupportedError
+from robotsgate.urls._origin import Origin, URLLike
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import (
+        AsyncIterable,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Sequence,
+    )
+
+    from robotsgate.caching._verdict import Verdict
+    from robotsgate.checking._origins import Origins
+    from robotsgate.robotstxt._dialect import Grammar
 
 _Item = TypeVar("_Item")
+_URL = str | URLLike
+
+_NO_QUESTION = (InvalidURLError, UnsupportedError)
+
+
+class Checked(NamedTuple):
+    """What `check_many` says about one URL.
+
+    Attributes:
+        url: as the caller gave it; it may hold a password.
+        verdict: the answer; `None` where there is an error.
+        error: why there is no answer: `url` names no origin, or its scheme is ftp;
+            `None` where there is a verdict.
+    """
+
+    url: str | URLLike
+    verdict: Verdict | None
+    error: InvalidURLError | UnsupportedError | None
+
+
+async def answers(
+    agent: str | Sequence[str],
+    urls: Iterable[_URL],
+    *,
+    grammar: Grammar,
+    origins: Origins,
+    quick_answer: Callable[[str | Sequence[str], _URL], bool | None],
+    at_once: int,
+) -> list[bool]:
+    """Whether `agent` may fetch each of `urls`; not if it names no origin.
+
+    Args:
+        agent: as the caller named it.
+        urls: all looked at before anything is fetched.
+        grammar: the spelling of targets.
+        origins: answer.
+        quick_answer: that of the checker; `None` where there is none.
+        at_once: how many origins are fetched at the same time, ≥ 1.
+    """
+    known_agent = Agent.of(agent)
+    answers: list[bool | None] = []
+    unknown: dict[Origin, list[tuple[int, Question]]] = {}
+    for number, url in enumerate(urls):
+        answer = quick_answer(agent, url)
+        if answer is None:
+            try:
+                question = Question.of(agent, url, grammar)
+                origins.check_usable(question.origin)
+            except _NO_QUESTION:
+                answer = False
+            else:
+                answer = origins.peek(question)
+                if answer is None:
+                    unknown.setdefault(question.origin, []).append((number, question))
+        answers.append(answer)
+        if number % ITEMS_BETWEEN_CHECKPOINTS == ITEMS_BETWEEN_CHECKPOINTS - 1:
+            await anyio.lowlevel.checkpoint()
+
+    async def answer_origin(origin: Origin) -> None:
+        rules = await origins.rules_for(known_agent, origin)
+        for done, (number, question) in enumerate(unknown[origin], 1):
+            answers[number] = await origins.allows(rules, question)
+            if done % ITEMS_BETWEEN_CHECKPOINTS == 0:
+                await anyio.lowlevel.checkpoint()
+
+    await for_each(unknown, answer_origin, at_once=at_once)
+    return cast("list[bool]", answers)  # each `None` has been answered by now
+
+
+async def prefetch(urls: Iterable[_URL], *, origins: Origins, at_once: int) -> None:
+    """Fetch what is not known of the origins of `urls`, so many at once."""
+    usable: dict[Origin, None] = {}
+    for url in urls:
+        with suppress(*_NO_QUESTION):
+            origin = Origin.from_url(url)
+            origins.check_usable(origin)
+            usable[origin] = None
+
+    async def prepare(origin: Origin) -> None:
+        standing = await origins.standing(origin)
+        standing.forget_body()  # nobody may ask soon
+
+    await for_each(usable, prepare, at_once=at_once)
+
+
+def check_in_order(
+    agent: str | Sequence[str],
+    urls: Iterable[_URL] | AsyncIterable[_URL],
+    *,
+    grammar: Grammar,
+    origins: Origins,
+    window: int,
+) -> AsyncIterator[Checked]:
+    """What is said about each of `urls`, while so many later ones are prepared."""
+    Agent.of(agent)
+
+    def prepare(url: _URL) -> Question | Checked:
+        try:
+            question = Question.of(agent, url, grammar)
+            origins.get_ready(question.origin)
+        except _NO_QUESTION as error:
+            return Checked(url, None, error)
+        return question
+
+    async def answer(prepared: Question | Checked) -> Checked:
+        if isinstance(prepared, Checked):
+            return prepared
+        return Checked(prepared.url, await origins.verdict(prepared), None)
+
+    return InOrder(
+        urls, prepare=prepare, answer=answer, window=window, flights=origins.sources
+    )
 
 
 async def for_each(

@@ -33,7 +33,11 @@ _Result = TypeVar("_Result")
 
 
 class Origins:
-    """The origins of one checker: those in memory, and the way to renew them."""
+    """The origins of one checker: those in memory, and the way to renew them.
+
+    Attributes:
+        sources: the sources of URLs that are being read ahead.
+    """
 
     def __init__(
         self,
@@ -59,10 +63,12 @@ class Origins:
         self._reporter = reporter
         self._now = now
         self._readings: Flights[StandingFor] = Flights()
+        self.sources: Flights[bool] = Flights()
         self._one_at_a_time = anyio.CapacityLimiter(1)
 
     async def aclose(self) -> None:
         """End what is under way; may be called more than once."""
+        await self.sources.aclose()
         await self._renewals.aclose()
         await self._readings.aclose()
 
@@ -88,6 +94,17 @@ class Origins:
         if str(origin) not in self._live.overrides:
             standing = await self._renewals.fetch(origin)
             standing.forget_body()  # nobody may ask soon
+
+    def get_ready(self, origin: Origin) -> None:
+        """Begin to renew `origin` if need be; wait for nothing.
+
+        Raises:
+            RuntimeError: the checker is closed.
+            UnsupportedError: the scheme is ftp.
+        """
+        self.check_usable(origin)
+        if self._live.current(str(origin), self._now()) is None:
+            self._renewals.begin(origin)
 
     def standing_for_at_once(
         self, standing: Standing, agent: Agent
@@ -183,16 +200,15 @@ class Origins:
         robots_txt = self._live.robots_txt(standing, body)
         return robots_txt.rules_for(agent.tokens)
 
-    def check_usable(self, *origins: Origin) -> None:
+    def check_usable(self, origin: Origin) -> None:
         """Refuse to begin after the end, and what cannot be fetched.
 
         Raises:
             RuntimeError: the checker is closed.
-            UnsupportedError: the scheme of an origin is ftp.
+            UnsupportedError: the scheme is ftp.
         """
         self._renewals.check_open()
-        for origin in origins:
-            if origin.scheme == "ftp" and str(origin) not in self._live.overrides:
-                raise UnsupportedError(
-                    f"robots.txt over ftp is not supported yet, got {origin}"
-                )
+        if origin.scheme == "ftp" and str(origin) not in self._live.overrides:
+            raise UnsupportedError(
+                f"robots.txt over ftp is not supported yet, got {origin}"
+            )

@@ -129,6 +129,14 @@ class Renewals:
         standing, _ = await self._flights.result_of(str(origin), work)
         return standing
 
+    def begin(self, origin: Origin) -> None:
+        """Begin to `renew`, for those who ask next.
+
+        Raises:
+            RuntimeError: the checker is closed.
+        """
+        self._flights.begin(str(origin), partial(self._renew, origin, is_forced=False))
+
     async def fetch(self, origin: Origin) -> Standing:
         """Fetch the robots.txt of `origin`, or join the fetch that is under way.
 

@@ -1,0 +1,73 @@
+"""Refuses wrong arguments of a checker, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable
+
+from robotsgate.caching._policy import Policy
+from robotsgate.errors import StoreError
+from robotsgate.stores._base import Store
+from robotsgate.urls._origin import without_userinfo
+
+_CLOCK_METHODS = ("now", "monotonic", "wait")
+
+
+def check_bound(name: str, bound: object) -> None:
+    """Refuse what is not an int of 1 or more.
+
+    Raises:
+        TypeError: it is not an int.
+        ValueError: it is less than 1.
+    """
+    if isinstance(bound, bool) or not isinstance(bound, int):
+        raise TypeError(f"expected {name} as int, got {bound!r}")
+    if bound < 1:
+        raise ValueError(f"expected {name} of 1 or more, got {bound!r}")
+
+
+def check_policy(policy: object) -> None:
+    """Refuse what is not a `Policy`.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if not isinstance(policy, Policy):
+        raise TypeError(f"expected policy to be a Policy, got {policy!r}")
+
+
+def check_clock(clock: object) -> None:
+    """Refuse what is not a `Clock`.
+
+    Raises:
+        TypeError: it lacks a method.
+    """
+    if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
+        raise TypeError(f"expected clock with now, monotonic and wait, got {clock!r}")
+
+
+def check_store(store: object) -> None:
+    """Refuse what is neither a store, nor the URL of one, nor `None`.
+
+    Raises:
+        StoreError: it is something else.
+    """
+    if store is None or isinstance(store, str):
+        return
+    if isinstance(store, type) or not isinstance(store, Store):
+        raise StoreError(
+            f"expected a store with the methods of Store, or a URL, got {store!r}"
+        )
+
+
+def check_urls(urls: object, *, may_be_async: bool = False) -> None:
+    """Refuse what is not several URLs.
+
+    Raises:
+        TypeError: `urls` is a single URL, or nothing to iterate over.
+    """
+    if isinstance(urls, str | bytes):
+        shown = without_userinfo(str(urls))
+        raise TypeError(f"expected several URLs, got the single {shown!r}")
+    kinds = (Iterable, AsyncIterable) if may_be_async else (Iterable,)
+    if not isinstance(urls, kinds):
+        raise TypeError(f"expected several URLs, got {without_userinfo(repr(urls))}")

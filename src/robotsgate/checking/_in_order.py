@@ -1,0 +1,144 @@
+"""Works through a source of items in order, while later ones are already prepared.
+
+The source is read in a task of its own, as a flight, because it may wait for what is
+done with the answers: the frontier of a crawl does. Not in a task group, because none
+may be open while an answer is handed out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import anyio
+import anyio.lowlevel
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from robotsgate.checking._flights import Flights
+
+_Item = TypeVar("_Item")
+_Prepared = TypeVar("_Prepared")
+_Answer = TypeVar("_Answer")
+
+ITEMS_BETWEEN_CHECKPOINTS = 500
+"""A loop over known URLs lets others run after so many: a few milliseconds."""
+
+
+class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
+    """The answers to the items of a source, in its order.
+
+    Not an async generator: trio warns of those that are not read to their end.
+    """
+
+    def __init__(
+        self,
+        source: Iterable[_Item] | AsyncIterable[_Item],
+        *,
+        prepare: Callable[[_Item], _Prepared],
+        answer: Callable[[_Prepared], Awaitable[_Answer]],
+        window: int,
+        flights: Flights[bool],
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            source: may be endless; an async generator is closed in the end.
+            prepare: called as soon as an item is read.
+            answer: called when the turn of the item has come.
+            window: how many items are read ahead, ≥ 1.
+            flights: where the source is read.
+        """
+        self._ahead = _ReadAhead(source, prepare, window)
+        self._answer = answer
+        self._flights = flights
+
+    async def __anext__(self) -> _Answer:
+        """The answer to the next item; a caller that is cancelled may ask again.
+
+        Raises:
+            RuntimeError: the checker is closed.
+            Exception: what the source, `prepare` or `answer` raised.
+        """
+        ahead = self._ahead
+        if ahead.end is None:
+            self._flights.begin(ahead, ahead.read)
+        if len(ahead.items) % ITEMS_BETWEEN_CHECKPOINTS == 0:
+            await anyio.lowlevel.checkpoint()
+        while not ahead.items:
+            if ahead.end is not None:
+                raise ahead.end
+            await ahead.change()
+        answer = await self._answer(ahead.items[0])
+        ahead.items.popleft()
+        ahead.changed()
+        return answer
+
+    def __del__(self) -> None:
+        """Read no further: nobody wants the answers any more."""
+        self._flights.cancel(self._ahead)
+
+
+class _ReadAhead(Generic[_Item, _Prepared]):
+    """What was read of a source, and has not had its turn yet.
+
+    Apart from `InOrder`, which the task that reads must not keep alive.
+
+    Attributes:
+        items: in order.
+        end: what `InOrder` raises after them; `None` until the source is read.
+    """
+
+    def __init__(
+        self,
+        source: Iterable[_Item] | AsyncIterable[_Item],
+        prepare: Callable[[_Item], _Prepared],
+        window: int,
+    ) -> None:
+        self._source = source
+        self._prepare = prepare
+        self._window = window
+        self._change_event: anyio.Event | None = None
+        self.items: deque[_Prepared] = deque()
+        self.end: Exception | None = None
+
+    async def read(self) -> bool:
+        """Read the source to its end."""
+        end: Exception = RuntimeError("the checker is closed")
+        try:
+            if isinstance(self._source, AsyncIterable):
+                async for item in self._source:
+                    await self._take(item)
+            else:
+                for item in self._source:
+                    await self._take(item)
+            end = StopAsyncIteration()
+        except Exception as error:  # noqa: BLE001 (raised by `InOrder`)
+            end = error
+        finally:
+            self.end = end
+            self.changed()
+            if isinstance(self._source, AsyncGenerator):
+                await self._source.aclose()
+        return True
+
+    async def _take(self, item: _Item) -> None:
+        self.items.append(self._prepare(item))
+        self.changed()
+        if len(self.items) % ITEMS_BETWEEN_CHECKPOINTS == 0:
+            await anyio.lowlevel.checkpoint()
+        while len(self.items) >= self._window:
+            await self.change()
+
+    async def change(self) -> None:
+        """Wait until the other side has taken an item, or brought one."""
+        self._change_event = anyio.Event()
+        await self._change_event.wait()
+
+    def changed(self) -> None:
+        """Wake the other side, if it waits."""
+        if self._change_event is not None:
+            self._change_event.set()
+            self._change_event = None

@@ -1,0 +1,294 @@
+"""Answers in the order of any source, while what comes later is prepared."""
+
+from __future__ import annotations
+
+import gc
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from robotsgate import Checked, InvalidProductTokenError, InvalidURLError
+from robotsgate.testing import FakeSite
+
+from .builders import (
+    AGENT,
+    ORIGIN,
+    OTHER_ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    ROBOTS_TXT,
+    RULES,
+    GatedSite,
+    checker_of,
+    let_others_run,
+    site_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
+
+    from robotsgate import RobotsChecker
+
+pytestmark = pytest.mark.anyio
+
+
+async def asynchronous(urls: Iterable[str]) -> AsyncGenerator[str, None]:
+    for url in urls:
+        await anyio.lowlevel.checkpoint()
+        yield url
+
+
+SOURCES: dict[str, Callable[[Iterable[str]], Any]] = {
+    "list": list,
+    "iterator": iter,
+    "async": asynchronous,
+}
+
+
+@pytest.fixture(params=list(SOURCES.values()), ids=list(SOURCES))
+def source_of(request: pytest.FixtureRequest) -> Callable[[Iterable[str]], Any]:
+    """Makes a source of URLs."""
+    source: Callable[[Iterable[str]], Any] = request.param
+    return source
+
+
+async def all_of(
+    checker: RobotsChecker, urls: Iterable[str] | AsyncIterable[str], **window: int
+) -> list[Checked]:
+    return [checked async for checked in checker.check_many(AGENT, urls, **window)]
+
+
+@pytest.mark.parametrize("window", [1, 2, 1_000])
+async def test_answers_come_in_order_and_say_why_there_is_none(
+    source_of: Callable[[Iterable[str]], Any], window: int
+) -> None:
+    site = site_of()
+    urls = ["mailto:me", PRIVATE, f"{OTHER_ORIGIN}/a", "http://[::1", PUBLIC, PRIVATE]
+    checker = checker_of(site)
+
+    every = await all_of(checker, source_of(urls), window=window)
+
+    assert [checked.url for checked in every] == urls
+    allowed = [getattr(checked.verdict, "allowed", None) for checked in every]
+    assert allowed == [None, False, True, None, True, False]
+    errors = [type(checked.error) for checked in every if checked.verdict is None]
+    assert errors == [InvalidURLError] * 2
+    assert "scheme 'mailto'" in str(every[0].error)
+    assert sorted(site.requests) == [ROBOTS_TXT, f"{OTHER_ORIGIN}/robots.txt"]
+    assert checker.stats.checks == 4
+
+
+async def test_later_origins_are_fetched_while_the_first_is_slow() -> None:
+    site = GatedSite()
+    checker = checker_of(site)
+    urls = [f"https://host{number}.example/" for number in range(9)]
+    answers: list[str] = []
+
+    async def work() -> None:
+        answers.extend(checked.url for checked in await all_of(checker, urls, window=5))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        await let_others_run()
+        under_way = site.under_way
+        site.gate.set()
+
+    assert (under_way, answers) == (5, urls)
+
+
+async def test_no_more_than_the_window_is_read_ahead_of_an_endless_source(
+    source_of: Callable[[Iterable[str]], Any],
+) -> None:
+    read: list[str] = []
+
+    def endless() -> Iterable[str]:
+        for number in count():
+            read.append(f"{ORIGIN}/{number}")
+            yield read[-1]
+
+    if source_of is list:
+        return
+    checker = checker_of(site_of())
+    answers = checker.check_many(AGENT, source_of(endless()), window=10)
+
+    for number in range(100):
+        checked = await anext(answers)
+        await let_others_run()
+        assert checked.url == f"{ORIGIN}/{number}"
+        assert len(read) <= number + 1 + 10
+
+
+async def test_source_may_wait_for_what_is_done_with_the_answers() -> None:
+    """A crawl: its frontier grows by the links of the pages that may be fetched."""
+    send, frontier = anyio.create_memory_object_stream[str](100)
+    send.send_nowait(f"{ORIGIN}/0")
+    visited = []
+
+    async with send, frontier:
+        async for checked in checker_of(site_of()).check_many(AGENT, frontier):
+            visited.append(checked.url)
+            if len(visited) == 5:
+                break
+            send.send_nowait(f"https://host{len(visited)}.example/")
+
+    assert len(visited) == 5
+
+
+@pytest.mark.parametrize("is_slow", [True, False], ids=["at a fetch", "at an answer"])
+async def test_loop_that_is_left_leaves_nothing_behind(
+    source_of: Callable[[Iterable[str]], Any], *, is_slow: bool
+) -> None:
+    """Neither the reader of the source nor the source; no warning of trio."""
+    site = GatedSite() if is_slow else FakeSite()
+    checker = checker_of(site)
+    source = source_of(f"https://host{number}.example/" for number in range(2_000))
+
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            if is_slow:
+                tasks.start_soon(let_others_run_and_cancel, scope)
+            async for _ in checker.check_many(AGENT, source, window=3):
+                break
+    await let_others_run()
+    reading = len(checker._origins.sources)
+    gc.collect()
+    await checker.aclose()
+
+    assert scope.cancelled_caught is is_slow
+    assert reading == 0
+
+
+async def test_answers_that_another_thread_drops_leave_nothing_behind() -> None:
+    """The garbage collector runs in any thread."""
+    checker = checker_of(site_of())
+    held = [checker.check_many(AGENT, [PUBLIC] * 100, window=3)]
+    await anext(held[0])
+
+    await anyio.to_thread.run_sync(held.clear)
+    await let_others_run()
+
+    assert len(checker._origins.sources) == 0
+
+
+async def let_others_run_and_cancel(scope: anyio.CancelScope) -> None:
+    await let_others_run()
+    scope.cancel()
+
+
+async def test_async_generator_is_closed_when_the_loop_is_left() -> None:
+    closed = []
+
+    async def source() -> AsyncGenerator[str, None]:
+        try:
+            for number in count():
+                yield f"{ORIGIN}/{number}"
+        finally:
+            closed.append(True)
+
+    async for _ in checker_of(site_of()).check_many(AGENT, source(), window=5):
+        break
+    await let_others_run()
+
+    assert closed == [True]
+
+
+async def test_stream_that_was_handed_over_stays_open() -> None:
+    send, receive = anyio.create_memory_object_stream[str](10)
+    send.send_nowait(PUBLIC)
+    with send, receive:
+        async for _ in checker_of(site_of()).check_many(AGENT, receive):
+            break
+        await let_others_run()
+        send.send_nowait(PRIVATE)
+
+        assert receive.receive_nowait() == PRIVATE
+
+
+async def test_exception_in_the_source_comes_after_the_answers_before_it(
+    source_of: Callable[[Iterable[str]], Any],
+) -> None:
+    def broken() -> Iterable[str]:
+        yield PUBLIC
+        yield "mailto:me"
+        message = "the file is gone"
+        raise LookupError(message)
+
+    if source_of is list:
+        return
+    answers = checker_of(site_of()).check_many(AGENT, source_of(broken()))
+    before = [await anext(answers), await anext(answers)]
+
+    with pytest.raises(LookupError, match="the file is gone"):
+        await anext(answers)
+
+    assert [checked.url for checked in before] == [PUBLIC, "mailto:me"]
+
+
+async def test_cancelled_caller_may_go_on_with_the_same_answer() -> None:
+    site = GatedSite()
+    site.serve(ORIGIN, RULES)
+    answers = checker_of(site).check_many(AGENT, [PRIVATE, PUBLIC])
+
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await anext(answers)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(let_others_run_and_cancel, tasks.cancel_scope)
+        await anext(answers)
+    site.gate.set()
+
+    assert [checked.url async for checked in answers] == [PRIVATE, PUBLIC]
+
+
+async def test_mistake_of_the_caller_ends_the_loop() -> None:
+    checker = checker_of(site_of())
+    with pytest.raises(InvalidProductTokenError):
+        checker.check_many("", [])
+    with pytest.raises(ValueError, match="window of 1 or more, got 0"):
+        checker.check_many(AGENT, [], window=0)
+
+    await checker.aclose()
+
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        await all_of(checker, [PUBLIC])
+
+
+async def test_end_of_the_checker_ends_the_loop() -> None:
+    send, receive = anyio.create_memory_object_stream[str]()
+    checker = checker_of(site_of())
+    errors = []
+
+    async def work() -> None:
+        with pytest.raises(RuntimeError) as caught:
+            await all_of(checker, receive)
+        errors.append(str(caught.value))
+
+    with send, receive:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work)
+            await let_others_run()
+            await checker.aclose()
+
+    assert errors == ["the checker is closed"]
+
+
+async def test_known_urls_let_others_run_from_time_to_time() -> None:
+    checker = checker_of(site_of())
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(others)
+        await all_of(checker, [PUBLIC] * 10_000, window=20_000)
+        tasks.cancel_scope.cancel()
+
+    assert turns >= 19
