@@ -136,6 +136,7 @@ def test_members_are_found() -> None:
                 "forget",
                 "peek",
                 "prefetch",
+                "purge",
                 "refresh",
                 "request_rate",
                 "robots_txt",

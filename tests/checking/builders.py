@@ -123,6 +123,10 @@ class FailingStore(StoreBehind):
         self._fail_at("delete")
         await super().delete(key)
 
+    async def purge(self, now: float) -> int:
+        self._fail_at("purge")
+        return await super().purge(now)
+
     def _fail_at(self, operation: str) -> None:
         if operation in self.failing:
             raise OSError(f"the disk is full at {operation}")

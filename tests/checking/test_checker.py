@@ -28,6 +28,7 @@ from robotsgate import (
     RobotsTxtFetched,
     RuleKind,
     StoreError,
+    StoreFailed,
     UnsupportedError,
 )
 from robotsgate.testing import FakeSite, ManualClock
@@ -896,6 +897,36 @@ async def test_refresh_on_a_clock_that_is_behind_brings_the_new_rules() -> None:
     await checker.refresh(PRIVATE)
 
     assert not await checker.can_fetch(AGENT, PRIVATE)
+
+
+async def test_purge_drops_what_nothing_can_use_any_more() -> None:
+    clock = ManualClock()
+    store = MemoryStore()
+    checker = checker_of(FakeSite(), store=store, clock=clock)
+    await checker.prefetch([ORIGIN, OTHER_ORIGIN])
+
+    too_early = await checker.purge()
+    clock.advance(DAY)
+    dropped = await checker.purge()
+
+    assert (too_early, dropped, len(store)) == (0, 2, 0)
+
+
+async def test_purge_of_a_store_that_fails_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    events: list[CheckerEvent] = []
+    store = FailingStore("purge")
+    checker = checker_of(FakeSite(), store=store, on_event=events.append)
+
+    dropped = await checker.purge()
+
+    assert dropped is None
+    assert checker.stats.store_failures == 1
+    (event,) = events
+    assert isinstance(event, StoreFailed)
+    assert (event.operation, event.origin) == ("purge", "")
+    assert caplog.messages == [f"store failed to purge: {event.error!r}"]
 
 
 async def test_forget_of_an_unknown_origin_does_nothing() -> None:

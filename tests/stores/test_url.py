@@ -68,8 +68,6 @@ async def test_redis_is_not_asked_before_it_is_needed(scheme: str) -> None:
         "sqlite:///:memory:",
         "redis:",
         "redis:host",
-        "robots.db",
-        "/robots.db",
     ],
 )
 def test_wrong_url_raises_and_is_shown(url: str) -> None:
@@ -77,6 +75,17 @@ def test_wrong_url_raises_and_is_shown(url: str) -> None:
         open_store(url)
 
     assert str(raised.value).endswith(f"got {url!r}")
+
+
+@pytest.mark.parametrize("path", ["robots.db", "/robots.db", "folder/robots"])
+def test_path_in_the_place_of_a_url_is_shown_with_the_url_of_that_file(
+    path: str,
+) -> None:
+    with pytest.raises(StoreError) as raised:
+        open_store(path)
+
+    shown = f"got {path!r}; 'sqlite:///{path}' for that file"
+    assert str(raised.value).endswith(shown)
 
 
 @pytest.mark.parametrize(

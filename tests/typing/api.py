@@ -189,6 +189,7 @@ async def answers(url: httpx.URL) -> None:
         await checker.prefetch({url})
         await checker.refresh(url)
         await checker.forget(url)
+        assert_type(await checker.purge(), int | None)
         assert_type(checker.stats, CheckerStats)
         await checker.aclose()
 

@@ -347,6 +347,18 @@ class RobotsChecker:
             self._live.discard(key)
             await self._entries.delete(key)
 
+    async def purge(self) -> int | None:
+        """Drop from the store what nothing can use any more.
+
+        Worth a call now and then where the store keeps such entries, as
+        `SQLiteStore` does. Not bounded by `Policy.store_timeout`.
+
+        Returns:
+            How many entries that were; 0 where the store drops them by itself, and
+            `None` if it failed, which is reported as any failure of a store is.
+        """
+        return await self._entries.purge()
+
     @property
     def stats(self) -> CheckerStats:
         """The counters as they are now."""

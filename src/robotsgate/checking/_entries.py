@@ -55,7 +55,7 @@ _REST_SECONDS = 30.0
 class Entries:
     """What a store knows about origins, under the terms of one policy.
 
-    No method raises because of the world, and none takes longer than
+    No method raises because of the world, and none but `purge` takes longer than
     `Policy.store_timeout`, unless the store does not let itself be cancelled.
 
     Attributes:
@@ -156,6 +156,17 @@ class Entries:
             await self._store.delete(self._key(origin))
 
         await self._guarded("delete", origin, delete)
+
+    async def purge(self) -> int | None:
+        """Drop what nothing can use any more; how many keys, `None` if that failed.
+
+        May take as long as the store needs, because no answer waits for it.
+        """
+        try:
+            return await self._store.purge(self._clock.now())
+        except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
+            self._reporter.report_store_failure("purge", "", error=error, is_first=True)
+            return None
 
     async def acquire(self, origin: str) -> bool:
         """Whether this process may fetch `origin` now, and no other.

@@ -100,8 +100,8 @@ class StoreFailed(_Event):
     """A store could not do what it was asked; the checker went on without it.
 
     Attributes:
-        origin: the key of the origin.
-        operation: "get", "update", "delete", "acquire" or "release".
+        origin: the key of the origin; empty for "purge", which is about them all.
+        operation: "get", "update", "delete", "acquire", "release" or "purge".
         error: what the store raised.
     """
 

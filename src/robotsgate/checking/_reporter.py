@@ -123,7 +123,9 @@ class Reporter:
         """The store failed, the first time in a row or again."""
         self.counts["store_failures"] += 1
         level = logging.WARNING if is_first else logging.DEBUG
-        LOGGER.log(level, "store failed to %s %s: %r", operation, origin, error)
+        LOGGER.log(
+            level, "store failed to %s: %r", f"{operation} {origin}".rstrip(), error
+        )
         self._tell(StoreFailed(origin=origin, operation=operation, error=error))
 
     def report_store_recovery(self, operation: str) -> None:

@@ -43,6 +43,8 @@ def open_store(url: str) -> ListableStore:
     # A password stands before "@", behind a second ":", or in a query.
     may_hold_a_password = "@" in url or "?" in url or ":" in rest
     shown = "" if may_hold_a_password and scheme != "sqlite" else f", got {url!r}"
+    if shown and not colon and {".", "/"}.intersection(url):
+        shown += f"; {f'sqlite:///{url}'!r} for that file"
     raise StoreError(f"{_EXPECTED}{shown}")
 
 
