@@ -1086,7 +1086,7 @@ async def test_failed_fetch_is_told_with_its_error() -> None:
     assert isinstance(event, RobotsTxtFetched)
     assert (event.access, event.status) == (AccessResult.UNREACHABLE, None)
     assert event.failure is FailureKind.TIMEOUT
-    assert event.error == "ReadTimeout: no answer in time"
+    assert event.error == "ReadTimeout: too slow"
     assert event.body_bytes == 0
 
 

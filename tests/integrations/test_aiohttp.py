@@ -239,7 +239,7 @@ async def test_time_out_of_the_session_is_one(serve: Serve) -> None:
     outcome = await fetched_by_session(server.url, timeout=timeout)
 
     assert outcome == Failed(kind=FailureKind.TIMEOUT, error=ANY)
-    assert outcome.error == "SocketTimeoutError: no answer in time"
+    assert outcome.error == "SocketTimeoutError: Timeout on reading data from socket"
 
 
 async def test_dead_port_is_a_failure_to_connect() -> None:

@@ -10,7 +10,15 @@ import pytest
 
 from robotsgate import RobotsChecker
 from robotsgate.testing import FakeSite, ManualClock
-from tests.checking.builders import AGENT, ORIGIN, PRIVATE, PUBLIC, ROBOTS_TXT, RULES
+from tests.checking.builders import (
+    AGENT,
+    ORIGIN,
+    OTHER_ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    ROBOTS_TXT,
+    RULES,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -60,7 +68,7 @@ async def test_site_sends_bytes_as_they_are_and_text_as_utf8(
     ("told", "asked"),
     [
         ("https://example.com", "https://example.com/robots.txt"),
-        ("https://EXAMPLE.com:443/some/page?q#f", "https://example.com/robots.txt"),
+        ("https://EXAMPLE.com:443/robots.txt#f", "https://example.com/robots.txt"),
         ("http://example.com:8080", "http://example.com:8080/robots.txt"),
         ("https://b\u00fccher.example", "https://xn--bcher-kva.example/robots.txt"),
         ("http://[2001:DB8::0:1]", "http://[2001:db8::1]/robots.txt"),
@@ -174,6 +182,58 @@ async def test_site_leaves_it_to_the_checker_to_decode_a_body() -> None:
     verdict = await checker.check(AGENT, PRIVATE)
 
     assert (verdict.allowed, verdict.error) == (False, None)
+
+
+@pytest.mark.anyio
+async def test_site_answers_one_after_the_other_and_then_with_the_last() -> None:
+    site = FakeSite()
+    packed = gzip.compress(RULES.encode())
+    answers = [
+        httpx.Response(503, headers={"Retry-After": "7"}),
+        httpx.ConnectError("refused"),
+        httpx.Response(200, headers={"Content-Encoding": "gzip"}, content=packed),
+    ]
+    site.serve(ORIGIN, answers)
+
+    first = await response_of(site, ROBOTS_TXT)
+    with pytest.raises(httpx.ConnectError, match="refused"):
+        await response_of(site, ROBOTS_TXT)
+    last = [await response_of(site, ROBOTS_TXT) for _ in range(2)]
+
+    assert (first.status_code, first.headers["retry-after"]) == (503, "7")
+    assert [(one.status_code, one.text) for one in last] == [(200, RULES)] * 2
+    assert len(answers) == 3
+
+
+@pytest.mark.anyio
+async def test_site_waits_for_each_answer_by_its_clock() -> None:
+    clock = ManualClock()
+    site = FakeSite(clock=clock)
+    site.serve(ORIGIN, delay=5)
+    site.fail(OTHER_ORIGIN, httpx.ReadTimeout("too slow"), delay=7)
+    checker = RobotsChecker(client=site, clock=clock)
+    answers: list[tuple[float, str | None]] = []
+
+    async def ask(url: str) -> None:
+        verdict = await checker.check(AGENT, url)
+        answers.append((clock.monotonic(), verdict.error))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, ORIGIN)
+        tasks.start_soon(ask, OTHER_ORIGIN)
+        await clock.pass_time(10)
+
+    assert answers == [(5, None), (7, "ReadTimeout: too slow")]
+
+
+def test_site_refuses_no_answer_at_all() -> None:
+    with pytest.raises(ValueError, match=r"one answer or more, got \[\]"):
+        FakeSite().serve(ORIGIN, [])
+
+
+def test_site_refuses_a_page() -> None:
+    with pytest.raises(ValueError, match=r"expected an origin, .* the path '/private'"):
+        FakeSite().serve(PRIVATE, RULES)
 
 
 @pytest.mark.parametrize("origin", ["example.com", "/robots.txt", ""])

@@ -75,9 +75,9 @@ def failed(
     else:
         kind = _kind_of_causes(causes) or _kind_of(error)
     text = _text(causes)
-    if type(error) is TimeoutError:
+    if type(error) is TimeoutError and not error.args:
         text = f"no answer within {deadline:g} s"
-    elif kind is FailureKind.TIMEOUT:
+    elif kind is FailureKind.TIMEOUT and not str(causes[0]):
         text = f"{type(causes[0]).__name__}: no answer in time"
     return Failed(kind=kind, error=text, redirects=redirects, cause=error)
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio.lowlevel
 import httpx
 
-from robotsgate.urls._origin import Origin
+from robotsgate._clock import SystemClock
+from robotsgate.urls._origin import Origin, split_url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from robotsgate._clock import Clock
+
+_SYSTEM_CLOCK = SystemClock()
 
 
 class FakeSite(httpx.AsyncBaseTransport):
@@ -28,48 +33,87 @@ class FakeSite(httpx.AsyncBaseTransport):
 
     dials_nothing = True
 
-    def __init__(self) -> None:
-        """Serve nothing yet."""
+    def __init__(self, *, clock: Clock = _SYSTEM_CLOCK) -> None:
+        """Serve nothing yet.
+
+        Args:
+            clock: waits for the delays of answers.
+        """
         self.requests: list[str] = []
-        self._answers: dict[str, tuple[int, dict[str, str], bytes] | Exception] = {}
+        self._clock = clock
+        self._answers: dict[str, list[httpx.Response | Exception]] = {}
+        self._delays: dict[str, float] = {}
 
     def serve(
         self,
         origin: str,
-        body: bytes | str = b"",
+        body: bytes | str | Sequence[httpx.Response | Exception] = b"",
         *,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
+        delay: float = 0.0,
     ) -> None:
         """From now on answer for the robots.txt of `origin`.
 
         Args:
-            origin: a URL of it; its path does not matter.
-            body: of the response; a `str` stands for its UTF-8.
+            origin: its URL, without a path.
+            body: of the response; a `str` stands for its UTF-8. Or what answers the
+                requests one after the other, responses of httpx or exceptions to
+                raise, and the last of them from then on; `status` and `headers` are
+                not used then.
             status: of the response, 100 to 999.
             headers: of the response.
-        """
-        content = body.encode() if isinstance(body, str) else body
-        self._answers[Origin.from_url(origin).robots_url] = (
-            status,
-            dict(headers or {}),
-            content,
-        )
+            delay: seconds before each answer, by the clock of the site, ≥ 0.
 
-    def fail(self, origin: str, error: Exception) -> None:
-        """From now on raise `error` when the robots.txt of `origin` is asked for."""
-        self._answers[Origin.from_url(origin).robots_url] = error
+        Raises:
+            ValueError: `origin` names none, or has a path; or there is no answer.
+        """
+        if isinstance(body, bytes | str):
+            body = [httpx.Response(status, headers=headers, content=body)]
+        if not body:
+            raise ValueError(f"expected one answer or more, got {body!r}")
+        url = _robots_url(origin)
+        self._answers[url] = list(body)
+        self._delays[url] = delay
+
+    def fail(self, origin: str, error: Exception, *, delay: float = 0.0) -> None:
+        """From now on raise `error` when the robots.txt of `origin` is asked for.
+
+        Raises:
+            ValueError: `origin` names none, or has a path.
+        """
+        self.serve(origin, [error], delay=delay)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer as told; lets other tasks run first, as a network would."""
         url = str(request.url)
         self.requests.append(url)
-        await anyio.lowlevel.checkpoint()
-        answer = self._answers.get(url, (404, {}, b""))
+        answers = self._answers.get(url, [httpx.Response(404)])
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        delay = self._delays.get(url, 0.0)
+        await (self._clock.wait(delay) if delay else anyio.lowlevel.checkpoint())
         if isinstance(answer, Exception):
             raise answer
-        status, headers, body = answer
         # httpx2 refuses what httpx makes, and the other way round.
         library = sys.modules[type(request).__mro__[-2].__module__]
         response: type[httpx.Response] = library.Response
-        return response(status, headers=headers, content=body)
+        return response(
+            answer.status_code,
+            headers=answer.headers.raw,
+            # As it would be sent: `content` of the answer is decoded.
+            content=b"".join(cast("httpx.SyncByteStream", answer.stream)),
+        )
+
+
+def _robots_url(origin: str) -> str:
+    """Where the robots.txt of `origin` is.
+
+    Raises:
+        ValueError: `origin` names none, or has a path.
+    """
+    path = split_url(origin)[1]
+    if path not in {"/", "/robots.txt"}:
+        raise ValueError(
+            f"expected an origin, whose /robots.txt is served, got the path {path!r}"
+        )
+    return Origin.from_url(origin).robots_url
