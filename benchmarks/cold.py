@@ -140,7 +140,7 @@ def _openers() -> Iterator[tuple[str, _Opener]]:
 
 @asynccontextmanager
 async def _checker(client: object = None) -> AsyncIterator[_Ask]:
-    async with RobotsChecker(client=client) as checker:
+    async with RobotsChecker(user_agent=AGENT, client=client) as checker:
 
         async def ask(origin: str) -> bool:
             return await checker.can_fetch(AGENT, origin + _PAGE)

@@ -50,7 +50,9 @@ def origin(number: int) -> str:
 async def fill(store: Store, bodies: Sequence[bytes], count: int) -> None:
     """Let a checker fetch `count` origins into `store`, and keep nothing itself."""
     sites = Sites(bodies)
-    async with RobotsChecker(client=sites, store=store, max_origins=1) as checker:
+    async with RobotsChecker(
+        user_agent=AGENT, client=sites, store=store, max_origins=1
+    ) as checker:
         for number in range(count):
             await checker.can_fetch(AGENT, f"{origin(number)}/")
 

@@ -125,7 +125,7 @@ async def _holds(body: bytes, path: str) -> tuple[float, float]:
     """The longest time in which a cold question, and a warm one, let nobody run."""
     site = FakeSite()
     site.serve(_ORIGIN, body)
-    async with RobotsChecker(client=site) as checker:
+    async with RobotsChecker(user_agent=AGENT, client=site) as checker:
         cold = await hold(checker.can_fetch(AGENT, _ORIGIN + path))
         await checker.check(AGENT, _ORIGIN + path)
         # Other URLs, of which nobody can have kept the answer.

@@ -63,11 +63,13 @@ async def _of_checker(work: Workload) -> dict[str, float]:
         for origin, paths in zip(work.origins, work.paths, strict=True)
     ]
     # What is made once for all origins is made before.
-    async with RobotsChecker(client=sites) as warm_up:
+    async with RobotsChecker(user_agent=AGENT, client=sites) as warm_up:
         await warm_up.check(AGENT, firsts[0])
     gc.collect()
     tracemalloc.start()
-    async with RobotsChecker(client=sites, max_origins=2 * len(firsts)) as checker:
+    async with RobotsChecker(
+        user_agent=AGENT, client=sites, max_origins=2 * len(firsts)
+    ) as checker:
         held = {}
         for name, ask, urls in (
             ("a live origin, after can_fetch of one URL", checker.can_fetch, firsts),

@@ -125,7 +125,7 @@ def _in_own_process(part: str, count: int, files: Path) -> Figures:
 
 async def _process(_: int, files: Files) -> Figures:
     """A process that has answered one question."""
-    async with RobotsChecker(client=Sites(files.bodies)) as checker:
+    async with RobotsChecker(user_agent=AGENT, client=Sites(files.bodies)) as checker:
         await checker.can_fetch(AGENT, f"{origin(0)}/")
         return {"bytes": _resident()}
 
@@ -168,7 +168,9 @@ async def _live(count: int, files: Files) -> Figures:
     ]
     every = [url for those in urls[:count] for url in those]
     sites = Sites(files.bodies)
-    checker = RobotsChecker(client=sites, store=store, max_origins=count)
+    checker = RobotsChecker(
+        user_agent=AGENT, client=sites, store=store, max_origins=count
+    )
 
     async def ask(urls: Iterable[str]) -> None:
         for url in urls:

@@ -262,7 +262,7 @@ async def _started(case: _Case, openers: Mapping[str, Opener]) -> dict[str, Figu
 async def _seconds_of_question(case: _Case, store: Store, urls: Sequence[str]) -> float:
     """The mean over `urls`, each of an origin that the store has, by a new checker."""
     sites = Sites(case.bodies)
-    async with RobotsChecker(client=sites, store=store) as checker:
+    async with RobotsChecker(user_agent=AGENT, client=sites, store=store) as checker:
 
         async def ask() -> None:
             for url in urls:

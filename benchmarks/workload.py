@@ -99,7 +99,9 @@ class Workload:
         for origin, body in zip(self.origins, self.bodies, strict=True):
             site.serve(origin, body)
         # Twice the room: none of the origins may go while it is asked.
-        checker = RobotsChecker(client=site, max_origins=2 * len(self.bodies))
+        checker = RobotsChecker(
+            user_agent=AGENT, client=site, max_origins=2 * len(self.bodies)
+        )
         for _, url in self.questions:
             await checker.can_fetch(AGENT, url)
         return checker

@@ -46,7 +46,7 @@ async def main() -> None:
     ):
         for name, policy in POLICIES.items():
             asked.clear()
-            async with RobotsChecker(policy=policy) as checker:
+            async with RobotsChecker(user_agent="ExampleBot", policy=policy) as checker:
                 verdict = await checker.check(AGENT, f"{site}/page")
             print(f"{name}:\n    {verdict}\n    asked: {', '.join(asked)}")
 

@@ -28,7 +28,7 @@ async def ask(store: str, origin: str, days_later: int) -> None:
     """What each of the processes does."""
     # A clock to turn, so that days pass without anybody waiting for them.
     clock = ManualClock(SystemClock().now() + days_later * DAY)
-    async with RobotsChecker(store=store, clock=clock) as checker:
+    async with RobotsChecker(user_agent=AGENT, store=store, clock=clock) as checker:
         for path in ("/", "/private"):
             print(f"    {path}: {await checker.check(AGENT, origin + path)}")
 

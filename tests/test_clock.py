@@ -110,4 +110,6 @@ def test_checker_takes_any_clock() -> None:
 
     clock: Clock = StoppedClock()
 
-    assert RobotsChecker(clock=clock).peek("ExampleBot", "https://e.com/") is None
+    checker = RobotsChecker(user_agent="ExampleBot", clock=clock)
+
+    assert checker.peek("ExampleBot", "https://e.com/") is None

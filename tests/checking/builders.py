@@ -234,7 +234,8 @@ def checker_of(
     **arguments: Any,  # noqa: ANN401 (those of RobotsChecker)
 ) -> RobotsChecker:
     """A checker of `site` whose clock stands still."""
-    return RobotsChecker(client=site, **{"clock": ManualClock(), **arguments})
+    usual = {"user_agent": AGENT, "clock": ManualClock()}
+    return RobotsChecker(client=site, **(usual | arguments))
 
 
 def answered_at_once(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:

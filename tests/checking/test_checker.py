@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         Iterator,
         Sequence,
     )
+    from pathlib import Path
 
 
 pytestmark = pytest.mark.anyio
@@ -396,7 +397,6 @@ class NoStore:
     ("arguments", "error", "message"),
     [
         pytest.param({"user_agent": 7}, TypeError, "user_agent as str, got 7"),
-        pytest.param({"user_agent": None}, TypeError, "user_agent as str, got None"),
         pytest.param({"user_agent": ""}, ValueError, "user_agent .* got ''"),
         pytest.param({"user_agent": " Bot"}, ValueError, "user_agent .* got ' Bot'"),
         pytest.param({"user_agent": "B\u00f6t"}, ValueError, "user_agent .* ASCII"),
@@ -430,11 +430,36 @@ def test_wrong_argument_of_the_constructor_is_refused_by_name(
     arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        RobotsChecker(**arguments)
+        RobotsChecker(**{"user_agent": AGENT, **arguments})
 
 
-def test_checker_without_arguments_can_be_made_outside_of_an_event_loop() -> None:
-    checker = RobotsChecker()
+def test_checker_without_a_user_agent_warns_where_it_is_made() -> None:
+    with pytest.warns(UserWarning, match="expected the user_agent of your") as warned:
+        RobotsChecker()
+
+    assert warned[0].filename == __file__
+
+
+def test_checker_of_a_fake_site_needs_no_user_agent() -> None:
+    RobotsChecker(client=FakeSite())
+
+
+async def test_checker_that_leaves_its_own_store_open_warns(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/robots.db"
+    async with checker_of(FakeSite(), store=url):
+        pass
+    checkers = [checker_of(FakeSite(), store=url)]
+    store = checkers[0]._own_store
+
+    with pytest.warns(ResourceWarning, match=r"unclosed .*RobotsChecker"):
+        checkers.clear()
+
+    assert store is not None
+    await store.aclose()
+
+
+def test_checker_can_be_made_outside_of_an_event_loop() -> None:
+    checker = RobotsChecker(user_agent=AGENT)
 
     assert checker.stats == CheckerStats()
     assert checker.peek(AGENT, PUBLIC) is None

@@ -73,7 +73,7 @@ def opened(request: pytest.FixtureRequest) -> Callable[[RedisStore], Any]:
 @pytest.mark.parametrize("url", ["redis://user:s3cret@host:port", "s3cret@host:6379"])
 def test_wrong_url_raises_without_showing_a_password(url: str) -> None:
     with pytest.raises(StoreError, match="expected") as raised:
-        RobotsChecker(store=url)
+        RobotsChecker(user_agent=AGENT, store=url)
 
     assert "s3cret" not in str(raised.value)
 
@@ -83,12 +83,14 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "robotsgate.stores.redis")
 
     with pytest.raises(StoreError, match=r"robotsgate\[redis\]"):
-        RobotsChecker(store="redis://host")
+        RobotsChecker(user_agent=AGENT, store="redis://host")
 
 
 def test_checker_that_cannot_be_made_leaves_no_file_open(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="AsyncClient"):
-        RobotsChecker(client=object(), store=f"sqlite:///{tmp_path}/robots.db")
+        RobotsChecker(
+            user_agent=AGENT, client=object(), store=f"sqlite:///{tmp_path}/robots.db"
+        )
 
     assert list(tmp_path.iterdir()) == []
 

@@ -33,7 +33,7 @@ async def test_500_impatient_callers_make_one_get_and_peek_has_its_result(
     server = serve(held)
     url = f"{server.url}/private"
 
-    async with RobotsChecker() as checker:
+    async with RobotsChecker(user_agent="Bot") as checker:
         async with anyio.create_task_group() as tasks:
             for _ in range(500):
                 tasks.start_soon(checker.can_fetch, "ExampleBot", url)
@@ -52,7 +52,7 @@ async def test_500_impatient_callers_make_one_get_and_peek_has_its_result(
 @pytest.mark.anyio
 async def test_close_ends_the_connection_of_a_fetch(serve: Serve) -> None:
     hanging = serve(Raw(b"", Connection.hang))
-    checker = RobotsChecker()
+    checker = RobotsChecker(user_agent="Bot")
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(checker.can_fetch, "ExampleBot", hanging.url)
@@ -71,7 +71,7 @@ async def test_so_many_fetches_run_at_once_and_no_more(serve: Serve, way: str) -
     servers = [serve(crowd) for _ in range(12)]
     urls = [f"{server.url}/private" for server in servers]
 
-    async with RobotsChecker(max_concurrent_fetches=3) as checker:
+    async with RobotsChecker(user_agent="Bot", max_concurrent_fetches=3) as checker:
         async with anyio.create_task_group() as tasks:
             if way == "can_fetch":
                 for url in urls:
@@ -93,7 +93,7 @@ async def test_client_is_used_by_200_callers_and_left_open(serve: Serve) -> None
     first = serve(redirect(f"{second.url}/robots.txt"))
 
     async with httpx.AsyncClient() as client:
-        async with RobotsChecker(client=client) as checker:
+        async with RobotsChecker(user_agent="Bot", client=client) as checker:
             async with anyio.create_task_group() as tasks:
                 for _ in range(200):
                     tasks.start_soon(checker.can_fetch, "ExampleBot", first.url)
@@ -112,7 +112,9 @@ async def test_plain_asyncio_code_can_use_a_checker(
     server = serve(Reply(body=RULES))
     hanging = serve(Raw(b"", Connection.hang))
 
-    async with RobotsChecker(policy=Policy(fetch_deadline=5)) as checker:
+    async with RobotsChecker(
+        user_agent="Bot", policy=Policy(fetch_deadline=5)
+    ) as checker:
         waiting = asyncio.create_task(checker.can_fetch("ExampleBot", hanging.url))
         answers = await asyncio.gather(
             *(

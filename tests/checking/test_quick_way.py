@@ -197,7 +197,10 @@ async def test_host_with_a_semicolon_gets_the_same_answer_hot_and_cold(
         return httpx.Response(200, content=b"User-agent: *\nDisallow: /private\n")
 
     checker = RobotsChecker(
-        client=httpx.MockTransport(answer), clock=ManualClock(), dialect=dialect
+        user_agent=AGENT,
+        client=httpx.MockTransport(answer),
+        clock=ManualClock(),
+        dialect=dialect,
     )
 
     cold = (await checker.check(AGENT, f"{origin}/private")).allowed

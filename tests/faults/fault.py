@@ -143,7 +143,9 @@ async def observe(fault: Fault) -> Observation:
         store = None if fault.store is None else fault.store(stage)
         await _warm_up()
         open_before = _open_files()
-        async with RobotsChecker(client=client, store=store, policy=policy) as checker:
+        async with RobotsChecker(
+            user_agent="Bot", client=client, store=store, policy=policy
+        ) as checker:
             tracemalloc.start()
             try:
                 began_at = perf_counter()
@@ -175,7 +177,7 @@ async def _warm_up() -> None:
     """Let everything be imported that a fetch imports at its first time."""
     with Stage() as stage:
         url = stage.serve(Reply(body=RULES)).url
-        async with RobotsChecker() as checker:
+        async with RobotsChecker(user_agent="Bot") as checker:
             await checker.check("ExampleBot", f"{url}/private")
 
 

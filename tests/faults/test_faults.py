@@ -50,7 +50,7 @@ async def test_name_and_password_of_a_redirect_are_sent_to_nobody() -> None:
         second = stage.serve(Reply(body=RULES))
         location = second.url.replace("//", "//name:password@")
         first = stage.serve(redirect(f"{location}/robots.txt"))
-        async with RobotsChecker() as checker:
+        async with RobotsChecker(user_agent="Bot") as checker:
             await checker.check("ExampleBot", first.url)
         (request,) = second.requests
 

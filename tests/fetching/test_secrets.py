@@ -59,7 +59,9 @@ async def test_userinfo_is_nowhere(
     verdicts: list[Verdict] = []
 
     with caplog.at_level(logging.DEBUG, "robotsgate"):
-        async with RobotsChecker(store=store, on_event=events.append) as checker:
+        async with RobotsChecker(
+            user_agent="Bot", store=store, on_event=events.append
+        ) as checker:
             for url in (first.url, broken.url, dead, silent.url):
                 question = with_secret(f"{url}/page")
                 verdicts.append(await checker.check("Bot", question))
@@ -107,7 +109,7 @@ async def test_what_a_client_sends_of_its_own_stays_at_the_first_origin(
         library.AsyncClient(
             headers=headers, auth=("user", SECRET), cookies={"mine": SECRET}
         ) as client,
-        RobotsChecker(client=client) as checker,
+        RobotsChecker(user_agent="Bot", client=client) as checker,
     ):
         is_allowed = await checker.can_fetch("Bot", f"{first.url}/page")
 

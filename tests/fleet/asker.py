@@ -18,7 +18,9 @@ from robotsgate.testing import ManualClock
 
 async def answer(store: str, url: str, now: float) -> dict[str, object]:
     """What a new checker says about `url`, and whence."""
-    async with RobotsChecker(store=store, clock=ManualClock(now)) as checker:
+    async with RobotsChecker(
+        user_agent="Bot", store=store, clock=ManualClock(now)
+    ) as checker:
         verdict = await checker.check("ExampleBot", url)
         return {
             "allowed": verdict.allowed,

@@ -61,7 +61,7 @@ async def test_rules_behind_a_session_decide(serve: Serve) -> None:
 
     async with (
         aiohttp.ClientSession() as session,
-        RobotsChecker(client=AiohttpFetcher(session)) as checker,
+        RobotsChecker(user_agent="Bot", client=AiohttpFetcher(session)) as checker,
     ):
         answers = [
             await checker.can_fetch("ExampleBot", f"{server.url}/{path}")

@@ -244,6 +244,7 @@ class _Simulation:
             step.policy, may_evict=step.max_origins < len(HOSTS), overrides=overrides
         )
         return RobotsChecker(
+            user_agent=AGENT,
             client=self._network,
             store=self._store,
             policy=step.policy,

@@ -8,6 +8,7 @@ Longer than other modules, because it is the public surface: half of it is docst
 
 from __future__ import annotations
 
+import warnings
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
@@ -35,6 +36,7 @@ from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._records import absolute_sitemaps
 from robotsgate.robotstxt._robots_txt import grammar_of
 from robotsgate.stores._url import open_store
+from robotsgate.stores.memory import MemoryStore
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
@@ -59,6 +61,11 @@ if TYPE_CHECKING:
     from robotsgate.urls._origin import URLLike
 
 _DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
+_NO_USER_AGENT = (
+    "expected the user_agent of your crawler, such as"
+    " 'ExampleBot/1.0 (+https://example.org/bot)': servers may answer it otherwise"
+    f" than {_DEFAULT_USER_AGENT!r}"
+)
 _DEFAULT_POLICY = Policy()
 _SYSTEM_CLOCK = SystemClock()
 
@@ -71,10 +78,12 @@ class RobotsChecker:
     several threads.
     """
 
+    _own_store: Store | None = None  # also where `__init__` raises
+
     def __init__(
         self,
         *,
-        user_agent: str = _DEFAULT_USER_AGENT,
+        user_agent: str | None = None,
         client: Fetcher | AsyncClientLike | AsyncTransportLike | None = None,
         store: Store | str | None = None,
         policy: Policy = _DEFAULT_POLICY,
@@ -89,7 +98,8 @@ class RobotsChecker:
 
         Args:
             user_agent: the User-Agent header that robots.txt files are fetched
-                with; name your crawler, because servers may answer by it.
+                with: that of your crawler. `None`: that of robotsgate, with a
+                UserWarning, because a server may answer a library otherwise.
             client: sends the requests, and is never closed: an `AsyncClient` of
                 httpx or httpx2, or one of their transports, or a `Fetcher`.
                 `None`: a connection for each fetch, without proxies.
@@ -120,13 +130,16 @@ class RobotsChecker:
         # Imported here: the parser alone does not wait for httpcore to load.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
+        if user_agent is None:
+            user_agent = _DEFAULT_USER_AGENT
+            if not getattr(client, "dials_nothing", False):
+                warnings.warn(_NO_USER_AGENT, stacklevel=2)
         fetcher = RobotsTxtFetcher(client, user_agent=user_agent, policy=policy)
         self._reporter = Reporter(on_event)
         self._live = LiveOrigins(
             max_origins=max_origins, policy=policy, dialect=dialect, overrides=overrides
         )
         check_store(store)
-        self._own_store: Store | None = None
         if store is None or isinstance(store, str):  # last: a file stays open
             store = self._own_store = open_store("memory:" if store is None else store)
         self._entries = Entries(store, self._reporter, policy=policy, clock=clock)
@@ -168,7 +181,8 @@ class RobotsChecker:
 
         A caller that waits for a fetch, or needs one from now on, gets a
         RuntimeError. A client or a store that was handed over stays open. May be
-        called more than once.
+        called more than once. A checker that was made with the URL of a store, and is
+        never closed, warns with a ResourceWarning.
         """
         try:
             await self._origins.aclose()
@@ -176,6 +190,13 @@ class RobotsChecker:
             self._live.clear()
             if self._own_store is not None:
                 await self._own_store.aclose()
+                self._own_store = None
+
+    def __del__(self) -> None:
+        """Warn if its own store was never closed."""
+        if self._own_store is not None and not isinstance(self._own_store, MemoryStore):
+            message = f"unclosed {self!r}"
+            warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
 
     async def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """Whether `agent` may fetch `url` now.

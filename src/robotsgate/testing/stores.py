@@ -276,9 +276,11 @@ class LeaseContract:
     ) -> None:
         one, other = leases
         await one.acquire(KEY, "one", 0.05)
+        is_free = False
         with anyio.fail_after(_PATIENCE_SECONDS):
-            while not await other.acquire(KEY, "other", 60.0):
+            while not is_free:
                 await anyio.lowlevel.checkpoint()
+                is_free = await other.acquire(KEY, "other", 60.0)
         await one.release(KEY, "one")
 
         assert not await one.acquire(KEY, "one", 60.0)
