@@ -281,6 +281,8 @@ def _is_open(
     if not seen or not evidence(line):
         return False
     opens_at = min(one[0].at for one in seen) + span(history.access, policy)
+    if history.said is not None and history.said.at <= now + AHEAD:
+        opens_at = max(opens_at, history.said.fresh_until)
     days = max(len({int(one.at // DAY) for one in few}) for few in seen) - fewer_days
     needed = min(policy.days_of_evidence, max(1, limit(history.access, policy) / DAY))
     is_late = evidence(line)[-1].at >= opens_at and now >= opens_at

@@ -211,6 +211,26 @@ def test_origin_opens_on_evidence_alone(
 
 
 @pytest.mark.parametrize(
+    ("last_at", "effect"),
+    [
+        pytest.param(NOW + 59 * DAY, DISALLOW, id="an early refresh"),
+        pytest.param(NOW + 60 * DAY, ALLOW, id="a fetch of what has expired"),
+    ],
+)
+def test_origin_opens_only_after_its_answer_has_expired(
+    last_at: float, effect: Effect
+) -> None:
+    """A lifetime may be longer than the limit."""
+    last = answer(fresh_until=NOW + 60 * DAY)
+    since = outage(
+        NOW + DAY, last_attempt_at=last_at, last_evidence_at=last_at, days=59
+    )
+
+    now = NOW + 60 * DAY
+    assert standing(last, since, now=now, policy=Policy()) == (effect, TOO_LONG)
+
+
+@pytest.mark.parametrize(
     ("limit_days", "days_of_evidence", "needed"),
     [(0, 5, 1), (0.5, 5, 1), (1, 5, 1), (1.5, 5, 2), (3, 5, 3), (30, 5, 5), (30, 1, 1)],
 )

@@ -84,7 +84,8 @@ def in_force(entry: Entry, *, now: float, policy: Policy) -> InForce:
         return InForce(effect=effect, reason=reason, until=until)
     outage = cast("Outage", entry.outage)  # an entry has one of the two
     effect, reason = _of_outage(answer, outage, now=now, policy=policy)
-    later = [end for end in _ends(answer, outage, policy) if now < end]
+    ends = _ends(answer, outage, now=now, policy=policy)
+    later = [end for end in ends if now < end]
     until = min([outage.retry_at, *later])
     return InForce(effect=effect, reason=reason, is_outage=True, until=until)
 
@@ -103,7 +104,7 @@ def _of_outage(
         and _copy_may_be_used(answer, outage, now=now, policy=policy)
     ):
         return Effect.RULES, None
-    opens_at = _opens_at(answer, outage, policy)
+    opens_at = _opens_at(answer, outage, now=now, policy=policy)
     if opens_at is None or now < opens_at:
         return closed, Reason.UNREACHABLE
     is_open = (
@@ -125,11 +126,19 @@ def _copy_may_be_used(
     return now < outage.since + policy.stale_window and outage.since < window_of_answer
 
 
-def _opens_at(answer: Answer | None, outage: Outage, policy: Policy) -> float | None:
-    """When the limit is over, by the first evidence; `None` without any."""
+def _opens_at(
+    answer: Answer | None, outage: Outage, *, now: float, policy: Policy
+) -> float | None:
+    """When the limit is over, by the first evidence; `None` without any.
+
+    Not before the answer has expired: what failed until then were early refreshes.
+    """
     if outage.evidence_since is None:
         return None
-    return outage.evidence_since + span(answer, policy)
+    opens_at = outage.evidence_since + span(answer, policy)
+    if answer is None or answer.is_ahead(now):
+        return opens_at
+    return max(opens_at, answer.fresh_until)
 
 
 def _is_at_fault(
@@ -148,7 +157,9 @@ def _is_at_fault(
     )
 
 
-def _ends(answer: Answer | None, outage: Outage, policy: Policy) -> list[float]:
+def _ends(
+    answer: Answer | None, outage: Outage, *, now: float, policy: Policy
+) -> list[float]:
     """When a phase of the outage may end by time."""
     ends = [
         outage.since + policy.outage_grace,
@@ -159,5 +170,5 @@ def _ends(answer: Answer | None, outage: Outage, policy: Policy) -> list[float]:
             answer.fresh_until + policy.stale_window,
             answer.answered_at - LARGEST_SKEW,  # from then on it may be fresh
         ]
-    opens_at = _opens_at(answer, outage, policy)
+    opens_at = _opens_at(answer, outage, now=now, policy=policy)
     return ends if opens_at is None else [*ends, opens_at]
