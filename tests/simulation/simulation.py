@@ -51,6 +51,10 @@ _EARLIEST = 700_000_000.0
 _LATEST = 7_000_000_000.0
 _START = 1_800_000_000.0
 
+# No crawler asks twice at the same moment. If it did, an answer could be dated the
+# least bit after a fetch that is yet to begin. A power of two keeps sums exact.
+_BETWEEN_STEPS = 2**-10
+
 # A turn that is further away is not waited for.
 _LONGEST_WAIT = 400 * DAY
 
@@ -259,6 +263,8 @@ class _Simulation:
         )
 
     async def _ask(self, step: Ask) -> None:
+        self._clock.set(self._clock.now() + _BETWEEN_STEPS)
+        self.judge.time_passed()
         self._network.slowness = step.slowness
         self.report.questions += len(step.callers)
         if len(step.callers) == 1:
