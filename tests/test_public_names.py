@@ -117,7 +117,6 @@ def test_members_are_found() -> None:
         "RobotsTxt.parse",
         "RobotsTxt.sitemaps",
         "Store.get",
-        "Verdict.as_dict",
     } <= found
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from robotsgate._json import JSONValue
 
 if TYPE_CHECKING:
     from robotsgate.caching._access import AccessResult
@@ -53,7 +55,7 @@ _SENTENCES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(JSONValue):
     """May the agent fetch the URL, and why; true exactly if it may.
 
     Attributes:
@@ -122,30 +124,6 @@ class Verdict:
                 f" because the origin is unreachable ({self._evidence()})"
             )
         return _printable(f"{start}: {reason}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """The verdict as JSON types: enums by value, the rule as a dict."""
-        rule = self.rule and {
-            "kind": self.rule.kind.value,
-            "pattern": self.rule.pattern,
-            "line": self.rule.line,
-        }
-        return {
-            "allowed": self.allowed,
-            "url": self.url,
-            "agent": self.agent if isinstance(self.agent, str) else list(self.agent),
-            "reason": self.reason.value,
-            "rule": rule,
-            "group": self.group,
-            "access": self.access.value,
-            "is_stale": self.is_stale,
-            "origin": self.origin,
-            "status": self.status,
-            "redirects": [list(pair) for pair in self.redirects],
-            "error": self.error,
-            "fetched_at": self.fetched_at,
-            "fresh_until": self.fresh_until,
-        }
 
     def _evidence(self) -> str:
         if self.error is not None:

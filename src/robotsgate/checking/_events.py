@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from robotsgate._json import JSONValue
 
 if TYPE_CHECKING:
     from robotsgate.caching._access import AccessResult
     from robotsgate.caching._outcome import FailureKind
 
 
-class _Event:
+class _Event(JSONValue):
     """What all events can do."""
 
     __slots__ = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The event as JSON types: its class as "event", then its attributes."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # a dataclass, each of them
-        return {"event": type(self).__name__} | {
-            name: _as_json(value) for name, value in values.items()
-        }
+        return {"event": type(self).__name__} | JSONValue.as_dict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,15 +111,3 @@ class StoreFailed(_Event):
 CheckerEvent = (
     FetchStarted | FetchCancelled | RobotsTxtFetched | AccessChanged | StoreFailed
 )
-
-
-def _as_json(value: object) -> object:
-    match value:
-        case enum.Enum():
-            return value.value
-        case Exception():
-            return f"{type(value).__name__}: {value}"
-        case tuple():
-            return [_as_json(one) for one in value]
-        case _:
-            return value

@@ -4,7 +4,7 @@ The work is a task of the event loop and belongs to no caller: a caller that giv
 up leaves it under way, and its result is kept. Not a task group of the checker: that
 ties the checker to one task, and breaks generator fixtures and checkers that close
 in the order in which they were opened.
-The only module that knows both event loops.
+The only module that starts tasks of asyncio and of trio.
 """
 
 from __future__ import annotations

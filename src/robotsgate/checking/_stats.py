@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from robotsgate._json import JSONValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckerStats:
+class CheckerStats(JSONValue):
     """What a checker has done since it was made; a snapshot.
 
     Attributes:
@@ -56,9 +58,3 @@ class CheckerStats:
     event_failures: int = 0
     live_origins: int = 0
     fetches_under_way: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """The counters as JSON types: reasons by value."""
-        counters = {name: getattr(self, name) for name in self.__slots__}
-        by_reason = {reason.value: count for reason, count in self.disallowed.items()}
-        return counters | {"disallowed": by_reason}

@@ -4,26 +4,8 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any
 
-
-class _Part:
-    """A part of a file, or of an answer about it."""
-
-    __slots__: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The value as JSON types: enums by value, tuples as lists."""
-        return {name: as_json(getattr(self, name)) for name in self.__slots__}
-
-
-def as_json(value: object) -> object:
-    """`value`, or what holds or names it in JSON types."""
-    if isinstance(value, _Part):
-        return value.as_dict()
-    if isinstance(value, tuple):
-        return [as_json(one) for one in value]
-    return value.value if isinstance(value, enum.Enum) else value
+from robotsgate._json import JSONValue
 
 
 class RuleKind(enum.Enum):
@@ -34,7 +16,7 @@ class RuleKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule(_Part):
+class Rule(JSONValue):
     """One allow or disallow line.
 
     Attributes:
@@ -54,7 +36,7 @@ class Rule(_Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRate(_Part):
+class RequestRate(JSONValue):
     """A `Request-rate` record: so many requests in so many seconds.
 
     Not part of RFC 9309. A time of day behind the rate is ignored: the rate
@@ -70,7 +52,7 @@ class RequestRate(_Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group(_Part):
+class Group(JSONValue):
     """One group as it stands in the file, not merged with others of its token.
 
     Attributes:
@@ -94,7 +76,7 @@ class Group(_Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherLine(_Part):
+class OtherLine(JSONValue):
     """A record with a field that robotsgate does not know (RFC 9309 §2.2.4).
 
     Attributes:
@@ -126,7 +108,7 @@ class LineKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line(_Part):
+class Line(JSONValue):
     """One line as it stands in the file.
 
     Attributes:
@@ -178,7 +160,7 @@ class DiagnosticKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic(_Part):
+class Diagnostic(JSONValue):
     """One thing about the file that its author may want to know.
 
     Attributes:
@@ -198,7 +180,7 @@ class Diagnostic(_Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match(_Part):
+class Match(JSONValue):
     """What the rules say about one agent and one URL; true exactly if they allow.
 
     Attributes:

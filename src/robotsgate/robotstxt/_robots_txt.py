@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from robotsgate._json import as_json
 from robotsgate.robotstxt._diagnose import diagnostics
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._google import GOOGLE
 from robotsgate.robotstxt._lines import lines
 from robotsgate.robotstxt._matcher import RuleSet
-from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind, as_json
+from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind
 from robotsgate.robotstxt._octets import readable, wide_encoding
 from robotsgate.robotstxt._parser import first_lines, outline, read
 from robotsgate.robotstxt._records import first_crawl_delay, first_request_rate
