@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from robotsgate.robotstxt import DiagnosticKind, Dialect, RobotsTxt, Severity
@@ -10,6 +13,8 @@ from tests.tables import cases
 _DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
 
 _GROUP = "User-agent: a\n"
+
+_PAGE = Path(__file__).parents[2] / "docs/reference/api.md"
 
 
 def _found(
@@ -25,7 +30,7 @@ def _found(
 @cases("body line kind message", {
     "no colon": (
         _GROUP + "Disallow /a", 2, DiagnosticKind.NO_COLON,
-        "expected a colon behind 'Disallow'"
+        "expected a colon after 'Disallow'"
     ),
     "no colon, and no known field": (
         _GROUP + "keep out", 2, DiagnosticKind.NO_COLON,
@@ -91,21 +96,21 @@ def _found(
     ),
     "allow and disallow of one pattern": (
         _GROUP + "Disallow: /a\nAllow: /a", 2, DiagnosticKind.OVERRULED_RULE,
-        "line 3 says the contrary and always wins"
+        "line 3 says the opposite and always wins"
     ),
     "a longer pattern that matches the same": (
         _GROUP + "Disallow: /a*\nAllow: /a", 3, DiagnosticKind.OVERRULED_RULE,
-        "line 2 says the contrary and always wins"
+        "line 2 says the opposite and always wins"
     ),
     "group without rules": (
         "\n" + _GROUP + "Crawl-delay: 1\n\nUser-agent: b\nAllow: /", 2,
         DiagnosticKind.GROUP_WITHOUT_RULES,
-        "no rules of its own: those below line 5 count"
+        "this group has no rules, so those below line 5 bind it"
     ),
     "group with only a sitemap": (
         _GROUP + "Sitemap: http://h/s\nUser-agent: b\nAllow: /", 1,
         DiagnosticKind.GROUP_WITHOUT_RULES,
-        "no rules of its own: those below line 3 count"
+        "this group has no rules, so those below line 3 bind it"
     ),
     "NUL": (
         "# a\0b", 1, DiagnosticKind.NUL, "NUL, at which some crawlers end the line"
@@ -167,7 +172,7 @@ def test_other_encoding_is_told_for_the_whole_file(dialect: Dialect) -> None:
     )
 
 
-def test_every_kind_of_diagnostic_can_be_found() -> None:
+def test_page_lists_every_kind_with_the_severity_that_a_file_gives() -> None:
     body = (
         b"<html>\nDisallow: /\nUser-agent: (\nUser-agent: a/1\nhost: \xff\n"
         b"User-agent: b\nDisalow: /\nAllow: x\nSitemap: s\nCrawl-delay: x\n"
@@ -176,10 +181,14 @@ def test_every_kind_of_diagnostic_can_be_found() -> None:
         + b"\n#"
     )
 
-    found = _found(body, dialect=Dialect.GOOGLE, max_bytes=len(body) - 1)
+    robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE, max_bytes=len(body) - 1)
+    told = robots.diagnostics
+    _, table = _PAGE.read_text(encoding="utf-8").split("| kind | severity |")
 
-    assert {kind for _, kind, _ in found} == set(DiagnosticKind)
-    assert [line for line, _, _ in found] == sorted(line for line, _, _ in found)
+    rows = re.findall(r"^\| `(.+?)` \| (\w+) \|", table, re.MULTILINE)
+    assert [kind for kind, _ in rows] == [kind.value for kind in DiagnosticKind]
+    assert dict(rows) == {one.kind.value: one.severity.value for one in told}
+    assert [one.line for one in told] == sorted(one.line for one in told)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])

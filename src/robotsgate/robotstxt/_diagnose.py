@@ -173,7 +173,8 @@ def _about_groups(outline: Outline, records: Sequence[Records]) -> Iterator[_Tol
         start = section.agents[0][1]
         for (_, line), (_, next_line) in pairwise(section.agents):
             if bisect(between, line) != bisect(between, next_line):
-                message = f"no rules of its own: those below line {next_line} count"
+                message = "this group has no rules, so those below"
+                message += f" line {next_line} bind it"
                 yield start, _WHOLE, DiagnosticKind.GROUP_WITHOUT_RULES, message
                 start = next_line
 
@@ -226,7 +227,7 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
             message = "a line above says the same"
             yield line, _WHOLE, DiagnosticKind.DUPLICATE_RULE, message
         elif is_allow != wins_allow:
-            message = f"line {-winner} says the contrary and always wins"
+            message = f"line {-winner} says the opposite and always wins"
             yield line, _WHOLE, DiagnosticKind.OVERRULED_RULE, message
         seen.add((text, is_allow))
 
@@ -245,7 +246,7 @@ def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
     for line in records.void:
         words = GOOGLE.split_without_colon(lines[line - 1].partition("#")[0])
         if words and GOOGLE.field(lower(words[0])) is not Field.OTHER:
-            message = f"expected a colon behind {_quoted(words[0])}"
+            message = f"expected a colon after {_quoted(words[0])}"
         else:
             message = "expected a field, a colon and a value"
         yield line, _FIELD, DiagnosticKind.NO_COLON, message
@@ -261,7 +262,7 @@ def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
 
 def _about_misspelt(key: str, line: str) -> tuple[DiagnosticKind, str]:
     if ":" not in line.partition("#")[0]:
-        return DiagnosticKind.NO_COLON, f"expected a colon behind {_quoted(key)}"
+        return DiagnosticKind.NO_COLON, f"expected a colon after {_quoted(key)}"
     message = f"only lenient crawlers understand {_quoted(key)}"
     return DiagnosticKind.MISSPELT_FIELD, message
 
