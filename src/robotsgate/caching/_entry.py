@@ -123,7 +123,10 @@ OVERRIDE = Answer(
     fresh_until=math.inf,
     packed=PackedBody.of(b""),
 )
-"""Stands where a file of the caller's own does: never fetched, kept or stale."""
+"""The answer of an overridden origin.
+
+The file itself stands in `LiveOrigins.overrides`.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

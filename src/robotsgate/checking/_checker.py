@@ -97,9 +97,9 @@ class RobotsChecker:
         """Make a checker; nothing is fetched yet.
 
         Args:
-            user_agent: the User-Agent header that robots.txt files are fetched
-                with: that of your crawler. `None`: that of robotsgate, with a
-                UserWarning, because a server may answer a library otherwise.
+            user_agent: the header that robots.txt files are fetched with: that of
+                your crawler. `None`: that of robotsgate, with a UserWarning (unless
+                `client` is a FakeSite): a server may answer a library otherwise.
             client: sends the requests, and is never closed: an `AsyncClient` of
                 httpx or httpx2, or one of their transports, or a `Fetcher`.
                 `None`: a connection for each fetch, without proxies.
@@ -111,8 +111,8 @@ class RobotsChecker:
             max_origins: how many origins are held ready parsed, ≥ 1.
             max_concurrent_fetches: how many fetches run at once, ≥ 1.
             clock: where the time comes from.
-            overrides: what holds for origins of your own, or by permission, by a
-                URL of each: their robots.txt is never fetched.
+            overrides: files that hold for origins of your own, or by permission;
+                keys are URLs of those origins, and their robots.txt is never fetched.
             on_event: called with each `CheckerEvent`, in the task of the fetch;
                 it must not block, and what it raises is logged.
 
@@ -211,8 +211,8 @@ class RobotsChecker:
             url: an absolute URL: a `str`, or anything whose `str()` is one.
 
         Raises:
-            InvalidProductTokenError: `agent` names no crawler, as the header of
-                a browser does not; or the arguments are swapped.
+            InvalidProductTokenError: `agent` names no crawler, as the header of a
+                usual browser does not; or the arguments are swapped.
             InvalidURLError: `url` names no origin.
             UnsupportedError: the scheme of `url` is ftp.
         """
@@ -287,8 +287,8 @@ class RobotsChecker:
 
         `None` where a fetch or a look into the store would be needed, or where the
         answer takes so long that it is worked out beside the event loop: for files
-        of more than 64 KiB that are not parsed for `agent` yet, and for hostile
-        rules on long URLs.
+        of more than 64 KiB that are not parsed for `agent` yet, for more than 2,000
+        wildcard patterns of `agent`, and for hostile rules on long URLs.
 
         Raises:
             InvalidProductTokenError: as `can_fetch`.

@@ -35,10 +35,10 @@ class FetchStarted(_Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchCancelled(_Event):
-    """A fetch was given up, so nothing is known of its outcome.
+    """A fetch ended without an outcome.
 
-    The checker was closed meanwhile, or the client of the caller raised because of a
-    mistake of its owner.
+    The checker was closed meanwhile, or the caller's client raised an error such as
+    TypeError, which is a mistake in the program.
 
     Attributes:
         origin: the key of the origin.

@@ -1,9 +1,9 @@
-"""Lets any number of callers that want the same thing cause one piece of work.
+"""Does work that belongs to no caller, once for all callers that want the same.
 
-The work is a task of the event loop and belongs to no caller: a caller that gives
-up leaves it under way, and its result is kept. Not a task group of the checker: that
-ties the checker to one task, and breaks generator fixtures and checkers that close
-in the order in which they were opened.
+The work is a task of the event loop: a caller that gives up leaves it under way, and
+its result is kept. Nobody need wait for it, as nobody does for the reading of a source.
+Not a task group of the checker: that ties the checker to one task, and breaks
+generator fixtures and checkers that close in the order in which they were opened.
 The only module that starts tasks of asyncio and of trio.
 """
 

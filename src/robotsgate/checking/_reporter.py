@@ -77,7 +77,7 @@ class Reporter:
         self._tell(FetchStarted(origin=origin))
 
     def report_cancellation(self, origin: str, *, seconds: float) -> None:
-        """A fetch was given up after so many `seconds`."""
+        """A fetch ended without an outcome after so many `seconds`."""
         self._tell(FetchCancelled(origin=origin, elapsed_seconds=seconds))
 
     def report_fetch(

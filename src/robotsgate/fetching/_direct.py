@@ -227,7 +227,8 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
             raise httpcore.RemoteProtocolError(_TOO_MANY_BYTES) from error
         except _BROKEN as error:
             raise httpcore.ReadError(str(error)) from error
-        # What is of use pays for as much again: a record of one line is half framing.
+        # Each byte that is of use allows for another: a record of one line is half
+        # framing.
         dialled.bytes_left += 2 * len(data)
         self._bytes += len(data)
         of_body = 0 if self.body is None else self.body.bytes

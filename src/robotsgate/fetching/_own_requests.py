@@ -29,7 +29,7 @@ def has_left_origin() -> bool:
 
 
 def leave_origin() -> None:
-    """Mark the requests that follow in this fetch: they go where a stranger says."""
+    """Mark the requests that follow in this fetch: a server chose their origin."""
     _has_left.set(True)
 
 

@@ -104,7 +104,10 @@ class AiohttpFetcher:
 
 
 def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
-    """A middleware that takes away what the session adds, and what comes into it."""
+    """A middleware for the requests of a fetch.
+
+    Removes the session's own headers from the request, and cookies from the response.
+    """
     own = {"host", *(name.lower() for name, _ in headers)}
 
     async def send_anonymously(

@@ -61,8 +61,8 @@ class Group(JSONValue):
         rules: its rules in order, those that can match nothing included.
         line: the first of its user-agent lines, 1 for the first line.
         crawl_delay: seconds that its first crawl-delay asks for, ≥ 0; `None` if
-            there is none, or if it makes no sense. Agents whose user-agent lines
-            stand below it do not have to wait: see `RobotsTxt.crawl_delay`.
+            there is none, or if it makes no sense. It does not bind agents whose
+            user-agent lines stand below it: see `RobotsTxt.crawl_delay`.
         request_rate: what its first request-rate asks for, in the same way.
         other_lines: its records with fields that robotsgate does not know.
     """

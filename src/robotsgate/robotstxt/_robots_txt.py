@@ -188,8 +188,8 @@ class RobotsTxt:
         """All rules that match; takes and raises as `can_fetch`.
 
         Returns:
-            The rules in the order of priority, each once: the longest pattern first,
-            then allow before disallow, then the first line. The first is that of
+            The rules in the order of priority, each once. The longest pattern comes
+            first, then allow before disallow, then the first line. The first is that of
             `match`. Empty for /robots.txt where that is always allowed.
         """
         rules = self.rules_for(agent).rules
@@ -202,8 +202,8 @@ class RobotsTxt:
         """Seconds between two requests of `agent`, ≥ 0; `None` if not said.
 
         That of the first crawl-delay of the agent's groups, in seconds or with one
-        of the units s, m, h and d ("2m"); if it makes no sense, there is none. One
-        that stands above a user-agent line is not for that agent.
+        of the units s, m, h and d ("2m", without a space); if it makes no sense,
+        there is none. One that stands above a user-agent line is not for that agent.
         """
         return self.rules_for(agent).crawl_delay
 
