@@ -18,6 +18,7 @@ import anyio.to_thread
 import pytest
 
 from robotsgate import Policy, RobotsChecker, StoreError
+from robotsgate.caching import _codec
 from robotsgate.stores import _sqlite_file, sqlite
 from robotsgate.stores.sqlite import SQLiteStore
 from robotsgate.testing import FakeSite
@@ -160,13 +161,9 @@ def the_file_of_another_program(path: Path) -> None:
 
 
 def the_file_of_an_earlier_version(path: Path) -> None:
-    executed(
-        path,
-        "CREATE TABLE entries (origin TEXT PRIMARY KEY, checked_at REAL NOT NULL,"
-        " retain_until REAL NOT NULL, entry BLOB NOT NULL)",
-    )
-    executed(path, f"PRAGMA application_id = {_sqlite_file._APPLICATION_ID}")
-    executed(path, "PRAGMA user_version = 1")
+    """Of entries in the version before the present one."""
+    anyio.run(SQLiteStore(path).aclose)
+    executed(path, f"PRAGMA user_version = {_codec.VERSION - 1}")
 
 
 def the_file_of_a_later_version(path: Path) -> None:

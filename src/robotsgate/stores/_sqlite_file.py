@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 # "robt": no other program's file is taken for ours, nor ours for another's.
 _APPLICATION_ID = 0x726F6274
-_VERSION = 2
+
+# Raised with the version of the entries in it (`caching/_codec.py`): a file of entries
+# that cannot be read is refused once, and not entry by entry.
+_VERSION = 3
 
 # Each write takes a new id, so their order is the order of writing. The bytes come
 # last, so that a sweep need not read them.
