@@ -183,9 +183,9 @@ def _token(value: bytes) -> str:
 def _name(text: str) -> str:
     """The name of the crawler in a token or a header; empty where there is none."""
     text = text.lower()
-    if not re.match(r"mozilla/|\(compatible;", text):
+    if not re.match(r"mozilla/|opera/|\(compatible;", text):
         return _leading_name(text)
-    text = text[:_LONGEST_HEADER]
+    text = re.sub(r"\[[^\[\]]*\]?", " ", text[:_LONGEST_HEADER])
     pieces = re.split("([();])", text)
     texts, marks = pieces[::2], pieces[1::2]
     items = list(zip(texts, marks, texts[1:], [*marks[1:], ""], strict=False))

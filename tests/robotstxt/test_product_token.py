@@ -98,6 +98,26 @@ BROWSERS = {
     "Internet Explorer 11":
         "Mozilla/5.0 (Windows NT 10.0; WOW64; Trident/7.0; rv:11.0) like Gecko",
     "Internet Explorer 6": "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)",
+    "Chromium of Ubuntu": _CHROME.replace("Chrome/", "Ubuntu Chromium/80.0 Chrome/"),
+    "Chromium of Raspbian": _CHROME.replace("Chrome/", "Raspbian Chromium/8 Chrome/"),
+    "Pale Moon": "Mozilla/5.0 (X11; Linux x86_64; rv:102.0) Gecko/20100101 Goanna/6.7"
+        " Firefox/102.0 PaleMoon/33.3.1",
+    "Basilisk": "Mozilla/5.0 (X11; Linux x86_64; rv:60.9) Gecko/20100101 Goanna/4.1"
+        " Firefox/60.9 Basilisk/20180905",
+    "QQ": f"{_CHROME} Core/1.70.3877.400 QQBrowser/10.8.4506.400",
+    "QQ on Android": f"{_CHROME} MQQBrowser/12.1 Mobile COVC/046141",
+    "Facebook on iOS": f"{_IPHONE} {_IOS_WEBKIT} Mobile/15E148"
+        " [FBAN/FBIOS;FBAV/470.0.0.36.103;FBDV/iPhone14,5;FBSV/17.5;FBLC/en_US]",
+    "Facebook on Android": f"{_ANDROID} [FB_IAB/FB4A;FBAV/443.0.0.23.229;]",
+    "WeChat": f"{_ANDROID} MicroMessenger/8.0.32",
+    "Brave": f"{_CHROME} Brave/80",
+    "SeaMonkey": "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0"
+        " SeaMonkey/2.53.1",
+    "Iceweasel": "Mozilla/5.0 (X11; Linux; rv:38.0) Gecko/20100101 Iceweasel/38.0",
+    "Epiphany": f"{_MAC} {_IOS_WEBKIT} Version/13.0 Safari/605.1.15 Epiphany/605.1.15",
+    "Konqueror": "Mozilla/5.0 (compatible; Konqueror/4.5) KHTML/4.5.4 (like Gecko)",
+    "Opera before Chromium":
+        "Opera/9.80 (Windows NT 6.1; WOW64) Presto/2.12.388 Version/12.18",
     "no more than its beginning": "Mozilla/5.0",
     "compatible to nothing": "Mozilla/5.0 (compatible; )",
     "compatible to a URL": "Mozilla/5.0 (compatible; +http://example.org/)",
@@ -121,7 +141,7 @@ def test_header_of_a_browser_names_no_crawler(header: str) -> None:
     with pytest.raises(InvalidProductTokenError) as caught:
         robots.can_fetch(header, "/")
 
-    assert "a crawler's name such as 'ExampleBot', or '*', got" in str(caught.value)
+    assert f"or '*', got the header of a browser {header!r}" in str(caught.value)
     assert robots.groups[0].tokens == ("",)
 
 

@@ -31,20 +31,24 @@ _LONGEST_HEADER = 1_000
 # Where a header like a browser's, in lower case, names its crawler, the surest place
 # first: behind "compatible;" (Googlebot), as a product in a comment (Applebot), as
 # a comment's words that end in "robot", and as a word outside of the comments.
-_BROWSER_LIKE = ("mozilla/", "(compatible;")
+_BROWSER_LIKE = ("mozilla/", "opera/", "(compatible;")
 _IN_COMMENTS = (
     re.compile(rf"(?<=compatible;)\s*+{_NAME}"),
     re.compile(rf"[(;]\s*+{_NAME}/(?!/)"),
     re.compile(rf"[(;]\s*+(?=[^;()]*(?:bot|agent)\s*(?:[;)]|$)){_NAME}"),
 )
 _COMMENT = re.compile(r"\([^()]*+\)?")
+# What the browsers inside of Facebook's apps add: [FBAN/FBIOS;FBAV/470.0;FBSV/17.5].
+_IN_BRACKETS = re.compile(r"\[[^\[\]]*+\]?")
 _OUTSIDE_COMMENTS = re.compile(rf"(?<!\S){_NAME}(?!:)")
 
 _BROWSERS = {
     *("applewebkit", "gecko", "like", "mobile", "mozilla", "trident", "version"),
     *("chrome", "chromium", "compatible", "crios", "headlesschrome", "safari", "silk"),
     *("ddg", "duckduckgo", "edg", "edga", "edge", "edgios", "firefox", "fxios", "gsa"),
-    *("msie", "opera", "opr", "vivaldi", "whale", "yowser"),
+    *("msie", "opera", "opr", "presto", "vivaldi", "whale", "yowser"),
+    *("basilisk", "brave", "epiphany", "goanna", "iceweasel", "palemoon", "seamonkey"),
+    *("core", "covc", "khtml", "konqueror", "micromessenger", "raspbian", "ubuntu"),
 }
 
 # Agents are the caller's own, and few.
@@ -86,7 +90,7 @@ def crawler_name(text: str) -> str:
     header = text.lower()
     if not header.startswith(_BROWSER_LIKE):
         return _END_OF_NAME.split(header, maxsplit=1)[0]
-    header = header[:_LONGEST_HEADER]
+    header = _IN_BRACKETS.sub(" ", header[:_LONGEST_HEADER])
     names = [name for place in _IN_COMMENTS for name in place.findall(header)]
     names += _OUTSIDE_COMMENTS.findall(_COMMENT.sub(" ", header))
     return next(filter(is_of_crawler, names), "")
@@ -118,8 +122,12 @@ def _product_token(agent: object) -> ProductToken:
         )
     token = crawler_name(text)
     if not token:
+        kind = (
+            "the header of a browser " if text.lower().startswith(_BROWSER_LIKE) else ""
+        )
         raise InvalidProductTokenError(
-            f"expected a crawler's name such as 'ExampleBot', or '*', got {agent!r}",
+            "expected a crawler's name such as 'ExampleBot', or '*',"
+            f" got {kind}{agent!r}",
             agent=agent,
         )
     return ProductToken(token)
