@@ -82,6 +82,14 @@ class CountingClock(ManualClock):
         return super().now()
 
 
+class TickingClock(ManualClock):
+    """Goes on by a millisecond whenever it is looked at."""
+
+    def monotonic(self) -> float:
+        self.advance(0.001)
+        return super().monotonic()
+
+
 class StoreBehind:
     """Gives everything on to a store in memory, which the checker does not see."""
 

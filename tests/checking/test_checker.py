@@ -48,6 +48,7 @@ from .builders import (
     GatedSite,
     GatedStore,
     SlowSite,
+    TickingClock,
     answered_at_once,
     checker_of,
     concurrently,
@@ -603,6 +604,11 @@ async def turns_of_others_while(question: Awaitable[object]) -> int:
     return turns
 
 
+async def all_checked(checker: RobotsChecker, agent: str, urls: list[str]) -> None:
+    async for _ in checker.check_many(agent, urls):
+        pass
+
+
 async def test_many_known_urls_let_others_run_from_time_to_time() -> None:
     checker = checker_of(site_of())
     await checker.can_fetch(AGENT, PUBLIC)
@@ -625,6 +631,31 @@ async def test_many_urls_of_a_cold_origin_let_others_run_from_time_to_time() -> 
     )
 
     assert turns >= few + 2 * 19  # those of the first look, and those of the answers
+
+
+@pytest.mark.parametrize(
+    ("ask", "loops"),
+    [
+        pytest.param(RobotsChecker.can_fetch_many, 2, id="can_fetch_many"),
+        pytest.param(all_checked, 1, id="check_many"),
+        pytest.param(
+            lambda checker, _agent, urls: checker.prefetch(urls), 1, id="prefetch"
+        ),
+    ],
+)
+async def test_few_urls_that_take_long_let_others_run(
+    ask: Callable[[RobotsChecker, str, list[str]], Awaitable[object]], loops: int
+) -> None:
+    """Only the URLs were counted, and hostile rules held the loop for seconds."""
+    few = await turns_of_others_while(
+        ask(checker_of(site_of(), clock=TickingClock()), AGENT, [PUBLIC])
+    )
+
+    turns = await turns_of_others_while(
+        ask(checker_of(site_of(), clock=TickingClock()), AGENT, [PUBLIC] * 300)
+    )
+
+    assert turns >= few + loops * 300 / 6
 
 
 # --- peek ---------------------------------------------------------------------

@@ -158,7 +158,7 @@ class RobotsChecker:
             max_concurrent_fetches=max_concurrent_fetches,
         )
         self._origins = Origins(
-            self._live, self._renewals, self._reporter, policy=policy, now=clock.now
+            self._live, self._renewals, self._reporter, policy=policy, clock=clock
         )
         self._contexts = AsyncExitStack()
 

@@ -23,8 +23,33 @@ _Item = TypeVar("_Item")
 _Prepared = TypeVar("_Prepared")
 _Answer = TypeVar("_Answer")
 
-ITEMS_BETWEEN_CHECKPOINTS = 500
-"""A loop over known URLs lets others run after so many: a few milliseconds."""
+_MOST_ITEMS_IN_A_TURN = 500
+
+# An answer takes 2 µs, but hostile rules make 16 ms of it.
+_LONGEST_TURN_SECONDS = 0.005
+
+
+class LoopTurns:
+    """The turns that a loop over many items has in the event loop."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        """Begin the first turn.
+
+        Args:
+            monotonic: tells the time, seconds.
+        """
+        self._monotonic = monotonic
+        self._items = 0
+        self._ends_at = monotonic() + _LONGEST_TURN_SECONDS
+
+    async def after_item(self) -> None:
+        """Let others run after many items, and after a few milliseconds."""
+        self._items += 1
+        if self._items < _MOST_ITEMS_IN_A_TURN and self._monotonic() < self._ends_at:
+            return
+        await anyio.lowlevel.checkpoint()
+        self._items = 0
+        self._ends_at = self._monotonic() + _LONGEST_TURN_SECONDS
 
 
 class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
@@ -41,6 +66,7 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         answer: Callable[[_Prepared], Awaitable[_Answer]],
         window: int,
         flights: Flights[bool],
+        monotonic: Callable[[], float],
     ) -> None:
         """Read nothing yet.
 
@@ -50,8 +76,10 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
             answer: called when the turn of the item has come.
             window: how many items are read ahead, ≥ 1.
             flights: where the source is read.
+            monotonic: tells the time, seconds.
         """
-        self._ahead = _ReadAhead(source, prepare, window)
+        self._ahead = _ReadAhead(source, prepare, window, LoopTurns(monotonic))
+        self._turns = LoopTurns(monotonic)
         self._answer = answer
         self._flights = flights
 
@@ -65,8 +93,7 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         ahead = self._ahead
         if ahead.end is None:
             self._flights.begin(ahead, ahead.read)
-        if len(ahead.items) % ITEMS_BETWEEN_CHECKPOINTS == 0:
-            await anyio.lowlevel.checkpoint()
+        await self._turns.after_item()
         while not ahead.items:
             if ahead.end is not None:
                 raise ahead.end
@@ -96,10 +123,12 @@ class _ReadAhead(Generic[_Item, _Prepared]):
         source: Iterable[_Item] | AsyncIterable[_Item],
         prepare: Callable[[_Item], _Prepared],
         window: int,
+        turns: LoopTurns,
     ) -> None:
         self._source = source
         self._prepare = prepare
         self._window = window
+        self._turns = turns
         self._change_event: anyio.Event | None = None
         self.items: deque[_Prepared] = deque()
         self.end: Exception | None = None
@@ -127,8 +156,7 @@ class _ReadAhead(Generic[_Item, _Prepared]):
     async def _take(self, item: _Item) -> None:
         self.items.append(self._prepare(item))
         self.changed()
-        if len(self.items) % ITEMS_BETWEEN_CHECKPOINTS == 0:
-            await anyio.lowlevel.checkpoint()
+        await self._turns.after_item()
         while len(self.items) >= self._window:
             await self.change()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from robotsgate.checking._in_order import ITEMS_BETWEEN_CHECKPOINTS, InOrder
+from robotsgate.checking._in_order import InOrder, LoopTurns
 from robotsgate.checking._question import Agent, Question
 from robotsgate.errors import InvalidURLError, UnsupportedError
 from robotsgate.urls._origin import Origin, URLLike
@@ -71,6 +71,7 @@ async def answers(
         at_once: how many origins are fetched at the same time, ≥ 1.
     """
     known_agent = Agent.of(agent)
+    turns = LoopTurns(origins.monotonic)
     answers: list[bool | None] = []
     unknown: dict[Origin, list[tuple[int, Question]]] = {}
     for number, url in enumerate(urls):
@@ -86,15 +87,13 @@ async def answers(
                 if answer is None:
                     unknown.setdefault(question.origin, []).append((number, question))
         answers.append(answer)
-        if number % ITEMS_BETWEEN_CHECKPOINTS == ITEMS_BETWEEN_CHECKPOINTS - 1:
-            await anyio.lowlevel.checkpoint()
+        await turns.after_item()
 
     async def answer_origin(origin: Origin) -> None:
         rules = await origins.rules_for(known_agent, origin)
-        for done, (number, question) in enumerate(unknown[origin], 1):
+        for number, question in unknown[origin]:
             answers[number] = await origins.allows(rules, question)
-            if done % ITEMS_BETWEEN_CHECKPOINTS == 0:
-                await anyio.lowlevel.checkpoint()
+            await turns.after_item()
 
     await for_each(unknown, answer_origin, at_once=at_once)
     return cast("list[bool]", answers)  # each `None` has been answered by now
@@ -102,12 +101,14 @@ async def answers(
 
 async def prefetch(urls: Iterable[_URL], *, origins: Origins, at_once: int) -> None:
     """Fetch what is not known of the origins of `urls`, so many at once."""
+    turns = LoopTurns(origins.monotonic)
     usable: dict[Origin, None] = {}
     for url in urls:
         with suppress(*_NO_QUESTION):
             origin = Origin.from_url(url)
             origins.check_usable(origin)
             usable[origin] = None
+        await turns.after_item()
 
     async def prepare(origin: Origin) -> None:
         standing = await origins.standing(origin)
@@ -141,7 +142,12 @@ def check_in_order(
         return Checked(prepared.url, await origins.verdict(prepared), None)
 
     return InOrder(
-        urls, prepare=prepare, answer=answer, window=window, flights=origins.sources
+        urls,
+        prepare=prepare,
+        answer=answer,
+        window=window,
+        flights=origins.sources,
+        monotonic=origins.monotonic,
     )
 
 

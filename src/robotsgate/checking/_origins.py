@@ -19,6 +19,7 @@ from robotsgate.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from robotsgate._clock import Clock
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._live import LiveOrigins
@@ -37,6 +38,7 @@ class Origins:
 
     Attributes:
         sources: the sources of URLs that are being read ahead.
+        monotonic: tells the time by which loops over URLs let others run, seconds.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class Origins:
         reporter: Reporter,
         *,
         policy: Policy,
-        now: Callable[[], float],
+        clock: Clock,
     ) -> None:
         """Read the files of `live`.
 
@@ -55,13 +57,14 @@ class Origins:
             renewals: bring what is not.
             reporter: is told of each answer.
             policy: what entries mean.
-            now: tells the time, epoch seconds.
+            clock: tells the time.
         """
         self._policy = policy
         self._live = live
         self._renewals = renewals
         self._reporter = reporter
-        self._now = now
+        self._now = clock.now
+        self.monotonic = clock.monotonic
         self._readings: Flights[StandingFor] = Flights()
         self.sources: Flights[bool] = Flights()
         self._one_at_a_time = anyio.CapacityLimiter(1)
