@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         RobotsTxtFetched,
         StoreFailed,
     )
-    from robotsgate.checking._many import Checked
+    from robotsgate.checking._many import Checked, CheckedURLs
     from robotsgate.checking._stats import CheckerStats
     from robotsgate.errors import (
         DisallowedError,
@@ -68,6 +68,7 @@ __all__ = [
     "AsyncClientLike",
     "AsyncTransportLike",
     "Checked",
+    "CheckedURLs",
     "CheckerEvent",
     "CheckerStats",
     "Clock",
@@ -125,7 +126,7 @@ _NAMES = {
         "AccessChanged CheckerEvent FetchCancelled FetchStarted RobotsTxtFetched"
         " StoreFailed"
     ),
-    "checking._many": "Checked",
+    "checking._many": "Checked CheckedURLs",
     "checking._stats": "CheckerStats",
     "errors": (
         "DisallowedError FetchFailedError InvalidProductTokenError"

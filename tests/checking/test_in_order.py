@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from contextlib import aclosing
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +161,38 @@ async def test_loop_that_is_left_leaves_nothing_behind(
 
     assert scope.cancelled_caught is is_slow
     assert reading == 0
+
+
+async def test_closed_iterator_reads_no_further_while_it_is_kept(
+    source_of: Callable[[Iterable[str]], Any],
+) -> None:
+    checker = checker_of(FakeSite())
+    urls = [f"https://host{number}.example/" for number in range(100)]
+
+    async with aclosing(checker.check_many(AGENT, source_of(urls), window=3)) as every:
+        await anext(every)
+    reading = len(checker._origins.sources)
+    await every.aclose()
+
+    assert reading == 0
+    assert [checked async for checked in every] == []
+
+
+async def test_iterator_that_is_closed_elsewhere_ends_a_loop_that_waits() -> None:
+    send, receive = anyio.create_memory_object_stream[str]()
+    every = checker_of(FakeSite()).check_many(AGENT, receive)
+    answers: list[Checked] = []
+
+    async def work() -> None:
+        answers.extend([checked async for checked in every])
+
+    with send, receive:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work)
+            await let_others_run()
+            await every.aclose()
+
+    assert answers == []
 
 
 async def test_answers_that_another_thread_drops_leave_nothing_behind() -> None:

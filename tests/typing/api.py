@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, assert_never, assert_type
 
 import anyio
@@ -15,6 +16,7 @@ from robotsgate import (
     AccessResult,
     AfterUnreachableLimit,
     Checked,
+    CheckedURLs,
     CheckerEvent,
     CheckerStats,
     Clock,
@@ -182,6 +184,8 @@ async def answers(url: httpx.URL) -> None:
             assert_type(checked.url, str | URLLike)
             assert_type(checked.verdict, Verdict | None)
             assert_type(checked.error, InvalidURLError | UnsupportedError | None)
+        async with aclosing(checker.check_many("Bot", [url])) as every:
+            assert_type(every, CheckedURLs)
         assert_type(await checker.robots_txt(url), RobotsTxt | None)
         assert_type(await checker.crawl_delay("Bot", url), float | None)
         assert_type(await checker.request_rate("Bot", url), RequestRate | None)

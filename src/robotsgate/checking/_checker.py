@@ -42,7 +42,6 @@ from robotsgate.urls._origin import Origin
 if TYPE_CHECKING:
     from collections.abc import (
         AsyncIterable,
-        AsyncIterator,
         Callable,
         Iterable,
         Mapping,
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._events import CheckerEvent
-    from robotsgate.checking._many import Checked
+    from robotsgate.checking._many import CheckedURLs
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._model import RequestRate
@@ -256,12 +255,13 @@ class RobotsChecker:
         urls: Iterable[str | URLLike] | AsyncIterable[str | URLLike],
         *,
         window: int = 1_000,
-    ) -> AsyncIterator[Checked]:
+    ) -> CheckedURLs:
         """The answers of `check` for any number of URLs, in the order of `urls`.
 
         While the first waits for its answer, later URLs are read and the robots.txt
         of their origins is fetched, so a slow origin holds up only itself.
-        You may leave the loop, or cancel it, at any time.
+        You may leave the loop, or cancel it, at any time; reading goes on while you
+        keep the iterator, unless you call its `aclose`.
 
         Args:
             agent: as in `can_fetch`.

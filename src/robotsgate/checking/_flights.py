@@ -140,6 +140,13 @@ class Flights(Generic[_Result]):
             with suppress(RuntimeError):  # the event loop has ended
                 flight.call_soon(flight.scope.cancel)
 
+    async def end(self, key: Hashable) -> None:
+        """End what is under way for `key`, if anything, and wait until it has ended."""
+        flight = self._flights.get(key)
+        if flight is not None:
+            flight.scope.cancel()
+            await flight.over_event.wait()
+
     async def aclose(self) -> None:
         """End what is under way; may be called more than once."""
         self.is_closed = True

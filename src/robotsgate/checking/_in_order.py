@@ -82,6 +82,7 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         self._turns = LoopTurns(monotonic)
         self._answer = answer
         self._flights = flights
+        self._is_closed = False
 
     async def __anext__(self) -> _Answer:
         """The answer to the next item; a caller that is cancelled may ask again.
@@ -90,6 +91,8 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
             RuntimeError: the checker is closed.
             Exception: what the source, `prepare` or `answer` raised.
         """
+        if self._is_closed:
+            raise StopAsyncIteration
         ahead = self._ahead
         if ahead.end is None:
             self._flights.begin(ahead, ahead.read)
@@ -102,6 +105,12 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         ahead.items.popleft()
         ahead.changed()
         return answer
+
+    async def aclose(self) -> None:
+        """Read no further, and give no more answers."""
+        self._is_closed = True
+        self._ahead.end = StopAsyncIteration()
+        await self._flights.end(self._ahead)
 
     def __del__(self) -> None:
         """Read no further: nobody wants the answers any more."""
@@ -147,7 +156,7 @@ class _ReadAhead(Generic[_Item, _Prepared]):
         except Exception as error:  # noqa: BLE001 (raised by `InOrder`)
             end = error
         finally:
-            self.end = end
+            self.end = self.end or end
             self.changed()
             if isinstance(self._source, AsyncGenerator):
                 await self._source.aclose()

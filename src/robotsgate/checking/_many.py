@@ -6,7 +6,7 @@ One bad link spoils nothing: what names no origin is answered as well.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -49,6 +49,25 @@ class Checked(NamedTuple):
     url: str | URLLike
     verdict: Verdict | None
     error: InvalidURLError | UnsupportedError | None
+
+
+class CheckedURLs(Protocol):
+    """What `check_many` returns: an async iterator that can be closed."""
+
+    def __aiter__(self) -> AsyncIterator[Checked]:
+        """The iterator itself."""
+        ...
+
+    async def __anext__(self) -> Checked:
+        """What is said about the next URL."""
+        ...
+
+    async def aclose(self) -> None:
+        """Read no further, and give no more answers; may be called more than once.
+
+        Fetches that are under way go on, because they belong to the checker.
+        """
+        ...
 
 
 async def answers(
@@ -124,7 +143,7 @@ def check_in_order(
     grammar: Grammar,
     origins: Origins,
     window: int,
-) -> AsyncIterator[Checked]:
+) -> CheckedURLs:
     """What is said about each of `urls`, while so many later ones are prepared."""
     Agent.of(agent)
 
