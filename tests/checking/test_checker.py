@@ -58,6 +58,7 @@ from .builders import (
 
 if TYPE_CHECKING:
     from collections.abc import (
+        AsyncIterator,
         Awaitable,
         Callable,
         Coroutine,
@@ -306,7 +307,7 @@ async def test_url_may_be_any_object_that_reads_as_one() -> None:
         pytest.param("/private", "absolute URL .* got '/private'", id="a path"),
         pytest.param("https://", "expected a host, got 'https://'", id="no host"),
         pytest.param(b"https://example.com/", "got bytes", id="bytes"),
-        pytest.param(None, "got 'None'", id="None"),
+        pytest.param(None, "got None", id="None"),
     ],
 )
 @pytest.mark.parametrize("method", ["can_fetch", "check", "crawl_delay"])
@@ -539,6 +540,28 @@ async def test_what_is_not_several_urls_is_refused(urls: Any, message: str) -> N
         await checker.prefetch(urls)
     with pytest.raises(TypeError, match=message):
         checker.check_many(AGENT, urls)
+
+
+@pytest.mark.parametrize("no_url", [None, 5, b"https://example.com/"], ids=repr)
+@pytest.mark.parametrize("name", sorted(MANY))
+async def test_what_is_not_a_url_among_many_is_refused(
+    name: str, no_url: object
+) -> None:
+    """A mistake of the caller, and not a bad link, was answered with no."""
+    with pytest.raises(InvalidURLError, match=r"got (None|5|bytes)"):
+        await QUESTIONS[name](checker_of(site_of()), no_url)
+
+
+async def test_wrong_urls_are_refused_with_what_would_be_right() -> None:
+    checker = checker_of(site_of())
+
+    async def urls() -> AsyncIterator[str]:
+        yield PUBLIC  # pragma: no cover (is not read)
+
+    with pytest.raises(TypeError, match="; check_many takes those$"):
+        await checker.can_fetch_many(AGENT, urls())  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(TypeError, match="the single 'Bot/1.0': arguments swapped.$"):
+        await checker.can_fetch_many([PUBLIC], "Bot/1.0")
 
 
 async def test_bad_links_among_many_are_answered_with_no() -> None:

@@ -186,8 +186,8 @@ def test_url_object_of_a_client_is_taken() -> None:
     "rubbish behind the bracket":
         ("http://[::1]x/", "an IPv6 address", "'http://[::1]x/'"),
     "bytes": (b"http://h/", "a URL as str, got bytes", "http://h/"),
-    "None": (None, "absolute URL", "'None'"),
-    "a number": (7, "absolute URL", "'7'"),
+    "None": (None, "absolute URL", "got None"),
+    "a number": (7, "absolute URL", "got 7"),
 })  # fmt: skip
 def test_url_without_an_origin_raises_an_error_that_names_it(
     url: object, expected: str, shown: str

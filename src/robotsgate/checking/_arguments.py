@@ -59,15 +59,26 @@ def check_store(store: object) -> None:
         )
 
 
-def check_urls(urls: object, *, may_be_async: bool = False) -> None:
+def check_urls(
+    urls: object, *, agent: object = None, may_be_async: bool = False
+) -> None:
     """Refuse what is not several URLs.
+
+    Args:
+        urls: what was given for them.
+        agent: the argument before it, if there is one.
+        may_be_async: whether an asynchronous iterable will do.
 
     Raises:
         TypeError: `urls` is a single URL, or nothing to iterate over.
     """
     if isinstance(urls, str | bytes):
         shown = without_userinfo(str(urls))
-        raise TypeError(f"expected several URLs, got the single {shown!r}")
-    kinds = (Iterable, AsyncIterable) if may_be_async else (Iterable,)
-    if not isinstance(urls, kinds):
-        raise TypeError(f"expected several URLs, got {without_userinfo(repr(urls))}")
+        is_agent = agent is not None and "://" not in shown.partition(" ")[0]
+        hint = ": arguments swapped?" if is_agent else ""
+        raise TypeError(f"expected several URLs, got the single {shown!r}{hint}")
+    is_async = isinstance(urls, AsyncIterable)
+    if not isinstance(urls, Iterable) and not (is_async and may_be_async):
+        hint = "; check_many takes those" if is_async else ""
+        shown = without_userinfo(repr(urls))
+        raise TypeError(f"expected several URLs, got {shown}{hint}")

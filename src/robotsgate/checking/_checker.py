@@ -237,9 +237,10 @@ class RobotsChecker:
 
         Raises:
             InvalidProductTokenError: as `can_fetch`.
+            InvalidURLError: one of `urls` is neither text nor a URL object.
             TypeError: `urls` is a single URL, or nothing to iterate over.
         """
-        check_urls(urls)
+        check_urls(urls, agent=agent)
         return await answers(
             agent,
             urls,
@@ -276,7 +277,7 @@ class RobotsChecker:
             Exception: while you iterate, what `urls` raises, after the answers to
                 what it gave before.
         """
-        check_urls(urls, may_be_async=True)
+        check_urls(urls, agent=agent, may_be_async=True)
         check_bound("window", window)
         return check_in_order(
             agent, urls, grammar=self._grammar, origins=self._origins, window=window
@@ -342,6 +343,7 @@ class RobotsChecker:
         Skips what names no origin, and ftp.
 
         Raises:
+            InvalidURLError: one of `urls` is neither text nor a URL object.
             TypeError: `urls` is a single URL, or nothing to iterate over.
         """
         check_urls(urls)

@@ -5,7 +5,6 @@ One bad link spoils nothing: what names no origin is answered as well.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 import anyio
@@ -14,7 +13,7 @@ import anyio.lowlevel
 from robotsgate.checking._in_order import InOrder, LoopTurns
 from robotsgate.checking._question import Agent, Question
 from robotsgate.errors import InvalidURLError, UnsupportedError
-from robotsgate.urls._origin import Origin, URLLike
+from robotsgate.urls._origin import Origin, URLLike, is_url_like
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -100,6 +99,8 @@ async def answers(
                 question = Question.of(agent, url, grammar)
                 origins.check_usable(question.origin)
             except _NO_QUESTION:
+                if not is_url_like(url):
+                    raise
                 answer = False
             else:
                 answer = origins.peek(question)
@@ -123,9 +124,13 @@ async def prefetch(urls: Iterable[_URL], *, origins: Origins, at_once: int) -> N
     turns = LoopTurns(origins.monotonic)
     usable: dict[Origin, None] = {}
     for url in urls:
-        with suppress(*_NO_QUESTION):
+        try:
             origin = Origin.from_url(url)
             origins.check_usable(origin)
+        except _NO_QUESTION:
+            if not is_url_like(url):
+                raise
+        else:
             usable[origin] = None
         await turns.after_item()
 

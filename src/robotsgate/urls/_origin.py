@@ -160,7 +160,14 @@ def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
 
 
 def _error(message: str, url: object, text: str) -> InvalidURLError:
-    return InvalidURLError(f"{message}, got {without_userinfo(text)!r}", url=url)
+    text = without_userinfo(text)
+    shown = repr(text) if is_url_like(url) else text
+    return InvalidURLError(f"{message}, got {shown}", url=url)
+
+
+def is_url_like(url: object) -> bool:
+    """Whether `url` has the type of a URL, be it a good one or not."""
+    return isinstance(url, str) or (hasattr(url, "join") and not isinstance(url, bytes))
 
 
 def without_userinfo(text: str) -> str:
