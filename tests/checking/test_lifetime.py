@@ -11,7 +11,14 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from robotsgate import CheckerStats, MemoryStore, Reason, RobotsChecker
+from robotsgate import (
+    CheckerStats,
+    FetchCancelled,
+    FetchStarted,
+    MemoryStore,
+    Reason,
+    RobotsChecker,
+)
 from robotsgate.testing import FakeSite
 
 from .builders import (
@@ -32,6 +39,8 @@ from .builders import (
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
+
+    from robotsgate import CheckerEvent
 
 
 @pytest.fixture
@@ -181,6 +190,40 @@ async def test_close_while_100_callers_wait_tells_each_of_them(site: GatedSite) 
     assert (site.requests, checker.stats.live_origins) == ([], 0)
     with pytest.raises(RuntimeError, match="the checker is closed"):
         await checker.can_fetch(AGENT, PUBLIC)
+
+
+@pytest.mark.anyio
+async def test_cancelled_block_closes_its_checker(site: GatedSite) -> None:
+    """It waited for the source first, was cancelled there, and left the rest open."""
+    events: list[CheckerEvent] = []
+
+    async def links() -> AsyncGenerator[str]:
+        yield PUBLIC
+        await anyio.sleep_forever()
+
+    async with (
+        anyio.create_task_group() as tasks,
+        checker_of(site, on_event=events.append) as checker,
+    ):
+        tasks.start_soon(anext, checker.check_many(AGENT, links()))
+        await let_others_run()
+        tasks.cancel_scope.cancel()
+    await let_others_run()
+
+    assert [type(event) for event in events] == [FetchStarted, FetchCancelled]
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        await checker.can_fetch(AGENT, PUBLIC)
+
+
+@pytest.mark.anyio
+async def test_closed_checker_takes_no_lists_even_without_an_origin() -> None:
+    checker = checker_of(site_of())
+    await checker.aclose()
+
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        await checker.can_fetch_many(AGENT, ["mailto:x"])
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        await checker.prefetch([])
 
 
 @pytest.mark.anyio

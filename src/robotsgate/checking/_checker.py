@@ -241,6 +241,7 @@ class RobotsChecker:
             TypeError: `urls` is a single URL, or nothing to iterate over.
         """
         check_urls(urls, agent=agent)
+        self._renewals.check_open()
         return await answers(
             agent,
             urls,
@@ -347,6 +348,7 @@ class RobotsChecker:
             TypeError: `urls` is a single URL, or nothing to iterate over.
         """
         check_urls(urls)
+        self._renewals.check_open()
         await prefetch(
             urls, origins=self._origins, at_once=self._max_concurrent_fetches
         )

@@ -147,13 +147,16 @@ class Flights(Generic[_Result]):
             flight.scope.cancel()
             await flight.over_event.wait()
 
+    def close(self) -> None:
+        """Let nothing more begin, and let what is under way end soon."""
+        self.is_closed = True
+        for flight in self._flights.values():
+            flight.scope.cancel()
+
     async def aclose(self) -> None:
         """End what is under way; may be called more than once."""
-        self.is_closed = True
-        flights = list(self._flights.values())
-        for flight in flights:
-            flight.scope.cancel()
-        for flight in flights:
+        self.close()
+        for flight in list(self._flights.values()):
             await flight.over_event.wait()
 
     def _begin(

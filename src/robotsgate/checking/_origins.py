@@ -70,10 +70,15 @@ class Origins:
         self._one_at_a_time = anyio.CapacityLimiter(1)
 
     async def aclose(self) -> None:
-        """End what is under way; may be called more than once."""
-        await self.sources.aclose()
-        await self._renewals.aclose()
-        await self._readings.aclose()
+        """End what is under way; may be called more than once.
+
+        A caller that is cancelled does not wait, but has closed all the same.
+        """
+        parts = (self.sources, self._renewals, self._readings)
+        for part in parts:
+            part.close()
+        for part in parts:
+            await part.aclose()
 
     async def standing(self, origin: Origin) -> Standing:
         """How `origin` stands now, renewed if need be.

@@ -104,6 +104,10 @@ class Renewals:
         """
         self._flights.check_open()
 
+    def close(self) -> None:
+        """Let nothing more begin, and let what is under way end soon."""
+        self._flights.close()
+
     async def aclose(self) -> None:
         """End what is under way; may be called more than once."""
         await self._flights.aclose()
