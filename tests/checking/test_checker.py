@@ -558,9 +558,9 @@ async def test_wrong_urls_are_refused_with_what_would_be_right() -> None:
     async def urls() -> AsyncIterator[str]:
         yield PUBLIC  # pragma: no cover (is not read)
 
-    with pytest.raises(TypeError, match="; check_many takes those$"):
+    with pytest.raises(TypeError, match=r"; check_many takes those$"):
         await checker.can_fetch_many(AGENT, urls())  # type: ignore[arg-type]  # the mistake
-    with pytest.raises(TypeError, match="the single 'Bot/1.0': arguments swapped.$"):
+    with pytest.raises(TypeError, match=r"the single 'Bot/1.0': arguments swapped.$"):
         await checker.can_fetch_many([PUBLIC], "Bot/1.0")
 
 

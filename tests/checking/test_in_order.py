@@ -32,6 +32,8 @@ from .builders import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 
+    import httpx
+
     from robotsgate import RobotsChecker
 
 pytestmark = pytest.mark.anyio
@@ -275,6 +277,37 @@ async def test_cancelled_caller_may_go_on_with_the_same_answer() -> None:
     site.gate.set()
 
     assert [checked.url async for checked in answers] == [PRIVATE, PUBLIC]
+
+
+async def test_second_task_that_asks_meanwhile_is_refused() -> None:
+    """It would take the answer that the first one waits for."""
+    site = GatedSite()
+    site.serve(ORIGIN, RULES)
+    answers = checker_of(site).check_many(AGENT, [PRIVATE, PUBLIC])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(anext, answers)
+        await let_others_run()
+        with pytest.raises(RuntimeError, match="one task at a time"):
+            await anext(answers)
+        site.gate.set()
+
+    assert [checked.url async for checked in answers] == [PUBLIC]
+
+
+async def test_answers_go_on_after_one_that_raises() -> None:
+    class Broken(FakeSite):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if request.url.host == "broken.example":
+                raise TypeError("a mistake of the client")
+            return await super().handle_async_request(request)
+
+    urls = ["https://broken.example/", PUBLIC]
+    answers = checker_of(Broken()).check_many(AGENT, urls)
+
+    with pytest.raises(TypeError, match="a mistake of the client"):
+        await anext(answers)
+    assert [checked.url async for checked in answers] == [PUBLIC]
 
 
 async def test_mistake_of_the_caller_ends_the_loop() -> None:

@@ -83,16 +83,27 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         self._answer = answer
         self._flights = flights
         self._is_closed = False
+        self._is_asked = False
 
     async def __anext__(self) -> _Answer:
         """The answer to the next item; a caller that is cancelled may ask again.
 
         Raises:
-            RuntimeError: the checker is closed.
-            Exception: what the source, `prepare` or `answer` raised.
+            RuntimeError: the checker is closed, or another task waits for an answer.
+            Exception: what the source, `prepare` or `answer` raised; the answers to
+                later items may follow what `answer` raised.
         """
         if self._is_closed:
             raise StopAsyncIteration
+        if self._is_asked:
+            raise RuntimeError("expected one task at a time, and another one waits")
+        self._is_asked = True
+        try:
+            return await self._next()
+        finally:
+            self._is_asked = False
+
+    async def _next(self) -> _Answer:
         ahead = self._ahead
         if ahead.end is None:
             self._flights.begin(ahead, ahead.read)
@@ -101,9 +112,12 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
             if ahead.end is not None:
                 raise ahead.end
             await ahead.change()
-        answer = await self._answer(ahead.items[0])
-        ahead.items.popleft()
-        ahead.changed()
+        try:
+            answer = await self._answer(ahead.items[0])
+        except Exception:
+            ahead.take()
+            raise
+        ahead.take()
         return answer
 
     async def aclose(self) -> None:
@@ -168,6 +182,11 @@ class _ReadAhead(Generic[_Item, _Prepared]):
         await self._turns.after_item()
         while len(self.items) >= self._window:
             await self.change()
+
+    def take(self) -> None:
+        """The first item has had its turn."""
+        self.items.popleft()
+        self.changed()
 
     async def change(self) -> None:
         """Wait until the other side has taken an item, or brought one."""
