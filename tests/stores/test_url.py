@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import aclosing
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
 
 import robotsgate
-from robotsgate import MemoryStore, SQLiteStore, StoreError, open_store
+from robotsgate import MemoryStore, RobotsChecker, SQLiteStore, StoreError, open_store
 from robotsgate.stores.redis import RedisStore
 from robotsgate.testing.stores import KEY, to
 from tests.servers.loopback import dead_port
@@ -62,8 +63,6 @@ async def test_redis_is_not_asked_before_it_is_needed(scheme: str) -> None:
         "memory",
         "memory:x",
         "sqlite:",
-        "sqlite:robots.db",
-        "sqlite://robots.db",
         "sqlite:///",
         "sqlite:///:memory:",
         "redis:",
@@ -78,14 +77,30 @@ def test_wrong_url_raises_and_is_shown(url: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["robots.db", "/robots.db", "folder/robots"])
+@pytest.mark.parametrize("before", ["", "sqlite:", "sqlite://"])
 def test_path_in_the_place_of_a_url_is_shown_with_the_url_of_that_file(
-    path: str,
+    path: str, before: str
 ) -> None:
+    url = before + path
+    if url.startswith("sqlite:///"):
+        return  # is right
     with pytest.raises(StoreError) as raised:
-        open_store(path)
+        open_store(url)
 
-    shown = f"got {path!r}; 'sqlite:///{path}' for that file"
+    shown = f"got {url!r}; for that file write 'sqlite:///{path}'"
     assert str(raised.value).endswith(shown)
+
+
+def test_what_is_not_text_is_refused_with_the_url_of_a_path() -> None:
+    path = PurePosixPath("robots.db")
+    hint = "got .*; for that file write 'sqlite:///robots.db'$"
+
+    with pytest.raises(TypeError, match=hint):
+        open_store(path)  # type: ignore[arg-type]  # the mistake under test
+    with pytest.raises(StoreError, match=hint):
+        RobotsChecker(user_agent="Bot", store=path)  # type: ignore[arg-type]  # the mistake under test
+    with pytest.raises(TypeError, match="expected the URL of a store as str, got None"):
+        open_store(None)  # type: ignore[arg-type]  # the mistake under test
 
 
 @pytest.mark.parametrize(

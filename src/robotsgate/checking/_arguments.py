@@ -7,6 +7,7 @@ from collections.abc import AsyncIterable, Iterable
 from robotsgate.caching._policy import Policy
 from robotsgate.errors import StoreError
 from robotsgate.stores._base import Store
+from robotsgate.stores._url import file_hint
 from robotsgate.urls._origin import without_userinfo
 
 _CLOCK_METHODS = ("now", "monotonic", "wait")
@@ -55,7 +56,8 @@ def check_store(store: object) -> None:
         return
     if isinstance(store, type) or not isinstance(store, Store):
         raise StoreError(
-            f"expected a store with the methods of Store, or a URL, got {store!r}"
+            "expected a store with the methods of Store, or a URL,"
+            f" got {store!r}{file_hint(store)}"
         )
 
 

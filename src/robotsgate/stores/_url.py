@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from robotsgate.errors import StoreError
@@ -27,9 +28,14 @@ def open_store(url: str) -> ListableStore:
             "rediss://…" for TLS, or "unix:///socket".
 
     Raises:
+        TypeError: `url` is not a str.
         StoreError: there is no such kind of store, its extra is not installed, or
             it cannot be opened. A password in `url` is not shown.
     """
+    given: object = url  # callers without a type checker
+    if not isinstance(given, str):
+        hint = file_hint(given)
+        raise TypeError(f"expected the URL of a store as str, got {url!r}{hint}")
     scheme, colon, rest = url.partition(":")
     if scheme == "memory" and colon and not rest.strip("/"):
         return MemoryStore()
@@ -44,8 +50,18 @@ def open_store(url: str) -> ListableStore:
     may_hold_a_password = "@" in url or "?" in url or ":" in rest
     shown = "" if may_hold_a_password and scheme != "sqlite" else f", got {url!r}"
     if shown and not colon and {".", "/"}.intersection(url):
-        shown += f"; {f'sqlite:///{url}'!r} for that file"
+        shown += file_hint(url)
+    path = rest.removeprefix("//")
+    if scheme == "sqlite" and path.strip("/") and ":" not in path:
+        shown += file_hint(path)
     raise StoreError(f"{_EXPECTED}{shown}")
+
+
+def file_hint(path: object) -> str:
+    """What the end of an error says of the URL of `path`; empty if it is no path."""
+    if not isinstance(path, str | PathLike):
+        return ""
+    return f"; for that file write {f'sqlite:///{path}'!r}"
 
 
 def _redis_store(url: str) -> ListableStore:
