@@ -178,7 +178,7 @@ def test_url_object_of_a_client_is_taken() -> None:
     "IPv4 with an empty part": ("http://1..2/", "an IPv4 address", "'http://1..2/'"),
     "no octal number": ("http://1.08/", "an IPv4 address", "'http://1.08/'"),
     "IPv4 of many digits": ("http://" + "1" * 65, "an IPv4 address", "'http://111"),
-    "open bracket": ("http://[::1", "an IPv6 address", "'http://[::1'"),
+    "open bracket": ("http://[::1", "']' after the IPv6 address", "'http://[::1'"),
     "empty brackets": ("http://[]/", "an IPv6 address", "'http://[]/'"),
     "IPv4 in brackets": ("http://[1.2.3.4]/", "an IPv6 address", "'http://[1.2.3.4]/'"),
     "IPv6 with a zone":

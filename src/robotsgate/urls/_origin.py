@@ -279,6 +279,8 @@ def _domain_to_ascii(domain: str) -> str:
 
 
 def _ipv6(text: str) -> str:
+    if "]" not in text:
+        raise ValueError("expected ']' after the IPv6 address")
     if not text.endswith("]") or "%" in text:
         raise ValueError("expected an IPv6 address in brackets, without a zone")
     try:
