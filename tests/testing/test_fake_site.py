@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpx
@@ -224,6 +224,41 @@ async def test_site_waits_for_each_answer_by_its_clock() -> None:
         await clock.pass_time(10)
 
     assert answers == [(5, None), (7, "ReadTimeout: too slow")]
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments", "message"),
+    [
+        (["User-agent: *"], {}, "responses or exceptions, got 'User-agent: .'"),
+        ([httpx.Response(200)], {"status": 404}, "status and headers in the responses"),
+        (httpx.Response(200), {"headers": {}}, "status and headers in the responses"),
+        (b"", {"delay": -1}, "delay of 0 or more seconds, got -1"),
+        (b"", {"delay": float("nan")}, "delay of 0 or more seconds, got nan"),
+    ],
+    ids=["text in a list", "status", "headers", "negative delay", "nan"],
+)
+def test_site_refuses_wrong_answers_when_it_is_told(
+    body: Any,  # noqa: ANN401 (the mistakes of a caller)
+    arguments: dict[str, Any],
+    message: str,
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        FakeSite().serve(ORIGIN, body, **arguments)
+
+
+def test_site_refuses_an_ftp_origin() -> None:
+    with pytest.raises(ValueError, match=r"http or https origin, got 'ftp://e.com'"):
+        FakeSite().serve("ftp://e.com")
+
+
+@pytest.mark.anyio
+async def test_site_takes_a_single_response() -> None:
+    site = FakeSite()
+    site.serve(ORIGIN, httpx.Response(203, text=RULES))
+
+    response = await response_of(site, ROBOTS_TXT)
+
+    assert (response.status_code, response.text) == (203, RULES)
 
 
 def test_site_refuses_no_answer_at_all() -> None:

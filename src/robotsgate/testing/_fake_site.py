@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
 import anyio.lowlevel
@@ -47,7 +49,7 @@ class FakeSite(httpx.AsyncBaseTransport):
     def serve(
         self,
         origin: str,
-        body: bytes | str | Sequence[httpx.Response | Exception] = b"",
+        body: bytes | str | httpx.Response | Sequence[httpx.Response | Exception] = b"",
         *,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
@@ -59,19 +61,32 @@ class FakeSite(httpx.AsyncBaseTransport):
             origin: its URL, without a path.
             body: of the response; a `str` stands for its UTF-8. Or what answers the
                 requests one after the other, responses of httpx or exceptions to
-                raise, and the last of them from then on; `status` and `headers` are
-                not used then.
+                raise, and the last of them from then on; or one response. `status`
+                and `headers` may not be given then.
             status: of the response, 100 to 999.
             headers: of the response.
             delay: seconds before each answer, by the clock of the site, ≥ 0.
 
         Raises:
-            ValueError: `origin` names none, or has a path; or there is no answer.
+            TypeError: one of several answers is neither a response nor an exception.
+            ValueError: `origin` names none, or has a path or the scheme ftp; there is
+                no answer; `delay` is out of range; or there are `status` or `headers`
+                beside responses.
         """
+        if isinstance(body, httpx.Response):
+            body = [body]
+        is_answers = not isinstance(body, bytes | str)
+        if is_answers and (status != HTTPStatus.OK or headers is not None):
+            raise ValueError("expected status and headers in the responses themselves")
         if isinstance(body, bytes | str):
             body = [httpx.Response(status, headers=headers, content=body)]
         if not body:
             raise ValueError(f"expected one answer or more, got {body!r}")
+        for answer in body:
+            if not isinstance(answer, httpx.Response | Exception):
+                raise TypeError(f"expected responses or exceptions, got {answer!r}")
+        if not 0 <= delay < math.inf:
+            raise ValueError(f"expected a delay of 0 or more seconds, got {delay!r}")
         url = _robots_url(origin)
         self._answers[url] = list(body)
         self._delays[url] = delay
@@ -116,4 +131,7 @@ def _robots_url(origin: str) -> str:
         raise ValueError(
             f"expected an origin, whose /robots.txt is served, got the path {path!r}"
         )
-    return Origin.from_url(origin).robots_url
+    named = Origin.from_url(origin)
+    if named.scheme == "ftp":
+        raise ValueError(f"expected an http or https origin, got {origin!r}")
+    return named.robots_url
