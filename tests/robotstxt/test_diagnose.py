@@ -86,6 +86,10 @@ def _found(
         _GROUP + "Disallow: /%2e%2E/a", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
         "'/%2e%2E/a' has a dot segment and matches nothing"
     ),
+    "pattern that ends with a dot segment": (
+        _GROUP + "Disallow: /a/..$", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
+        "'/a/..$' has a dot segment and matches nothing"
+    ),
     "pattern with a dot that stands for itself": (
         _GROUP + "Disallow: /./*", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
         "'/./*' has a dot segment and matches nothing"

@@ -200,7 +200,11 @@ def _about_rules(
             message = f"{_quoted(pattern)} begins with neither / nor *"
             message += " and matches nothing"
             yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
-        elif "/./" in literal or "/../" in literal:
+        elif (
+            "/./" in literal
+            or "/../" in literal
+            or (literal == text and text.endswith(("/.$", "/..$")))
+        ):
             message = f"{_quoted(pattern)} has a dot segment and matches nothing"
             yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
     yield from _about_equal_rules(
