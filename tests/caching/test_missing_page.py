@@ -6,6 +6,8 @@ import pytest
 
 from robotsgate.caching._missing_page import BYTES_TO_READ, says_not_found
 
+ORIGIN = "https://www.example-shop.co.uk:8443"
+
 MISSING = {
     "title": "<title>Not found</title>",
     "first heading": "<h1>Page not found</h1>",
@@ -16,12 +18,16 @@ MISSING = {
     "the name in parentheses": "<title>Error 404 (Not Found)!!1</title>",
     "name of the site behind": "<title>Page not found | Example Shop</title>",
     "name of the site before": "<title>Example Shop - Page not found</title>",
-    "a status, the name of the site": "<title>500 | Not found | Example</title>",
-    "a dash": "<title>Page not found \u2013 Example</title>",
-    "an entity": "<title>Page not found &mdash; Example</title>",
+    "a status, the name of the site": "<title>500 | Not found | Example Shop</title>",
+    "a dash": "<title>Page not found \u2013 Example Shop</title>",
+    "an entity": "<title>Page not found &mdash; Example Shop</title>",
     "a sentence": "<h1>Sorry, the requested page could not be found.</h1>",
     "a whole sentence": "<h1>The requested URL was not found</h1>",
-    "only heading": "<title>Shop</title><h1>No such page</h1>",
+    "only heading": "<title>Example Shop</title><h1>No such page</h1>",
+    "title and heading": "<title>404</title><h1>Oops!</h1>",
+    "the host": "<title>Not found - example-shop.co.uk</title>",
+    "the status that came": "<title>Error 500: page not found</title>",
+    "another status of a missing page": "<title>410 | Page not found</title>",
     "upper case": "<TITLE>NOT FOUND</TITLE>",
     "mixed case": "<Title>Not found</tITLE>",
     "attributes": '<h1 class="big">Not found</h1>',
@@ -60,22 +66,50 @@ OTHER = {
     "a guide to it": "<title>How to fix 404 not found errors</title>",
     "more than a name beside it": "<title>502 Bad Gateway | app-3 | Not found</title>",
     "an incident": "<title>503 (incident 404)</title>",
+    "a status with its words": "<title>500 Internal Server Error: 404</title>",
+    "those of another status": "<title>502 Bad Gateway - not found</title>",
+    "words of an outage": "<title>Gateway Timeout: 404 not found</title>",
+    "one word of an outage": "<title>Backend: not found</title>",
+    "what was looked for": "<title>Unknown host: not found</title>",
+    "a pause": "<title>Maintenance: page not found</title>",
+    "another status": "<title>502 | Page not found</title>",
+    "another site": "<title>Page not found | Other Shop</title>",
+    "a part of the name": "<title>Shop: not found</title>",
+    "the public suffix": "<title>co.uk: not found</title>",
+    "a title that says something else":
+        "<title>502 Bad Gateway</title><h1>Not found</h1>",
+    "a heading that says something else":
+        "<title>Not found</title><h1>Database down</h1>",
     "a decimal": "<title>Down since 4.404</title>",
-}
+}  # fmt: skip
+
+
+def is_missing(page: bytes) -> bool:
+    return says_not_found(page, status=500, origin=ORIGIN)
 
 
 @pytest.mark.parametrize("page", MISSING.values(), ids=MISSING)
 def test_page_that_says_so_is_missing(page: str) -> None:
-    assert says_not_found(page.encode("utf-8", "surrogateescape"))
+    assert is_missing(page.encode("utf-8", "surrogateescape"))
 
 
 @pytest.mark.parametrize("page", OTHER.values(), ids=OTHER)
 def test_page_that_does_not_say_so_is_not_missing(page: str) -> None:
-    assert not says_not_found(page.encode())
+    assert not is_missing(page.encode())
 
 
 def test_another_encoding_is_not_read() -> None:
-    assert not says_not_found("<title>Not found</title>".encode("utf-16"))
+    assert not is_missing("<title>Not found</title>".encode("utf-16"))
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://intranet", "http://127.0.0.1:80", "http://[::1]", "https://x.com"],
+)
+def test_host_without_a_label_of_four_letters_names_no_site(origin: str) -> None:
+    page = b"<title>Intranet: not found</title>"
+
+    assert not says_not_found(page, status=500, origin=origin)
 
 
 @pytest.mark.parametrize(
@@ -94,4 +128,4 @@ def test_phrase_counts_within_four_kibibytes(*, beyond: int, is_read: bool) -> N
     page = b" " * (4_096 + beyond - len(tag)) + tag
 
     assert BYTES_TO_READ == 4_096
-    assert says_not_found(page) is is_read
+    assert is_missing(page) is is_read

@@ -16,7 +16,7 @@ from robotsgate.caching._outcome import (
 )
 from robotsgate.caching._policy import Policy
 
-from .builders import PRESETS, RULES, answered, failed, too_many_redirects
+from .builders import ORIGIN, PRESETS, RULES, answered, failed, too_many_redirects
 
 SUCCESSFUL = AccessResult.SUCCESSFUL
 UNAVAILABLE = AccessResult.UNAVAILABLE
@@ -95,7 +95,7 @@ ROWS: dict[str, Row] = {
 def test_access_result_is_that_of_the_table(row: str, preset: str) -> None:
     outcome, by_default, exceptions = ROWS[row]
 
-    result = access_result(outcome, PRESETS[preset])
+    result = access_result(outcome, PRESETS[preset], origin=ORIGIN)
 
     assert result is exceptions.get(preset, by_default)
 
@@ -118,7 +118,7 @@ def test_every_status_means_what_its_range_says(preset: str) -> None:
     for status in range(100, 1_000):
         _, by_default, exceptions = next(row for row in STATUSES if status in row[0])
 
-        result = access_result(answered(status), PRESETS[preset])
+        result = access_result(answered(status), PRESETS[preset], origin=ORIGIN)
 
         assert (status, result) == (status, exceptions.get(preset, by_default))
 
@@ -129,7 +129,7 @@ def test_missing_page_is_believed_unless_there_was_a_file(
 ) -> None:
     outcome = answered(500, body=NOT_FOUND_PAGE)
 
-    result = access_result(outcome, Policy(), last_access=last_access)
+    result = access_result(outcome, Policy(), origin=ORIGIN, last_access=last_access)
 
     assert result is (UNREACHABLE if last_access is SUCCESSFUL else UNAVAILABLE)
 
@@ -149,7 +149,7 @@ def test_policy_chooses_what_an_outcome_counts_as(
 ) -> None:
     fields: dict[str, Any] = {name: chosen}
 
-    assert access_result(outcome, Policy(**fields)) is chosen
+    assert access_result(outcome, Policy(**fields), origin=ORIGIN) is chosen
 
 
 @pytest.mark.parametrize(

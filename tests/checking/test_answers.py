@@ -25,6 +25,7 @@ from .builders import (
 pytestmark = pytest.mark.anyio
 
 NOT_FOUND = "<title>404 Not Found | Example</title>"
+OUTAGE = "<title>502 Bad Gateway - not found</title>"
 GUIDE = "<title>How to fix 404 not found errors</title><p>Not found</p>"
 
 
@@ -35,6 +36,7 @@ GUIDE = "<title>How to fix 404 not found errors</title><p>Not found</p>"
         pytest.param(502, "<h1>Not found</h1>", {}, True, id="such a first heading"),
         pytest.param(500, "<p>Not found</p>", {}, False, id="only its body has it"),
         pytest.param(500, GUIDE, {}, False, id="a title that holds the phrase"),
+        pytest.param(502, OUTAGE, {}, False, id="a title that names an outage as well"),
         pytest.param(503, NOT_FOUND, {}, False, id="a 503"),
         pytest.param(
             500, NOT_FOUND, {"retry-after": "60"}, False, id="with Retry-After"

@@ -80,7 +80,10 @@ def check(data: bytes) -> None:
     answer = Answered(status=max(status, 100), headers=headers, body=page)
     for value in headers.values():
         _check_date(value)
-    in_time("reading an error page", lambda: says_not_found(page))
+    in_time(
+        "reading an error page",
+        lambda: says_not_found(page, status=answer.status, origin=_ORIGIN),
+    )
     _check_coding(headers.get("content-encoding", ""))
     for policy in _POLICIES:
         _check_lifetime(headers, now, policy)
@@ -179,7 +182,9 @@ def _check_entry(response: Answered, now: float, policy: Policy) -> None:
             now=ended_at,
             policy=policy,
         )
-        assert entry.access is access_result(response, policy, last_access=last)
+        assert entry.access is access_result(
+            response, policy, origin=_ORIGIN, last_access=last
+        )
         assert entry.checked_at == ended_at <= entry.next_fetch_at < math.inf
         assert entry.next_fetch_at <= keep_until(entry, policy)
         assert entry.is_current(ended_at) is (ended_at < entry.next_fetch_at)

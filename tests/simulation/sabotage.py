@@ -134,7 +134,7 @@ def expires_that_is_no_date_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
 @sabotage
 def pages_about_missing_pages_are_missing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_outcome, "says_not_found", lambda page: b"Not Found" in page)
+    patch.setattr(_outcome, "says_not_found", lambda page, **_: b"Not Found" in page)
 
 
 @sabotage
@@ -142,7 +142,10 @@ def missing_page_of_a_503_is_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         _outcome,
         "_is_missing_page",
-        lambda answer: answer.status == 503 and says_not_found(answer.body),
+        lambda answer, origin: (
+            answer.status == 503
+            and says_not_found(answer.body, status=503, origin=origin)
+        ),
     )
 
 
@@ -151,7 +154,9 @@ def missing_page_ends_the_copy(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         _attempt,
         "access_result",
-        lambda outcome, policy, **_: access_result(outcome, policy),
+        lambda outcome, policy, origin, **_: access_result(
+            outcome, policy, origin=origin
+        ),
     )
 
 

@@ -67,7 +67,7 @@ def entry_after(
         last is not None and began_at < last.answered_at and not last.is_ahead(now)
     )
     last_access = None if last is None else last.access
-    access = access_result(outcome, policy, last_access=last_access)
+    access = access_result(outcome, policy, origin=origin, last_access=last_access)
     if access is not AccessResult.UNREACHABLE:
         answer = _answer(access, outcome, origin=origin, now=now, policy=policy)
         if last is not None and not is_overtaken and not last.is_ahead(now):

@@ -30,45 +30,68 @@ _PHRASES = (
 )
 
 # Among others than these a phrase speaks of something else: a backend, a host, a key.
+# Google's own page ends with "!!1".
 _WORDS_BESIDE = frozenset({
-    "404", "a", "be", "can", "could", "error", "file", "http", "oops", "page",
-    "requested", "sorry", "status", "that", "the", "this", "url", "was",
+    "1", "404", "410", "a", "be", "can", "could", "error", "file", "http", "oops",
+    "page", "requested", "sorry", "status", "that", "the", "this", "url", "was",
 })  # fmt: skip
 
+# The label of a host that names the site, and what follows. Shorter labels are mostly
+# those of a public suffix, as in "co.uk".
+_SITE = re.compile(r".*[./]([^./:]{4,})(\.[^:]+)")
+_SIGN = re.compile(r"[\W_]")
 
-def says_not_found(page: bytes) -> bool:
-    """Whether the title or the first heading of an HTML page says that it is missing.
 
-    It must consist of such a phrase, with a status or the name of the site at most:
-    pages of an outage, too, tell of something that was not found.
+def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
+    """Whether the title and the first heading of an HTML page say that it is missing.
+
+    One of them holds such a phrase, and neither holds anything else but a status and
+    the name of the site: pages of an outage, too, tell of something that was not
+    found.
 
     Args:
         page: the start of it; more than `BYTES_TO_READ` is not looked at.
+        status: that it came with, which it may name; another one only if that is
+            404 or 410.
+        origin: scheme, host and port that it came from.
     """
     start = page[:BYTES_TO_READ].lower()
-    return any(_speaks_of_absence(_first_element(start, place)) for place in _PLACES)
+    beside = _WORDS_BESIDE | {str(status)}
+    parts = [part for place in _PLACES for part in _parts(_first_element(start, place))]
+    phrases = [_is_phrase(part, beside) for part in parts]
+    return any(phrases) and all(
+        is_phrase or beside.issuperset(part) or _names_site(part, origin)
+        for part, is_phrase in zip(parts, phrases, strict=True)
+    )
 
 
-def _speaks_of_absence(element: bytes) -> bool:
+def _parts(element: bytes) -> list[list[str]]:
+    """The words between the punctuation of an element."""
     text = html.unescape(_TAG.sub(" ", element.decode("utf-8", "replace")))
-    parts = [part.split() for part in _BETWEEN_PARTS.split(text.replace("\u2019", "'"))]
-    others = [words for words in parts if not _is_beside_a_name(words)]
-    return len(others) <= 1 and any(map(_is_phrase, parts))
+    return [part.split() for part in _BETWEEN_PARTS.split(text.replace("\u2019", "'"))]
 
 
-def _is_beside_a_name(words: list[str]) -> bool:
-    """Whether `words` are a phrase, a status or an apology, and so not a name."""
-    spoken = [word for word in words if not word.isdigit()]
-    return _is_phrase(words) or _WORDS_BESIDE.issuperset(spoken)
-
-
-def _is_phrase(words: list[str]) -> bool:
+def _is_phrase(words: list[str], beside: frozenset[str]) -> bool:
     text = f" {' '.join(words)} "
     return any(
         f" {phrase} " in text
-        and _WORDS_BESIDE.issuperset(text.replace(f" {phrase} ", " ").split())
+        and beside.issuperset(text.replace(f" {phrase} ", " ").split())
         for phrase in _PHRASES
     )
+
+
+def _names_site(words: list[str], origin: str) -> bool:
+    """Whether `words` are the name of the site, spaces and punctuation aside.
+
+    That is the label before the public suffix, alone or with all that follows:
+    "Example" and "example.com" at www.example.com.
+    """
+    site = _SITE.match(origin)
+    name = _SIGN.sub("", "".join(words))
+    return site is not None and name in {
+        _SIGN.sub("", site[1]),
+        _SIGN.sub("", site[1] + site[2]),
+    }
 
 
 def _first_element(page: bytes, tag: bytes) -> bytes:

@@ -100,18 +100,25 @@ Outcome = Answered | TooManyRedirects | Failed
 
 
 def access_result(
-    outcome: Outcome, policy: Policy, *, last_access: AccessResult | None = None
+    outcome: Outcome,
+    policy: Policy,
+    *,
+    origin: str,
+    last_access: AccessResult | None = None,
 ) -> AccessResult:
     """Which access result `outcome` is under `policy` (RFC 9309 §2.3.1).
 
     Args:
         outcome: how the fetch ended.
         policy: the choices.
+        origin: scheme, host and port that were asked.
         last_access: of the last answer that is kept; `None` if there is none.
     """
     match outcome:
         case Answered():
-            return _access_result_of_answer(outcome, policy, last_access)
+            return _access_result_of_answer(
+                outcome, policy, origin=origin, last_access=last_access
+            )
         case TooManyRedirects():
             return policy.on_too_many_redirects
         case Failed():
@@ -153,7 +160,11 @@ _UNREACHABLE = frozenset(
 
 
 def _access_result_of_answer(
-    answer: Answered, policy: Policy, last_access: AccessResult | None
+    answer: Answered,
+    policy: Policy,
+    *,
+    origin: str,
+    last_access: AccessResult | None,
 ) -> AccessResult:
     status = answer.status
     if status in _UNREACHABLE:
@@ -167,17 +178,17 @@ def _access_result_of_answer(
     if 400 <= status <= 499 or (  # noqa: PLR2004
         policy.detect_missing_page
         and last_access is not AccessResult.SUCCESSFUL
-        and _is_missing_page(answer)
+        and _is_missing_page(answer, origin)
     ):
         return AccessResult.UNAVAILABLE
     return AccessResult.UNREACHABLE
 
 
-def _is_missing_page(answer: Answered) -> bool:
+def _is_missing_page(answer: Answered, origin: str) -> bool:
     """Whether a 5xx is really a 404: 503 and Retry-After promise a file later."""
     return (
         is_server_error(answer.status)
         and answer.status != HTTPStatus.SERVICE_UNAVAILABLE
         and "retry-after" not in answer.headers
-        and says_not_found(answer.body)
+        and says_not_found(answer.body, status=answer.status, origin=origin)
     )
