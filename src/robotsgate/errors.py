@@ -58,7 +58,8 @@ class InvalidProductTokenError(RobotsError, ValueError):
     """An agent in which no product token can be found (RFC 9309 §2.2.1).
 
     Attributes:
-        agent: what the caller gave, unchanged.
+        agent: what the caller gave, unchanged; it may hold a password, which the
+            message does not show.
     """
 
     def __init__(self, message: str, *, agent: object) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import yarl
 
 from robotsgate.errors import InvalidProductTokenError, RobotsError
 from robotsgate.robotstxt import RobotsTxt
@@ -214,6 +217,25 @@ def test_agent_without_a_token_raises_an_error_that_names_it(
 
     message = str(caught.value)
     assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        "https://user:s3cret@host/",
+        "//user:s3cret@host/",
+        b"https://user:s3cret@host/",
+        yarl.URL("https://user:s3cret@host/"),
+        [b"https://user:s3cret@host/"],
+    ],
+    ids=repr,
+)
+def test_password_of_a_url_in_its_place_is_not_shown(agent: Any) -> None:  # noqa: ANN401 (the mistake under test)
+    with pytest.raises(InvalidProductTokenError) as caught:
+        product_tokens(agent)
+
+    assert "s3cret" not in str(caught.value)
+    assert "@host/" in str(caught.value)
 
 
 def test_error_is_a_value_error_and_carries_the_agent() -> None:

@@ -115,6 +115,7 @@ def test_what_is_not_text_is_refused_with_the_url_of_a_path() -> None:
         "REDIS//user:s3cret@host",
         "s3cret@host:6379",
         "s3cret@host",
+        "sqlite://user:s3cret@host/robots",
     ],
 )
 def test_wrong_url_that_may_hold_a_password_is_not_shown(url: str) -> None:

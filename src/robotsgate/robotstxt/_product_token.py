@@ -75,7 +75,8 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
     given: object = agent
     if not isinstance(given, Sequence) or isinstance(given, bytes) or not given:
         raise InvalidProductTokenError(
-            f"expected a product token or a sequence of them, got {agent!r}",
+            "expected a product token or a sequence of them,"
+            f" got {without_userinfo(repr(agent))}",
             agent=agent,
         )
     return tuple(_product_token(one) for one in given)
@@ -109,14 +110,15 @@ def _one_token(agent: str) -> tuple[ProductToken]:
 def _product_token(agent: object) -> ProductToken:
     if not isinstance(agent, str):
         raise InvalidProductTokenError(
-            f"expected a product token as str, got {agent!r}", agent=agent
+            f"expected a product token as str, got {without_userinfo(repr(agent))}",
+            agent=agent,
         )
     text = agent.strip()
     if text == "*":
         return ProductToken("*")
     first_product = text.partition("(")[0].partition(" ")[0]
+    shown = without_userinfo(agent)
     if "://" in first_product:
-        shown = without_userinfo(agent)
         raise InvalidProductTokenError(
             f"expected a product token, got {shown!r}: arguments swapped?", agent=agent
         )
@@ -127,7 +129,7 @@ def _product_token(agent: object) -> ProductToken:
         )
         raise InvalidProductTokenError(
             "expected a crawler's name such as 'ExampleBot', or '*',"
-            f" got {kind}{agent!r}",
+            f" got {kind}{shown!r}",
             agent=agent,
         )
     return ProductToken(token)

@@ -47,8 +47,8 @@ def open_store(url: str) -> ListableStore:
     if scheme in {"redis", "rediss", "unix"} and rest.startswith("//"):
         return _redis_store(url)
     # A password stands before "@", behind a second ":", or in a query.
-    may_hold_a_password = "@" in url or "?" in url or ":" in rest
-    shown = "" if may_hold_a_password and scheme != "sqlite" else f", got {url!r}"
+    may_be_secret = "@" in url or (scheme != "sqlite" and ("?" in url or ":" in rest))
+    shown = "" if may_be_secret else f", got {url!r}"
     if shown and not colon and {".", "/"}.intersection(url):
         shown += file_hint(url)
     path = rest.removeprefix("//")
