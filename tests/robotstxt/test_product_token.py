@@ -123,6 +123,7 @@ BROWSERS = {
         "Opera/9.80 (Windows NT 6.1; WOW64) Presto/2.12.388 Version/12.18",
     "no more than its beginning": "Mozilla/5.0",
     "compatible to nothing": "Mozilla/5.0 (compatible; )",
+    "a name beyond 500 characters": f"Mozilla/5.0 ({'a ' * 250}) ExampleBot/1.0",
     "compatible to a URL": "Mozilla/5.0 (compatible; +http://example.org/)",
 }  # fmt: skip
 

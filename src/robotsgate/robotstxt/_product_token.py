@@ -25,8 +25,12 @@ _NOT_OF_NAMES = r"\x00-,/:-@\[-^`{-\xbf\u2000-\u206f\u3000\ufeff"
 _NAME = f"([^{_NOT_OF_NAMES}]++)"
 _END_OF_NAME = re.compile(f"[{_NOT_OF_NAMES}]")
 
-# Longer than any that is sent; keeps a hostile line from costing more than others.
-_LONGEST_HEADER = 1_000
+# More than twice the longest on a real user-agent line; keeps a hostile line from
+# costing more than others.
+_LONGEST_HEADER = 500
+
+# A hostile file may repeat a few such headers on thousands of lines.
+_KEPT_HEADERS = 64
 
 # Where a header like a browser's, in lower case, names its crawler, the surest place
 # first: behind "compatible;" (Googlebot), as a product in a comment (Applebot), as
@@ -91,9 +95,19 @@ def crawler_name(text: str) -> str:
     header = text.lower()
     if not header.startswith(_BROWSER_LIKE):
         return _END_OF_NAME.split(header, maxsplit=1)[0]
-    header = _IN_BRACKETS.sub(" ", header[:_LONGEST_HEADER])
-    names = [name for place in _IN_COMMENTS for name in place.findall(header)]
-    names += _OUTSIDE_COMMENTS.findall(_COMMENT.sub(" ", header))
+    return _name_in_header(header[:_LONGEST_HEADER])
+
+
+@lru_cache(maxsize=_KEPT_HEADERS)
+def _name_in_header(header: str) -> str:
+    """The crawler of a lower-case `header` like a browser's; empty where none is."""
+    names: list[str] = []
+    if "[" in header:
+        header = _IN_BRACKETS.sub(" ", header)
+    if "(" in header or ";" in header:
+        names = [name for place in _IN_COMMENTS for name in place.findall(header)]
+        header = _COMMENT.sub(" ", header)
+    names += _OUTSIDE_COMMENTS.findall(header)
     return next(filter(is_of_crawler, names), "")
 
 
