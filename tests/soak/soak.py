@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -213,7 +212,9 @@ class Soaking:
                 self.rounds.append(await self._one_round(checker, number))
                 took = self.rounds[-1].seconds
                 print(f"[round {number + 1}: {took:.0f} s]", file=sys.stderr)
-            self.counts.update(asdict(checker.stats))
+            counts = checker.stats.as_dict()
+            del counts["disallowed"]  # by reason
+            self.counts.update(counts)
         self.end = await self._settled()
 
     async def _one_round(self, checker: RobotsChecker, number: int) -> Round:
