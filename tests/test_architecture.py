@@ -44,7 +44,9 @@ def modules_after(statement: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("room", ["robotstxt", "urls", "caching", "errors"])
+@pytest.mark.parametrize(
+    "room", ["robotstxt", "urls", "caching", "errors", "politeness._schedule"]
+)
 def test_pure_room_loads_nothing_of_the_world(room: str) -> None:
     loaded = modules_after(f"import robotsgate.{room}")
 
@@ -60,7 +62,9 @@ def test_checker_loads_no_test_library_and_no_extra() -> None:
     )
 
 
-@pytest.mark.parametrize("module", ["stores", "fetching", "checking", "testing"])
+@pytest.mark.parametrize(
+    "module", ["stores", "fetching", "checking", "politeness", "testing"]
+)
 def test_module_can_be_imported_first(module: str) -> None:
     assert f"robotsgate.{module}" in modules_after(f"import robotsgate.{module}")
 

@@ -1,0 +1,1 @@
+"""Decides when the next request to a host may start."""

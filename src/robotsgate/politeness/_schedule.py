@@ -1,0 +1,332 @@
+"""When the next request to a host may start.
+
+Pure: what is known about a host is one record of numbers, each rule is a function of
+the record and the time, and nothing here waits. Any clock will do that does not go
+back, as long as all times of a record come from the same one.
+
+The rules:
+
+- A request starts no sooner than `delay_in_force` after the last request ended, nor
+  after the last one began, if several may be under way.
+- At most `Pace.max_at_once` turns are under way. The fetch of a robots.txt is not
+  counted, because a turn may have to wait for it. But nothing else starts during one.
+- A turn that is under way for `Pace.max_turn_seconds` counts as ended.
+- An incident blocks the host and doubles its delay. After the block, one request at a
+  time probes it. The first good answer opens it, and each one takes the delay down.
+
+A ledger may keep the record elsewhere and write the same rules in another language.
+The record has these numbers, all of them doubles: `delay`, `max_at_once`, `max_delay`
+and `max_turn_seconds` of the pace; `ended_at`, `fetch_began_at`, `incident_at`,
+`blocked_until`, `back_off`, `slowed_delay`; and one for each turn under way. A double
+needs 17 digits to come back from a text as it was.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from robotsgate.robotstxt._model import RequestRate
+
+NEVER = -math.inf
+
+# A block without Retry-After, and its upper bound: as the fetch of a robots.txt backs
+# off by default.
+FIRST_BACK_OFF = 60.0
+LONGEST_BACK_OFF = 3_600.0
+
+# How long after its block an incident slows a host down that nobody asks.
+INCIDENT_MEMORY = 3_600.0
+
+# A delay of 0 cannot be doubled.
+SMALLEST_SLOWED_DELAY = 1.0
+SLOW_DOWN = 2.0
+SPEED_UP = 0.8
+
+# When to ask again for a place, if no delay follows the end of a turn.
+SHORTEST_WAIT_FOR_PLACE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often one host may be asked, without regard to incidents.
+
+    Attributes:
+        delay: seconds between two requests, 0 to `max_delay`.
+        max_at_once: how many turns may be under way, ≥ 1.
+        max_delay: seconds that no delay exceeds, one after an incident included, ≥ 0.
+        max_turn_seconds: after which a turn counts as ended, > 0.
+    """
+
+    delay: float
+    max_at_once: int
+    max_delay: float
+    max_turn_seconds: float
+
+
+class TurnEnd(enum.Enum):
+    """What the end of a turn says about its host."""
+
+    GOOD = "good"
+    """The host answered, and did not ask for less."""
+    INCIDENT = "incident"
+    """The host asked for less (429, 503), or failed."""
+    UNJUDGED = "unjudged"
+    """There may have been a request, but nobody knows its answer."""
+    UNUSED = "unused"
+    """There was no request."""
+
+
+class HostState(enum.Enum):
+    """What a host has been through, as far as the next request is concerned."""
+
+    OPEN = "open"
+    BLOCKED = "blocked"
+    """After an incident: nothing starts."""
+    PROBING = "probing"
+    """After a block: one request at a time, until there is a good answer."""
+
+
+class HostRecord(NamedTuple):
+    """What is known about one host.
+
+    A tuple, because each turn makes two: a frozen dataclass takes four times as long.
+
+    Attributes:
+        pace: of the last start.
+        ended_at: when the last request ended; `NEVER` before that.
+        turns: when each turn that is under way began, in order; may be empty.
+        fetch_began_at: when the fetch of a robots.txt began that is under way; `NEVER`
+            if there is none.
+        incident_at: when the last incident was counted; `NEVER` before that.
+        blocked_until: when the last block ends or ended; `NEVER` before that.
+        back_off: seconds of the last block that had no Retry-After, or would have had
+            none; 0 if there has been a good answer since.
+        slowed_delay: seconds of delay that are left of incidents; 0 if none are.
+    """
+
+    pace: Pace
+    ended_at: float = NEVER
+    turns: tuple[float, ...] = ()
+    fetch_began_at: float = NEVER
+    incident_at: float = NEVER
+    blocked_until: float = NEVER
+    back_off: float = 0.0
+    slowed_delay: float = 0.0
+
+
+def stated_delay(
+    crawl_delay: float | None, request_rate: RequestRate | None
+) -> float | None:
+    """Seconds between two requests that a robots.txt asks for; `None` if it does not.
+
+    Not clamped.
+    """
+    delays = [] if crawl_delay is None else [crawl_delay]
+    if request_rate is not None:
+        delays.append(request_rate.seconds / request_rate.requests)
+    return max(delays, default=None)
+
+
+def pace_of(
+    origins: Iterable[tuple[float | None, RequestRate | None]],
+    *,
+    default_delay: float,
+    max_delay: float,
+    max_at_once: int,
+    max_turn_seconds: float,
+) -> Pace:
+    """The pace of a host.
+
+    Args:
+        origins: crawl-delay and request rate of each of its origins, for the agent;
+            may be empty.
+        default_delay: seconds, the least delay.
+        max_delay: seconds, the largest one.
+        max_at_once: for a host where no origin states a crawl-delay; others get one
+            request at a time.
+        max_turn_seconds: after which a turn counts as ended.
+    """
+    origins = tuple(origins)
+    stated = (stated_delay(*origin) or 0.0 for origin in origins)
+    has_crawl_delay = any(crawl_delay is not None for crawl_delay, _ in origins)
+    return Pace(
+        delay=min(max(default_delay, *stated, 0.0), max_delay),
+        max_at_once=1 if has_crawl_delay else max_at_once,
+        max_delay=max_delay,
+        max_turn_seconds=max_turn_seconds,
+    )
+
+
+def ready_at(
+    record: HostRecord, now: float, *, pace: Pace, is_robots_txt: bool = False
+) -> float:
+    """The earliest moment when the next request may start; `now` or before: it may now.
+
+    While all places are taken, that moment assumes that one becomes free at once.
+    Asking again then is never too late, because a delay follows each end; where there
+    is none, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
+
+    Args:
+        record: without overdue turns.
+        now: seconds.
+        pace: of the host, now.
+        is_robots_txt: whether the request fetches a robots.txt.
+    """
+    delay = delay_in_force(record, pace)
+    last_at = max(record.ended_at, record.fetch_began_at, *record.turns)
+    moment = max(last_at + delay, record.blocked_until)
+    if _has_place(record, pace, is_robots_txt=is_robots_txt):
+        return moment
+    return max(moment, now + max(delay, SHORTEST_WAIT_FOR_PLACE))
+
+
+def after_start(
+    record: HostRecord, now: float, *, pace: Pace, is_robots_txt: bool = False
+) -> HostRecord:
+    """What is known once a request has started, which `ready_at` must allow."""
+    if is_robots_txt:
+        return record._replace(pace=pace, fetch_began_at=now)
+    return record._replace(pace=pace, turns=(*record.turns, now))
+
+
+def after_end(
+    record: HostRecord,
+    now: float,
+    *,
+    began_at: float,
+    end: TurnEnd,
+    is_robots_txt: bool = False,
+    retry_after: float | None = None,
+    jitter: float = 1.0,
+) -> HostRecord:
+    """What is known once a turn has ended.
+
+    A turn that was overdue, and so has counted as ended, really ends now.
+
+    Args:
+        record: what was known.
+        now: seconds.
+        began_at: when the turn began.
+        end: how it ended.
+        is_robots_txt: whether it was the fetch of a robots.txt.
+        retry_after: see `after_incident`.
+        jitter: see `after_incident`.
+    """
+    turns, fetch_began_at = record.turns, record.fetch_began_at
+    if is_robots_txt:
+        fetch_began_at = NEVER if fetch_began_at == began_at else fetch_began_at
+    elif began_at in turns:
+        place = turns.index(began_at)
+        turns = turns[:place] + turns[place + 1 :]
+    record = record._replace(
+        turns=turns,
+        fetch_began_at=fetch_began_at,
+        ended_at=record.ended_at if end is TurnEnd.UNUSED else now,
+    )
+    if end is TurnEnd.INCIDENT:
+        return after_incident(
+            record, now, began_at=began_at, retry_after=retry_after, jitter=jitter
+        )
+    if end is TurnEnd.GOOD and record.back_off + record.slowed_delay > 0:
+        return _after_good_answer(record, began_at)
+    return record
+
+
+def after_incident(
+    record: HostRecord,
+    now: float,
+    *,
+    began_at: float,
+    retry_after: float | None,
+    jitter: float,
+) -> HostRecord:
+    """What is known once a request has ended with an incident.
+
+    A request that began before the last incident tells of the same one: only its
+    Retry-After counts.
+
+    Args:
+        record: what was known.
+        now: seconds.
+        began_at: when the request began.
+        retry_after: seconds that the host asks to wait, already limited; `None` if it
+            does not say.
+        jitter: factor of the block, ≥ 1: fixed for each host, so that hosts that failed
+            together are not asked together.
+    """
+    seconds = 0.0 if retry_after is None else max(retry_after, 0.0)
+    if began_at > record.incident_at:
+        delay = SLOW_DOWN * delay_in_force(record, record.pace)
+        back_off = max(SLOW_DOWN * record.back_off, FIRST_BACK_OFF)
+        record = record._replace(
+            incident_at=now,
+            back_off=min(back_off, LONGEST_BACK_OFF),
+            slowed_delay=min(max(delay, SMALLEST_SLOWED_DELAY), record.pace.max_delay),
+        )
+        if retry_after is None:
+            seconds = record.back_off
+    blocked_until = max(record.blocked_until, now + seconds * jitter)
+    return record._replace(blocked_until=blocked_until)
+
+
+def after_overdue(record: HostRecord, now: float) -> tuple[HostRecord, int]:
+    """What is known once overdue turns and fetches have ended, and how many ended."""
+    seconds = record.pace.max_turn_seconds
+    under_way = (*record.turns, record.fetch_began_at)
+    overdue = [at for at in under_way if at > NEVER and at + seconds <= now]
+    if not overdue:
+        return record, 0
+    is_overdue = record.fetch_began_at in overdue
+    record = record._replace(
+        turns=tuple(at for at in record.turns if at not in overdue),
+        fetch_began_at=NEVER if is_overdue else record.fetch_began_at,
+        ended_at=max(record.ended_at, max(overdue) + seconds),
+    )
+    return record, len(overdue)
+
+
+def delay_in_force(record: HostRecord, pace: Pace) -> float:
+    """Seconds between two requests to a host, what is left of incidents included."""
+    return max(pace.delay, record.slowed_delay)
+
+
+def host_state(record: HostRecord, now: float) -> HostState:
+    """What the host has been through."""
+    if now < record.blocked_until:
+        return HostState.BLOCKED
+    return HostState.PROBING if record.back_off > 0 else HostState.OPEN
+
+
+def forget_at(record: HostRecord) -> float:
+    """When nothing of a record can matter any more.
+
+    That is `max_delay` after the last request, because the next one may come with a
+    longer delay, and not before `INCIDENT_MEMORY` after the last block. Turns that are
+    under way are taken for overdue.
+    """
+    pace = record.pace
+    began_at = max((record.fetch_began_at, *record.turns))
+    ended_at = max(record.ended_at, began_at + pace.max_turn_seconds)
+    return max(ended_at + pace.max_delay, record.blocked_until + INCIDENT_MEMORY)
+
+
+def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:
+    if record.fetch_began_at > NEVER:
+        return False
+    max_at_once = 1 if record.back_off > 0 else pace.max_at_once
+    return is_robots_txt or len(record.turns) < max_at_once
+
+
+def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:
+    if began_at <= record.incident_at:  # it tells how the host was before
+        return record
+    slowed_delay = SPEED_UP * record.slowed_delay
+    if slowed_delay <= record.pace.delay:
+        slowed_delay = 0.0
+    return record._replace(back_off=0.0, slowed_delay=slowed_delay)
