@@ -60,12 +60,12 @@ def retry_delay(
         delay *= float(policy.retry_factor) ** (failures - 1)
     except OverflowError:
         delay = policy.retry_max
-    return _with_jitter(min(delay, policy.retry_max), origin)
+    return with_jitter(min(delay, policy.retry_max), origin)
 
 
 def refusal_lifetime(*, origin: str, policy: Policy) -> float:
     """Seconds for which an address that the guard refused is not tried again."""
-    return _with_jitter(policy.retry_max, origin)
+    return with_jitter(policy.retry_max, origin)
 
 
 def retry_after(
@@ -83,6 +83,14 @@ def retry_after(
     return None if longest is None else min(longest, policy.retry_after_max)
 
 
+def with_jitter(seconds: float, name: str) -> float:
+    """Up to a tenth more, fixed for each name of an origin or host.
+
+    This keeps those that failed together from being asked together.
+    """
+    return seconds * (1 + _JITTER * zlib.crc32(name.encode()) / 2**32)
+
+
 def http_date(value: str) -> float | None:
     """Epoch seconds of an HTTP-date (RFC 9110 §5.6.7); `None` if it is none."""
     try:
@@ -98,14 +106,6 @@ def _delay_asked_for(value: str, now: float) -> float | None:
         return seconds
     date = http_date(value)
     return None if date is None else date - now
-
-
-def _with_jitter(seconds: float, origin: str) -> float:
-    """Up to a tenth more, fixed for each origin.
-
-    This keeps origins that failed together from being fetched together.
-    """
-    return seconds * (1 + _JITTER * zlib.crc32(origin.encode()) / 2**32)
 
 
 def _lifetime_asked_for(headers: Mapping[str, str], now: float) -> float | None:

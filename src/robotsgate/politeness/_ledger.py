@@ -1,0 +1,237 @@
+"""Keeps the schedule of each host: the port that a gate uses, and the one in memory.
+
+No rule is decided here; `_schedule.py` decides.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from robotsgate._clock import SystemClock
+from robotsgate.caching._freshness import with_jitter
+from robotsgate.checking._arguments import check_bound
+from robotsgate.politeness._schedule import (
+    NEVER,
+    HostRecord,
+    HostState,
+    Pace,
+    TurnEnd,
+    after_end,
+    after_overdue,
+    after_start,
+    delay_in_force,
+    forget_at,
+    host_state,
+    ready_at,
+)
+
+if TYPE_CHECKING:
+    from robotsgate._clock import Clock
+
+# How many others the ledger looks at when a new host comes, and forgets if it can:
+# more than one, so that hosts that no longer matter become fewer.
+_LOOKED_AT = 4
+
+_SYSTEM_CLOCK = SystemClock()
+
+
+class Grant(NamedTuple):
+    """Leave to make one request now.
+
+    Attributes:
+        host: whom it is about.
+        pace: of the host when it was given.
+        began_at: seconds by the clock of the ledger, which may be another machine's.
+        is_robots_txt: whether the request fetches a robots.txt.
+        overdue: how many turns the ledger has ended since the last start, because
+            they were older than `max_turn_seconds`, ≥ 0.
+    """
+
+    host: str
+    pace: Pace
+    began_at: float
+    is_robots_txt: bool
+    overdue: int
+
+
+class Wait(NamedTuple):
+    """No leave yet.
+
+    Attributes:
+        seconds: after which to ask again, > 0. No request can start sooner, except
+            where a host without a delay has all places taken: ask again also when
+            a turn of this process ends.
+        overdue: as in `Grant`.
+    """
+
+    seconds: float
+    overdue: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStatus:
+    """How a host stands, as far as this process knows.
+
+    Attributes:
+        state: what it has been through.
+        delay: seconds between two requests, what is left of incidents included.
+        under_way: how many turns, and fetches of a robots.txt.
+        wait_seconds: before the next request may start; 0: none.
+    """
+
+    state: HostState
+    delay: float
+    under_way: int
+    wait_seconds: float
+
+
+class Ledger(Protocol):
+    """Where gates keep what they know about hosts, and who gets leave to ask one.
+
+    `start` and `end` are atomic, also between the processes that share a ledger. The
+    ledger has its own clock: no time of a caller enters it. It does not queue: of
+    several callers that ask for one host, the first to ask when it is ready gets leave.
+    No method raises because of the world; a ledger that cannot reach its server goes on
+    by what it knows.
+    """
+
+    async def start(
+        self, host: str, pace: Pace, *, is_robots_txt: bool = False
+    ) -> Grant | Wait:
+        """Begin a request to `host`, if one may start now.
+
+        A start that is cancelled begins nothing.
+
+        Args:
+            host: name of the host.
+            pace: of the host now, over all of its origins.
+            is_robots_txt: whether the request fetches a robots.txt; it keeps the
+                delay, but needs no place among the turns of the host.
+        """
+        ...
+
+    async def end(
+        self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
+    ) -> None:
+        """End the request that `grant` began; once for each grant.
+
+        A task that is cancelled has to call it too, and to shield the call. A turn that
+        was overdue is also ended, because its request really ends now.
+
+        Args:
+            grant: what `start` returned.
+            end: how it ended.
+            retry_after: with an incident: seconds that the host asks to wait, already
+                limited; `None` if it does not say.
+        """
+        ...
+
+    def peek(self, host: str, pace: Pace) -> HostStatus:
+        """How `host` stands, as far as this process knows; never waits."""
+        ...
+
+    async def aclose(self) -> None:
+        """Free everything; may be called more than once."""
+        ...
+
+
+class LocalLedger:
+    """A ledger in the memory of one process.
+
+    It never suspends. Gates may share it, one clock given.
+
+    A host is forgotten when nothing of it can matter any more. Over the bound, hosts
+    without a turn under way are forgotten before that.
+    """
+
+    def __init__(
+        self, *, max_hosts: int = 100_000, clock: Clock = _SYSTEM_CLOCK
+    ) -> None:
+        """Know no host.
+
+        Args:
+            max_hosts: how many are kept, besides those with a turn under way, ≥ 1.
+            clock: tells the time, by `monotonic`.
+
+        Raises:
+            TypeError: `max_hosts` is not an int.
+            ValueError: `max_hosts` is below 1.
+        """
+        check_bound("max_hosts", max_hosts)
+        self._clock = clock
+        self._max_hosts = max_hosts
+        self._records: dict[str, HostRecord] = {}
+        # Each host once, those next to be looked at first.
+        self._round: deque[str] = deque()
+
+    async def start(
+        self, host: str, pace: Pace, *, is_robots_txt: bool = False
+    ) -> Grant | Wait:
+        """Begin a request to `host`, if one may start now."""
+        now = self._clock.monotonic()
+        record, overdue = self._record(host, pace, now)
+        moment = ready_at(record, now, pace=pace, is_robots_txt=is_robots_txt)
+        if moment > now:
+            self._records[host] = record
+            return Wait(moment - now, overdue)
+        record = after_start(record, now, pace=pace, is_robots_txt=is_robots_txt)
+        self._keep(host, record, now)
+        return Grant(host, pace, now, is_robots_txt, overdue)
+
+    async def end(
+        self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
+    ) -> None:
+        """End the request that `grant` began."""
+        now = self._clock.monotonic()
+        record = after_end(
+            self._records.get(grant.host) or HostRecord(grant.pace),
+            now,
+            began_at=grant.began_at,
+            end=end,
+            is_robots_txt=grant.is_robots_txt,
+            retry_after=retry_after,
+            jitter=with_jitter(1.0, grant.host),
+        )
+        self._keep(grant.host, record, now)
+
+    def peek(self, host: str, pace: Pace) -> HostStatus:
+        """How `host` stands; never waits."""
+        now = self._clock.monotonic()
+        record, _ = self._record(host, pace, now)
+        return HostStatus(
+            state=host_state(record, now),
+            delay=delay_in_force(record, pace),
+            under_way=len(record.turns) + (record.fetch_began_at > NEVER),
+            wait_seconds=max(0.0, ready_at(record, now, pace=pace) - now),
+        )
+
+    async def aclose(self) -> None:
+        """Do nothing: there is nothing to free."""
+
+    def _record(self, host: str, pace: Pace, now: float) -> tuple[HostRecord, int]:
+        """What is known about `host`, and how many overdue turns that leaves out."""
+        record = self._records.get(host)
+        if record is None or now >= forget_at(record):
+            return HostRecord(pace), 0
+        return after_overdue(record, now)
+
+    def _keep(self, host: str, record: HostRecord, now: float) -> None:
+        if host not in self._records:
+            self._forget_some(now)
+            self._round.append(host)
+        self._records[host] = record
+
+    def _forget_some(self, now: float) -> None:
+        count = min(_LOOKED_AT, len(self._round))
+        hosts = [self._round.popleft() for _ in range(count)]
+        for host in sorted(hosts, key=lambda host: forget_at(self._records[host])):
+            record = self._records[host]
+            is_idle = not record.turns and record.fetch_began_at == NEVER
+            if now >= forget_at(record) or (
+                is_idle and len(self._records) >= self._max_hosts
+            ):
+                del self._records[host]
+            else:
+                self._round.append(host)
