@@ -15,8 +15,8 @@ from robotsgate.politeness._schedule import (
     Pace,
     TurnEnd,
     after_end,
-    after_overdue,
     after_start,
+    after_time,
     delay_in_force,
     forget_at,
     host_state,
@@ -264,9 +264,19 @@ def test_delay_after_incidents(pace_of_host: Pace, ends: str, expected: float) -
     assert delay_in_force(host.record, pace_of_host) == pytest.approx(expected)
 
 
-def test_delay_that_a_site_takes_back_is_in_force_at_once() -> None:
+@pytest.mark.parametrize(
+    "ends",
+    [
+        pytest.param([TurnEnd.GOOD], id="no incident"),
+        pytest.param(
+            [TurnEnd.INCIDENT, *[TurnEnd.GOOD] * 4], id="incident that is over"
+        ),
+    ],
+)
+def test_delay_that_a_site_takes_back_is_in_force_at_once(ends: list[TurnEnd]) -> None:
     host = Host(HostRecord(pace(60.0)))
-    host.ask()
+    for end in ends:
+        host.ask(end)
 
     assert ready_at(host.record, host.now, pace=pace(2.0)) == host.now + 2
 
@@ -349,14 +359,29 @@ def test_state_of_host(fields: dict[str, float], expected: HostState) -> None:
             1,
             id="fetch of robots.txt",
         ),
+        pytest.param(
+            {"blocked_until": NOW - 3_599, "slowed_delay": 4.0},
+            {},
+            0,
+            id="incident is remembered",
+        ),
+        pytest.param(
+            {"blocked_until": NOW - 3_600, "slowed_delay": 4.0},
+            {"blocked_until": NEVER, "slowed_delay": 0.0},
+            0,
+            id="incident is forgotten",
+        ),
+        pytest.param(
+            {"turns": (NOW - 3_900,)}, {"turns": ()}, 1, id="turn and host forgotten"
+        ),
     ],
 )
-def test_overdue_turn_counts_as_ended_when_its_time_was_over(
+def test_time_ends_overdue_turns_and_old_incidents(
     fields: dict[str, Any], change: dict[str, Any], count: int
 ) -> None:
     record = HostRecord(pace(), **fields)
 
-    assert after_overdue(record, NOW) == (record._replace(**change), count)
+    assert after_time(record, NOW) == (record._replace(**change), count)
 
 
 @pytest.mark.parametrize("is_robots_txt", [False, True], ids=["page", "robots.txt"])

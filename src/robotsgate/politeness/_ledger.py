@@ -19,8 +19,8 @@ from robotsgate.politeness._schedule import (
     Pace,
     TurnEnd,
     after_end,
-    after_overdue,
     after_start,
+    after_time,
     delay_in_force,
     forget_at,
     host_state,
@@ -123,8 +123,8 @@ class Ledger(Protocol):
         Args:
             grant: what `start` returned.
             end: how it ended.
-            retry_after: with an incident: seconds that the host asks to wait, already
-                limited; `None` if it does not say.
+            retry_after: with an incident: what `retry_after` of caching/ reads in the
+                header; `None` if the host does not say.
         """
         ...
 
@@ -140,7 +140,7 @@ class Ledger(Protocol):
 class LocalLedger:
     """A ledger in the memory of one process.
 
-    It never suspends. Gates may share it, one clock given.
+    It never suspends. Gates that have the same clock may share it.
 
     A host is forgotten when nothing of it can matter any more. Over the bound, hosts
     without a turn under way are forgotten before that.
@@ -192,7 +192,7 @@ class LocalLedger:
             end=end,
             is_robots_txt=grant.is_robots_txt,
             retry_after=retry_after,
-            jitter=with_jitter(1.0, grant.host),
+            jitter=with_jitter(1.0, grant.host) if end is TurnEnd.INCIDENT else 1.0,
         )
         self._keep(grant.host, record, now)
 
@@ -211,11 +211,9 @@ class LocalLedger:
         """Do nothing: there is nothing to free."""
 
     def _record(self, host: str, pace: Pace, now: float) -> tuple[HostRecord, int]:
-        """What is known about `host`, and how many overdue turns that leaves out."""
+        """What is known about `host`, and how many overdue turns have ended."""
         record = self._records.get(host)
-        if record is None or now >= forget_at(record):
-            return HostRecord(pace), 0
-        return after_overdue(record, now)
+        return (HostRecord(pace), 0) if record is None else after_time(record, now)
 
     def _keep(self, host: str, record: HostRecord, now: float) -> None:
         if host not in self._records:

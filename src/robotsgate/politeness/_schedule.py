@@ -13,6 +13,7 @@ The rules:
 - A turn that is under way for `Pace.max_turn_seconds` counts as ended.
 - An incident blocks the host and doubles its delay. After the block, one request at a
   time probes it. The first good answer opens it, and each one takes the delay down.
+- After `forget_at` a record counts as nothing, and may be dropped.
 
 A ledger may keep the record elsewhere and write the same rules in another language.
 The record has these numbers, all of them doubles: `delay`, `max_at_once`, `max_delay`
@@ -95,7 +96,8 @@ class HostState(enum.Enum):
 class HostRecord(NamedTuple):
     """What is known about one host.
 
-    A tuple, because each turn makes two: a frozen dataclass takes four times as long.
+    A tuple, because each turn makes two: a frozen dataclass takes four times as long,
+    and `_replace`, which is used where it is rare, twice as long.
 
     Attributes:
         pace: of the last start.
@@ -105,8 +107,8 @@ class HostRecord(NamedTuple):
             if there is none.
         incident_at: when the last incident was counted; `NEVER` before that.
         blocked_until: when the last block ends or ended; `NEVER` before that.
-        back_off: seconds of the last block that had no Retry-After, or would have had
-            none; 0 if there has been a good answer since.
+        back_off: seconds that the last incident blocks the host for, unless a
+            Retry-After says otherwise; 0 if there has been a good answer since.
         slowed_delay: seconds of delay that are left of incidents; 0 if none are.
     """
 
@@ -156,7 +158,7 @@ def pace_of(
     stated = (stated_delay(*origin) or 0.0 for origin in origins)
     has_crawl_delay = any(crawl_delay is not None for crawl_delay, _ in origins)
     return Pace(
-        delay=min(max(default_delay, *stated, 0.0), max_delay),
+        delay=min(max((default_delay, *stated)), max_delay),
         max_at_once=1 if has_crawl_delay else max_at_once,
         max_delay=max_delay,
         max_turn_seconds=max_turn_seconds,
@@ -173,7 +175,7 @@ def ready_at(
     is none, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
 
     Args:
-        record: without overdue turns.
+        record: of `after_time`.
         now: seconds.
         pace: of the host, now.
         is_robots_txt: whether the request fetches a robots.txt.
@@ -190,9 +192,12 @@ def after_start(
     record: HostRecord, now: float, *, pace: Pace, is_robots_txt: bool = False
 ) -> HostRecord:
     """What is known once a request has started, which `ready_at` must allow."""
+    turns, fetch_began_at = record.turns, record.fetch_began_at
     if is_robots_txt:
-        return record._replace(pace=pace, fetch_began_at=now)
-    return record._replace(pace=pace, turns=(*record.turns, now))
+        fetch_began_at = now
+    else:
+        turns = (*turns, now)
+    return HostRecord(pace, record.ended_at, turns, fetch_began_at, *record[4:])
 
 
 def after_end(
@@ -224,11 +229,8 @@ def after_end(
     elif began_at in turns:
         place = turns.index(began_at)
         turns = turns[:place] + turns[place + 1 :]
-    record = record._replace(
-        turns=turns,
-        fetch_began_at=fetch_began_at,
-        ended_at=record.ended_at if end is TurnEnd.UNUSED else now,
-    )
+    ended_at = record.ended_at if end is TurnEnd.UNUSED else now
+    record = HostRecord(record.pace, ended_at, turns, fetch_began_at, *record[4:])
     if end is TurnEnd.INCIDENT:
         return after_incident(
             record, now, began_at=began_at, retry_after=retry_after, jitter=jitter
@@ -255,12 +257,12 @@ def after_incident(
         record: what was known.
         now: seconds.
         began_at: when the request began.
-        retry_after: seconds that the host asks to wait, already limited; `None` if it
-            does not say.
+        retry_after: seconds that the host asks to wait, already limited; negative if
+            its date has passed; `None` if it does not say.
         jitter: factor of the block, ≥ 1: fixed for each host, so that hosts that failed
             together are not asked together.
     """
-    seconds = 0.0 if retry_after is None else max(retry_after, 0.0)
+    seconds = retry_after or 0.0
     if began_at > record.incident_at:
         delay = SLOW_DOWN * delay_in_force(record, record.pace)
         back_off = max(SLOW_DOWN * record.back_off, FIRST_BACK_OFF)
@@ -275,11 +277,18 @@ def after_incident(
     return record._replace(blocked_until=blocked_until)
 
 
-def after_overdue(record: HostRecord, now: float) -> tuple[HostRecord, int]:
-    """What is known once overdue turns and fetches have ended, and how many ended."""
-    seconds = record.pace.max_turn_seconds
+def after_time(record: HostRecord, now: float) -> tuple[HostRecord, int]:
+    """What is known now that time has passed, and how many overdue turns that ended.
+
+    Of a record that is forgotten, nothing is known.
+    """
     under_way = (*record.turns, record.fetch_began_at)
+    if under_way == (NEVER,) and record.blocked_until == NEVER:
+        return record, 0  # the usual case: time changes nothing
+    seconds = record.pace.max_turn_seconds
     overdue = [at for at in under_way if at > NEVER and at + seconds <= now]
+    if now >= forget_at(record):
+        return HostRecord(record.pace), len(overdue)
     if not overdue:
         return record, 0
     is_overdue = record.fetch_began_at in overdue
