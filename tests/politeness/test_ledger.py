@@ -6,8 +6,8 @@ import pytest
 
 from robotsgate.politeness._ledger import (
     Grant,
-    HostStatus,
     Ledger,
+    LedgerStatus,
     LocalLedger,
     Wait,
 )
@@ -152,25 +152,31 @@ async def test_late_end_of_a_forgotten_host_spaces_the_next_request(
         pytest.param(
             None,
             0,
-            HostStatus(state=HostState.OPEN, delay=2.0, under_way=1, wait_seconds=2.0),
+            LedgerStatus(
+                state=HostState.OPEN, delay=2.0, under_way=1, wait_seconds=2.0
+            ),
             id="turn under way",
         ),
         pytest.param(
             TurnEnd.GOOD,
             0.5,
-            HostStatus(state=HostState.OPEN, delay=2.0, under_way=0, wait_seconds=1.5),
+            LedgerStatus(
+                state=HostState.OPEN, delay=2.0, under_way=0, wait_seconds=1.5
+            ),
             id="delay pending",
         ),
         pytest.param(
             TurnEnd.GOOD,
             50,
-            HostStatus(state=HostState.OPEN, delay=2.0, under_way=0, wait_seconds=0.0),
+            LedgerStatus(
+                state=HostState.OPEN, delay=2.0, under_way=0, wait_seconds=0.0
+            ),
             id="ready",
         ),
         pytest.param(
             TurnEnd.INCIDENT,
             70,
-            HostStatus(
+            LedgerStatus(
                 state=HostState.PROBING, delay=4.0, under_way=0, wait_seconds=0.0
             ),
             id="block is over",
@@ -178,7 +184,9 @@ async def test_late_end_of_a_forgotten_host_spaces_the_next_request(
         pytest.param(
             TurnEnd.INCIDENT,
             10_000,
-            HostStatus(state=HostState.OPEN, delay=2.0, under_way=0, wait_seconds=0.0),
+            LedgerStatus(
+                state=HostState.OPEN, delay=2.0, under_way=0, wait_seconds=0.0
+            ),
             id="incident is forgotten",
         ),
     ],
@@ -188,7 +196,7 @@ async def test_peek_tells_how_a_host_stands(
     clock: ManualClock,
     end: TurnEnd | None,
     seconds: float,
-    expected: HostStatus,
+    expected: LedgerStatus,
 ) -> None:
     grant = await granted(ledger)
     if end is not None:

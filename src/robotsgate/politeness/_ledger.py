@@ -71,7 +71,7 @@ class Wait(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostStatus:
+class LedgerStatus:
     """How a host stands, as far as this process knows.
 
     Attributes:
@@ -128,7 +128,7 @@ class Ledger(Protocol):
         """
         ...
 
-    def peek(self, host: str, pace: Pace) -> HostStatus:
+    def peek(self, host: str, pace: Pace) -> LedgerStatus:
         """How `host` stands, as far as this process knows; never waits."""
         ...
 
@@ -196,11 +196,11 @@ class LocalLedger:
         )
         self._keep(grant.host, record, now)
 
-    def peek(self, host: str, pace: Pace) -> HostStatus:
+    def peek(self, host: str, pace: Pace) -> LedgerStatus:
         """How `host` stands; never waits."""
         now = self._clock.monotonic()
         record, _ = self._record(host, pace, now)
-        return HostStatus(
+        return LedgerStatus(
             state=host_state(record, now),
             delay=delay_in_force(record, pace),
             under_way=len(record.turns) + (record.fetch_began_at > NEVER),
