@@ -46,6 +46,7 @@ nitpick_ignore_regex = [
         "httpcore",
         "httpx",
         "pathlib",
+        "scrapy",
         "ssl",
         "types",
         "typing",

@@ -61,11 +61,13 @@ from robotsgate import (
 )
 from robotsgate import RobotChecker as MisspeltChecker  # type: ignore[attr-defined]
 from robotsgate.integrations.aiohttp import AiohttpFetcher
+from robotsgate.integrations.scrapy import RobotsGateParser
 from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
     import aiohttp
+    import scrapy
 
     from robotsgate.stores import Change
 
@@ -97,6 +99,13 @@ class OwnFetcher:
 
 def fetchers(session: aiohttp.ClientSession) -> list[Fetcher]:
     return [OwnFetcher(), AiohttpFetcher(session)]
+
+
+def in_scrapy(crawler: scrapy.crawler.Crawler) -> None:
+    parser = RobotsGateParser.from_crawler(crawler, b"")
+    assert_type(parser.robots_txt, RobotsTxt)
+    assert_type(parser.allowed(b"https://e.com", "Bot"), bool)
+    assert_type(parser.crawl_delay("Bot"), float | None)
 
 
 class OwnStore:
