@@ -61,7 +61,7 @@ from robotsgate import (
 )
 from robotsgate import RobotChecker as MisspeltChecker  # type: ignore[attr-defined]
 from robotsgate.integrations.aiohttp import AiohttpFetcher
-from robotsgate.integrations.scrapy import RobotsGateParser
+from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
 from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-defined]
 
@@ -101,7 +101,11 @@ def fetchers(session: aiohttp.ClientSession) -> list[Fetcher]:
     return [OwnFetcher(), AiohttpFetcher(session)]
 
 
-def in_scrapy(crawler: scrapy.crawler.Crawler) -> None:
+async def in_scrapy(crawler: scrapy.crawler.Crawler, request: scrapy.Request) -> None:
+    middleware = crawler.get_downloader_middleware(RobotsGateMiddleware)
+    if middleware is not None:
+        assert_type(middleware.checker, RobotsChecker)
+        await middleware.process_request(request)
     parser = RobotsGateParser.from_crawler(crawler, b"")
     assert_type(parser.robots_txt, RobotsTxt)
     assert_type(parser.allowed(b"https://e.com", "Bot"), bool)

@@ -1,31 +1,63 @@
-"""Reads robots.txt for Scrapy's own middleware.
+"""Obeys robots.txt in Scrapy, in place of its own middleware, or as its parser.
 
-Needs the extra scrapy.
+Needs the extra scrapy, and Scrapy on asyncio, as it is by default. Robots.txt files
+come through Scrapy's own downloader, with its proxies, handlers and delays; what they
+mean, how long they are kept and which redirects are followed is the checker's.
 """
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
+import scrapy
+from cachetools import LRUCache
+from scrapy import signals
+from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.robotstxt import RobotParser
+from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import to_unicode
 
-from robotsgate.errors import InvalidProductTokenError
+from robotsgate._clock import SystemClock
+from robotsgate.caching._policy import Policy
+from robotsgate.checking._checker import RobotsChecker
+from robotsgate.checking._events import RobotsTxtFetched
+from robotsgate.checking._flights import Flights
+from robotsgate.errors import DisallowedError, InvalidProductTokenError
+from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
 from robotsgate.robotstxt._product_token import product_tokens
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-__all__ = ["RobotsGateParser"]
+    from robotsgate.caching._verdict import Verdict
+    from robotsgate.checking._events import CheckerEvent
+
+__all__ = ["RobotsGateMiddleware", "RobotsGateParser"]
+
+_CLOCK = SystemClock()
+
+_SCHEMES = ("http", "https", "ftp")
+
+# How many origins are remembered; as many as a checker holds ready.
+_MAX_KNOWN = 10_000
 
 # Agents are the user's own, few; the bound only keeps a mistake from growing.
 _MAX_AGENTS = 1_000
 
+# A request of ours waits in Scrapy's download slot, perhaps behind pages, before it
+# is sent. That must not count as a silent server, so the policy's deadline bounds each
+# request from when it is sent, and this one only the fetch as a whole. No longer,
+# because the leases of a store last as long, and a process may die.
+_LONGEST_FETCH_SECONDS = 600.0
+
 
 class RobotsGateParser(RobotParser):
-    """A robots.txt as Scrapy's own middleware knows it.
+    """A robots.txt as Scrapy's own middleware and the signal robots_parsed know it.
 
     Name it in the setting ROBOTSTXT_PARSER to use only the parser. A User-Agent in
     which no product token can be found counts as "*".
@@ -54,6 +86,152 @@ class RobotsGateParser(RobotParser):
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
         """Seconds between two requests that the file asks of `user_agent`."""
         return self.robots_txt.crawl_delay(_agent(user_agent))
+
+
+class RobotsGateMiddleware:
+    """A downloader middleware that refuses what robots.txt disallows.
+
+    Keeps the settings ROBOTSTXT_OBEY and ROBOTSTXT_USER_AGENT, `dont_obey_robotstxt`
+    in the meta of a request, the stats robotstxt/* and the signal robots_parsed of
+    Scrapy's own middleware. Raises `IgnoreRequest` for a refused request; its cause is
+    a `DisallowedError` with the verdict.
+
+    Settings of its own:
+        ROBOTSGATE_STORE: the URL of a store, as for `open_store`; "memory:" by
+            default.
+        ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` bounds each request of a
+            fetch from when it is sent, because waiting in a download slot is not the
+            server's fault; its other time-outs are left to Scrapy.
+
+    Attributes:
+        checker: answers; open from spider_opened to spider_closed.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        """Use the settings of `crawler`.
+
+        Raises:
+            NotConfigured: ROBOTSTXT_OBEY is off.
+            RuntimeError: Scrapy does not run on asyncio.
+            TypeError: ROBOTSGATE_POLICY is not a `Policy`.
+            StoreError: ROBOTSGATE_STORE names no store, or one that cannot be opened.
+        """
+        settings = crawler.settings
+        if not settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured
+        if not is_asyncio_available():
+            raise RuntimeError(
+                "expected Scrapy to run on asyncio, got the reactor"
+                f" {settings['TWISTED_REACTOR']!r}"
+            )
+        policy = settings.get("ROBOTSGATE_POLICY", Policy())
+        if not isinstance(policy, Policy):
+            raise TypeError(
+                f"expected ROBOTSGATE_POLICY to be a Policy, got {policy!r}"
+            )
+        self._crawler = crawler
+        self._robots_agent: str | None = settings["ROBOTSTXT_USER_AGENT"]
+        self._default_agent: str = settings["USER_AGENT"] or "*"
+        self.checker = RobotsChecker(
+            user_agent="Scrapy",  # never sent: Scrapy names the crawler
+            client=DownloaderFetcher(crawler, seconds=policy.fetch_deadline),
+            store=settings.get("ROBOTSGATE_STORE"),
+            policy=replace(
+                policy,
+                fetch_deadline=max(policy.fetch_deadline, _LONGEST_FETCH_SECONDS),
+            ),
+            on_event=self._count,
+        )
+        self._announcements: Flights[bool] = Flights()
+        self._announced: LRUCache[str, float] = LRUCache(_MAX_KNOWN)
+        # Until when all is known and done that a case needs, epoch seconds: for an
+        # agent and an origin as it is written.
+        self._settled_until: LRUCache[tuple[str, ...], float] = LRUCache(_MAX_KNOWN)
+        self._closing = asyncio.Event()
+        connect = crawler.signals.connect
+        connect(self._spider_opened, signals.spider_opened)
+        connect(self._spider_closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """The middleware of `crawler`."""
+        return cls(crawler)
+
+    async def process_request(self, request: scrapy.Request) -> None:
+        """Let `request` pass if it may be sent.
+
+        Raises:
+            scrapy.exceptions.IgnoreRequest: robots.txt does not allow it.
+            InvalidURLError: its URL has no host.
+            UnsupportedError: its scheme is ftp.
+        """
+        url = urlparse_cached(request)
+        if request.meta.get("dont_obey_robotstxt") or url.scheme not in _SCHEMES:
+            return
+        agent = _agent(
+            self._robots_agent
+            or request.headers.get(b"User-Agent")
+            or self._default_agent
+        )
+        case = (agent, url.scheme, url.netloc)
+        is_settled = self._settled_until.get(case, 0.0) > _CLOCK.now()
+        if is_settled and self.checker.peek(agent, request.url):
+            return
+        verdict = await self.checker.check(agent, request.url)
+        await self._announce(verdict, request)
+        self._settled_until[case] = verdict.fresh_until
+        if not verdict.allowed:
+            self._crawler.stats.inc_value("robotstxt/forbidden")
+            raise IgnoreRequest(
+                f"Forbidden by robots.txt: {verdict}"
+            ) from DisallowedError(verdict)
+
+    async def _announce(self, verdict: Verdict, request: scrapy.Request) -> None:
+        """Send robots_parsed if a file is in force that it was not sent for.
+
+        All requests wait for its handlers, as they do in Scrapy's own middleware.
+        """
+        answered_at = verdict.fetched_at
+        if answered_at is None or self._announced.get(verdict.origin) == answered_at:
+            return
+
+        async def announce() -> bool:
+            robots_txt = await self.checker.robots_txt(request.url)
+            if robots_txt is not None:
+                await self._crawler.signals.send_catch_log_async(
+                    signal=signals.robots_parsed,
+                    robotparser=RobotsGateParser(robots_txt),
+                    request=request,
+                )
+            self._announced[verdict.origin] = answered_at
+            return True
+
+        await self._announcements.result_of(verdict.origin, announce)
+
+    def _count(self, event: CheckerEvent) -> None:
+        """Count a fetch in the stats of Scrapy's own middleware."""
+        if isinstance(event, RobotsTxtFetched):
+            count = self._crawler.stats.inc_value
+            count("robotstxt/request_count")
+            if event.status is not None:
+                count("robotstxt/response_count")
+                count(f"robotstxt/response_status_count/{event.status}")
+
+    async def _spider_opened(self) -> None:
+        # Scrapy runs each handler in a task of its own, and the connections of a
+        # store must be closed by the task that opened them.
+        opened = asyncio.Event()
+        self._task = asyncio.create_task(self._keep_open(opened))
+        await opened.wait()
+
+    async def _keep_open(self, opened: asyncio.Event) -> None:
+        async with self.checker:
+            opened.set()
+            await self._closing.wait()
+
+    async def _spider_closed(self) -> None:
+        self._closing.set()
+        await self._task
 
 
 @lru_cache(maxsize=_MAX_AGENTS)

@@ -1,0 +1,157 @@
+"""Fetches robots.txt through the downloader of Scrapy, and its middlewares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import scrapy
+from OpenSSL import SSL
+from scrapy import signals
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+    StopDownload,
+)
+from scrapy.http.request import NO_CALLBACK
+from twisted.internet.error import ConnectError, ConnectionClosed
+
+from robotsgate.caching._outcome import FailureKind
+from robotsgate.errors import FetchFailedError
+from robotsgate.fetching._fetcher import FetchedResponse
+from robotsgate.fetching._headers import as_pairs
+from robotsgate.fetching._httpx import NEVER_SENT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+# How many bytes of the body of a robots.txt may still come; copied with the request.
+_BYTES_LEFT = "robotsgate_bytes_left"
+
+# What Scrapy may decode a body to; a body that becomes longer counts as broken.
+_MOST_DECODED_BYTES = 32 * 1024 * 1024
+
+# The first class that fits decides.
+_KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
+    (CannotResolveHostError, FailureKind.NAME_RESOLUTION),
+    (DownloadTimeoutError, FailureKind.TIMEOUT),
+    (DownloadConnectionRefusedError, FailureKind.CONNECT),
+    (ConnectError, FailureKind.CONNECT),
+    (ResponseDataLossError, FailureKind.PROTOCOL),
+    (SSL.Error, FailureKind.TLS),
+    (ConnectionClosed, FailureKind.TRANSFER),
+    (DownloadFailedError, FailureKind.PROTOCOL),
+)
+
+
+class DownloaderFetcher:
+    """A `Fetcher` over Scrapy's downloader and its middlewares.
+
+    The User-Agent is the one that Scrapy gives to every request.
+    """
+
+    def __init__(self, crawler: Crawler, *, seconds: float) -> None:
+        """Fetch with the engine of `crawler`.
+
+        Args:
+            crawler: whose engine is made later.
+            seconds: how long a request may take from when it is sent.
+        """
+        self._crawler = crawler
+        self._seconds = seconds
+        self._under_way = 0
+
+    async def get(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> FetchedResponse:
+        """As `Fetcher.get`.
+
+        The body is what Scrapy has decoded; what it has not still has its coding in
+        the headers.
+        """
+        own = {name: value for name, value in headers if name != "User-Agent"}
+        request = scrapy.Request(
+            url,
+            # Scrapy neither sends a header without a value nor gives it one.
+            headers={**dict.fromkeys(NEVER_SENT), **own},
+            callback=NO_CALLBACK,
+            dont_filter=True,
+            meta={
+                "dont_obey_robotstxt": True,
+                "dont_cache": True,
+                "dont_merge_cookies": True,
+                "dont_redirect": True,
+                "dont_retry": True,
+                "handle_httpstatus_all": True,
+                "download_fail_on_dataloss": True,
+                "download_maxsize": 0,
+                "download_timeout": self._seconds,
+                _BYTES_LEFT: max_bytes,
+            },
+        )
+        response = await self._downloaded(request)
+        return FetchedResponse(
+            status=response.status,
+            headers=as_pairs(
+                (name, value)
+                for name, values in response.headers.items()
+                for value in values
+            ),
+            body=response.body,
+            is_decoded=False,
+        )
+
+    async def _downloaded(self, request: scrapy.Request) -> Response:
+        """The response to `request`.
+
+        Raises:
+            FetchFailedError: no usable response came, in a way that Scrapy knows.
+            Exception: any other, from a middleware or handler of the user's.
+        """
+        crawler = self._crawler
+        # A handler costs time for each piece of each page.
+        if not self._under_way:
+            crawler.signals.connect(self._bound_body, signals.bytes_received)
+        self._under_way += 1
+        try:
+            return await crawler.engine.download_async(request)
+        except Exception as error:
+            if not isinstance(error, IgnoreRequest):
+                crawler.stats.inc_value(f"robotstxt/exception_count/{type(error)}")
+            kind = _kind_of(error)
+            if kind is None:
+                raise
+            raise FetchFailedError(str(error), kind=kind) from error
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                crawler.signals.disconnect(self._bound_body, signals.bytes_received)
+
+    def _bound_body(self, data: bytes, request: scrapy.Request) -> None:
+        """End a download of ours when enough has come."""
+        left = request.meta.get(_BYTES_LEFT)
+        if left is None:
+            return
+        # The limit that Scrapy's decoding looks up later; in the beginning it would
+        # be one for files that announce their length, of which we take the start.
+        request.meta["download_maxsize"] = _MOST_DECODED_BYTES
+        request.meta[_BYTES_LEFT] = left - len(data)
+        if left <= len(data):
+            raise StopDownload(fail=False)
+
+
+def _kind_of(error: Exception) -> FailureKind | None:
+    """Where a download failed; `None` where its exception is not one of Scrapy's."""
+    # Twisted keeps the exceptions of a connection as reasons of another one.
+    reasons = getattr(error.__cause__, "reasons", ())
+    causes = (error, *(reason.value for reason in reasons))
+    for kind, failure in _KINDS:
+        if any(isinstance(cause, kind) for cause in causes):
+            return failure
+    return None
