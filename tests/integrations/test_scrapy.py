@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from scrapy import Request, signals
+from scrapy.core.downloader import Slot
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.utils.test import get_crawler
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from scrapy import Spider
     from scrapy.http import Response
     from scrapy.robotstxt import RobotParser
 
@@ -498,6 +501,63 @@ async def test_wait_in_a_download_slot_is_not_the_silence_of_a_server(
 
     assert server.targets == ["/robots.txt", "/rules"]
     assert "line 2" in spider.report.refused[0]
+
+
+SLOTS = {
+    "no delay of the user's": ((0, 0.5), 10, (10, 0)),
+    "a smaller one": ((6, 0.5), 10, (10, 0)),
+    "a larger one that chance might make smaller": ((16, 0.5), 8, (16, 0.5)),
+    "a larger one that chance would make smaller": ((10, 0.5), 8, (10, 0.2)),
+    "a larger one without chance": ((10, 0), 8, (10, 0)),
+    "chance beyond nothing": ((10, 2), 5, (10, 0.5)),
+}
+
+
+@pytest.mark.skipif(not hasattr(Slot, "jitter"), reason="Scrapy 2.18 knows only half")
+@pytest.mark.parametrize(("before", "least", "after"), SLOTS.values(), ids=SLOTS)
+def test_slot_waits_for_the_crawl_delay_at_the_least(
+    before: tuple[float, float], least: float, after: tuple[float, float]
+) -> None:
+    delay, jitter = before
+    slot = Slot(1, delay, jitter)
+
+    integration._hold_back(slot, least)
+
+    assert (slot.delay, slot.jitter) == pytest.approx(after)
+
+
+@pytest.mark.parametrize(("least", "is_random"), [(4, True), (6, False)])
+def test_slot_of_scrapy_2_18_loses_its_chance_where_it_might_be_too_short(
+    least: float, *, is_random: bool
+) -> None:
+    slot: Any = SimpleNamespace(delay=10, randomize_delay=True)
+
+    integration._hold_back(slot, least)
+
+    assert (slot.delay, slot.randomize_delay) == (10, is_random)
+
+
+async def test_crawl_delay_becomes_the_delay_of_the_slot_up_to_a_bound(
+    site: Serve,
+) -> None:
+    slow = site(Reply(body=b"User-agent: *\nCrawl-delay: 99\n"))
+    quick = site()
+    delays: dict[str, float] = {}
+
+    def listen(request: Request, spider: Spider) -> None:
+        if request.url.endswith("/public"):
+            key = request.meta["download_slot"]
+            delays[key] = spider.crawler.engine.downloader.slots[key].delay
+
+    spider = await crawl(
+        f"{slow.url}/public",
+        f"{quick.url.replace('127.0.0.1', 'localhost')}/public",
+        settings={"ROBOTSGATE_MAX_CRAWL_DELAY": 0.1},
+        listeners={signals.response_downloaded: listen},
+    )
+
+    assert len(spider.report.pages) == 2
+    assert delays == {"127.0.0.1": 0.1, "localhost": 0}
 
 
 def test_without_asyncio_the_crawl_does_not_begin(

@@ -4,21 +4,63 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robotsgate import SystemClock
 from tests.integrations.crawls import Plan, crawl_elsewhere
-from tests.servers.answers import Raw, Reply, endless, redirect
+from tests.servers.answers import Late, Raw, Reply, Routes, endless, redirect
 from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from tests.servers.loopback import LoopbackServer
+    from tests.servers.loopback import Answer, LoopbackServer, Request
 
     Serve = Callable[..., LoopbackServer]
+
+RULES = b"User-agent: *\nDisallow: /private\nCrawl-delay: 0.5\n"
 
 
 def head(*lines: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
+
+
+def test_crawl_delay_holds_on_each_host_whatever_autothrottle_says(
+    serve: Serve,
+) -> None:
+    """And no page of a herd behind a slow file is requested that it disallows."""
+    clock = SystemClock()
+    times: dict[str, list[float]] = {}
+
+    def page(request: Request, connection: Connection) -> None:
+        times.setdefault(request.headers["host"], []).append(clock.monotonic())
+        Reply(body=b"page")(request, connection)
+
+    pages = [f"/{number}" for number in range(5)]
+    answers: dict[str, Answer] = dict.fromkeys(pages, page)
+    answers["/robots.txt"] = Late(0.2, Reply(body=RULES))
+    servers = [serve(Routes(answers)) for _ in range(2)]
+    origins = [servers[0].url, servers[1].url.replace("127.0.0.1", "localhost")]
+    paths = [*["/private"] * 8, *pages]
+
+    report = crawl_elsewhere(
+        Plan(
+            urls=[origin + path for path in paths for origin in origins],
+            settings={
+                "AUTOTHROTTLE_ENABLED": True,
+                "AUTOTHROTTLE_START_DELAY": 0.01,
+                "AUTOTHROTTLE_MAX_DELAY": 0.01,
+                "CONCURRENT_REQUESTS": 32,
+            },
+        )
+    )
+
+    for server in servers:
+        assert sorted(server.targets) == [*pages, "/robots.txt"]
+    assert len(report.pages) == 2 * len(pages)
+    assert report.stats["robotstxt/forbidden"] == 2 * 8
+    for first, *_, last in times.values():
+        # A busy machine may notice the first page late.
+        assert last - first > 4 * 0.5 - 0.6
 
 
 def test_failures_of_its_downloader_are_told_apart(

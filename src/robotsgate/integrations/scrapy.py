@@ -32,6 +32,7 @@ from robotsgate.robotstxt._product_token import product_tokens
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 if TYPE_CHECKING:
+    from scrapy.core.downloader import Slot
     from scrapy.crawler import Crawler
 
     from robotsgate.caching._verdict import Verdict
@@ -43,11 +44,13 @@ _CLOCK = SystemClock()
 
 _SCHEMES = ("http", "https", "ftp")
 
-# How many origins are remembered; as many as a checker holds ready.
+# How many origins, and hosts, are remembered; as many as a checker holds ready.
 _MAX_KNOWN = 10_000
 
 # Agents are the user's own, few; the bound only keeps a mistake from growing.
 _MAX_AGENTS = 1_000
+
+_LONGEST_CRAWL_DELAY = 3600.0
 
 # A request of ours waits in Scrapy's download slot, perhaps behind pages, before it
 # is sent. That must not count as a silent server, so the policy's deadline bounds each
@@ -96,12 +99,18 @@ class RobotsGateMiddleware:
     Scrapy's own middleware. Raises `IgnoreRequest` for a refused request; its cause is
     a `DisallowedError` with the verdict.
 
+    A crawl-delay becomes the least delay of the download slot of its host: a larger
+    one stays, and neither chance nor AutoThrottle makes it shorter. When the file
+    asks for less, the slot keeps its delay until it has been idle for a minute.
+
     Settings of its own:
         ROBOTSGATE_STORE: the URL of a store, as for `open_store`; "memory:" by
             default.
         ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` bounds each request of a
             fetch from when it is sent, because waiting in a download slot is not the
             server's fault; its other time-outs are left to Scrapy.
+        ROBOTSGATE_MAX_CRAWL_DELAY: the longest crawl-delay that is obeyed, seconds;
+            3600 by default.
 
     Attributes:
         checker: answers; open from spider_opened to spider_closed.
@@ -132,6 +141,9 @@ class RobotsGateMiddleware:
         self._crawler = crawler
         self._robots_agent: str | None = settings["ROBOTSTXT_USER_AGENT"]
         self._default_agent: str = settings["USER_AGENT"] or "*"
+        self._longest_delay = settings.getfloat(
+            "ROBOTSGATE_MAX_CRAWL_DELAY", _LONGEST_CRAWL_DELAY
+        )
         self.checker = RobotsChecker(
             user_agent="Scrapy",  # never sent: Scrapy names the crawler
             client=DownloaderFetcher(crawler, seconds=policy.fetch_deadline),
@@ -144,9 +156,11 @@ class RobotsGateMiddleware:
         )
         self._announcements: Flights[bool] = Flights()
         self._announced: LRUCache[str, float] = LRUCache(_MAX_KNOWN)
+        self._delays: LRUCache[str, dict[str, float]] = LRUCache(_MAX_KNOWN)
         # Until when all is known and done that a case needs, epoch seconds: for an
-        # agent and an origin as it is written.
-        self._settled_until: LRUCache[tuple[str, ...], float] = LRUCache(_MAX_KNOWN)
+        # agent, an origin as it is written, and a slot.
+        self._settled_until: LRUCache[tuple[str | None, ...], float]
+        self._settled_until = LRUCache(_MAX_KNOWN)
         self._closing = asyncio.Event()
         connect = crawler.signals.connect
         connect(self._spider_opened, signals.spider_opened)
@@ -173,13 +187,16 @@ class RobotsGateMiddleware:
             or request.headers.get(b"User-Agent")
             or self._default_agent
         )
-        case = (agent, url.scheme, url.netloc)
+        slot = request.meta.get("download_slot")
+        case = (agent, url.scheme, url.netloc, slot)
         is_settled = self._settled_until.get(case, 0.0) > _CLOCK.now()
         if is_settled and self.checker.peek(agent, request.url):
             return
         verdict = await self.checker.check(agent, request.url)
         await self._announce(verdict, request)
-        self._settled_until[case] = verdict.fresh_until
+        await self._learn_delay(verdict.origin, agent, request)
+        # An override has none, but this checker has no overrides.
+        self._settled_until[case] = verdict.fresh_until or 0.0
         if not verdict.allowed:
             self._crawler.stats.inc_value("robotstxt/forbidden")
             raise IgnoreRequest(
@@ -208,6 +225,21 @@ class RobotsGateMiddleware:
 
         await self._announcements.result_of(verdict.origin, announce)
 
+    async def _learn_delay(
+        self, origin: str, agent: str, request: scrapy.Request
+    ) -> None:
+        """Note what `origin` asks for, for the slot that `request` will wait in."""
+        asked = await self.checker.crawl_delay(agent, request.url) or 0.0
+        if asked and not self._delays:  # each handler costs time for each page
+            connect = self._crawler.signals.connect
+            connect(self._keep_delay, signals.request_reached_downloader)
+            # After AutoThrottle, which connects its own at the start.
+            connect(self._keep_delay, signals.response_downloaded)
+        slot = self._crawler.engine.downloader.get_slot_key(request)
+        if asked or slot in self._delays:
+            delays = self._delays.setdefault(slot, {})
+            delays[origin] = min(asked, self._longest_delay)
+
     def _count(self, event: CheckerEvent) -> None:
         """Count a fetch in the stats of Scrapy's own middleware."""
         if isinstance(event, RobotsTxtFetched):
@@ -216,6 +248,13 @@ class RobotsGateMiddleware:
             if event.status is not None:
                 count("robotstxt/response_count")
                 count(f"robotstxt/response_status_count/{event.status}")
+
+    def _keep_delay(self, request: scrapy.Request) -> None:
+        """Let the slot of `request` wait for the crawl-delays of its origins."""
+        key = request.meta["download_slot"]
+        least = max(self._delays.get(key, {}).values(), default=0.0)
+        if least:
+            _hold_back(self._crawler.engine.downloader.slots[key], least)
 
     async def _spider_opened(self) -> None:
         # Scrapy runs each handler in a task of its own, and the connections of a
@@ -232,6 +271,15 @@ class RobotsGateMiddleware:
     async def _spider_closed(self) -> None:
         self._closing.set()
         await self._task
+
+
+def _hold_back(slot: Slot, least: float) -> None:
+    """Let `slot` wait for `least` seconds or more between two requests."""
+    slot.delay = max(slot.delay, least)
+    if hasattr(slot, "jitter"):  # the share by which chance changes the delay
+        slot.jitter = min(slot.jitter, 1 - least / slot.delay)
+    elif slot.delay < 2 * least:  # Scrapy 2.18: by half of it, or not at all
+        slot.randomize_delay = False
 
 
 @lru_cache(maxsize=_MAX_AGENTS)
