@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from robotsgate import SystemClock
@@ -61,6 +64,21 @@ def test_crawl_delay_holds_on_each_host_whatever_autothrottle_says(
     for first, *_, last in times.values():
         # A busy machine may notice the first page late.
         assert last - first > 4 * 0.5 - 0.6
+
+
+def test_example_shows_what_is_fetched_and_what_is_not() -> None:
+    example = Path(__file__).parents[2] / "examples/scrapy_spider.py"
+
+    shown = subprocess.run(  # noqa: S603 (our own example)
+        [sys.executable, "-W", "error", example],
+        timeout=60,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+
+    assert shown.count("got http://127.0.0.1:") == 2
+    assert shown.count("not fetched: disallowed: line 2 (Disallow: /diary)") == 1
 
 
 def test_failures_of_its_downloader_are_told_apart(
