@@ -1,0 +1,125 @@
+"""What obeying robots.txt costs a crawl with Scrapy, with its middleware and ours.
+
+    pip install -e '.[bench]'
+    python -m benchmarks.scrapy_crawl --page docs/explanation/how-fast.md
+
+Each turn is a crawl of its own, without a Twisted reactor, which can be started only
+once in a process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from functools import partial
+from pathlib import Path
+from time import process_time
+from typing import TYPE_CHECKING, ClassVar
+
+import scrapy
+from scrapy.crawler import AsyncCrawlerRunner
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+
+from benchmarks.cold import _origins
+from benchmarks.page import Bar, Table, about, publish
+from benchmarks.timing import best_of_turns, without_collector
+from robotsgate.integrations.scrapy import RobotsGateMiddleware
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+# Many short turns: one that nobody disturbs is among them.
+_PAGES, _REPEATS = 100, 30
+
+_NOBODY, _THEIRS, _OURS = "no middleware", "Scrapy's own", "RobotsGateMiddleware"
+_SETTINGS: dict[str, dict[str, object]] = {
+    _NOBODY: {},
+    _THEIRS: {"ROBOTSTXT_OBEY": True},
+    _OURS: {
+        "ROBOTSTXT_OBEY": True,
+        "DOWNLOADER_MIDDLEWARES": {
+            RobotsTxtMiddleware: None,
+            RobotsGateMiddleware: 100,
+        },
+    },
+}
+
+
+class _Spider(scrapy.Spider):
+    """Asks the middleware alone about every page, and then crawls them all."""
+
+    name = "benchmark"
+    urls: ClassVar[Sequence[str]] = ()
+
+    async def start(self) -> AsyncIterator[scrapy.Request]:
+        self.seconds_of_asking = 0.0
+        for kind in (RobotsTxtMiddleware, RobotsGateMiddleware):
+            middleware = self.crawler.get_downloader_middleware(kind)
+            if middleware is not None:
+                requests = [scrapy.Request(url) for url in self.urls]
+                await middleware.process_request(requests[0])
+                began = process_time()
+                for request in requests:
+                    await middleware.process_request(request)
+                self.seconds_of_asking = process_time() - began
+        self.began = process_time()
+        for url in self.urls:
+            yield scrapy.Request(url)
+
+    def parse(self, response: scrapy.http.Response) -> None:
+        """Leave the page alone."""
+
+    def closed(self, _reason: str) -> None:
+        self.seconds_of_crawl = process_time() - self.began
+
+
+async def _turn(settings: dict[str, object], urls: Sequence[str]) -> tuple[float, ...]:
+    """Seconds of the processor for the pages, and for the middleware alone."""
+    always = {"LOG_ENABLED": False, "TWISTED_REACTOR_ENABLED": False}
+    runner = AsyncCrawlerRunner({**always, **settings})
+    crawler = runner.create_crawler(_Spider)
+    with without_collector():
+        await runner.crawl(crawler, urls=urls)
+    count = crawler.stats.get_value("response_received_count")
+    if count < len(urls):
+        raise RuntimeError(f"expected {len(urls)} pages, got {count}")
+    return crawler.spider.seconds_of_crawl, crawler.spider.seconds_of_asking
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Do as the command line says."""
+    arguments = argparse.ArgumentParser(prog="python -m benchmarks.scrapy_crawl")
+    add = arguments.add_argument
+    add("--pages", type=int, default=_PAGES)
+    add("--repeats", type=int, default=_REPEATS)
+    add("--page", type=Path, metavar="FILE", help="write tables here")
+    given = arguments.parse_args(words)
+    with _origins(1) as [origin]:
+        urls = [f"{origin}/news/article-{number}.html" for number in range(given.pages)]
+        turns = {
+            name: partial(_turn, settings, urls) for name, settings in _SETTINGS.items()
+        }
+        best = asyncio.run(best_of_turns(turns, repeats=given.repeats))
+    table = Table(
+        name="crawl",
+        columns=("robots.txt by", "a page, µs", "middleware alone, µs"),
+        rows=[
+            (name, *(seconds / given.pages * 1e6 for seconds in figures))
+            for name, figures in best.items()
+        ],
+        notes=(
+            "Processor time of a crawl of one known origin, and of one question in it.",
+        ),
+    )
+    bar = Bar(
+        what="a question about a known origin, by that of Scrapy's own middleware",
+        value=best[_OURS][1] / best[_THEIRS][1],
+        bar=1,
+    )
+    run = about("robotsgate", "scrapy", "protego", "aiohttp")
+    run |= {"turns": f"the best of {given.repeats}"}
+    publish([table, bar], run, page=given.page, prefix="scrapy ")
+
+
+if __name__ == "__main__":
+    main()
