@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         RobotsTxtFetched,
         StoreFailed,
     )
-    from robotsgate.checking._many import Checked, CheckedURLs
+    from robotsgate.checking._many import CheckResult, CheckResults
     from robotsgate.checking._stats import CheckerStats
     from robotsgate.errors import (
         DisallowedError,
@@ -67,8 +67,8 @@ __all__ = [
     "AfterUnreachableLimit",
     "AsyncClientLike",
     "AsyncTransportLike",
-    "Checked",
-    "CheckedURLs",
+    "CheckResult",
+    "CheckResults",
     "CheckerEvent",
     "CheckerStats",
     "Clock",
@@ -126,7 +126,7 @@ _NAMES = {
         "AccessChanged CheckerEvent FetchCancelled FetchStarted RobotsTxtFetched"
         " StoreFailed"
     ),
-    "checking._many": "Checked CheckedURLs",
+    "checking._many": "CheckResult CheckResults",
     "checking._stats": "CheckerStats",
     "errors": (
         "DisallowedError FetchFailedError InvalidProductTokenError"

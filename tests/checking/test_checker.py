@@ -632,13 +632,20 @@ async def all_checked(checker: RobotsChecker, agent: str, urls: list[str]) -> No
         pass
 
 
-async def test_many_known_urls_let_others_run_from_time_to_time() -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(RobotsChecker.can_fetch_many, id="can_fetch_many"),
+        pytest.param(all_checked, id="check_many"),
+    ],
+)
+async def test_many_known_urls_let_others_run_from_time_to_time(
+    ask: Callable[[RobotsChecker, str, list[str]], Awaitable[object]],
+) -> None:
     checker = checker_of(site_of())
     await checker.can_fetch(AGENT, PUBLIC)
 
-    turns = await turns_of_others_while(
-        checker.can_fetch_many(AGENT, [PUBLIC] * 10_000)
-    )
+    turns = await turns_of_others_while(ask(checker, AGENT, [PUBLIC] * 10_000))
 
     assert turns >= 19
 

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from robotsgate import Checked, InvalidProductTokenError, InvalidURLError
+from robotsgate import CheckResult, InvalidProductTokenError, InvalidURLError
 from robotsgate.testing import FakeSite
 
 from .builders import (
@@ -61,7 +61,7 @@ def source_of(request: pytest.FixtureRequest) -> Callable[[Iterable[str]], Any]:
 
 async def all_of(
     checker: RobotsChecker, urls: Iterable[str] | AsyncIterable[str], **window: int
-) -> list[Checked]:
+) -> list[CheckResult]:
     return [checked async for checked in checker.check_many(AGENT, urls, **window)]
 
 
@@ -183,7 +183,7 @@ async def test_closed_iterator_reads_no_further_while_it_is_kept(
 async def test_iterator_that_is_closed_elsewhere_ends_a_loop_that_waits() -> None:
     send, receive = anyio.create_memory_object_stream[str]()
     every = checker_of(FakeSite()).check_many(AGENT, receive)
-    answers: list[Checked] = []
+    answers: list[CheckResult] = []
 
     async def work() -> None:
         answers.extend([checked async for checked in every])
@@ -340,21 +340,3 @@ async def test_end_of_the_checker_ends_the_loop() -> None:
             await checker.aclose()
 
     assert errors == ["the checker is closed"]
-
-
-async def test_known_urls_let_others_run_from_time_to_time() -> None:
-    checker = checker_of(site_of())
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            await anyio.lowlevel.checkpoint()
-            turns += 1
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(others)
-        await all_of(checker, [PUBLIC] * 10_000, window=20_000)
-        tasks.cancel_scope.cancel()
-
-    assert turns >= 19

@@ -15,10 +15,10 @@ from robotsgate import (
     AccessChanged,
     AccessResult,
     AfterUnreachableLimit,
-    Checked,
-    CheckedURLs,
     CheckerEvent,
     CheckerStats,
+    CheckResult,
+    CheckResults,
     Clock,
     Diagnostic,
     DiagnosticKind,
@@ -193,12 +193,12 @@ async def answers(url: httpx.URL) -> None:
         assert_type(await checker.can_fetch_many("Bot", (u for u in [url])), list[bool])
         assert_type(checker.peek("Bot", url), bool | None)
         async for checked in checker.check_many("Bot", [url, "x"], window=10):
-            assert_type(checked, Checked)
+            assert_type(checked, CheckResult)
             assert_type(checked.url, str | URLLike)
             assert_type(checked.verdict, Verdict | None)
             assert_type(checked.error, InvalidURLError | UnsupportedError | None)
         async with aclosing(checker.check_many("Bot", [url])) as every:
-            assert_type(every, CheckedURLs)
+            assert_type(every, CheckResults)
         assert_type(await checker.robots_txt(url), RobotsTxt | None)
         assert_type(await checker.crawl_delay("Bot", url), float | None)
         assert_type(await checker.request_rate("Bot", url), RequestRate | None)

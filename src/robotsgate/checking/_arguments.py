@@ -81,6 +81,6 @@ def check_urls(
         raise TypeError(f"expected several URLs, got the single {shown!r}{hint}")
     is_async = isinstance(urls, AsyncIterable)
     if not isinstance(urls, Iterable) and not (is_async and may_be_async):
-        hint = "; check_many takes those" if is_async else ""
+        hint = "; check_many takes those" if is_async and agent is not None else ""
         shown = without_userinfo(repr(urls))
         raise TypeError(f"expected several URLs, got {shown}{hint}")

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._events import CheckerEvent
-    from robotsgate.checking._many import CheckedURLs
+    from robotsgate.checking._many import CheckResults
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._model import RequestRate
@@ -257,7 +257,7 @@ class RobotsChecker:
         urls: Iterable[str | URLLike] | AsyncIterable[str | URLLike],
         *,
         window: int = 1_000,
-    ) -> CheckedURLs:
+    ) -> CheckResults:
         """The answers of `check` for any number of URLs, in the order of `urls`.
 
         While the first waits for its answer, later URLs are read and the robots.txt

@@ -111,13 +111,13 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         while not ahead.items:
             if ahead.end is not None:
                 raise ahead.end
-            await ahead.change()
+            await ahead.wait_for_change()
         try:
             answer = await self._answer(ahead.items[0])
         except Exception:
-            ahead.take()
+            ahead.drop_first()
             raise
-        ahead.take()
+        ahead.drop_first()
         return answer
 
     async def aclose(self) -> None:
@@ -162,38 +162,38 @@ class _ReadAhead(Generic[_Item, _Prepared]):
         try:
             if isinstance(self._source, AsyncIterable):
                 async for item in self._source:
-                    await self._take(item)
+                    await self._add(item)
             else:
                 for item in self._source:
-                    await self._take(item)
+                    await self._add(item)
             end = StopAsyncIteration()
         except Exception as error:  # noqa: BLE001 (raised by `InOrder`)
             end = error
         finally:
             self.end = self.end or end
-            self.changed()
+            self.wake()
             if isinstance(self._source, AsyncGenerator):
                 await self._source.aclose()
         return True
 
-    async def _take(self, item: _Item) -> None:
+    async def _add(self, item: _Item) -> None:
         self.items.append(self._prepare(item))
-        self.changed()
+        self.wake()
         await self._turns.after_item()
         while len(self.items) >= self._window:
-            await self.change()
+            await self.wait_for_change()
 
-    def take(self) -> None:
-        """The first item has had its turn."""
+    def drop_first(self) -> None:
+        """Make room: the first item has had its turn."""
         self.items.popleft()
-        self.changed()
+        self.wake()
 
-    async def change(self) -> None:
+    async def wait_for_change(self) -> None:
         """Wait until the other side has taken an item, or brought one."""
         self._change_event = anyio.Event()
         await self._change_event.wait()
 
-    def changed(self) -> None:
+    def wake(self) -> None:
         """Wake the other side, if it waits."""
         if self._change_event is not None:
             self._change_event.set()

@@ -1,6 +1,6 @@
 """Questions about many URLs: for the answers alone, or in order from any source.
 
-One bad link spoils nothing: what names no origin is answered as well.
+A bad link does not stop the others: what names no origin is answered as well.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _URL = str | URLLike
 _NO_QUESTION = (InvalidURLError, UnsupportedError)
 
 
-class Checked(NamedTuple):
+class CheckResult(NamedTuple):
     """What `check_many` says about one URL.
 
     Attributes:
@@ -50,14 +50,14 @@ class Checked(NamedTuple):
     error: InvalidURLError | UnsupportedError | None
 
 
-class CheckedURLs(Protocol):
+class CheckResults(Protocol):
     """What `check_many` returns: an async iterator that can be closed."""
 
-    def __aiter__(self) -> AsyncIterator[Checked]:
+    def __aiter__(self) -> AsyncIterator[CheckResult]:
         """The iterator itself."""
         ...
 
-    async def __anext__(self) -> Checked:
+    async def __anext__(self) -> CheckResult:
         """What is said about the next URL."""
         ...
 
@@ -148,22 +148,22 @@ def check_in_order(
     grammar: Grammar,
     origins: Origins,
     window: int,
-) -> CheckedURLs:
+) -> CheckResults:
     """What is said about each of `urls`, while so many later ones are prepared."""
     Agent.of(agent)
 
-    def prepare(url: _URL) -> Question | Checked:
+    def prepare(url: _URL) -> Question | CheckResult:
         try:
             question = Question.of(agent, url, grammar)
             origins.get_ready(question.origin)
         except _NO_QUESTION as error:
-            return Checked(url, None, error)
+            return CheckResult(url, None, error)
         return question
 
-    async def answer(prepared: Question | Checked) -> Checked:
-        if isinstance(prepared, Checked):
+    async def answer(prepared: Question | CheckResult) -> CheckResult:
+        if isinstance(prepared, CheckResult):
             return prepared
-        return Checked(prepared.url, await origins.verdict(prepared), None)
+        return CheckResult(prepared.url, await origins.verdict(prepared), None)
 
     return InOrder(
         urls,

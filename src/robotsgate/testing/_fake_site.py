@@ -73,13 +73,12 @@ class FakeSite(httpx.AsyncBaseTransport):
                 no answer; `delay` is out of range; or there are `status` or `headers`
                 beside responses.
         """
+        if isinstance(body, bytes | str):
+            body = httpx.Response(status, headers=headers, content=body)
+        elif status != HTTPStatus.OK or headers is not None:
+            raise ValueError("expected status and headers in the responses themselves")
         if isinstance(body, httpx.Response):
             body = [body]
-        is_answers = not isinstance(body, bytes | str)
-        if is_answers and (status != HTTPStatus.OK or headers is not None):
-            raise ValueError("expected status and headers in the responses themselves")
-        if isinstance(body, bytes | str):
-            body = [httpx.Response(status, headers=headers, content=body)]
         if not body:
             raise ValueError(f"expected one answer or more, got {body!r}")
         for answer in body:
