@@ -1,6 +1,6 @@
 """What each store costs: latency, throughput, room, a cold start and a sweep.
 
-    python -m benchmarks.stores --page docs/explanation/how-stores-compare.md
+    python -m benchmarks.stores --page docs/contributing/how-stores-compare.md
 
 Needs the extras `redis` and `test`, whose Valkey server it starts on this machine.
 """

@@ -82,7 +82,11 @@ def test_figures_are_written_between_the_marks_of_a_page(
     ("main", "words", "page"),
     [
         (scale.main, ["--origins=30"], "how-large.md"),
-        (stores.main, ["--origins=30", "--seconds=0.001"], "how-stores-compare.md"),
+        (
+            stores.main,
+            ["--origins=30", "--seconds=0.001"],
+            "../contributing/how-stores-compare.md",
+        ),
     ],
     ids=["scale", "stores"],
 )
@@ -92,7 +96,7 @@ def test_command_fills_all_tables_of_its_page(
     marks = re.findall(
         "<!-- (?:begin|end): .* -->\n", (_PAGES / page).read_text(encoding="utf-8")
     )
-    copy = tmp_path / page
+    copy = tmp_path / "page.md"
     copy.write_text("".join(marks), encoding="utf-8")
 
     main([*words, f"--page={copy}"])

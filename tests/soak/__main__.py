@@ -1,7 +1,7 @@
 """A soak: many questions about many origins, of which a fifth is never well.
 
-    python -m tests.soak --loop asyncio --page docs/explanation/soak.md
-    python -m tests.soak --loop trio --page docs/explanation/soak.md
+    python -m tests.soak --loop asyncio --page docs/contributing/soak.md
+    python -m tests.soak --loop trio --page docs/contributing/soak.md
 
 Promises that no answer is wrong, that memory is flat after the warm-up, and that
 file descriptors, tasks and threads are back at the start; exits with 1 if not. The
