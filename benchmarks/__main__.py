@@ -52,8 +52,8 @@ def main(words: Sequence[str] | None = None) -> None:
         print(f"[{name}: {perf_counter() - began:.0f} s]", file=sys.stderr)
     run = about(*_OWN, *_PEERS)
     run |= {"files": f"{len(bodies):,}, {kind}", "turns": f"the best of {repeats}"}
-    publish(figures, run, page=given.page, prefix=given.prefix)
-    if given.page is not None and not given.prefix:
+    publish(figures, run, page=given.page)
+    if given.page is not None:
         for table in figures:
             if isinstance(table, Table) and table.name == "questions":
                 draw(table, given.page.with_name("how-fast-questions.svg"))
@@ -75,7 +75,6 @@ def _arguments() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write tables here, and a chart next to it",
     )
-    add("--prefix", default="", help="of the names of the parts; draws no chart")
     return arguments
 
 
