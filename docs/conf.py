@@ -45,6 +45,7 @@ nitpick_ignore_regex = [
         "enum",
         "httpcore",
         "httpx",
+        "opentelemetry",
         "pathlib",
         "scrapy",
         "ssl",

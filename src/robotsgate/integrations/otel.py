@@ -1,0 +1,130 @@
+"""Reports what a checker does to OpenTelemetry, as metrics and spans.
+
+Needs the API of OpenTelemetry only (extra `otel`); the application chooses the SDK
+and where it exports to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from opentelemetry import metrics, trace
+from opentelemetry.metrics import Observation
+from opentelemetry.trace import Status, StatusCode
+
+from robotsgate._version import __version__
+from robotsgate.checking._events import (
+    AccessChanged,
+    FetchCancelled,
+    FetchStarted,
+    RobotsTxtFetched,
+    StoreFailed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opentelemetry.metrics import CallbackOptions, MeterProvider
+    from opentelemetry.trace import Span, TracerProvider
+
+    from robotsgate.checking._checker import RobotsChecker
+    from robotsgate.checking._events import CheckerEvent
+
+_SCOPE = "robotsgate"
+
+
+class Telemetry:
+    """The metrics and spans of one checker.
+
+    Metrics of the events that `record` gets:
+
+    - `robotsgate.fetch.duration` (histogram, seconds), by access result and failure
+    - `robotsgate.fetch.size` (histogram, bytes): the body, decoded
+    - `robotsgate.access.changes` (counter), by the access result that is new
+    - `robotsgate.store.failures` (counter), by operation
+
+    Metrics of the checker that `observe` gets:
+
+    - `robotsgate.checks` (counter), by verdict: "allowed", or the reason of a refusal
+    - `robotsgate.origins` (gauge): those that are held parsed in memory
+
+    Each fetch is a span, "fetch robots.txt", below the span of the question that began
+    it.
+    """
+
+    def __init__(
+        self,
+        *,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        """Report to these providers.
+
+        Args:
+            tracer_provider: `None`: the global one.
+            meter_provider: `None`: the global one.
+        """
+        self._tracer = trace.get_tracer(_SCOPE, __version__, tracer_provider)
+        self._meter = metrics.get_meter(_SCOPE, __version__, meter_provider)
+        self._durations = self._meter.create_histogram(
+            "robotsgate.fetch.duration", unit="s"
+        )
+        self._sizes = self._meter.create_histogram("robotsgate.fetch.size", unit="By")
+        self._changes = self._meter.create_counter("robotsgate.access.changes")
+        self._store_failures = self._meter.create_counter("robotsgate.store.failures")
+        self._spans: dict[str, Span] = {}  # one fetch of an origin is under way
+
+    def record(self, event: CheckerEvent) -> None:
+        """Record `event`; give this method to a checker as its `on_event`."""
+        match event:
+            case FetchStarted():
+                self._spans[event.origin] = self._tracer.start_span(
+                    "fetch robots.txt", attributes={"robotsgate.origin": event.origin}
+                )
+            case RobotsTxtFetched():
+                self._record_fetch(event)
+            case FetchCancelled():
+                span = self._spans.pop(event.origin)
+                span.set_status(Status(StatusCode.ERROR, "cancelled"))
+                span.end()
+            case AccessChanged():
+                self._changes.add(1, {"robotsgate.access": event.after.value})
+            case StoreFailed():
+                self._store_failures.add(
+                    1, {"robotsgate.store.operation": event.operation}
+                )
+            case _:
+                assert_never(event)
+
+    def observe(self, checker: RobotsChecker) -> None:
+        """Report the counters of `checker` whenever metrics are collected."""
+
+        def checks(_: CallbackOptions) -> Iterator[Observation]:
+            stats = checker.stats
+            yield Observation(stats.allowed, {"robotsgate.verdict": "allowed"})
+            for reason, count in stats.disallowed.items():
+                yield Observation(count, {"robotsgate.verdict": reason.value})
+
+        def origins(_: CallbackOptions) -> Iterator[Observation]:
+            yield Observation(checker.stats.live_origins)
+
+        self._meter.create_observable_counter("robotsgate.checks", [checks])
+        self._meter.create_observable_gauge("robotsgate.origins", [origins])
+
+    def _record_fetch(self, event: RobotsTxtFetched) -> None:
+        attributes: dict[str, str | int] = {"robotsgate.access": event.access.value}
+        if event.failure is not None:
+            attributes["error.type"] = event.failure.value
+        self._durations.record(event.elapsed_seconds, attributes)
+        self._sizes.record(event.body_bytes, attributes)
+        if event.status is not None:
+            attributes["http.response.status_code"] = event.status
+        span = self._spans.pop(event.origin)
+        span.set_attributes(attributes)
+        for url, status in event.redirects:
+            span.add_event(
+                "redirect", {"url.full": url, "http.response.status_code": status}
+            )
+        if event.error is not None:
+            span.set_status(Status(StatusCode.ERROR, event.error))
+        span.end()
