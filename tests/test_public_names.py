@@ -141,6 +141,7 @@ def test_members_are_found() -> None:
                 "robots_txt",
                 "sitemaps",
                 "stats",
+                "usage_preferences",
             },
         ),
         (robotsgate.Store, {"aclose", "delete", "get", "purge", "update"}),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._dialect import Dialect
     from robotsgate.robotstxt._model import (
+        CategoryPreference,
         Diagnostic,
         DiagnosticKind,
         Group,
@@ -47,10 +48,12 @@ if TYPE_CHECKING:
         LineKind,
         Match,
         OtherLine,
+        Preference,
         RequestRate,
         Rule,
         RuleKind,
         Severity,
+        UsagePreferences,
     )
     from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.stores._base import FetchLease, ListableStore, Store
@@ -67,6 +70,7 @@ __all__ = [
     "AfterUnreachableLimit",
     "AsyncClientLike",
     "AsyncTransportLike",
+    "CategoryPreference",
     "CheckResult",
     "CheckResults",
     "CheckerEvent",
@@ -94,6 +98,7 @@ __all__ = [
     "Origin",
     "OtherLine",
     "Policy",
+    "Preference",
     "Reason",
     "RequestRate",
     "RobotsChecker",
@@ -110,6 +115,7 @@ __all__ = [
     "SystemClock",
     "URLLike",
     "UnsupportedError",
+    "UsagePreferences",
     "Verdict",
     "__version__",
     "open_store",
@@ -136,8 +142,8 @@ _NAMES = {
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "robotstxt._dialect": "Dialect",
     "robotstxt._model": (
-        "Diagnostic DiagnosticKind Group Line LineKind Match OtherLine RequestRate"
-        " Rule RuleKind Severity"
+        "CategoryPreference Diagnostic DiagnosticKind Group Line LineKind Match"
+        " OtherLine Preference RequestRate Rule RuleKind Severity UsagePreferences"
     ),
     "robotstxt._robots_txt": "RobotsTxt",
     "stores._base": "FetchLease ListableStore Store",

@@ -11,6 +11,7 @@ import pytest
 from robotsgate import (
     AccessChanged,
     AccessResult,
+    CategoryPreference,
     CheckerEvent,
     CheckerStats,
     DiagnosticKind,
@@ -21,6 +22,7 @@ from robotsgate import (
     InvalidURLError,
     MemoryStore,
     Policy,
+    Preference,
     Reason,
     RequestRate,
     RobotsChecker,
@@ -82,6 +84,7 @@ QUESTIONS: dict[str, Callable[[RobotsChecker, str], Coroutine[Any, Any, object]]
     "crawl_delay": lambda checker, url: checker.crawl_delay(AGENT, url),
     "request_rate": lambda checker, url: checker.request_rate(AGENT, url),
     "sitemaps": lambda checker, url: checker.sitemaps(url),
+    "usage_preferences": lambda checker, url: checker.usage_preferences(AGENT, url),
     "prefetch": lambda checker, url: checker.prefetch([url]),
     "refresh": lambda checker, url: checker.refresh(url),
 }
@@ -98,6 +101,7 @@ QUESTIONS_OF_AGENT: dict[
     "can_fetch_many": lambda checker, agent, url: checker.can_fetch_many(agent, [url]),
     "crawl_delay": RobotsChecker.crawl_delay,
     "request_rate": RobotsChecker.request_rate,
+    "usage_preferences": RobotsChecker.usage_preferences,
 }
 
 
@@ -852,6 +856,36 @@ async def test_facts_are_those_of_the_file_and_of_the_agents_group() -> None:
         "https://example.com/1.xml",
         "https://cdn.example/2.xml",
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "path", "preference", "line"),
+    [
+        pytest.param(200, "/public", Preference.DISALLOW, 2, id="rule"),
+        pytest.param(200, "/open", Preference.DISALLOW, None, id="header"),
+        pytest.param(200, "/private", Preference.UNKNOWN, None, id="disallowed"),
+        pytest.param(404, "/public", Preference.DISALLOW, None, id="no file"),
+        pytest.param(503, "/public", Preference.UNKNOWN, None, id="unreachable"),
+    ],
+)
+@pytest.mark.parametrize("padding", [0, 5_000], ids=["at once", "beside the loop"])
+async def test_usage_preferences_are_those_of_file_and_header(
+    status: int, path: str, preference: Preference, line: int | None, padding: int
+) -> None:
+    body = (
+        "User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /open train-ai=y\n"
+        f"Disallow: /private\nContent-Signal: {padding * '-'}\n"
+    )
+    checker = checker_of(site_of(body, status=status))
+
+    preferences = await checker.usage_preferences(
+        AGENT, ORIGIN + path, headers={"Content-Usage": "train-ai=n"}
+    )
+
+    assert preferences.content_usage["train-ai"] == CategoryPreference(
+        preference=preference, line=line
+    )
+    assert checker.stats.checks == 0
 
 
 async def test_relative_sitemaps_are_joined_to_the_origin() -> None:

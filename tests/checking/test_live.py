@@ -266,7 +266,7 @@ def test_rules_that_were_let_go_with_their_agents_weigh_nothing() -> None:
 
 
 @pytest.mark.parametrize("agents", [1, 2], ids=["alone", "beside equal rules"])
-def test_other_lines_of_an_agent_weigh(agents: int) -> None:
+def test_usage_lines_of_an_agent_weigh(agents: int) -> None:
     lines = "".join(f"License: {number:0100}\n" for number in range(1_000))
     live = origins_of()
     origin = admitted(live, body=b"User-agent: *\n" + lines.encode())
@@ -274,7 +274,7 @@ def test_other_lines_of_an_agent_weigh(agents: int) -> None:
     for number in range(agents):
         rules_of(live, origin, f"bot{number}")
 
-    assert origin.weight > agents * 300_000
+    assert origin.weight > agents * 250_000
 
 
 def test_bodies_of_all_origins_together_are_bounded() -> None:

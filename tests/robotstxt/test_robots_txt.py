@@ -138,28 +138,6 @@ def test_other_lines_are_kept_with_their_numbers() -> None:
     )
 
 
-@cases("agent values", {
-    "its own groups, merged": ("a", ["1", "2", "4"]),
-    "below its user-agent line": ("b", ["2"]),
-    "the fallback": ("c", ["3"]),
-})  # fmt: skip
-def test_other_lines_of_an_agent_are_those_of_its_groups(
-    agent: str, values: list[str]
-) -> None:
-    robots = RobotsTxt.parse(
-        "License: 0\nUser-agent: a\nLicense: 1\nUser-agent: b\nLicense: 2\nAllow:\n"
-        "User-agent: *\nLicense: 3\nAllow:\nUser-agent: a\nLicense: 4"
-    )
-
-    assert [one.value for one in robots.rules_for(agent).other_lines] == values
-
-
-def test_agent_without_other_lines_shares_one_empty_tuple() -> None:
-    robots = RobotsTxt.parse("User-agent: a\nCrawl-delay: 1\nAllow: /")
-
-    assert robots.rules_for("a").other_lines is robots.rules_for("b").other_lines
-
-
 def test_other_lines_of_one_field_are_all_kept() -> None:
     lines = RobotsTxt.parse("Host : a\nHost : b").other_lines
 
@@ -310,7 +288,6 @@ def test_file_as_dict_is_json() -> None:
             }
             for line, column, severity, kind, message in (
                 (1, 1, "note", "unknown-field", "unknown field 'host'"),
-                (6, 1, "note", "unknown-field", "unknown field 'license'"),
                 (7, 10, "warning", "relative-sitemap",
                  "a sitemap must be an absolute URL"),
             )

@@ -15,6 +15,7 @@ from robotsgate import (
     AccessChanged,
     AccessResult,
     AfterUnreachableLimit,
+    CategoryPreference,
     CheckerEvent,
     CheckerStats,
     CheckResult,
@@ -41,6 +42,7 @@ from robotsgate import (
     Origin,
     OtherLine,
     Policy,
+    Preference,
     Reason,
     RequestRate,
     RobotsChecker,
@@ -56,6 +58,7 @@ from robotsgate import (
     SystemClock,
     UnsupportedError,
     URLLike,
+    UsagePreferences,
     Verdict,
     open_store,
 )
@@ -211,6 +214,18 @@ async def answers(url: httpx.URL) -> None:
         await checker.aclose()
 
 
+async def usage(checker: RobotsChecker, agent: str, page: httpx.Response) -> None:
+    url = page.url
+    usages = await checker.usage_preferences(agent, url, headers=page.headers)
+    assert_type(usages, UsagePreferences)
+    await checker.usage_preferences(agent, url, headers=[("Content-Usage", "search=n")])
+    assert_type(usages.content_usage["train-ai"], CategoryPreference)
+    assert_type(usages.content_signal["use"].preference, Preference)
+    assert_type(usages.content_signal["use"].line, int | None)
+    assert_type(usages.license, tuple[str, ...])
+    assert_type(usages.as_dict(), dict[str, Any])
+
+
 def counters(stats: CheckerStats) -> None:
     numbers: list[int] = [
         stats.checks,
@@ -324,6 +339,7 @@ def file(body: bytes, text: str) -> None:
     assert_type(robots_txt.crawl_delay("Bot"), float | None)
     assert_type(robots_txt.request_rate("Bot"), RequestRate | None)
     assert_type(robots_txt.sitemaps, tuple[str, ...])
+    assert_type(robots_txt.usage_preferences("Bot", "/path"), UsagePreferences)
     assert_type(robots_txt.groups, tuple[Group, ...])
     assert_type(robots_txt.other_lines, tuple[OtherLine, ...])
     assert_type(robots_txt.diagnostics, tuple[Diagnostic, ...])

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncIterable, Iterable
 
+from robotsgate._version import __version__
 from robotsgate.caching._policy import Policy
 from robotsgate.errors import StoreError
 from robotsgate.stores._base import Store
 from robotsgate.stores._url import file_hint
 from robotsgate.urls._origin import without_userinfo
+
+_DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
+_NO_USER_AGENT = (
+    "expected the user_agent of your crawler, such as"
+    " 'ExampleBot/1.0 (+https://example.org/bot)': servers may answer it otherwise"
+    f" than {_DEFAULT_USER_AGENT!r}"
+)
 
 _CLOCK_METHODS = ("now", "monotonic", "wait")
 
@@ -44,6 +53,16 @@ def check_clock(clock: object) -> None:
     """
     if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
         raise TypeError(f"expected clock with now, monotonic and wait, got {clock!r}")
+
+
+def default_user_agent(client: object) -> str:
+    """The name of robotsgate, with a warning to the caller of a checker's maker.
+
+    Not where `client` is a FakeSite, which answers all alike.
+    """
+    if not getattr(client, "dials_nothing", False):
+        warnings.warn(_NO_USER_AGENT, stacklevel=3)
+    return _DEFAULT_USER_AGENT
 
 
 def check_store(store: object) -> None:

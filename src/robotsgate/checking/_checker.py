@@ -13,7 +13,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
 from robotsgate._clock import SystemClock
-from robotsgate._version import __version__
 from robotsgate.caching._policy import Policy
 from robotsgate.caching._verdict import Reason
 from robotsgate.checking._arguments import (
@@ -22,6 +21,7 @@ from robotsgate.checking._arguments import (
     check_policy,
     check_store,
     check_urls,
+    default_user_agent,
 )
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._live import LiveOrigins
@@ -40,31 +40,20 @@ from robotsgate.stores.memory import MemoryStore
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncIterable,
-        Callable,
-        Iterable,
-        Mapping,
-        Sequence,
-    )
+    from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 
     from robotsgate._clock import Clock
+    from robotsgate._headers import HeadersLike
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._events import CheckerEvent
     from robotsgate.checking._many import CheckResults
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
-    from robotsgate.robotstxt._model import RequestRate
+    from robotsgate.robotstxt._model import RequestRate, UsagePreferences
     from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.stores._base import Store
     from robotsgate.urls._origin import URLLike
 
-_DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
-_NO_USER_AGENT = (
-    "expected the user_agent of your crawler, such as"
-    " 'ExampleBot/1.0 (+https://example.org/bot)': servers may answer it otherwise"
-    f" than {_DEFAULT_USER_AGENT!r}"
-)
 _DEFAULT_POLICY = Policy()
 _SYSTEM_CLOCK = SystemClock()
 
@@ -130,9 +119,7 @@ class RobotsChecker:
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
         if user_agent is None:
-            user_agent = _DEFAULT_USER_AGENT
-            if not getattr(client, "dials_nothing", False):
-                warnings.warn(_NO_USER_AGENT, stacklevel=2)
+            user_agent = default_user_agent(client)
         fetcher = RobotsTxtFetcher(client, user_agent=user_agent, policy=policy)
         self._reporter = Reporter(on_event)
         self._live = LiveOrigins(
@@ -318,17 +305,30 @@ class RobotsChecker:
 
         `None` where it does not say. Takes and raises as `can_fetch`.
         """
-        origin = Origin.from_url(url)
-        rules = await self._origins.rules_for(Agent.of(agent), origin)
+        rules = await self._origins.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.crawl_delay
 
     async def request_rate(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> RequestRate | None:
         """The rate that the origin asks of `agent`; `None` where it does not say."""
-        origin = Origin.from_url(url)
-        rules = await self._origins.rules_for(Agent.of(agent), origin)
+        rules = await self._origins.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.request_rate
+
+    async def usage_preferences(
+        self,
+        agent: str | Sequence[str],
+        url: str | URLLike,
+        *,
+        headers: HeadersLike | None = None,
+    ) -> UsagePreferences:
+        """What the origin prefers `url` to be used for; all unknown if disallowed.
+
+        Takes and raises as `can_fetch`, and a TypeError for `headers` that are not
+        pairs of text. Those of the page, if you have it, may hold Content-Usage too.
+        """
+        question = Question.of(agent, url, self._grammar)
+        return await self._origins.usage_preferences(question, self._grammar, headers)
 
     async def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
         """The URLs of the origin's sitemaps, relative ones joined to the origin."""

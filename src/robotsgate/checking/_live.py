@@ -13,13 +13,14 @@ from robotsgate.caching._entry import OVERRIDE, Entry
 from robotsgate.caching._in_force import Effect
 from robotsgate.checking._overrides import files_by_origin
 from robotsgate.checking._standing import RULES_WITHOUT_FILE, Standing, StandingFor
-from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, AgentRules, RobotsTxt
+from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, RobotsTxt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._question import Agent, AgentName
+    from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Dialect
 
 # What all live origins together may hold, for each that there may be. The rules
@@ -30,10 +31,10 @@ _BYTES_PER_ORIGIN = 32 * 1024
 # Where all were used, this many are looked at for a place, and no more: a millisecond.
 _MOST_CHANCES = 1_000
 
-# Measured on CPython 3.11: a `StandingFor` with its place in the dictionaries, and an
-# `OtherLine` without the characters of its value.
+# Measured on CPython 3.11: a `StandingFor` with its place in the dictionaries, and a
+# usage line without the characters of its value.
 _BYTES_OF_AN_AGENT = 250
-_BYTES_OF_AN_OTHER_LINE = 200
+_BYTES_OF_A_USAGE_LINE = 160
 
 
 class LiveOrigins:
@@ -133,8 +134,8 @@ class LiveOrigins:
         if len(standing.agents) >= MAX_KNOWN_AGENTS:
             self._drop_agents(standing)
         weight = sum(
-            _BYTES_OF_AN_OTHER_LINE + len(line.value)
-            for line in agent_rules.other_lines
+            _BYTES_OF_A_USAGE_LINE + len(value)
+            for _, value, _ in agent_rules.usage_lines
         )
         for name in standing.agents:
             other = self.by_agent[name][standing.entry.origin]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from robotsgate._clock import Clock
+    from robotsgate._headers import HeadersLike
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._live import LiveOrigins
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from robotsgate.checking._renewal import Renewals
     from robotsgate.checking._reporter import Reporter
     from robotsgate.checking._standing import Standing, StandingFor
-    from robotsgate.robotstxt._robots_txt import AgentRules, RobotsTxt
+    from robotsgate.robotstxt._agent_rules import AgentRules
+    from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._model import UsagePreferences
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.urls._origin import Origin
 
 _Result = TypeVar("_Result")
@@ -179,6 +183,21 @@ class Origins:
         verdict = explain() if is_quick else await self.beside_loop(explain)
         self._reporter.report_answer(question, rules, allowed=verdict.allowed)
         return verdict
+
+    async def usage_preferences(
+        self, question: Question, grammar: Grammar, headers: HeadersLike | None
+    ) -> UsagePreferences:
+        """What the target of `question` may be used for.
+
+        Raises:
+            TypeError: `headers` does not hold pairs of text.
+        """
+        rules = await self.rules_for(question.agent, question.origin)
+        target = question.target
+        work = partial(rules.usage_preferences, target, grammar, headers)
+        if rules.tells_usage_at_once(target):
+            return work()
+        return await self.beside_loop(work)
 
     async def part(
         self, origin: Origin, part: Callable[[RobotsTxt], _Result]

@@ -10,18 +10,26 @@ from typing import TYPE_CHECKING
 from robotsgate.caching._explain import explain
 from robotsgate.caching._in_force import Effect, in_force
 from robotsgate.caching._verdict import Reason
+from robotsgate.robotstxt._agent_rules import AgentRules
 from robotsgate.robotstxt._matcher import RuleLines, RuleSet
-from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH, AgentRules
+from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
+from robotsgate.robotstxt._usage_preferences import usage_preferences
 from robotsgate.urls._origin import shown_url
 
 if TYPE_CHECKING:
+    from robotsgate._headers import HeadersLike
     from robotsgate.caching._entry import Entry, PackedBody
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._question import AgentName, Question
+    from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._model import UsagePreferences
 
 # 98 % of real files are smaller. The worst file of this size is read within 30 ms.
 MAX_BYTES_AT_ONCE = 65_536
+
+# The worst dictionaries of Content-Usage take a microsecond for each character.
+_MAX_USAGE_CHARACTERS_AT_ONCE = 4_096
 
 _EVERYTHING = RuleLines(["/"], [0], ["/"])
 _FULL_ALLOW = AgentRules(group=None, rules=RuleSet())
@@ -201,6 +209,28 @@ class StandingFor:
     def explains_at_once(self, target: str) -> bool:
         """Whether `explain` takes some milliseconds at the most."""
         return self.rules.decides_quickly(target)
+
+    def usage_preferences(
+        self, target: str, grammar: Grammar, headers: HeadersLike | None
+    ) -> UsagePreferences:
+        """What `target` may be used for, however long that takes to find out.
+
+        Raises:
+            TypeError: `headers` does not hold pairs of text.
+        """
+        return usage_preferences(
+            self.agent_rules.usage_lines,
+            target,
+            grammar,
+            allowed=self.allows(target),
+            headers=headers,
+        )
+
+    def tells_usage_at_once(self, target: str) -> bool:
+        """Whether `usage_preferences` takes some milliseconds at the most."""
+        values = (value for _, value, _ in self.agent_rules.usage_lines)
+        is_quick = sum(map(len, values)) <= _MAX_USAGE_CHARACTERS_AT_ONCE
+        return is_quick and self.rules.decides_quickly(target)
 
     def _is_implied(self, target: str) -> bool:
         """Whether `target` is allowed although no rule says so.

@@ -10,6 +10,7 @@ False
 
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._model import (
+    CategoryPreference,
     Diagnostic,
     DiagnosticKind,
     Group,
@@ -17,14 +18,17 @@ from robotsgate.robotstxt._model import (
     LineKind,
     Match,
     OtherLine,
+    Preference,
     RequestRate,
     Rule,
     RuleKind,
     Severity,
+    UsagePreferences,
 )
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 __all__ = [
+    "CategoryPreference",
     "Diagnostic",
     "DiagnosticKind",
     "Dialect",
@@ -33,9 +37,11 @@ __all__ = [
     "LineKind",
     "Match",
     "OtherLine",
+    "Preference",
     "RequestRate",
     "RobotsTxt",
     "Rule",
     "RuleKind",
     "Severity",
+    "UsagePreferences",
 ]

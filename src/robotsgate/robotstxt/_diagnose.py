@@ -15,6 +15,7 @@ from robotsgate.robotstxt._records import (
     is_absolute_url,
     request_rate,
 )
+from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -259,7 +260,7 @@ def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
     for key, _, line in records.others:
         if GOOGLE.field(key.replace("_", "-")) is not Field.OTHER:
             yield line, _FIELD, *_about_misspelt(key, lines[line - 1])
-        else:
+        elif key not in USAGE_FIELDS:
             message = f"unknown field {_quoted(key)}"
             yield line, _FIELD, DiagnosticKind.UNKNOWN_FIELD, message
 

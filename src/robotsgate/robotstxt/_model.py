@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from robotsgate._json import JSONValue
+from robotsgate._json import JSONValue, as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class RuleKind(enum.Enum):
@@ -64,7 +68,7 @@ class Group(JSONValue):
             there is none, or if it makes no sense. It does not bind agents whose
             user-agent lines stand below it: see `RobotsTxt.crawl_delay`.
         request_rate: what its first request-rate asks for, in the same way.
-        other_lines: its records with fields that robotsgate does not know.
+        other_lines: its records that say nothing about fetching.
     """
 
     tokens: tuple[str, ...]
@@ -77,7 +81,9 @@ class Group(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLine(JSONValue):
-    """A record with a field that robotsgate does not know (RFC 9309 §2.2.4).
+    """A record that says nothing about fetching (RFC 9309 §2.2.4).
+
+    Its field is unknown, or one of those that `RobotsTxt.usage_preferences` reads.
 
     Attributes:
         line: where it stands, 1 for the first line.
@@ -100,7 +106,7 @@ class LineKind(enum.Enum):
     CRAWL_DELAY = "crawl-delay"
     REQUEST_RATE = "request-rate"
     OTHER = "other"
-    """A record with a field that robotsgate does not know."""
+    """A record that says nothing about fetching (see `OtherLine`)."""
     NO_RECORD = "no-record"
     """Neither a record nor empty."""
     COMMENT = "comment"
@@ -200,3 +206,65 @@ class Match(JSONValue):
     def __bool__(self) -> bool:
         """Whether it allows."""
         return self.allowed
+
+
+class Preference(enum.Enum):
+    """What a site prefers for one category of use, the most restrictive first."""
+
+    DISALLOW = "disallow"
+    ALLOW = "allow"
+    IMMEDIATE = "immediate"
+    """Of `use` in Content-Signal: the content may be used, and nothing kept."""
+    REFERENCE = "reference"
+    """Of `use` in Content-Signal: an index, excerpts and links may be kept."""
+    FULL = "full"
+    """Of `use` in Content-Signal: the content may be summarized and reproduced."""
+    UNKNOWN = "unknown"
+    """Nothing is stated that robotsgate understands."""
+
+
+Statement = tuple[str, Preference, int | None]
+"""One statement: (category, preference, line, or `None` for a header)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoryPreference(JSONValue):
+    """What a site prefers for one category, and where it says so.
+
+    Attributes:
+        preference: the most restrictive of all that is stated.
+        line: the first line that states it, 1 for the first line; `None` where
+            only a response header does, or nothing.
+    """
+
+    preference: Preference
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsagePreferences(JSONValue):
+    """What a site prefers its content to be used for: an agent and a URL.
+
+    The vocabularies stand side by side and may contradict each other. Preferences
+    are no permission to fetch: see `RobotsTxt.can_fetch`.
+
+    Attributes:
+        content_usage: of Content-Usage, for "train-ai" and "search": ALLOW,
+            DISALLOW or UNKNOWN.
+        content_signal: of Content-Signal, for "search", "ai-input" and "ai-train"
+            the same; for "use" IMMEDIATE, REFERENCE, FULL or UNKNOWN.
+        license: the absolute URLs of License, each once, in the order of the file;
+            not fetched.
+    """
+
+    content_usage: Mapping[str, CategoryPreference]
+    content_signal: Mapping[str, CategoryPreference]
+    license: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The preferences as JSON types, by the names of the vocabularies."""
+        return {
+            "content-usage": as_json(self.content_usage),
+            "content-signal": as_json(self.content_signal),
+            "license": as_json(self.license),
+        }

@@ -6,28 +6,40 @@ Longer than other modules, because it is the public surface: half of it is docst
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from robotsgate._json import as_json
+from robotsgate.robotstxt._agent_rules import AgentRules, rule_of
 from robotsgate.robotstxt._diagnose import diagnostics
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._google import GOOGLE
 from robotsgate.robotstxt._lines import lines
 from robotsgate.robotstxt._matcher import RuleSet
-from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind
+from robotsgate.robotstxt._model import Group, OtherLine
 from robotsgate.robotstxt._octets import readable, wide_encoding
 from robotsgate.robotstxt._parser import first_lines, outline, read
 from robotsgate.robotstxt._records import first_crawl_delay, first_request_rate
 from robotsgate.robotstxt._rfc9309 import RFC9309
 from robotsgate.robotstxt._spelt_rules import spelt_rules
+from robotsgate.robotstxt._usage_preferences import (
+    CONTENT_USAGE,
+    USAGE_FIELDS,
+    usage_preferences,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
-    from robotsgate.robotstxt._model import Diagnostic, Line, RequestRate
+    from robotsgate.robotstxt._model import (
+        Diagnostic,
+        Line,
+        Match,
+        RequestRate,
+        Rule,
+        UsagePreferences,
+    )
     from robotsgate.robotstxt._parser import Other, Rate, Records, Section
     from robotsgate.urls._origin import URLLike
 
@@ -51,45 +63,6 @@ def grammar_of(dialect: Dialect) -> Grammar:
     if type(dialect) is not Dialect:  # a str would be read as RFC 9309 in silence
         raise TypeError(f"expected dialect to be a Dialect, got {dialect!r}")
     return GOOGLE if dialect is Dialect.GOOGLE else RFC9309
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRules:
-    """What a file holds for one agent, its groups merged.
-
-    Attributes:
-        group: the product token whose groups were merged, "*" for the fallback,
-            `None` where there is no group for the agent.
-        rules: ready to be matched.
-        crawl_delay: seconds, ≥ 0.
-        request_rate: requests in seconds.
-        other_lines: the records of these groups with fields that robotsgate does
-            not know, in the order of the file.
-    """
-
-    group: str | None
-    rules: RuleSet
-    crawl_delay: float | None = None
-    request_rate: RequestRate | None = None
-    other_lines: tuple[OtherLine, ...] = ()
-
-    def match(self, target: str, *, is_robots_txt: bool) -> Match:
-        """Which rule decides about `target`.
-
-        Args:
-            target: in the form of the dialect's grammar.
-            is_robots_txt: whether it is the file itself, always allowed.
-        """
-        number = None if is_robots_txt else self.rules.decisive(target)
-        if number is None:
-            return Match(
-                allowed=True, rule=None, group=self.group, is_robots_txt=is_robots_txt
-            )
-        return Match(
-            allowed=self.rules.is_allow(number),
-            rule=_rule(self.rules.as_written(number)),
-            group=self.group,
-        )
 
 
 class RobotsTxt:
@@ -196,7 +169,24 @@ class RobotsTxt:
         target = self._grammar.target(url)
         numbers = () if self._is_implied(target) else rules.matching(target)
         # An allow rule of `Dialect.GOOGLE` may stand for two patterns.
-        return tuple(dict.fromkeys(_rule(rules.as_written(one)) for one in numbers))
+        return tuple(dict.fromkeys(rule_of(rules.as_written(one)) for one in numbers))
+
+    def usage_preferences(
+        self, agent: str | Sequence[str], url: str | URLLike
+    ) -> UsagePreferences:
+        """What the site prefers `url` to be used for; takes and raises as `can_fetch`.
+
+        Those of the agent's groups, and of the whole file where a line stands above
+        the first group. All unknown where `agent` may not fetch `url`. The header
+        Content-Usage of the page may say more: see
+        `RobotsChecker.usage_preferences`.
+        """
+        rules = self.rules_for(agent)
+        target = self._grammar.target(url)
+        allowed = rules.rules.allows(target) or self._is_implied(target)
+        return usage_preferences(
+            rules.usage_lines, target, self._grammar, allowed=allowed
+        )
 
     def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
         """Seconds between two requests of `agent`, ≥ 0; `None` if not said.
@@ -234,7 +224,7 @@ class RobotsTxt:
         return tuple(
             Group(
                 tokens=tuple(token for token, _ in section.agents),
-                rules=tuple(map(_rule, records.rules())),
+                rules=tuple(map(rule_of, records.rules())),
                 line=section.lines_before + 1,
                 crawl_delay=first_crawl_delay(records.rates),
                 request_rate=first_request_rate(records.rates),
@@ -247,7 +237,7 @@ class RobotsTxt:
 
     @cached_property
     def other_lines(self) -> tuple[OtherLine, ...]:
-        """Records with fields that robotsgate does not know."""
+        """Records that say nothing about fetching."""
         return _other_lines(
             [other for records in self._records for other in records.others]
         )
@@ -306,20 +296,39 @@ class RobotsTxt:
         for token in (*tokens, "*"):
             sections = self._outline.by_token.get(token)
             if sections is not None:
-                rules, rates, others = self._compiled(
+                rules, rates, usage_lines = self._compiled(
                     [section for section, _ in sections]
                 )
-                if not rates and not others:
-                    return AgentRules(group=token, rules=rules)
+                if not rates and not usage_lines:
+                    return AgentRules(
+                        group=token, rules=rules, usage_lines=self._usage_lines_of_all
+                    )
                 valid = _below_agent_lines(rates, sections)
                 return AgentRules(
                     group=token,
                     rules=rules,
                     crawl_delay=first_crawl_delay(valid),
                     request_rate=first_request_rate(valid),
-                    other_lines=_other_lines(_below_agent_lines(others, sections)),
+                    usage_lines=(
+                        *self._usage_lines_of_all,
+                        *_below_agent_lines(usage_lines, sections),
+                    ),
                 )
-        return AgentRules(group=None, rules=RuleSet())
+        return AgentRules(
+            group=None, rules=RuleSet(), usage_lines=self._usage_lines_of_all
+        )
+
+    @cached_property
+    def _usage_lines_of_all(self) -> tuple[Other, ...]:
+        """What holds for all agents, because it stands above the first group.
+
+        Not Content-Usage, which is a rule of a group.
+        """
+        outside = self._outline.outside
+        if self._outline.text.find(":", 0, outside.end) < 0:
+            return ()  # most files begin with a group
+        others = read(self._outline, [outside], self._grammar).others
+        return tuple(one for one in _usage_lines(others) if one[0] != CONTENT_USAGE)
 
     def _compiled(
         self, sections: Sequence[Section]
@@ -330,7 +339,8 @@ class RobotsTxt:
         if known is None:
             records = read(self._outline, sections, self._grammar)
             rules = RuleSet(*spelt_rules(records, self._grammar))
-            known = self._by_sections[key] = rules, records.rates, records.others
+            known = rules, records.rates, _usage_lines(records.others)
+            self._by_sections[key] = known
         return known
 
     def _is_implied(self, target: str) -> bool:
@@ -359,14 +369,12 @@ def _below_agent_lines(
     ]
 
 
+def _usage_lines(others: Iterable[Other]) -> list[Other]:
+    return [other for other in others if other[0] in USAGE_FIELDS]
+
+
 def _other_lines(raw: Iterable[Other]) -> tuple[OtherLine, ...]:
     return tuple(
         OtherLine(field=readable(key), value=readable(value), line=line)
         for key, value, line in raw
     )
-
-
-def _rule(raw: tuple[str, bool, int]) -> Rule:
-    written, is_allow, line = raw
-    kind = RuleKind.ALLOW if is_allow else RuleKind.DISALLOW
-    return Rule(kind=kind, pattern=readable(written), line=line)

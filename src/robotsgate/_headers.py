@@ -1,0 +1,30 @@
+"""Reads the headers of a page, as any HTTP client gives them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+HeadersLike = Mapping[str, str] | Iterable[tuple[str, str]]
+"""Headers of a response: those of httpx, aiohttp or requests, a dict, or pairs."""
+
+
+def header_values(headers: HeadersLike, name: str) -> list[str]:
+    """The values of the header `name`, which is given in lower case, in their order.
+
+    Raises:
+        TypeError: `headers` does not hold pairs of text.
+    """
+    pairs: Iterable[object] = (
+        headers.items() if isinstance(headers, Mapping) else headers
+    )
+    values = []
+    for pair in pairs:
+        match pair:
+            case (str(key), str(value)):
+                if key.lower() == name:
+                    values.append(value)
+            case _:
+                raise TypeError(
+                    f"expected headers as a mapping or pairs of text, got {pair!r}"
+                )
+    return values

@@ -1,0 +1,60 @@
+"""What a robots.txt holds for one agent, its groups merged (RFC 9309 §2.2.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robotsgate.robotstxt._model import Match, Rule, RuleKind
+from robotsgate.robotstxt._octets import readable
+
+if TYPE_CHECKING:
+    from robotsgate.robotstxt._matcher import RuleSet
+    from robotsgate.robotstxt._model import RequestRate
+    from robotsgate.robotstxt._parser import Other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRules:
+    """What a file holds for one agent, its groups merged.
+
+    Attributes:
+        group: the product token whose groups were merged, "*" for the fallback,
+            `None` where there is no group for the agent.
+        rules: ready to be matched.
+        crawl_delay: seconds, ≥ 0.
+        request_rate: requests in seconds.
+        usage_lines: the records of these groups, and of the whole file, that say
+            what content may be used for, in the order of the file.
+    """
+
+    group: str | None
+    rules: RuleSet
+    crawl_delay: float | None = None
+    request_rate: RequestRate | None = None
+    usage_lines: tuple[Other, ...] = ()
+
+    def match(self, target: str, *, is_robots_txt: bool) -> Match:
+        """Which rule decides about `target`.
+
+        Args:
+            target: in the form of the dialect's grammar.
+            is_robots_txt: whether it is the file itself, always allowed.
+        """
+        number = None if is_robots_txt else self.rules.decisive(target)
+        if number is None:
+            return Match(
+                allowed=True, rule=None, group=self.group, is_robots_txt=is_robots_txt
+            )
+        return Match(
+            allowed=self.rules.is_allow(number),
+            rule=rule_of(self.rules.as_written(number)),
+            group=self.group,
+        )
+
+
+def rule_of(raw: tuple[str, bool, int]) -> Rule:
+    """The rule of `RuleSet.as_written` or `Records.rules`."""
+    written, is_allow, line = raw
+    kind = RuleKind.ALLOW if is_allow else RuleKind.DISALLOW
+    return Rule(kind=kind, pattern=readable(written), line=line)

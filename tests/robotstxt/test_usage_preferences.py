@@ -1,0 +1,337 @@
+"""What a site prefers its content to be used for."""
+
+from __future__ import annotations
+
+import json
+from operator import le
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from robotsgate._headers import header_values
+from robotsgate.robotstxt import (
+    CategoryPreference,
+    DiagnosticKind,
+    Dialect,
+    Preference,
+    RobotsTxt,
+)
+from robotsgate.robotstxt._rfc9309 import RFC9309
+from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS, usage_preferences
+from tests.robotstxt import aipref
+from tests.robotstxt.strategies import BODIES, steady
+from tests.tables import cases
+
+if TYPE_CHECKING:
+    from robotsgate._headers import HeadersLike
+
+ALLOW, DISALLOW, UNKNOWN = Preference.ALLOW, Preference.DISALLOW, Preference.UNKNOWN
+
+# The example of draft-ietf-aipref-attach-05 §3.4, in a shape of our own.
+_TWO_GROUPS = """User-Agent: *
+Disallow: /secret/
+Content-Usage: train-ai=n
+Content-Usage: /open/ train-ai=y
+
+User-Agent: ExampleBot
+Content-Usage: train-ai=y, search=n
+"""
+
+
+def usage(body: str | bytes, path: str = "/a", agent: str = "bot") -> dict[str, Any]:
+    """Preference and line of each category of Content-Usage."""
+    preferences = RobotsTxt.parse(body).usage_preferences(agent, path)
+    return {
+        category: (one.preference, one.line)
+        for category, one in preferences.content_usage.items()
+    }
+
+
+def train_ai(*rules: str, path: str = "/a") -> tuple[Preference, int | None]:
+    """What the rules of one group say of train-ai; the first is on line 2."""
+    lines = "".join(f"Content-Usage: {rule}\n" for rule in rules)
+    stated: tuple[Preference, int | None]
+    stated = usage(f"User-agent: *\n{lines}", path)["train-ai"]
+    return stated
+
+
+@cases("agent path train_ai search", {
+    "no path": ("other", "/x", (DISALLOW, 3), (UNKNOWN, None)),
+    "a longer path": ("other", "/open/x", (ALLOW, 4), (UNKNOWN, None)),
+    "disallowed": ("other", "/secret/x", (UNKNOWN, None), (UNKNOWN, None)),
+    "a group of its own": ("ExampleBot", "/secret/x", (ALLOW, 7), (DISALLOW, 7)),
+    "the file itself": ("other", "/robots.txt", (DISALLOW, 3), (UNKNOWN, None)),
+})  # fmt: skip
+def test_group_of_the_agent_decides_about_what_it_may_fetch(
+    agent: str, path: str, train_ai: object, search: object
+) -> None:
+    """draft-ietf-aipref-attach-05 §3.1."""
+    assert usage(_TWO_GROUPS, path, agent) == {"train-ai": train_ai, "search": search}
+
+
+@cases("path rules preference", {
+    "the longest": ("/a/b", ["/a/ train-ai=y", "/ train-ai=n"], (ALLOW, 2)),
+    "any path beats none": ("/a", ["train-ai=n", "/ train-ai=y"], (ALLOW, 3)),
+    "not matching": ("/b", ["/a train-ai=n"], (UNKNOWN, None)),
+    "equal": ("/a", ["/a train-ai=y", "/a train-ai=n"], (DISALLOW, 3)),
+    "no path, twice": ("/a", ["train-ai=n", "train-ai=y"], (DISALLOW, 2)),
+    "equal when encoded": ("/a", ["/a train-ai=y", "/%61 train-ai=n"], (DISALLOW, 3)),
+    "of one length": ("/ab", ["/*b train-ai=y", "/a* train-ai=n"], (DISALLOW, 3)),
+    "counted encoded": ("/é", ["/é train-ai=y", "/** train-ai=n"], (ALLOW, 2)),
+    "not UTF-8": ("/%FF", ["/%ff train-ai=n"], (DISALLOW, 2)),
+    "a wildcard": ("/x.pdf", ["/*.pdf train-ai=n"], (DISALLOW, 2)),
+    "an end": ("/ab", ["/a$ train-ai=n"], (UNKNOWN, None)),
+    "a tab behind it": ("/a", ["/a\ttrain-ai=n"], (DISALLOW, 2)),
+    "nothing behind it": ("/a", ["/a", "train-ai=n"], (UNKNOWN, None)),
+    "no slash": ("/a", ["*a train-ai=n"], (UNKNOWN, None)),
+    "rubbish for a longer path": ("/a", ["/a !", "/ train-ai=n"], (UNKNOWN, None)),
+    "rubbish for an equal path": ("/a", ["/a !", "/a train-ai=n"], (DISALLOW, 3)),
+})  # fmt: skip
+def test_longest_path_wins_and_equal_ones_restrict(
+    path: str, rules: list[str], preference: object
+) -> None:
+    """draft-ietf-aipref-attach-05 §3.1 and §3.2."""
+    assert train_ai(*rules, path=path) == preference
+
+
+def test_path_that_is_not_utf8_is_compared_by_its_octets() -> None:
+    body = b"User-agent: *\nContent-Usage: /\xff train-ai=n"
+
+    assert usage(body, "/%FF")["train-ai"] == (DISALLOW, 2)
+
+
+@cases("dictionary preference", {
+    "yes": ("train-ai=y", ALLOW),
+    "no": ("train-ai=n", DISALLOW),
+    "the last of a key": ("train-ai=n, train-ai=y", ALLOW),
+    "the last of a key, unknown": ("train-ai=n, train-ai", UNKNOWN),
+    "parameters": ("train-ai=n;allow=y", DISALLOW),
+    "among others": ("foo=1, train-ai=n, search=y", DISALLOW),
+    "a string": ('train-ai="n"', UNKNOWN),
+    "a boolean": ("train-ai", UNKNOWN),
+    "a list": ("train-ai=(n n)", UNKNOWN),
+    "another token": ("train-ai=no", UNKNOWN),
+    "a capital token": ("train-ai=N", UNKNOWN),
+    "a capital key": ("Train-AI=n", UNKNOWN),
+    "a capital key elsewhere": ("train-ai=n, Search=y", UNKNOWN),
+    "a comma too many": ("train-ai=n,", UNKNOWN),
+    "spaces around the sign": ("train-ai = n", UNKNOWN),
+    "a comment": ("train-ai=n # y", DISALLOW),
+    "not ASCII": ("train-ai=n, é=1", UNKNOWN),
+    "empty": ("", UNKNOWN),
+})  # fmt: skip
+def test_dictionary_states_by_its_tokens(dictionary: str, preference: object) -> None:
+    """draft-ietf-aipref-vocab-08, "Processing Algorithm" and "Syntax Extensions"."""
+    assert train_ai(dictionary)[0] is preference
+
+
+@cases("body signals", {
+    "as Cloudflare writes it":
+        ("User-agent: *\nContent-Signal: search=yes,ai-train=no,use=reference",
+         {"search": (ALLOW, 2), "ai-train": (DISALLOW, 2),
+          "use": (Preference.REFERENCE, 2)}),
+    "spaces, letter case and rubbish":
+        ("User-agent: *\ncontent-signal: AI-Input = No , , x=yes, search, use=no",
+         {"ai-input": (DISALLOW, 2)}),
+    "outside of any group":
+        ("Content-Signal: search=no\nUser-agent: bot\nAllow: /",
+         {"search": (DISALLOW, 1)}),
+    "without any group": ("Content-Signal: search=no", {"search": (DISALLOW, 1)}),
+    "outside and in the group":
+        ("Content-Signal: search=no\nUser-agent: bot\nContent-Signal: search=yes",
+         {"search": (DISALLOW, 1)}),
+    "of another group":
+        ("User-agent: bot\nAllow: /\nUser-agent: *\nContent-Signal: search=no", {}),
+    "above its user-agent line":
+        ("User-agent: x\nContent-Signal: search=no\nUser-agent: bot\nAllow: /", {}),
+    "repeated in a line":
+        ("User-agent: *\nContent-Signal: search=no, search=yes",
+         {"search": (DISALLOW, 2)}),
+    "the most restrictive use":
+        ("User-agent: *\nContent-Signal: use=full\nContent-Signal: use=immediate",
+         {"use": (Preference.IMMEDIATE, 3)}),
+    "disallowed": ("User-agent: *\nContent-Signal: search=no\nDisallow: /", {}),
+})  # fmt: skip
+def test_content_signals_of_group_and_file_restrict(
+    body: str, signals: dict[str, tuple[Preference, int]]
+) -> None:
+    preferences = RobotsTxt.parse(body).usage_preferences("bot", "/a")
+
+    stated = {
+        category: (one.preference, one.line)
+        for category, one in preferences.content_signal.items()
+        if one.preference is not UNKNOWN
+    }
+    assert stated == signals
+
+
+@cases("body urls", {
+    "of the file": ("License: https://e.com/l.xml\nUser-agent: bot", ["https://e.com/l.xml"]),
+    "of the group": ("User-agent: bot\nLICENSE: https://e.com/l", ["https://e.com/l"]),
+    "of the fallback": ("User-agent: *\nLicense: https://e.com/l", ["https://e.com/l"]),
+    "of another group":
+        ("User-agent: bot\nAllow:\nUser-agent: x\nLicense: https://h/l", []),
+    "each once, in order":
+        ("License: http://h/2\nLicense: http://h/1\nLicense: http://h/2",
+         ["http://h/2", "http://h/1"]),
+    "relative": ("License: /l.xml\nLicense:", []),
+    "disallowed": ("License: http://h/é\nUser-agent: *\nDisallow: /", ["http://h/é"]),
+})  # fmt: skip
+def test_licenses_are_absolute_urls_of_group_and_file(
+    body: str, urls: list[str]
+) -> None:
+    """RSL 1.0 (2025-12-10); a license tells how to get a permission, too."""
+    assert list(RobotsTxt.parse(body).usage_preferences("bot", "/a").license) == urls
+
+
+def test_usage_preferences_as_json_list_every_category() -> None:
+    body = "User-agent: *\nContent-Usage: search=y\nContent-Signal: ai-train=no\n"
+    unknown = {"preference": "unknown", "line": None}
+
+    as_dict = RobotsTxt.parse(body).usage_preferences("bot", "/a").as_dict()
+
+    assert json.loads(json.dumps(as_dict)) == {
+        "content-usage": {
+            "train-ai": unknown,
+            "search": {"preference": "allow", "line": 2},
+        },
+        "content-signal": {
+            "search": unknown,
+            "ai-input": unknown,
+            "ai-train": {"preference": "disallow", "line": 3},
+            "use": unknown,
+        },
+        "license": [],
+    }
+
+
+def test_content_usage_outside_of_any_group_binds_nobody() -> None:
+    assert usage("Content-Usage: train-ai=n")["train-ai"] == (UNKNOWN, None)
+
+
+def test_fields_of_usage_are_known_to_diagnostics() -> None:
+    body = "User-agent: *\n" + "".join(f"{field}: x\n" for field in USAGE_FIELDS)
+
+    kinds = [one.kind for one in RobotsTxt.parse(body).diagnostics]
+
+    assert DiagnosticKind.UNKNOWN_FIELD not in kinds
+
+
+@cases("headers rule expected", {
+    "header alone": ({"content-usage": "train-ai=n"}, "", (DISALLOW, None)),
+    "disallow in the header":
+        ({"Content-Usage": "train-ai=n"}, "train-ai=y", (DISALLOW, None)),
+    "disallow in the file":
+        ({"Content-Usage": "train-ai=y"}, "train-ai=n", (DISALLOW, 2)),
+    "both": ({"CONTENT-USAGE": "train-ai=n"}, "train-ai=n", (DISALLOW, 2)),
+    "neither disallows": ({"Content-Usage": "train-ai=y"}, "search=n", (ALLOW, None)),
+    "a path in the header": ({"Content-Usage": "/ train-ai=n"}, "", (UNKNOWN, None)),
+    "several headers are one dictionary":
+        ([("Content-Usage", "train-ai=n"), ("Content-Usage", "train-ai=y")], "",
+         (ALLOW, None)),
+    "another header": ([("Content-Type", "train-ai=n")], "", (UNKNOWN, None)),
+    "no headers": (None, "train-ai=n", (DISALLOW, 2)),
+    "a lone surrogate": ({"Content-Usage": "train-ai=n\ud800"}, "", (UNKNOWN, None)),
+})  # fmt: skip
+def test_header_of_the_page_counts_as_well(
+    headers: HeadersLike | None, rule: str, expected: object
+) -> None:
+    """draft-ietf-aipref-attach-05 §2; vocab-08, "Combining Preferences"."""
+    preferences = usage_preferences(
+        [("content-usage", rule, 2)], "/a", RFC9309, allowed=True, headers=headers
+    )
+
+    stated = preferences.content_usage["train-ai"]
+    assert (stated.preference, stated.line) == expected
+
+
+def test_header_of_a_disallowed_page_does_not_count() -> None:
+    headers = {"Content-Usage": "train-ai=n"}
+
+    preferences = usage_preferences([], "/a", RFC9309, allowed=False, headers=headers)
+
+    assert preferences.content_usage["train-ai"] == CategoryPreference(
+        preference=UNKNOWN
+    )
+
+
+@pytest.mark.parametrize("headers", ["Content-Usage: x", [("a",)], {"a": b"b"}, [1]])
+def test_headers_that_are_not_pairs_of_text_raise(headers: Any) -> None:  # noqa: ANN401
+    with pytest.raises(TypeError, match="expected headers as a mapping or pairs"):
+        header_values(headers, "content-usage")
+
+
+@steady(200)
+@given(
+    st.lists(
+        st.sampled_from([*USAGE_FIELDS, "allow", "disallow", "user-agent"]), max_size=9
+    ),
+    st.lists(BODIES, min_size=9, max_size=9),
+    st.sampled_from(Dialect),
+)
+def test_no_file_raises(
+    fields: list[str], values: list[bytes], dialect: Dialect
+) -> None:
+    body = b"".join(
+        field.encode() + b": " + value + b"\n"
+        for field, value in zip(fields, values, strict=False)
+    )
+    robots = RobotsTxt.parse(b"User-agent: *\n" + body, dialect=dialect)
+
+    preferences = robots.usage_preferences("*", "/a/b")
+
+    assert json.dumps(preferences.as_dict())
+
+
+_VALUES = st.sampled_from(
+    ["train-ai=n", "train-ai=y", "train-ai", "/a train-ai=n", "/a train-ai=y", "!"]
+)
+_SIGNALS = st.sampled_from(["ai-train=no", "ai-train=yes", "use=full", "use=reference"])
+
+
+@steady(300)
+@given(st.lists(_VALUES, max_size=5), _VALUES, st.lists(_SIGNALS, max_size=4), _SIGNALS)
+def test_more_lines_lose_no_restriction(
+    values: list[str], value: str, signals: list[str], signal: str
+) -> None:
+    """Unless the new line has a longer path than all others."""
+    assume(value[0] != "/" or any(one[0] == "/" for one in values))
+
+    before = places_of_stated(values, signals)
+    after = places_of_stated([*values, value], [*signals, signal])
+
+    assert all(map(le, after, before))
+
+
+def places_of_stated(usages: list[str], signals: list[str]) -> list[int]:
+    """How restrictive each category is, 0 for the most."""
+    body = "User-agent: *\n"
+    body += "".join(f"Content-Usage: {one}\n" for one in usages)
+    body += "".join(f"Content-Signal: {one}\n" for one in signals)
+    stated = RobotsTxt.parse(body).usage_preferences("bot", "/a")
+    categories = [*stated.content_usage.values(), *stated.content_signal.values()]
+    return [list(Preference).index(one.preference) for one in categories]
+
+
+def check_random_files(first: int, count: int) -> None:
+    for seed in range(first, first + count):
+        chance = Random(seed)  # noqa: S311 (reproducible)
+        file = aipref.random_file(chance)
+        robots = RobotsTxt.parse(file)
+        for agent in ("a", "c"):
+            path = aipref.random_path(chance)
+            preferences = robots.usage_preferences(agent, path).content_usage
+            stated = {name: one.preference.value for name, one in preferences.items()}
+            assert stated == aipref.preferences(file, agent, path), (seed, agent, path)
+
+
+def test_reference_agrees_on_random_files() -> None:
+    check_random_files(0, 500)
+
+
+@pytest.mark.slow
+def test_reference_agrees_on_a_hundred_thousand_random_files() -> None:
+    check_random_files(500, 100_000)
