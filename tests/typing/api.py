@@ -64,6 +64,11 @@ from robotsgate import (
 )
 from robotsgate import RobotChecker as MisspeltChecker  # type: ignore[attr-defined]
 from robotsgate.integrations.aiohttp import AiohttpFetcher
+from robotsgate.integrations.httpx import (
+    RobotsDisallowedError,
+    RobotsTransport,
+    robots_hook,
+)
 from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
 from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-defined]
@@ -102,6 +107,24 @@ class OwnFetcher:
 
 def fetchers(session: aiohttp.ClientSession) -> list[Fetcher]:
     return [OwnFetcher(), AiohttpFetcher(session)]
+
+
+def wrapped(checker: RobotsChecker) -> list[httpx.AsyncClient]:
+    hook = robots_hook(checker, ["News", "Bot"])
+    transport = RobotsTransport(checker, "Bot", on_disallowed="response")
+    RobotsTransport(checker, "Bot", wrapped=transport)
+    RobotsTransport(checker, "Bot", on_disallowed="log")  # type: ignore[arg-type]
+    return [
+        httpx.AsyncClient(event_hooks={"request": [hook]}),
+        httpx.AsyncClient(transport=transport),
+    ]
+
+
+def refused_by_a_client(error: RobotsDisallowedError) -> None:
+    assert_type(error.verdict, Verdict)
+    own: DisallowedError = error
+    theirs: httpx.RequestError = error
+    raise own from theirs
 
 
 async def in_scrapy(crawler: scrapy.crawler.Crawler, request: scrapy.Request) -> None:

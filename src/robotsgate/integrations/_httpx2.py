@@ -1,0 +1,23 @@
+"""What `httpx.py` has of its own, made of the classes of httpx2.
+
+Loaded when a request of httpx2 is seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import httpx2
+
+from robotsgate.integrations._refusal import DisallowedRequestError
+from robotsgate.integrations.httpx import Classes
+
+
+class RobotsDisallowedError(DisallowedRequestError, httpx2.RequestError):
+    """As `robotsgate.integrations.httpx.RobotsDisallowedError`, for httpx2."""
+
+
+CLASSES = Classes(
+    error=RobotsDisallowedError,
+    response=cast("Any", httpx2.Response),  # the same, of another module
+)

@@ -1,0 +1,153 @@
+"""Obeys robots.txt in clients of httpx and httpx2: by an event hook, or a transport.
+
+Both libraries have the same classes in modules of their own: `_httpx2.py` has what
+this module has, made of those of httpx2. Runs on asyncio and trio.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import httpx
+
+from robotsgate.integrations._refusal import DisallowedRequestError, passes_unasked
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from robotsgate.caching._verdict import Verdict
+    from robotsgate.checking._checker import RobotsChecker
+    from robotsgate.fetching._httpx import AsyncTransportLike
+
+__all__ = ["RobotsDisallowedError", "RobotsTransport", "robots_hook"]
+
+
+class RobotsDisallowedError(DisallowedRequestError, httpx.RequestError):
+    """A request that was not sent, because robots.txt does not allow it.
+
+    Both a `DisallowedError` and an `httpx.RequestError`, but not an
+    `httpx.TransportError`, which a library for retries would send again. A client of
+    httpx2 raises a class of the same name, with the errors of httpx2 as bases.
+
+    Attributes:
+        request: the one that was not sent; after a redirect the one that follows it.
+        verdict: the whole answer, with the rule and the line that decided.
+    """
+
+
+def robots_hook(
+    checker: RobotsChecker, agent: str | Sequence[str]
+) -> Callable[[Any], Awaitable[None]]:
+    """An event hook that refuses what robots.txt disallows, redirects included.
+
+    `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`. A request
+    passes unasked with `extensions={"robots": "ignore"}`, which its redirects keep,
+    and so do any for /robots.txt and those of the checker, which may have the same
+    client. The time-outs of the client do not count while the checker fetches;
+    `Policy.fetch_deadline` bounds that.
+
+    Args:
+        checker: stays the caller's to close.
+        agent: as in `RobotsChecker.can_fetch`.
+
+    Returns:
+        The hook. It raises a `RobotsDisallowedError`, or an `InvalidURLError` for a
+        URL that names no origin.
+    """
+
+    async def refuse_disallowed(request: httpx.Request) -> None:
+        if not _passes_unasked(request):
+            verdict = await checker.check(agent, request.url)
+            if not verdict.allowed:
+                raise _classes_of(request).error(verdict, request=request)
+
+    return refuse_disallowed
+
+
+class RobotsTransport(httpx.AsyncBaseTransport):
+    """A transport that refuses what robots.txt disallows, and sends the rest on.
+
+    A client uses it neither for what goes through `proxy=` nor for what `mounts=`
+    names; `robots_hook` sees all. The same requests pass unasked.
+    """
+
+    def __init__(
+        self,
+        checker: RobotsChecker,
+        agent: str | Sequence[str],
+        *,
+        wrapped: AsyncTransportLike | None = None,
+        on_disallowed: Literal["raise", "response"] = "raise",
+    ) -> None:
+        """Wrap a transport.
+
+        Args:
+            checker: stays the caller's to close.
+            agent: as in `RobotsChecker.can_fetch`.
+            wrapped: sends the requests; closed with this one. `None`: an
+                `httpx.AsyncHTTPTransport`. A client of httpx2 needs one of httpx2.
+            on_disallowed: "raise" a `RobotsDisallowedError`, or answer with a
+                "response": 403, with the verdict in the header x-robotsgate-verdict.
+
+        Raises:
+            ValueError: `on_disallowed` is neither of these.
+        """
+        if on_disallowed not in ("raise", "response"):
+            raise ValueError(
+                f"expected on_disallowed to be 'raise' or 'response',"
+                f" got {on_disallowed!r}"
+            )
+        self._checker = checker
+        self._agent = agent
+        self._wrapped: Any = httpx.AsyncHTTPTransport() if wrapped is None else wrapped
+        self._raises = on_disallowed == "raise"
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send `request` through the wrapped transport, if it may be sent.
+
+        Raises:
+            RobotsDisallowedError: it may not.
+            InvalidURLError: its URL names no origin.
+        """
+        if not _passes_unasked(request):
+            verdict = await self._checker.check(self._agent, request.url)
+            if not verdict.allowed:
+                return self._refusal(request, verdict)
+        response: httpx.Response = await self._wrapped.handle_async_request(request)
+        return response
+
+    async def aclose(self) -> None:
+        """Close the wrapped transport."""
+        await self._wrapped.aclose()
+
+    def _refusal(self, request: httpx.Request, verdict: Verdict) -> httpx.Response:
+        classes = _classes_of(request)
+        if self._raises:
+            raise classes.error(verdict, request=request)
+        # The verdict quotes a rule, which may hold any characters.
+        text = str(verdict).encode("unicode_escape")
+        return classes.response(403, headers={b"x-robotsgate-verdict": text})
+
+
+class Classes(NamedTuple):
+    """What depends on the library that a request is of."""
+
+    error: type[DisallowedRequestError]
+    response: type[httpx.Response]
+
+
+_CLASSES = Classes(error=RobotsDisallowedError, response=httpx.Response)
+
+
+def _classes_of(request: object) -> Classes:
+    if isinstance(request, httpx.Request):
+        return _CLASSES
+    from robotsgate.integrations._httpx2 import CLASSES  # noqa: PLC0415 (may be missing)
+
+    return CLASSES
+
+
+def _passes_unasked(request: httpx.Request) -> bool:
+    return request.extensions.get("robots") == "ignore" or passes_unasked(
+        request.url.scheme, request.url.raw_path.decode("ascii")
+    )

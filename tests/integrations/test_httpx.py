@@ -1,0 +1,95 @@
+"""What only the wraps of httpx and httpx2 do; `test_behaviours.py` has the rest."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+import httpx
+import httpx2
+import pytest
+
+from robotsgate import DisallowedError
+from robotsgate.integrations.httpx import (
+    RobotsDisallowedError,
+    RobotsTransport,
+    robots_hook,
+)
+from tests.checking.builders import AGENT, PRIVATE, checker_of, site_of
+from tests.servers.answers import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from tests.servers.loopback import LoopbackServer
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=[httpx, httpx2], ids=["httpx", "httpx2"])
+def library(request: pytest.FixtureRequest) -> ModuleType:
+    module: ModuleType = request.param
+    return module
+
+
+async def test_error_is_one_of_its_library_that_nobody_retries_and_pickles(
+    library: ModuleType,
+) -> None:
+    async with checker_of(site_of()) as checker:
+        hook = robots_hook(checker, AGENT)
+        with pytest.raises(library.RequestError) as refusal:
+            await hook(library.Request("GET", PRIVATE))
+
+    error = refusal.value
+    assert isinstance(error, DisallowedError)
+    assert isinstance(error, RobotsDisallowedError) == (library is httpx)
+    assert not isinstance(error, library.TransportError)
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own)
+    assert type(copy) is type(error)
+    assert str(copy) == str(error) == str(error.verdict)
+    assert copy.verdict == error.verdict
+    assert str(copy.request.url) == PRIVATE
+
+
+async def test_transport_may_answer_with_the_verdict_instead(
+    library: ModuleType,
+) -> None:
+    async with checker_of(site_of("User-agent: *\nDisallow: /prï*")) as checker:
+        transport = RobotsTransport(checker, AGENT, on_disallowed="response")
+        async with library.AsyncClient(transport=transport) as client:
+            response = await client.get("https://example.com/prïvate")
+
+    assert response.status_code == 403
+    assert isinstance(response, library.Response)
+    header = response.headers["x-robotsgate-verdict"]
+    assert header.startswith("disallowed: line 2 (")
+
+
+async def test_transport_sends_by_itself_where_none_is_wrapped(
+    serve: Callable[..., LoopbackServer],
+) -> None:
+    server = serve(Reply())
+
+    async with checker_of(site_of()) as checker:
+        transport = RobotsTransport(checker, AGENT)
+        async with httpx.AsyncClient(transport=transport) as client:
+            await client.get(f"{server.url}/robots.txt")
+
+    assert server.targets == ["/robots.txt"]
+
+
+async def test_scheme_without_robots_txt_is_left_to_the_client() -> None:
+    async with (
+        checker_of(site_of()) as checker,
+        httpx.AsyncClient(
+            event_hooks={"request": [robots_hook(checker, AGENT)]}
+        ) as client,
+    ):
+        with pytest.raises(httpx.UnsupportedProtocol):
+            await client.get("gopher://example.com/private")
+
+
+def test_unknown_answer_to_refusals_is_refused() -> None:
+    with pytest.raises(ValueError, match="'raise' or 'response', got 'log'"):
+        RobotsTransport(checker_of(site_of()), AGENT, on_disallowed="log")  # type: ignore[arg-type]

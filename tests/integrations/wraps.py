@@ -1,0 +1,121 @@
+"""Clients of other people that obey robots.txt, opened and asked in one way."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import httpx
+import httpx2
+
+from robotsgate import RobotsChecker
+from robotsgate.integrations.httpx import RobotsTransport, robots_hook
+from tests.checking.builders import AGENT
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Callable
+    from types import ModuleType
+
+__all__ = ["WRAPS", "Get", "Wrap"]
+
+
+class Get(Protocol):
+    """Sends a GET, follows its redirects, and gives the status."""
+
+    async def __call__(self, url: str, *, is_ignoring: bool = False) -> int: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wrap:
+    """One way to wrap one client.
+
+    Attributes:
+        backend: the event loop.
+        open: opens a client around a new checker, both until the block ends. Takes
+            the TLS context, and perhaps the URL of a `proxy`, the `seconds` that the
+            client waits for an answer, whether it `shares` its connections with the
+            checker; and options of the checker.
+        error: what a refused request raises besides a `DisallowedError`.
+        timeout: what the client raises after its own time-out.
+    """
+
+    backend: str
+    open: Callable[..., AbstractAsyncContextManager[Get]]
+    error: type[Exception]
+    timeout: type[Exception]
+
+
+def _checker(client: object, **options: Any) -> RobotsChecker:  # noqa: ANN401 (those of RobotsChecker)
+    return RobotsChecker(user_agent=AGENT, client=client, **options)  # type: ignore[arg-type]
+
+
+def _get(client: Any) -> Get:  # noqa: ANN401 (of httpx or httpx2)
+    async def get(url: str, *, is_ignoring: bool = False) -> int:
+        extensions = {"robots": "ignore"} if is_ignoring else None
+        status: int = (await client.get(url, extensions=extensions)).status_code
+        return status
+
+    return get
+
+
+def _httpx_hook(library: ModuleType, backend: str) -> Wrap:
+    @asynccontextmanager
+    async def opened(
+        tls: ssl.SSLContext,
+        *,
+        proxy: str | None = None,
+        seconds: float = 5,
+        shares: bool = False,
+        **options: object,
+    ) -> AsyncIterator[Get]:
+        async with (
+            library.AsyncClient(
+                verify=tls, proxy=proxy, timeout=seconds, follow_redirects=True
+            ) as client,
+            _checker(client if shares else None, **options) as checker,
+        ):
+            client.event_hooks = {"request": [robots_hook(checker, AGENT)]}
+            yield _get(client)
+
+    return Wrap(
+        backend=backend,
+        open=opened,
+        error=library.RequestError,
+        timeout=library.ReadTimeout,
+    )
+
+
+def _httpx_transport(library: ModuleType, backend: str) -> Wrap:
+    @asynccontextmanager
+    async def opened(
+        tls: ssl.SSLContext,
+        *,
+        proxy: str | None = None,
+        seconds: float = 5,
+        shares: bool = False,
+        **options: object,
+    ) -> AsyncIterator[Get]:
+        transport = library.AsyncHTTPTransport(verify=tls, proxy=proxy)
+        async with _checker(transport if shares else None, **options) as checker:
+            wrap = RobotsTransport(checker, AGENT, wrapped=transport)
+            async with library.AsyncClient(
+                transport=wrap, timeout=seconds, follow_redirects=True
+            ) as client:
+                yield _get(client)
+
+    return Wrap(
+        backend=backend,
+        open=opened,
+        error=library.RequestError,
+        timeout=library.ReadTimeout,
+    )
+
+
+WRAPS = {
+    f"{library.__name__} {how} on {backend}": wrap(library, backend)
+    for how, wrap in {"hook": _httpx_hook, "transport": _httpx_transport}.items()
+    for library in (httpx, httpx2)
+    for backend in ("asyncio", "trio")
+}
