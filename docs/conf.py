@@ -36,6 +36,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", rf"{package}\..*")
     for package in (
+        "aiohttp",
         "anyio",
         "asyncio",
         "collections",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -86,9 +87,12 @@ async def test_disallowed_page_is_never_requested(
         with pytest.raises(DisallowedError) as refusal:
             await get(f"{server.url}/private")
 
+    assert server.targets == ["/robots.txt"]
     assert isinstance(refusal.value, wrap.error)
     assert refusal.value.verdict.reason is Reason.DISALLOWED_BY_RULE
-    assert server.targets == ["/robots.txt"]
+    copy = pickle.loads(pickle.dumps(refusal.value))  # noqa: S301 (our own)
+    assert type(copy) is type(refusal.value)
+    assert copy.verdict == refusal.value.verdict
 
 
 async def test_redirect_to_a_disallowed_page_is_not_followed(

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import aiohttp
 import httpx
 import httpx2
 
 from robotsgate import RobotsChecker
+from robotsgate.integrations.aiohttp import (
+    AiohttpFetcher,
+    robots_ignored,
+    robots_middleware,
+)
 from robotsgate.integrations.httpx import RobotsTransport, robots_hook
 from tests.checking.builders import AGENT
 
@@ -113,9 +123,43 @@ def _httpx_transport(library: ModuleType, backend: str) -> Wrap:
     )
 
 
+@asynccontextmanager
+async def _aiohttp(
+    tls: ssl.SSLContext,
+    *,
+    proxy: str | None = None,
+    seconds: float = 5,
+    shares: bool = False,
+    **options: object,
+) -> AsyncIterator[Get]:
+    async with (
+        aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=tls),
+            proxy=proxy,
+            timeout=aiohttp.ClientTimeout(seconds),
+        ) as session,
+        _checker(AiohttpFetcher(session) if shares else None, **options) as checker,
+    ):
+        middleware = robots_middleware(checker, AGENT)
+
+        async def get(url: str, *, is_ignoring: bool = False) -> int:
+            with robots_ignored() if is_ignoring else nullcontext():
+                async with session.get(url, middlewares=(middleware,)) as response:
+                    return response.status
+
+        yield get
+
+
 WRAPS = {
     f"{library.__name__} {how} on {backend}": wrap(library, backend)
     for how, wrap in {"hook": _httpx_hook, "transport": _httpx_transport}.items()
     for library in (httpx, httpx2)
     for backend in ("asyncio", "trio")
+} | {
+    "aiohttp": Wrap(
+        backend="asyncio",
+        open=_aiohttp,
+        error=aiohttp.ClientError,
+        timeout=TimeoutError,
+    )
 }

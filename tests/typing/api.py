@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, assert_never, assert_type
 
+import aiohttp
 import anyio
 import httpx
 import yarl
@@ -63,6 +64,7 @@ from robotsgate import (
     open_store,
 )
 from robotsgate import RobotChecker as MisspeltChecker  # type: ignore[attr-defined]
+from robotsgate.integrations import aiohttp as in_aiohttp
 from robotsgate.integrations.aiohttp import AiohttpFetcher
 from robotsgate.integrations.httpx import (
     RobotsDisallowedError,
@@ -74,7 +76,6 @@ from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
-    import aiohttp
     import scrapy
 
     from robotsgate.stores import Change
@@ -118,6 +119,15 @@ def wrapped(checker: RobotsChecker) -> list[httpx.AsyncClient]:
         httpx.AsyncClient(event_hooks={"request": [hook]}),
         httpx.AsyncClient(transport=transport),
     ]
+
+
+def wrapped_session(
+    checker: RobotsChecker, error: in_aiohttp.RobotsDisallowedError
+) -> aiohttp.ClientSession:
+    assert_type(error.verdict, Verdict)
+    with in_aiohttp.robots_ignored():
+        middleware = in_aiohttp.robots_middleware(checker, "Bot")
+    return aiohttp.ClientSession(middlewares=(middleware,))
 
 
 def refused_by_a_client(error: RobotsDisallowedError) -> None:

@@ -1,4 +1,4 @@
-"""Fetches robots.txt through a session of aiohttp.
+"""Obeys robots.txt in a session of aiohttp, and fetches it through one.
 
 Needs the extra aiohttp; asyncio only, as aiohttp itself.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from contextlib import contextmanager
+from contextvars import ContextVar
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
 
@@ -16,15 +18,16 @@ from yarl import URL
 
 from robotsgate.caching._missing_page import BYTES_TO_READ
 from robotsgate.caching._outcome import FailureKind, is_server_error
-from robotsgate.errors import FetchFailedError
+from robotsgate.errors import DisallowedError, FetchFailedError
 from robotsgate.fetching._body import ERROR_PAGE_SECONDS
 from robotsgate.fetching._fetcher import FetchedResponse
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._httpx import NEVER_SENT
 from robotsgate.fetching._own_requests import has_left_origin
+from robotsgate.integrations._refusal import passes_unasked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from aiohttp import (
         ClientHandlerType,
@@ -33,7 +36,16 @@ if TYPE_CHECKING:
         ClientResponse,
     )
 
-__all__ = ["AiohttpFetcher"]
+    from robotsgate.checking._checker import RobotsChecker
+
+__all__ = [
+    "AiohttpFetcher",
+    "RobotsDisallowedError",
+    "robots_ignored",
+    "robots_middleware",
+]
+
+_is_ignored: ContextVar[bool] = ContextVar("robotsgate.is_ignored", default=False)
 
 # The first class that fits decides.
 _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
@@ -49,6 +61,61 @@ _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
     (ssl.SSLError, FailureKind.TLS),
     (OSError, FailureKind.TRANSFER),
 )
+
+
+class RobotsDisallowedError(DisallowedError, aiohttp.ClientError):
+    """A request that was not sent, because robots.txt does not allow it.
+
+    Both a `DisallowedError` and an `aiohttp.ClientError`.
+
+    Attributes:
+        verdict: the whole answer, with the rule and the line that decided.
+    """
+
+
+def robots_middleware(
+    checker: RobotsChecker, agent: str | Sequence[str]
+) -> aiohttp.ClientMiddlewareType:
+    """A middleware that refuses what robots.txt disallows, redirects included.
+
+    `ClientSession(middlewares=(robots_middleware(checker, agent),))`. Requests for
+    /robots.txt, those of the checker, and those inside of `robots_ignored()` pass
+    unasked. The total time-out of the session counts while the checker fetches.
+
+    Args:
+        checker: stays the caller's to close.
+        agent: as in `RobotsChecker.can_fetch`.
+
+    Returns:
+        The middleware. It raises a `RobotsDisallowedError`, or an `InvalidURLError`
+        for a URL that names no origin.
+    """
+
+    async def refuse_disallowed(
+        request: ClientRequest, send: ClientHandlerType
+    ) -> ClientResponse:
+        url = request.url
+        if not (_is_ignored.get() or passes_unasked(url.scheme, url.raw_path_qs)):
+            verdict = await checker.check(agent, url)
+            if not verdict.allowed:
+                raise RobotsDisallowedError(verdict)
+        return await send(request)
+
+    return refuse_disallowed
+
+
+@contextmanager
+def robots_ignored() -> Iterator[None]:
+    """Lets all requests pass that are sent inside of the block, unasked.
+
+    A context manager, because a middleware cannot see the options of a request. It
+    counts for the task that enters it, and for those that begin inside.
+    """
+    token = _is_ignored.set(True)
+    try:
+        yield
+    finally:
+        _is_ignored.reset(token)
 
 
 class AiohttpFetcher:
