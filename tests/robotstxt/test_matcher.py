@@ -265,6 +265,17 @@ def test_very_many_wildcards_are_not_asked_at_once(
     assert _deciding_line(rule_set, "/7") == 8
 
 
+def test_rules_that_two_threads_sort_out_decide_as_before() -> None:
+    rules = _rule_set([(False, "/"), (True, "/a*"), (True, "/b*c")])
+
+    for _ in range(2):
+        rules._allows.prepare()
+
+    assert [rules.allows(target) for target in ("/ab", "/bac", "/ba")] == [
+        *(True, True, False)
+    ]
+
+
 @pytest.mark.parametrize(("count", "is_ready"), [(2_000, False), (2_001, True)])
 def test_many_allow_rules_are_sorted_out_when_they_are_made(
     count: int, *, is_ready: bool

@@ -200,11 +200,12 @@ class _Side:
             first.
         is_ready: whether the attributes that follow are there.
         starred: the patterns that only end with stars, by what is before the stars,
-            taken out of `wildcards` unless there are very many.
+            unless there are very many.
+        searched: the other wildcards.
         prefixes: the other patterns, and the keys of `starred`: a few as they come,
             or many, sorted.
         shortest: those of many prefixes that begin with no other one; `None` for few.
-        anchors: for each of `wildcards` a text that a target must hold; empty if
+        anchors: for each of `searched` a text that a target must hold; empty if
             there are very many.
     """
 
@@ -214,6 +215,7 @@ class _Side:
         "lines",
         "patterns",
         "prefixes",
+        "searched",
         "shortest",
         "starred",
         "wildcards",
@@ -233,34 +235,32 @@ class _Side:
         self.is_ready = False
 
     def prepare(self) -> None:
-        """Sort the patterns out."""
+        """Sort the patterns out; threads that do so at once give the same."""
         prefixes = self.patterns
+        starred, searched = _NONE_STARRED, self.wildcards
         is_quick = len(self.wildcards) <= _MANY_WILDCARDS
-        self.starred = _NONE_STARRED
         if self.wildcards:
             kept = {*self.wildcards}
             prefixes = tuple([one for one in prefixes if one not in kept])
         if self.wildcards and is_quick:
             prefix_of = {one: as_prefix(one) for one in reversed(self.wildcards)}
             # Of patterns with one prefix the longest one comes last.
-            self.starred = {
+            starred = {
                 prefix: one for one, prefix in prefix_of.items() if prefix is not None
             }
-            wildcards = [one for one in self.wildcards if prefix_of[one] is None]
-            self.wildcards = tuple(wildcards)
-            prefixes += tuple(self.starred)
-        self.shortest: list[str] | None = None
-        if len(prefixes) > _FEW_PREFIXES:
-            prefixes = tuple(sorted(prefixes))
-            self.shortest = _shortest(prefixes)
-        self.prefixes = prefixes
-        self.anchors = shared([*map(telling_part, self.wildcards)]) if is_quick else ()
+            searched = tuple([one for one in searched if prefix_of[one] is None])
+            prefixes += tuple(starred)
+        is_few = len(prefixes) <= _FEW_PREFIXES
+        self.prefixes = prefixes if is_few else tuple(sorted(prefixes))
+        self.shortest = None if is_few else _shortest(self.prefixes)
+        self.starred, self.searched = starred, searched
+        self.anchors = shared([*map(telling_part, searched)]) if is_quick else ()
         self.is_ready = True
 
     @property
     def few_prefixes(self) -> tuple[str, ...] | None:
         """All that there is to match, where that is a few prefixes."""
-        is_few = self.shortest is None and not self.wildcards
+        is_few = self.shortest is None and not self.searched
         return self.prefixes if is_few else None
 
     def has_match(self, target: str) -> bool:
@@ -287,11 +287,11 @@ class _Side:
         for prefix, pattern in self.starred.items():
             if target.startswith(prefix):
                 best = self._longer(best, pattern)
-        if not self.wildcards:
+        if not self.searched:
             return best
         if indexed is None:
             return self._longer(best, self._longest_wildcard(target))
-        return self._longer(best, next(filter(indexed.matches, self.wildcards), ""))
+        return self._longer(best, next(filter(indexed.matches, self.searched), ""))
 
     def _longer(self, one: str, other: str) -> str:
         """The longer pattern; of equals that which the file has first."""
@@ -312,7 +312,7 @@ class _Side:
         return prefixes[place]
 
     def _longest_wildcard(self, target: str) -> str:
-        for anchor, pattern in zip(self.anchors, self.wildcards, strict=True):
+        for anchor, pattern in zip(self.anchors, self.searched, strict=True):
             if anchor in target and matches(pattern, target):
                 return pattern
         return ""
