@@ -62,6 +62,7 @@ from robotsgate import (
     UsagePreferences,
     Verdict,
     open_store,
+    sync,
 )
 from robotsgate import RobotChecker as MisspeltChecker  # type: ignore[attr-defined]
 from robotsgate.integrations import aiohttp as in_aiohttp
@@ -128,6 +129,16 @@ def wrapped_session(
     with in_aiohttp.robots_ignored():
         middleware = in_aiohttp.robots_middleware(checker, "Bot")
     return aiohttp.ClientSession(middlewares=(middleware,))
+
+
+def blocking() -> None:
+    with sync.RobotsChecker(user_agent="Bot/1.0") as checker:
+        assert_type(checker.can_fetch("Bot", "https://e.com"), bool)
+        assert_type(checker.check("Bot", httpx.URL("https://e.com")), Verdict)
+        for url, verdict, _ in checker.check_many("Bot", ["https://e.com"]):
+            assert_type((url, verdict), tuple[str | URLLike, Verdict | None])
+    checker.can_fetch("Bot", 42)  # type: ignore[arg-type]  # names no URL
+    sync.RobotsChecker(clock=None)  # type: ignore[arg-type]  # knows no time
 
 
 def refused_by_a_client(error: RobotsDisallowedError) -> None:

@@ -1,0 +1,230 @@
+"""A checker for code that is not asynchronous, from any thread.
+
+An event loop in a daemon thread does the work. What is known already is answered in
+the thread that asks, because a hop to the loop costs a hundred times as much.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+import anyio
+from anyio.from_thread import BlockingPortal
+
+from robotsgate._clock import SystemClock
+from robotsgate.caching._policy import Policy
+from robotsgate.checking._checker import RobotsChecker as _AsyncRobotsChecker
+from robotsgate.robotstxt._dialect import Dialect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from robotsgate._clock import Clock
+    from robotsgate.caching._verdict import Verdict
+    from robotsgate.checking._events import CheckerEvent
+    from robotsgate.checking._many import CheckResult, CheckResults
+    from robotsgate.checking._stats import CheckerStats
+    from robotsgate.fetching._fetcher import Fetcher
+    from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
+    from robotsgate.robotstxt._model import RequestRate
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.stores._base import Store
+    from robotsgate.urls._origin import URLLike
+
+__all__ = ["RobotsChecker"]
+
+_DEFAULT_POLICY = Policy()
+_SYSTEM_CLOCK = SystemClock()
+
+
+class RobotsChecker:
+    """A `robotsgate.RobotsChecker` without `await`: its methods block the thread.
+
+    May be used by any number of threads. Use it as a context manager, or call
+    `close`; one that is still open when the interpreter exits is closed then.
+    A child process cannot use the checker of the process that forked it.
+    """
+
+    def __init__(
+        self,
+        *,
+        user_agent: str | None = None,
+        client: Fetcher | AsyncClientLike | AsyncTransportLike | None = None,
+        store: Store | str | None = None,
+        policy: Policy = _DEFAULT_POLICY,
+        dialect: Dialect = Dialect.RFC9309,
+        max_origins: int = 10_000,
+        max_concurrent_fetches: int = 100,
+        clock: Clock = _SYSTEM_CLOCK,
+        overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
+        on_event: Callable[[CheckerEvent], object] | None = None,
+    ) -> None:
+        """As `robotsgate.RobotsChecker`, and start the thread of its event loop.
+
+        Two arguments differ: `client` is used in this event loop alone, so it is
+        closed with the checker; and `on_event` is called in the thread of the loop.
+        """
+        self._checker = _AsyncRobotsChecker(
+            user_agent=user_agent,
+            client=client,
+            store=store,
+            policy=policy,
+            dialect=dialect,
+            max_origins=max_origins,
+            max_concurrent_fetches=max_concurrent_fetches,
+            clock=clock,
+            overrides=overrides,
+            on_event=on_event,
+        )
+        # It only looks up, so any thread may.
+        self._answer_quickly = self._checker._answer_quickly  # noqa: SLF001 (one package)
+        opened: Future[BlockingPortal] = Future()
+        # Not `anyio.from_thread.start_blocking_portal`, whose thread is no daemon: the
+        # interpreter would wait for it before it lets anybody close it.
+        self._thread = threading.Thread(
+            target=anyio.run, args=(_serve, opened), name="robotsgate", daemon=True
+        )
+        self._thread.start()
+        self._way_in = opened.result()
+        with ExitStack() as contexts:
+            contexts.callback(self._end_thread)
+            close_client = getattr(client, "aclose", None)
+            if close_client is not None:
+                contexts.callback(self._portal.call, close_client)
+            contexts.enter_context(
+                self._portal.wrap_async_context_manager(self._checker)
+            )
+            atexit.register(self.close)
+            contexts.callback(atexit.unregister, self.close)
+            self._contexts = contexts.pop_all()
+
+    def __enter__(self) -> Self:
+        """The checker itself."""
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
+        """End the fetches under way, and the thread; may be called more than once.
+
+        Each thread that waits for a fetch, or needs one from now on, gets a
+        RuntimeError. A store that was handed over stays open. Does nothing in a child
+        process.
+        """
+        if self._thread.is_alive():
+            self._contexts.close()
+
+    def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
+        """As `robotsgate.RobotsChecker.can_fetch`."""
+        answer = self._answer_quickly(agent, url)
+        if answer is None:
+            answer = self._portal.call(self._checker.can_fetch, agent, url)
+        return answer
+
+    def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict:
+        """As `robotsgate.RobotsChecker.check`."""
+        return self._portal.call(self._checker.check, agent, url)
+
+    def can_fetch_many(
+        self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
+    ) -> list[bool]:
+        """As `robotsgate.RobotsChecker.can_fetch_many`."""
+        return self._portal.call(self._checker.can_fetch_many, agent, urls)
+
+    def check_many(
+        self,
+        agent: str | Sequence[str],
+        urls: Iterable[str | URLLike],
+        *,
+        window: int = 1_000,
+    ) -> Iterator[CheckResult]:
+        """As `robotsgate.RobotsChecker.check_many`.
+
+        `urls` is read in the thread of the event loop. So it must not block, nor ask
+        this checker.
+        """
+        check = partial(self._checker.check_many, agent, urls, window=window)
+        return self._each(self._portal.call(check))
+
+    def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
+        """As `robotsgate.RobotsChecker.peek`."""
+        answer = self._answer_quickly(agent, url)
+        if answer is None:
+            answer = self._portal.call(self._checker.peek, agent, url)
+        return answer
+
+    def robots_txt(self, url: str | URLLike) -> RobotsTxt | None:
+        """As `robotsgate.RobotsChecker.robots_txt`."""
+        return self._portal.call(self._checker.robots_txt, url)
+
+    def crawl_delay(
+        self, agent: str | Sequence[str], url: str | URLLike
+    ) -> float | None:
+        """As `robotsgate.RobotsChecker.crawl_delay`."""
+        return self._portal.call(self._checker.crawl_delay, agent, url)
+
+    def request_rate(
+        self, agent: str | Sequence[str], url: str | URLLike
+    ) -> RequestRate | None:
+        """As `robotsgate.RobotsChecker.request_rate`."""
+        return self._portal.call(self._checker.request_rate, agent, url)
+
+    def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
+        """As `robotsgate.RobotsChecker.sitemaps`."""
+        return self._portal.call(self._checker.sitemaps, url)
+
+    def prefetch(self, urls: Iterable[str | URLLike]) -> None:
+        """As `robotsgate.RobotsChecker.prefetch`."""
+        self._portal.call(self._checker.prefetch, urls)
+
+    def refresh(self, url: str | URLLike) -> None:
+        """As `robotsgate.RobotsChecker.refresh`."""
+        self._portal.call(self._checker.refresh, url)
+
+    def forget(self, url: str | URLLike) -> None:
+        """As `robotsgate.RobotsChecker.forget`."""
+        self._portal.call(self._checker.forget, url)
+
+    def purge(self) -> int | None:
+        """As `robotsgate.RobotsChecker.purge`."""
+        return self._portal.call(self._checker.purge)
+
+    @property
+    def stats(self) -> CheckerStats:
+        """The counters as they are now."""
+        return self._portal.call(lambda: self._checker.stats)
+
+    @property
+    def _portal(self) -> BlockingPortal:
+        if not self._thread.is_alive():  # a child process has no thread of its parent
+            raise RuntimeError("the checker is closed, or of another process")
+        return self._way_in
+
+    def _end_thread(self) -> None:
+        self._portal.call(self._portal.stop)
+        self._thread.join()
+
+    def _each(self, results: CheckResults) -> Iterator[CheckResult]:
+        try:
+            while True:
+                try:
+                    yield self._portal.call(results.__anext__)
+                except StopAsyncIteration:
+                    return
+        finally:
+            # In the loop already, or after its end, there is nothing to do.
+            with suppress(RuntimeError):
+                self._portal.start_task_soon(results.aclose)
+
+
+async def _serve(opened: Future[BlockingPortal]) -> None:
+    async with BlockingPortal() as portal:
+        opened.set_result(portal)
+        await portal.sleep_until_stopped()

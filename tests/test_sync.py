@@ -1,0 +1,232 @@
+"""A checker for threads: the answers of the asynchronous one, without `await`."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+import robotsgate
+from robotsgate import InvalidURLError, sync
+from robotsgate.testing import ManualClock
+from tests.checking.builders import (
+    AGENT,
+    ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    GatedSite,
+    checker_of,
+    site_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_PATIENCE_SECONDS = 10.0
+
+RULES = (
+    "User-agent: *\nDisallow: /private\nCrawl-delay: 2\nRequest-rate: 1/5\nSitemap: /s"
+)
+
+
+@pytest.fixture
+def checker() -> Iterator[sync.RobotsChecker]:
+    with opened(site_of(RULES)) as checker:
+        yield checker
+
+
+def opened(site: Any) -> sync.RobotsChecker:  # noqa: ANN401 (a site of the builders)
+    return sync.RobotsChecker(user_agent=AGENT, client=site, clock=ManualClock())
+
+
+METHODS: dict[str, Callable[[Any], Any]] = {
+    "can_fetch": lambda checker: checker.can_fetch(AGENT, PRIVATE),
+    "can_fetch_many": lambda checker: checker.can_fetch_many(AGENT, [PRIVATE, PUBLIC]),
+    "check": lambda checker: checker.check(AGENT, PRIVATE),
+    "crawl_delay": lambda checker: checker.crawl_delay(AGENT, ORIGIN),
+    "forget": lambda checker: checker.forget(ORIGIN),
+    "peek": lambda checker: checker.peek(AGENT, PRIVATE),
+    "prefetch": lambda checker: checker.prefetch([PRIVATE]),
+    "purge": lambda checker: checker.purge(),
+    "refresh": lambda checker: checker.refresh(ORIGIN),
+    "request_rate": lambda checker: checker.request_rate(AGENT, ORIGIN),
+    "robots_txt": lambda checker: checker.robots_txt(ORIGIN).as_dict(),
+    "sitemaps": lambda checker: checker.sitemaps(ORIGIN),
+    "stats": lambda checker: checker.stats,
+}
+
+
+@pytest.mark.parametrize("call", METHODS.values(), ids=METHODS)
+def test_method_answers_as_the_asynchronous_one(
+    checker: sync.RobotsChecker, call: Callable[[Any], Any]
+) -> None:
+    class Awaited:
+        """Awaits what the methods of an asynchronous checker return."""
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (any method)
+            member = getattr(asynchronous, name)
+            if not inspect.iscoroutinefunction(member):
+                return member
+            return lambda *arguments: anyio.run(member, *arguments)
+
+    asynchronous = checker_of(site_of(RULES))
+
+    assert call(checker) == call(Awaited())
+
+
+def test_members_and_arguments_are_those_of_the_asynchronous_checker() -> None:
+    def signatures(kind: type) -> dict[str, list[inspect.Parameter]]:
+        return {
+            name: [*inspect.signature(member).parameters.values()]
+            for name, member in vars(kind).items()
+            if inspect.isfunction(member) and (name == "__init__" or name[0] != "_")
+        }
+
+    theirs = signatures(robotsgate.RobotsChecker)
+    theirs["close"] = theirs.pop("aclose")
+    ours = signatures(sync.RobotsChecker)
+
+    assert {name: [one.name for one in each] for name, each in ours.items()} == {
+        name: [one.name for one in each] for name, each in theirs.items()
+    }
+    for name, parameters in ours.items():
+        for own, other in zip(parameters, theirs[name], strict=True):
+            assert own.kind is other.kind
+            assert type(own.default) is type(other.default)
+
+
+def test_many_urls_are_answered_in_their_order_until_the_loop_is_left(
+    checker: sync.RobotsChecker,
+) -> None:
+    results = checker.check_many(AGENT, [PRIVATE, "junk", PUBLIC])
+    assert [bool(verdict) for _, verdict, _ in results] == [False, False, True]
+
+    urls = count()
+    endless = checker.check_many(AGENT, (f"{PUBLIC}/{n}" for n in urls), window=2)
+    assert next(endless).url == f"{PUBLIC}/0"
+    endless.close()  # type: ignore[attr-defined]  # a generator
+    checker.purge()  # the loop has come round
+    reached = next(urls)
+    checker.purge()
+    assert next(urls) == reached + 1
+
+
+def test_mistake_is_raised_in_the_thread_that_made_it(
+    checker: sync.RobotsChecker,
+) -> None:
+    with pytest.raises(InvalidURLError):
+        checker.can_fetch(AGENT, "junk")
+    with pytest.raises(TypeError):
+        checker.check_many(AGENT, PRIVATE)
+
+
+def test_known_origin_is_answered_while_the_loop_is_busy(
+    checker: sync.RobotsChecker,
+) -> None:
+    checker.can_fetch(AGENT, PUBLIC)
+    may_go_on = threading.Event()
+    checker._portal.start_task_soon(may_go_on.wait, _PATIENCE_SECONDS)
+
+    answers = [checker.can_fetch(AGENT, PUBLIC), checker.peek(AGENT, PRIVATE)]
+
+    assert not may_go_on.is_set()
+    may_go_on.set()
+    assert answers == [True, False]
+
+
+def test_threads_that_ask_about_a_new_origin_share_one_fetch() -> None:
+    site = site_of()
+    with opened(site) as checker, ThreadPoolExecutor(16) as threads:
+        answers = threads.map(lambda url: checker.can_fetch(AGENT, url), [PUBLIC] * 64)
+
+        assert [*answers] == [True] * 64
+
+    assert len(site.requests) == 1
+
+
+def test_closing_ends_threads_that_wait_and_refuses_further_questions() -> None:
+    site = GatedSite()
+    with opened(site) as checker, ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(checker.check, AGENT, PUBLIC)
+        while not checker.stats.fetches_under_way:
+            pass
+
+        checker.close()
+        checker.close()
+
+        with pytest.raises(RuntimeError, match="the checker is closed"):
+            waiting.result(_PATIENCE_SECONDS)
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        checker.can_fetch(AGENT, PUBLIC)
+
+
+def test_client_is_closed_in_the_event_loop_that_used_it() -> None:
+    class Site(GatedSite):
+        closed_in: str | None = None
+
+        async def aclose(self) -> None:
+            self.closed_in = threading.current_thread().name
+
+    site = Site()
+    with opened(site):
+        pass
+
+    assert site.closed_in == "robotsgate"
+
+
+OPEN_AT_EXIT = """
+import contextlib, threading
+from robotsgate import sync
+from tests.checking.builders import AGENT, PUBLIC, GatedSite
+
+def ask():
+    with contextlib.suppress(RuntimeError):
+        checker.can_fetch(AGENT, PUBLIC)
+
+checker = sync.RobotsChecker(client=GatedSite(), store="sqlite:///{path}")
+threading.Thread(target=ask, daemon=True).start()
+while not checker.stats.fetches_under_way:
+    pass
+"""
+
+FORKED = """
+import os, sys, warnings
+from robotsgate import sync
+from tests.checking.builders import AGENT, PUBLIC, site_of
+
+warnings.simplefilter("ignore")
+checker = sync.RobotsChecker(user_agent=AGENT, client=site_of(), store="sqlite:///{path}")
+child = os.fork()
+if child:
+    _, status = os.waitpid(child, 0)
+    assert checker.can_fetch(AGENT, PUBLIC)
+    sys.exit(os.waitstatus_to_exitcode(status))
+try:
+    checker.can_fetch(AGENT, PUBLIC)
+except RuntimeError as error:
+    assert str(error) == "the checker is closed, or of another process"
+else:
+    sys.exit("answered")
+"""
+
+
+@pytest.mark.parametrize(
+    "program", [OPEN_AT_EXIT, FORKED], ids=["open", "open in a forked process"]
+)
+def test_checker_lets_the_interpreter_exit(program: str, tmp_path: Any) -> None:  # noqa: ANN401
+    done = subprocess.run(  # noqa: S603 (our own words)
+        [sys.executable, "-W", "error", "-c", program.format(path=tmp_path / "db")],
+        check=True,
+        timeout=_PATIENCE_SECONDS,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    assert done.stderr == ""
