@@ -48,6 +48,7 @@ nitpick_ignore_regex = [
         "httpx",
         "opentelemetry",
         "pathlib",
+        "requests",
         "scrapy",
         "ssl",
         "types",

@@ -185,6 +185,9 @@ async def test_robots_txt_itself_is_requested_unasked(opened: Open, site: Site) 
     assert server.targets == ["/robots.txt"]
 
 
+@pytest.mark.parametrize(
+    "wrap", [wrap for wrap in WRAPS.values() if not wrap.is_blocking]
+)
 async def test_cancelled_request_for_a_page_is_never_sent(
     opened: Open, site: Site
 ) -> None:

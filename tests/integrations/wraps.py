@@ -8,19 +8,24 @@ from contextlib import (
     nullcontext,
 )
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import aiohttp
+import anyio
+import anyio.to_thread
 import httpx
 import httpx2
+import requests
 
-from robotsgate import RobotsChecker
+from robotsgate import RobotsChecker, sync
 from robotsgate.integrations.aiohttp import (
     AiohttpFetcher,
     robots_ignored,
     robots_middleware,
 )
 from robotsgate.integrations.httpx import RobotsTransport, robots_hook
+from robotsgate.integrations.requests import RobotsAdapter
 from tests.checking.builders import AGENT
 
 if TYPE_CHECKING:
@@ -49,12 +54,14 @@ class Wrap:
             checker; and options of the checker.
         error: what a refused request raises besides a `DisallowedError`.
         timeout: what the client raises after its own time-out.
+        is_blocking: whether it holds a thread, which nobody can cancel.
     """
 
     backend: str
     open: Callable[..., AbstractAsyncContextManager[Get]]
     error: type[Exception]
     timeout: type[Exception]
+    is_blocking: bool = False
 
 
 def _checker(client: object, **options: Any) -> RobotsChecker:  # noqa: ANN401 (those of RobotsChecker)
@@ -150,6 +157,54 @@ async def _aiohttp(
         yield get
 
 
+@asynccontextmanager
+async def _requests(
+    tls: ssl.SSLContext,
+    *,
+    proxy: str | None = None,
+    seconds: float = 5,
+    shares: bool = False,
+    **options: Any,  # noqa: ANN401 (those of RobotsChecker)
+) -> AsyncIterator[Get]:
+    # The checker has a client of its own, because a Session is not asynchronous.
+    client = httpx.AsyncClient(verify=tls, proxy=proxy) if shares else None
+    with (
+        sync.RobotsChecker(user_agent=AGENT, client=client, **options) as checker,
+        requests.Session() as session,
+    ):
+        adapter = RobotsAdapter(checker, AGENT, wrapped=_TLSAdapter(tls))
+        session.mount("http://", adapter)
+        session.mount("https://", adapter)
+        session.proxies = {"all": proxy} if proxy else {}
+        threads = anyio.CapacityLimiter(100)
+
+        async def get(url: str, *, is_ignoring: bool = False) -> int:
+            own = f"{url.rpartition('/')[0]}/"
+            if is_ignoring:
+                session.mount(own, requests.adapters.HTTPAdapter())
+            work = partial(session.get, url, timeout=seconds)
+            response = await anyio.to_thread.run_sync(work, limiter=threads)
+            if is_ignoring:
+                del session.adapters[own]
+            return response.status_code
+
+        yield get
+
+
+class _TLSAdapter(requests.adapters.HTTPAdapter):
+    """Trusts the certificates of the tests."""
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        self._tls = tls
+        super().__init__(pool_maxsize=100)
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        super().init_poolmanager(*arguments, ssl_context=self._tls, **options)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401
+        return super().proxy_manager_for(proxy, ssl_context=self._tls, **options)
+
+
 WRAPS = {
     f"{library.__name__} {how} on {backend}": wrap(library, backend)
     for how, wrap in {"hook": _httpx_hook, "transport": _httpx_transport}.items()
@@ -161,5 +216,12 @@ WRAPS = {
         open=_aiohttp,
         error=aiohttp.ClientError,
         timeout=TimeoutError,
-    )
+    ),
+    "requests": Wrap(
+        backend="asyncio",
+        open=_requests,
+        error=requests.RequestException,
+        timeout=requests.Timeout,
+        is_blocking=True,
+    ),
 }

@@ -72,11 +72,13 @@ from robotsgate.integrations.httpx import (
     RobotsTransport,
     robots_hook,
 )
+from robotsgate.integrations.requests import RobotsAdapter
 from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
 from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
+    import requests
     import scrapy
 
     from robotsgate.stores import Change
@@ -131,12 +133,13 @@ def wrapped_session(
     return aiohttp.ClientSession(middlewares=(middleware,))
 
 
-def blocking() -> None:
+def blocking(session: requests.Session) -> None:
     with sync.RobotsChecker(user_agent="Bot/1.0") as checker:
         assert_type(checker.can_fetch("Bot", "https://e.com"), bool)
         assert_type(checker.check("Bot", httpx.URL("https://e.com")), Verdict)
         for url, verdict, _ in checker.check_many("Bot", ["https://e.com"]):
             assert_type((url, verdict), tuple[str | URLLike, Verdict | None])
+        session.mount("https://", RobotsAdapter(checker, "Bot"))
     checker.can_fetch("Bot", 42)  # type: ignore[arg-type]  # names no URL
     sync.RobotsChecker(clock=None)  # type: ignore[arg-type]  # knows no time
 

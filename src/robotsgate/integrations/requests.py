@@ -1,0 +1,83 @@
+"""Obeys robots.txt in a session of requests. Needs the extra requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import requests
+from requests.adapters import BaseAdapter, HTTPAdapter
+
+from robotsgate.integrations._refusal import DisallowedRequestError, passes_unasked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from robotsgate import sync
+
+__all__ = ["RobotsAdapter", "RobotsDisallowedError"]
+
+
+class RobotsDisallowedError(DisallowedRequestError, requests.RequestException):
+    """A request that was not sent, because robots.txt does not allow it.
+
+    Both a `DisallowedError` and a `requests.RequestException`.
+
+    Attributes:
+        request: the one that was not sent; after a redirect the one that follows it.
+        verdict: the whole answer, with the rule and the line that decided.
+    """
+
+
+class RobotsAdapter(BaseAdapter):
+    """An adapter that refuses what robots.txt disallows, redirects included.
+
+    `session.mount("https://", RobotsAdapter(checker, agent))`, and the same for
+    "http://". Requests for /robots.txt pass unasked. To let others pass, mount an
+    `HTTPAdapter` for the longer prefix of their URLs.
+    """
+
+    def __init__(
+        self,
+        checker: sync.RobotsChecker,
+        agent: str | Sequence[str],
+        *,
+        wrapped: BaseAdapter | None = None,
+    ) -> None:
+        """Wrap an adapter.
+
+        Args:
+            checker: that of `robotsgate.sync`; stays the caller's to close.
+            agent: as in `RobotsChecker.can_fetch`.
+            wrapped: sends the requests; closed with this one. `None`: an
+                `HTTPAdapter`.
+        """
+        super().__init__()
+        self._checker = checker
+        self._agent = agent
+        self._wrapped = HTTPAdapter() if wrapped is None else wrapped
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        *arguments: Any,  # noqa: ANN401 (those of BaseAdapter.send)
+        **options: Any,  # noqa: ANN401 (those of BaseAdapter.send)
+    ) -> requests.Response:
+        """Send `request` through the wrapped adapter, if it may be sent.
+
+        Raises:
+            RobotsDisallowedError: it may not.
+            InvalidURLError: its URL names no origin.
+        """
+        url = request.url or ""
+        if not (
+            passes_unasked(urlsplit(url).scheme, request.path_url)
+            or self._checker.can_fetch(self._agent, url)
+            or (verdict := self._checker.check(self._agent, url))
+        ):
+            raise RobotsDisallowedError(verdict, request=request)
+        return self._wrapped.send(request, *arguments, **options)
+
+    def close(self) -> None:
+        """Close the wrapped adapter."""
+        self._wrapped.close()
