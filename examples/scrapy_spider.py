@@ -8,12 +8,10 @@ The site asks for half a second between two requests, and keeps its diary to its
 
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import scrapy
+from example_site import serving
 from scrapy.crawler import AsyncCrawlerProcess
 
 from robotsgate import DisallowedError
@@ -70,37 +68,8 @@ PAGES = {
 }
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Serves `PAGES`."""
-
-    def do_GET(self) -> None:
-        """Answer with the page, or with a 404."""
-        page = PAGES.get(self.path)
-        self.send_response(404 if page is None else 200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write((page or "").encode())
-
-    def log_message(self, *args: object) -> None:
-        """Log nothing."""
-
-
-@contextmanager
-def serving() -> Iterator[str]:
-    """The origin of the site, which runs until the end of the block."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 if __name__ == "__main__":
-    with serving() as origin:
+    with serving(PAGES) as origin:
         process = AsyncCrawlerProcess(SETTINGS)
         crawl = process.crawl(ExampleSpider, start_urls=[f"{origin}/"])
         process.start()

@@ -1,0 +1,39 @@
+"""Let a session of requests obey robots.txt, on a small site on this machine.
+
+pip install 'robotsgate[requests]'
+python examples/wrap_requests.py
+"""
+
+from __future__ import annotations
+
+import requests
+from example_site import PATHS, serving
+
+from robotsgate import DisallowedError
+from robotsgate.integrations.requests import RobotsAdapter
+from robotsgate.sync import RobotsChecker
+
+USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
+
+
+def main(origin: str) -> None:
+    """Get some pages, as far as the site lets us."""
+    with (
+        RobotsChecker(user_agent=USER_AGENT) as checker,
+        requests.Session() as session,
+    ):
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, RobotsAdapter(checker, "ExampleBot"))
+        session.headers["User-Agent"] = USER_AGENT
+        for path in PATHS:
+            try:
+                response = session.get(origin + path, timeout=10)
+            except DisallowedError as error:
+                print(f"{path}: {error.verdict}")
+            else:
+                print(f"{path}: {response.text}")
+
+
+if __name__ == "__main__":
+    with serving() as origin:
+        main(origin)
