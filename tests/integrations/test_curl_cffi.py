@@ -1,0 +1,98 @@
+"""The `Fetcher` of the example over curl_cffi, against real servers."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
+
+import pytest
+
+from robotsgate import FailureKind, Policy
+from robotsgate.caching._outcome import Answered, Failed
+from tests.fetching.fetches import RULES, USER_AGENT, fetched
+from tests.servers.answers import Raw, Reply, endless
+from tests.servers.loopback import Connection, dead_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from robotsgate.caching._outcome import Outcome
+    from tests.servers.loopback import Answer, LoopbackServer
+
+    Serve = Callable[..., LoopbackServer]
+
+requests = pytest.importorskip("curl_cffi.requests")
+
+pytestmark = pytest.mark.anyio
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The only event loop of curl_cffi."""
+    return "asyncio"
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 (a module)
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
+    return importlib.import_module("wrap_curl_cffi")
+
+
+async def fetched_by_curl(example: Any, url: str) -> Outcome:  # noqa: ANN401
+    async with requests.AsyncSession() as session:
+        return await fetched(
+            url,
+            client=example.CurlFetcher(session),
+            policy=Policy(fetch_deadline=0.5),
+        )
+
+
+async def test_curl_sends_our_headers_alone(serve: Serve, example: object) -> None:
+    server = serve(Reply(body=RULES))
+
+    await fetched_by_curl(example, server.url)
+
+    assert server.requests[0].headers == {
+        "host": f"127.0.0.1:{server.port}",
+        "user-agent": USER_AGENT,
+        "accept": "text/plain, */*;q=0.1",
+        "accept-encoding": "gzip, deflate",
+    }
+
+
+ANSWERS: dict[str, tuple[Answer, Outcome]] = {
+    "a file": (Reply(body=RULES), Answered(status=200, body=RULES)),
+    "a file without an end": (
+        Raw(HEAD + b"\r\n", endless(b"#" * 999)),
+        Answered(status=200, body=b"#" * 512_001),
+    ),
+    "half a file": (
+        Raw(HEAD + b"Content-Length: 99\r\n\r\nhalf"),
+        Failed(kind=FailureKind.PROTOCOL, error=ANY),
+    ),
+    "no answer": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),
+    "silence": (
+        Raw(b"", Connection.hang),
+        Failed(kind=FailureKind.TIMEOUT, error="no answer within 0.5 s"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "outcome"), ANSWERS.values(), ids=ANSWERS)
+async def test_answer_arrives(
+    serve: Serve, example: object, answer: Answer, outcome: Outcome
+) -> None:
+    server = serve(answer)
+
+    assert await fetched_by_curl(example, server.url) == outcome
+    assert server.is_left_alone()
+
+
+async def test_dead_port_is_a_failure_to_connect(example: object) -> None:
+    outcome = await fetched_by_curl(example, f"http://127.0.0.1:{dead_port()}")
+
+    assert outcome == Failed(kind=FailureKind.CONNECT, error=ANY)
