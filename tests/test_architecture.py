@@ -45,7 +45,7 @@ def modules_after(statement: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "room", ["robotstxt", "urls", "caching", "errors", "politeness._schedule"]
+    "room", ["robotstxt", "urls", "caching", "errors", "politeness._schedule", "page"]
 )
 def test_pure_room_loads_nothing_of_the_world(room: str) -> None:
     loaded = modules_after(f"import robotsgate.{room}")

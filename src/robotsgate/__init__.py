@@ -12,6 +12,7 @@ from robotsgate._version import __version__
 
 if TYPE_CHECKING:
     from robotsgate._clock import Clock, SystemClock
+    from robotsgate._headers import HeadersLike
     from robotsgate.caching._access import AccessResult
     from robotsgate.caching._outcome import FailureKind
     from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
@@ -88,6 +89,7 @@ __all__ = [
     "FetchedResponse",
     "Fetcher",
     "Group",
+    "HeadersLike",
     "InvalidProductTokenError",
     "InvalidURLError",
     "Line",
@@ -123,6 +125,7 @@ __all__ = [
 
 _NAMES = {
     "_clock": "Clock SystemClock",
+    "_headers": "HeadersLike",
     "caching._access": "AccessResult",
     "caching._outcome": "FailureKind",
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",

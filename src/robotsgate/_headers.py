@@ -14,9 +14,10 @@ def header_values(headers: HeadersLike, name: str) -> list[str]:
     Raises:
         TypeError: `headers` does not hold pairs of text.
     """
-    pairs: Iterable[object] = (
-        headers.items() if isinstance(headers, Mapping) else headers
-    )
+    pairs: Iterable[object] = headers
+    if isinstance(headers, Mapping):
+        # The items of httpx join headers of one name.
+        pairs = getattr(headers, "multi_items", headers.items)()
     values = []
     for pair in pairs:
         match pair:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.fuzzing import body, entry, headers, location, robotstxt, url
+from tests.fuzzing import (
+    body,
+    entry,
+    headers,
+    location,
+    page,
+    preferences,
+    robotstxt,
+    url,
+)
 
 if TYPE_CHECKING:
     from tests.fuzzing.target import Target
@@ -16,4 +25,7 @@ TARGETS: dict[str, Target] = {
     "location": location.TARGET,
     "url": url.TARGET,
     "entry": entry.TARGET,
+    "html": page.HTML,
+    "robots-tag": page.ROBOTS_TAG,
+    "preferences": preferences.TARGET,
 }

@@ -33,6 +33,7 @@ from robotsgate import (
     FetchFailedError,
     FetchStarted,
     Group,
+    HeadersLike,
     InvalidProductTokenError,
     InvalidURLError,
     Line,
@@ -74,6 +75,7 @@ from robotsgate.integrations.httpx import (
 )
 from robotsgate.integrations.requests import RobotsAdapter
 from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
+from robotsgate.page import Directive, PageDirectives
 from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-defined]
 
@@ -271,6 +273,25 @@ async def usage(checker: RobotsChecker, agent: str, page: httpx.Response) -> Non
     assert_type(usages.content_signal["use"].line, int | None)
     assert_type(usages.license, tuple[str, ...])
     assert_type(usages.as_dict(), dict[str, Any])
+
+
+def directives(page: httpx.Response) -> None:
+    several: list[HeadersLike] = [page.headers, {"a": "b"}, [("a", "b")]]
+    assert several
+    html = PageDirectives.from_html(page.content, "Bot", encoding=page.charset_encoding)
+    headers = PageDirectives.from_headers(page.headers, ["News", "Bot"])
+    both = html.combined(headers, PageDirectives.from_headers([("a", "b")], "*"))
+    assert_type(both, PageDirectives)
+    assert_type(PageDirectives.combined(html, headers), PageDirectives)
+    assert_type(both.may_index(0.0), bool)
+    assert_type(both.may_follow, bool)
+    assert_type(both.directives["noai"], Directive)
+    assert_type(both.directives["noai"].name, str)
+    assert_type(both.directives["noai"].value, str | float | None)
+    assert_type(both.directives["noai"].source, str)
+    assert_type(both.diagnostics, tuple[str, ...])
+    assert_type(both.explain(), str)
+    assert_type(both.as_dict(), dict[str, Any])
 
 
 def counters(stats: CheckerStats) -> None:

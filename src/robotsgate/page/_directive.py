@@ -1,0 +1,154 @@
+"""Reads a list of directives, as META tags and X-Robots-Tag have them.
+
+Sources: the grammar of the META tag at robotstxt.org (`all`, `none`, `[no]index`,
+`[no]follow`); for the others "Robots meta tag specifications" of Google Search
+Central (2026); `noai` and `noimageai` of DeviantArt (2022).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from robotsgate._json import JSONValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_LONGEST_DATE = 100
+_LONGEST_QUOTE = 80
+
+# A hostile page could fill memory with more.
+_MOST_DIAGNOSTICS = 100
+
+_LIMIT = re.compile(r"-1|[0-9]{1,9}")
+_NO_LIMIT = -1
+
+_IMAGE_PREVIEWS = {"none": 0.0, "standard": 1.0, "large": 2.0}
+
+_ALIASES = {"all": ("index", "follow"), "none": ("noindex", "nofollow")}
+
+_FLAGS = {
+    "follow", "index", "indexifembedded", "noai", "noarchive", "nofollow",
+    "noimageai", "noimageindex", "noindex", "nosnippet", "notranslate",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directive(JSONValue):
+    """One directive that a page gives.
+
+    Attributes:
+        name: in lower case: "noindex", "max-snippet".
+        value: characters of "max-snippet" and seconds of "max-video-preview", ≥ 0,
+            -1 for no limit; "none", "standard" or "large" of "max-image-preview";
+            epoch seconds of "unavailable_after"; `None` for all others.
+        source: where it stands: the tag or the header.
+    """
+
+    name: str
+    value: str | float | None
+    source: str
+
+    def __str__(self) -> str:
+        """The directive as a page writes it."""
+        value = self.value
+        if self.name == "unavailable_after" and isinstance(value, float):
+            value = datetime.fromtimestamp(value, UTC).isoformat()
+        return self.name if value is None else f"{self.name}: {value}"
+
+
+def directives_in(
+    parts: Sequence[str], source: str, diagnostics: list[str]
+) -> Iterator[Directive]:
+    """The directives of a list.
+
+    Args:
+        parts: of the list, cut at each comma, which may part a date, too.
+        source: where the list stands.
+        diagnostics: gets a sentence on each part that is not understood.
+    """
+    rest = [*reversed(parts)]
+    while rest:
+        part = rest.pop().strip()
+        name = name_of(part)
+        text = part.partition(":")[2]
+        if name == "unavailable_after" and rest and _date(text) is None:
+            with_weekday = f"{text},{rest[-1]}"
+            if _date(with_weekday) is not None:
+                text = with_weekday
+                rest.pop()
+        value = VALUES[name](text.strip()) if name in VALUES else None
+        if value is not None:
+            yield Directive(name=name, value=value, source=source)
+        elif name in VALUES:
+            note(diagnostics, f"{_quoted(part)} in {source} has no usable value")
+        elif part.lower() in NAMES:
+            for flag in _ALIASES.get(name, (name,)):
+                yield Directive(name=flag, value=None, source=source)
+        elif part:
+            note(diagnostics, f"unknown directive {_quoted(part)} in {source}")
+
+
+def name_of(part: str) -> str:
+    """What stands before a colon, or all of `part`, in lower case."""
+    return part.partition(":")[0].strip().lower()
+
+
+def permissiveness(directive: Directive) -> float:
+    """A number that is smaller for the more restrictive of two of one name."""
+    value = directive.value
+    if isinstance(value, str):
+        return _IMAGE_PREVIEWS[value]
+    if value == _NO_LIMIT and directive.name != "unavailable_after":
+        return math.inf
+    return value or 0.0
+
+
+def note(diagnostics: list[str], message: str) -> None:
+    """Add a sentence, unless there are very many."""
+    if len(diagnostics) < _MOST_DIAGNOSTICS:
+        diagnostics.append(message)
+
+
+def _limit(text: str) -> int | None:
+    return int(text) if _LIMIT.fullmatch(text) else None
+
+
+def _image_preview(text: str) -> str | None:
+    return text.lower() if text.lower() in _IMAGE_PREVIEWS else None
+
+
+def _date(text: str) -> float | None:
+    """Epoch seconds of a date of RFC 822, 850 or 1123, or of ISO 8601.
+
+    UTC where it names no zone.
+    """
+    # Imported here, because it loads sockets.
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415
+
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        with suppress(ValueError, OverflowError, IndexError):
+            date = read(text.strip()[:_LONGEST_DATE])
+            return date.replace(tzinfo=date.tzinfo or UTC).astimezone(UTC).timestamp()
+    return None
+
+
+VALUES: Mapping[str, Callable[[str], str | float | None]] = {
+    "max-snippet": _limit,
+    "max-video-preview": _limit,
+    "max-image-preview": _image_preview,
+    "unavailable_after": _date,
+}
+"""How the values of those directives that have one are read."""
+
+NAMES = _FLAGS | _ALIASES.keys() | VALUES.keys()
+"""All directives that are understood."""
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…")

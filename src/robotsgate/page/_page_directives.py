@@ -1,0 +1,212 @@
+"""Says what a page lets an agent do with it, from all that it states.
+
+Where statements disagree, the most restrictive counts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robotsgate._headers import header_values
+from robotsgate._json import JSONValue
+from robotsgate.page._directive import (
+    NAMES,
+    VALUES,
+    directives_in,
+    name_of,
+    note,
+    permissiveness,
+)
+from robotsgate.page._head import meta_tags
+from robotsgate.robotstxt._product_token import product_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from robotsgate._headers import HeadersLike
+    from robotsgate.page._directive import Directive
+
+_OPPOSITES = {"index": "noindex", "follow": "nofollow"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageDirectives(JSONValue):
+    """What a page lets one agent do with it.
+
+    Attributes:
+        directives: what holds, by the names: of each the most restrictive one.
+            "all" and "none" stand for what they mean; "index" and "follow" are not
+            listed beside their opposites.
+        diagnostics: what the site may want to know, one sentence each, without a
+            final period: directives that are unknown, repeated or contradicted. At
+            most about a hundred.
+    """
+
+    directives: Mapping[str, Directive]
+    diagnostics: tuple[str, ...]
+
+    @classmethod
+    def from_html(
+        cls,
+        html: bytes | str,
+        agent: str | Sequence[str],
+        *,
+        encoding: str | None = None,
+    ) -> PageDirectives:
+        """What the META tags in the head of `html` say; nothing in it raises.
+
+        The tags named "robots", and those that name `agent`. At most 2,000,000 bytes
+        are read, and nothing behind the head.
+
+        Args:
+            html: the page, decoded or not.
+            agent: as in `RobotsTxt.can_fetch`; "*" for the tags named "robots" alone.
+            encoding: that of the header Content-Type; a byte order mark comes before
+                it, and what the page itself declares after it.
+
+        Raises:
+            InvalidProductTokenError: there is no product token in `agent`.
+            TypeError: `html` is neither bytes nor str.
+        """
+        if not isinstance(html, bytes | str):
+            raise TypeError(f"expected html as bytes or str, got {type(html).__name__}")
+        names = {"robots", *product_tokens(agent)}
+        tags, is_whole = meta_tags(html, names, encoding=encoding)
+        diagnostics = [] if is_whole else ["the head is longer than what is read of it"]
+        return _page_directives(
+            [
+                directive
+                for name, content in tags
+                for directive in directives_in(
+                    content.split(","), f'<meta name="{name}">', diagnostics
+                )
+            ],
+            diagnostics,
+        )
+
+    @classmethod
+    def from_headers(
+        cls, headers: HeadersLike, agent: str | Sequence[str]
+    ) -> PageDirectives:
+        """What the headers X-Robots-Tag say; nothing in them raises.
+
+        Those for all agents, and those that name `agent`, as in
+        "googlebot: noindex, nofollow".
+
+        Args:
+            headers: of the response, as a client gives them. Where a client joins
+                headers of one name, the name of an agent holds for what follows.
+            agent: as in `from_html`.
+
+        Raises:
+            InvalidProductTokenError: there is no product token in `agent`.
+            TypeError: `headers` does not hold pairs of text.
+        """
+        agents = {"*", "robots", *product_tokens(agent)}
+        diagnostics: list[str] = []
+        return _page_directives(
+            [
+                directive
+                for value in header_values(headers, "x-robots-tag")
+                for source, parts in _for_agents(value, agents)
+                for directive in directives_in(parts, source, diagnostics)
+            ],
+            diagnostics,
+        )
+
+    def combined(self, *others: PageDirectives) -> PageDirectives:
+        """What holds where these and `others` do: of each the most restrictive.
+
+        `PageDirectives.combined(of_html, of_headers)` does the same.
+        """
+        pages = (self, *others)
+        directives = [one for page in pages for one in page.directives.values()]
+        diagnostics = [one for page in pages for one in page.diagnostics]
+        return PageDirectives(
+            directives=_most_restrictive(directives),
+            diagnostics=(*diagnostics, *_contradictions(directives)),
+        )
+
+    def may_index(self, now: float) -> bool:
+        """Whether the page may be indexed at `now`, epoch seconds.
+
+        Does not look at "indexifembedded", by which a page that has "noindex" may be
+        indexed as a part of another one.
+        """
+        end = self.directives.get("unavailable_after")
+        until = math.inf if end is None else float(end.value or 0)
+        return "noindex" not in self.directives and now < until
+
+    @property
+    def may_follow(self) -> bool:
+        """Whether the links of the page may be followed."""
+        return "nofollow" not in self.directives
+
+    def explain(self) -> str:
+        """What holds, and where it is said, in one line for people."""
+        said = [f"{one} in {one.source}" for one in self.directives.values()]
+        return "; ".join(said) or "no directives"
+
+
+def _for_agents(
+    value: str, agents: Collection[str]
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """The parts of an X-Robots-Tag that are for `agents`, each run with its source.
+
+    The name of an agent holds until the next one. What stands before a colon is a
+    name only where a directive follows: of "max-foo: 3, noindex" all is for all.
+    """
+    source = "X-Robots-Tag"
+    is_for_us = True
+    parts: list[str] = []
+    for part in value.split(","):
+        name, _, rest = part.partition(":")
+        name = name.strip().lower()
+        if name not in VALUES and name_of(rest) in NAMES:
+            if is_for_us:
+                yield source, parts
+            source, is_for_us = f"X-Robots-Tag: {name}", name in agents
+            parts = [rest]
+        else:
+            parts.append(part)
+    if is_for_us:
+        yield source, parts
+
+
+def _page_directives(
+    directives: Sequence[Directive], diagnostics: list[str]
+) -> PageDirectives:
+    names: set[str] = set()
+    for one in directives:
+        if one.name in names:
+            note(diagnostics, f"{one.name!r} is repeated in {one.source}")
+        names.add(one.name)
+    return PageDirectives(
+        directives=_most_restrictive(directives),
+        diagnostics=(*diagnostics, *_contradictions(directives)),
+    )
+
+
+def _contradictions(directives: Sequence[Directive]) -> list[str]:
+    first = {one.name: one for one in reversed(directives)}
+    return [
+        f"{permission!r} in {first[permission].source} contradicts"
+        f" {restriction!r} in {first[restriction].source}, which counts"
+        for permission, restriction in _OPPOSITES.items()
+        if permission in first and restriction in first
+    ]
+
+
+def _most_restrictive(directives: Iterable[Directive]) -> dict[str, Directive]:
+    """The most restrictive directive of each name, of equals the first."""
+    result: dict[str, Directive] = {}
+    for one in directives:
+        known = result.get(one.name)
+        if known is None or permissiveness(one) < permissiveness(known):
+            result[one.name] = one
+    for permission, restriction in _OPPOSITES.items():
+        if restriction in result:
+            result.pop(permission, None)
+    return result

@@ -1,0 +1,292 @@
+"""What META robots and X-Robots-Tag let an agent do with a page."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import multidict
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robotsgate import InvalidProductTokenError
+from robotsgate.page import PageDirectives
+from tests.robotstxt.strategies import steady
+from tests.tables import cases
+
+if TYPE_CHECKING:
+    from robotsgate._headers import HeadersLike
+
+DAY = 86_400.0
+TAG = '<meta name="robots">'
+
+
+def of_meta(*contents: str, agent: str = "bot", name: str = "robots") -> PageDirectives:
+    tags = "".join(f'<meta name="{name}" content="{one}">' for one in contents)
+    return PageDirectives.from_html(f"<html><head>{tags}</head>", agent)
+
+
+def of_header(*values: str, agent: str = "bot") -> PageDirectives:
+    return PageDirectives.from_headers(
+        [("X-Robots-Tag", value) for value in values], agent
+    )
+
+
+@cases("content may_index may_follow", {
+    "nothing": ("", True, True),
+    "all": ("all", True, True),
+    "none": ("none", False, False),
+    "index": ("index", True, True),
+    "noindex": ("noindex", False, True),
+    "nofollow": ("nofollow", True, False),
+    "both": ("NOINDEX,FOLLOW", False, True),
+    "letter case and spaces": ("  NoIndex ,\tnofollow ", False, False),
+    "contradiction": ("index, noindex", False, True),
+    "all and one": ("all, nofollow", True, False),
+    "none and all": ("none, all", False, False),
+    "without commas": ("noindex nofollow", True, True),
+    "others": ("noarchive, noai, foo", True, True),
+})  # fmt: skip
+def test_grammar_of_the_meta_tag(
+    content: str, *, may_index: bool, may_follow: bool
+) -> None:
+    for page in (of_meta(content), of_header(content)):
+        assert (page.may_index(now=0), page.may_follow) == (may_index, may_follow)
+
+
+@cases("content names", {
+    "flags":
+        ("noarchive,nosnippet,notranslate,noimageindex,noai,noimageai,follow",
+         ["noarchive", "nosnippet", "notranslate", "noimageindex", "noai",
+          "noimageai", "follow"]),
+    "an exception": ("noindex, indexifembedded", ["noindex", "indexifembedded"]),
+    "behind a broken date": ("unavailable_after: soon, noindex", ["noindex"]),
+    "aliases": ("none, all", ["noindex", "nofollow"]),
+    "values":
+        ("max-snippet:5, MAX-Video-Preview : 0", ["max-snippet", "max-video-preview"]),
+})  # fmt: skip
+def test_directives_are_listed_by_name(content: str, names: list[str]) -> None:
+    assert list(of_meta(content).directives) == names
+
+
+@cases("content name value", {
+    "characters": ("max-snippet:50", "max-snippet", 50),
+    "no limit": ("max-snippet: -1", "max-snippet", -1),
+    "the least": ("max-snippet:50, max-snippet:20", "max-snippet", 20),
+    "a limit and none": ("max-snippet:-1, max-snippet:20", "max-snippet", 20),
+    "nothing": ("max-snippet:20, max-snippet:0", "max-snippet", 0),
+    "seconds": ("max-video-preview:9", "max-video-preview", 9),
+    "an image": ("max-image-preview:Large", "max-image-preview", "large"),
+    "the smaller image":
+        ("max-image-preview:standard, max-image-preview:none", "max-image-preview",
+         "none"),
+})  # fmt: skip
+def test_least_value_counts(content: str, name: str, value: object) -> None:
+    assert of_meta(content).directives[name].value == value
+
+
+@cases("date seconds", {
+    "RFC 822": ("02 Jan 70 00:00:00 GMT", DAY),
+    "RFC 822 with a zone": ("Fri, 02 Jan 70 01:00:00 +0100", DAY),
+    "RFC 850": ("Friday, 02-Jan-70 00:00:00 GMT", DAY),
+    "RFC 850 of America": ("Thursday, 01-Jan-70 16:00:00 PST", DAY),
+    "RFC 1123": ("Fri, 02 Jan 1970 00:00:00 GMT", DAY),
+    "without weekday and zone": ("2 Jan 1970 00:00:00", DAY),
+    "ISO 8601": ("1970-01-02T00:00:00Z", DAY),
+    "ISO 8601 with a zone": ("1970-01-02T02:00:00+02:00", DAY),
+    "ISO 8601 without zone": ("1970-01-02", DAY),
+    "a second before 1970": ("1969-12-31T23:59:59Z", -1.0),
+})  # fmt: skip
+def test_page_may_be_indexed_until_its_date(date: str, seconds: float) -> None:
+    content = f"noarchive, unavailable_after: {date}, noai"
+
+    for page in (of_meta(content), of_header(content)):
+        assert page.directives["unavailable_after"].value == seconds
+        assert list(page.directives) == ["noarchive", "unavailable_after", "noai"]
+        assert page.may_index(now=seconds - 0.5)
+        assert not page.may_index(now=seconds)
+
+
+def test_earliest_date_counts_also_that_of_a_second_before_1970() -> None:
+    """-1 means "no limit" elsewhere."""
+    dates = ["2030-01-01", "1969-12-31T23:59:59Z", "2000-01-01"]
+
+    page = of_meta(*(f"unavailable_after: {date}" for date in dates))
+
+    assert page.directives["unavailable_after"].value == -1
+
+
+@cases("content", {
+    "max-snippet": ("max-snippet:x",),
+    "max-snippet without value": ("max-snippet",),
+    "max-snippet below -1": ("max-snippet:-2",),
+    "max-image-preview": ("max-image-preview:huge",),
+    "unavailable_after": ("unavailable_after: soon",),
+    "before the year 1": ("unavailable_after: 0001-01-01T00:00+23:59",),
+    "a year without end": ("unavailable_after: 2 Jan 99999999999 00:00:00",),
+    "a flag with a value": ("noindex: 1",),
+    "a quotation of it": ("x" * 1_000,),
+})  # fmt: skip
+def test_what_is_not_understood_is_reported(content: str) -> None:
+    page = of_meta(content)
+
+    assert not page.directives
+    (diagnostic,) = page.diagnostics
+    assert content[:20] in diagnostic
+    assert TAG in diagnostic
+    assert len(diagnostic) < 200
+
+
+@cases("page diagnostics", {
+    "repeated": (of_meta("noindex, noindex"), [f"'noindex' is repeated in {TAG}"]),
+    "contradicted": (of_meta("index", "none"),
+        [f"'index' in {TAG} contradicts 'noindex' in {TAG}, which counts"]),
+    "contradicted by a header": (of_meta("follow").combined(of_header("nofollow")),
+        [f"'follow' in {TAG} contradicts 'nofollow' in X-Robots-Tag, which counts"]),
+    "in order": (of_meta("index, noindex, max-snippet:1", "noindex", "max-snippet:2"),
+        [f"'noindex' is repeated in {TAG}", f"'max-snippet' is repeated in {TAG}",
+         f"'index' in {TAG} contradicts 'noindex' in {TAG}, which counts"]),
+    "nothing": (of_meta("noindex, follow").combined(of_header("noindex")), []),
+})  # fmt: skip
+def test_repeated_and_contradicted_directives_are_reported(
+    page: PageDirectives, diagnostics: list[str]
+) -> None:
+    assert list(page.diagnostics) == diagnostics
+
+
+def test_diagnostics_of_a_hostile_page_are_few() -> None:
+    assert len(of_meta(",".join(map(str, range(100_000)))).diagnostics) == 100
+
+
+@cases("agent names", {
+    "named": ("Googlebot", ["noindex", "nofollow"]),
+    "as a header": ("Mozilla/5.0 (compatible; Googlebot/2.1)", ["noindex", "nofollow"]),
+    "another": ("OtherBot", ["nofollow"]),
+    "any": ("*", ["nofollow"]),
+    "one of several": (["Googlebot-News", "Googlebot"], ["noindex", "nofollow"]),
+    "longer": ("Googlebot-News", ["nofollow"]),
+})  # fmt: skip
+def test_tags_for_all_and_for_the_agent_count_together(
+    agent: str, names: list[str]
+) -> None:
+    html = '<meta NAME=GoogleBot content=noindex><meta name="ROBOTS" content=nofollow>'
+
+    assert list(PageDirectives.from_html(html, agent).directives) == names
+
+
+@cases("values names", {
+    "one agent": (["bot: noindex, nofollow"], ["noindex", "nofollow"]),
+    "another agent": (["other: noindex, nofollow"], []),
+    "all, then an agent": (["noai, bot: noindex"], ["noai", "noindex"]),
+    "all, then another": (["noai, other: noindex"], ["noai"]),
+    "two agents": (["other: noindex, BOT: nofollow, noai"], ["nofollow", "noai"]),
+    "several headers": (["other: noindex", "nofollow"], ["nofollow"]),
+    "everybody": (["robots: noindex", "*: noai"], ["noindex", "noai"]),
+    "an agent with a date":
+        (["bot: unavailable_after: Fri, 02 Jan 1970 00:00:00 GMT, noai"],
+         ["unavailable_after", "noai"]),
+    "an unknown directive with a value": (["max-foo: 3, noindex"], ["noindex"]),
+    "a value": (["max-snippet: 3, noindex"], ["max-snippet", "noindex"]),
+})  # fmt: skip
+def test_agent_of_a_header_holds_until_the_next(
+    values: list[str], names: list[str]
+) -> None:
+    assert list(of_header(*values).directives) == names
+
+
+@cases("headers names", {
+    "httpx":
+        (httpx.Headers([("x-robots-tag", "other: noindex"), ("X-Robots-Tag", "noai")]),
+         ["noai"]),
+    "multidict":
+        (multidict.CIMultiDict([("X-Robots-Tag", "noindex"), ("x-robots-tag", "noai")]),
+         ["noindex", "noai"]),
+    "a dict": ({"x-robots-tag": "noai", "Server": "x"}, ["noai"]),
+    "pairs": (iter([("X-ROBOTS-TAG", "noai")]), ["noai"]),
+    "none": ([], []),
+})  # fmt: skip
+def test_headers_may_come_from_any_client(
+    headers: HeadersLike, names: list[str]
+) -> None:
+    assert list(PageDirectives.from_headers(headers, "bot").directives) == names
+
+
+def test_most_restrictive_of_all_sources_wins() -> None:
+    html = of_meta("index, follow, max-snippet:9, unavailable_after: 1970-01-03")
+    headers = of_header("noindex, max-snippet:5, max-image-preview:none")
+    more = of_header("unavailable_after: 1970-01-02, max-snippet:-1")
+
+    for page in (
+        html.combined(headers, more),
+        PageDirectives.combined(more, headers, html),
+    ):
+        assert {name: one.value for name, one in page.directives.items()} == {
+            "noindex": None,
+            "follow": None,
+            "max-snippet": 5,
+            "max-image-preview": "none",
+            "unavailable_after": DAY,
+        }
+        assert page.directives["noindex"].source == "X-Robots-Tag"
+
+
+def test_explanation_names_each_directive_and_its_source() -> None:
+    headers = of_header("bot: unavailable_after: 1970-01-02")
+
+    page = of_meta("none, max-snippet:5").combined(headers)
+
+    assert page.explain() == (
+        f"noindex in {TAG}; nofollow in {TAG}; max-snippet: 5 in {TAG};"
+        " unavailable_after: 1970-01-02T00:00:00+00:00 in X-Robots-Tag: bot"
+    )
+    assert of_meta().explain() == "no directives"
+
+
+def test_page_directives_are_json() -> None:
+    as_dict = of_header("max-snippet:5, x").as_dict()
+
+    assert json.loads(json.dumps(as_dict)) == {
+        "directives": {
+            "max-snippet": {"name": "max-snippet", "value": 5, "source": "X-Robots-Tag"}
+        },
+        "diagnostics": ["unknown directive 'x' in X-Robots-Tag"],
+    }
+
+
+@cases("html agent error", {
+    "no page": (None, "bot", TypeError),
+    "a URL for an agent": ("", "https://e.com/", InvalidProductTokenError),
+    "a browser": ("", "Mozilla/5.0", InvalidProductTokenError),
+})  # fmt: skip
+def test_wrong_arguments_raise(html: Any, agent: str, error: type[Exception]) -> None:  # noqa: ANN401
+    with pytest.raises(error):
+        PageDirectives.from_html(html, agent)
+
+
+_PARTS = st.lists(
+    st.sampled_from([
+        "<head>", "</head>", "<meta name=robots content=", "noindex", '"', "'", ">",
+        "<", "bot:", "unavailable_after:", "1 Jan 2020 25:00", "Fri, ", ",", ":",
+        "max-snippet:", "-1", "9" * 400, "<!--", "-->", "<![x", "<?", "</", "&",
+        "&#1;", "\0", "é", "\ud800", "<title>", "</title>", "<script", "<noscript>",
+        "</noscript>", "<p>", " ", "=", "none", "index", "<meta charset=utf-7>",
+    ]),
+    max_size=25,
+).map("".join)  # fmt: skip
+
+
+@steady(300)
+@given(_PARTS, _PARTS)
+def test_combined_directives_allow_no_more_than_each(one: str, other: str) -> None:
+    """And nothing raises."""
+    html = PageDirectives.from_html(one.encode("utf-8", "surrogatepass"), "bot")
+    headers = PageDirectives.from_headers([("X-Robots-Tag", other)], "bot")
+    both = html.combined(headers)
+
+    for page in (html, headers):
+        assert page.explain()
+        assert both.may_index(0) <= page.may_index(0)
+        assert both.may_follow <= page.may_follow
+        assert page.directives.keys() - both.directives.keys() <= {"index", "follow"}
