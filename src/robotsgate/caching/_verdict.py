@@ -120,10 +120,10 @@ class Verdict(JSONValue):
             )
         if self.is_stale and self.reason is not Reason.ROBOTS_TXT:
             reason += (
-                f"; that is the copy of {_date(self.fetched_at)},"
+                f"; that is the copy of {date_text(self.fetched_at)},"
                 f" because the origin is unreachable ({self._evidence()})"
             )
-        return _printable(f"{start}: {reason}")
+        return printable(f"{start}: {reason}")
 
     def _evidence(self) -> str:
         if self.error is not None:
@@ -131,7 +131,7 @@ class Verdict(JSONValue):
         return f"status {self.status}"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """`text` without what a robots.txt or a server could send to a terminal."""
     return "".join(
         character if character.isprintable() else ascii(character)[1:-1]
@@ -139,7 +139,8 @@ def _printable(text: str) -> str:
     )
 
 
-def _date(epoch_seconds: float | None) -> str:
+def date_text(epoch_seconds: float | None) -> str:
+    """The moment for people, in UTC; "unknown date" for `None`."""
     if epoch_seconds is None:
         return "unknown date"
     try:

@@ -1,0 +1,22 @@
+"""Starts the command line: `robotsgate`, and `python -m robotsgate`."""
+
+from __future__ import annotations
+
+import sys
+
+_NEEDED = {"click", "rich"}
+
+
+def main() -> None:
+    """Run the program and exit with its code; say what to install if it is missing."""
+    try:
+        from robotsgate.cli import run  # noqa: PLC0415 (needs an extra)
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] not in _NEEDED:
+            raise
+        sys.exit("robotsgate: the command line needs: pip install 'robotsgate[cli]'")
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

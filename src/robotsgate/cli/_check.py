@@ -1,0 +1,183 @@
+"""`robotsgate check`: may these agents fetch these URLs, and why?"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from robotsgate.caching._verdict import Reason, date_text
+from robotsgate.cli._exit import Exit, worst
+from robotsgate.cli._explain import Explanation, explanation
+from robotsgate.cli._options import (
+    Settings,
+    agents_option,
+    fetching_options,
+    json_option,
+)
+from robotsgate.cli._output import complain, tell, tell_json
+from robotsgate.cli._stdin import LONGEST_LINE, blocks_of_lines
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from robotsgate.caching._verdict import Verdict
+    from robotsgate.checking._checker import RobotsChecker
+
+_UNDECIDED = {
+    Reason.UNREACHABLE,
+    Reason.UNREACHABLE_TOO_LONG,
+    Reason.ADDRESS_REFUSED,
+}
+
+# Lines of stdin may be long, and there are this many in memory.
+_WINDOW = 100
+
+_STYLES = {
+    Exit.ALLOWED: "green",
+    Exit.DISALLOWED: "red",
+    Exit.UNDECIDED: "yellow",
+}
+
+
+@click.command()
+@agents_option
+@click.option(
+    "--explain", "explains", is_flag=True, help="Show the lines that led to it."
+)
+@json_option
+@fetching_options
+@click.argument("urls", nargs=-1, metavar="[URL]...")
+def check(
+    *,
+    agents: tuple[str | tuple[str, ...], ...],
+    explains: bool,
+    as_json: bool,
+    settings: Settings,
+    urls: tuple[str, ...],
+) -> Exit:
+    """May AGENT fetch each URL, and which line decides?
+
+    Reads URLs from stdin, one a line, where there is none or "-".
+
+    Exits with 0 if all are allowed, 1 if some are disallowed, 3 if some could not
+    be decided, because the server cannot be reached, 2 if something else is wrong.
+
+    \b
+    Examples:
+      robotsgate check https://example.com/
+      robotsgate check -a ExampleBot -a Googlebot --explain https://example.com/a
+      robotsgate check -a ExampleBot --json < urls.txt
+    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    question = _Check(agents, settings, explains=explains, as_json=as_json)
+    return anyio.run(question.run, urls)
+
+
+class _Check:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        agents: Sequence[str | tuple[str, ...]],
+        settings: Settings,
+        *,
+        explains: bool,
+        as_json: bool,
+    ) -> None:
+        self._agents = agents
+        self._settings = settings
+        self._explains = explains
+        self._as_json = as_json
+        self._codes: set[Exit] = set()
+
+    async def run(self, urls: Sequence[str]) -> Exit:
+        """Print a verdict for each URL and agent, in order."""
+        first, *others = self._agents
+        source = self._urls_of_stdin() if urls in {(), ("-",)} else urls
+        async with self._settings.checker() as checker:
+            results = checker.check_many(first, source, window=_WINDOW)
+            async with aclosing(results):
+                async for url, verdict, error in results:
+                    if verdict is None:
+                        self._report_trouble(str(error))
+                        continue
+                    await self._print(checker, verdict)
+                    for agent in others:
+                        await self._print(checker, await checker.check(agent, url))
+        return worst(self._codes)
+
+    async def _urls_of_stdin(self) -> AsyncIterator[str]:
+        async for lines, _ in blocks_of_lines():
+            for line in lines:
+                try:
+                    url = line.decode().strip()
+                except UnicodeDecodeError:
+                    self._report_trouble(f"expected a URL in UTF-8, got {line[:80]!r}")
+                    continue
+                if len(line) > LONGEST_LINE:
+                    self._report_trouble(
+                        f"expected a URL of at most {LONGEST_LINE} bytes,"
+                        f" got one that begins with {url[:80]!r}"
+                    )
+                elif url:
+                    yield url
+
+    def _report_trouble(self, message: str) -> None:
+        self._codes.add(Exit.TROUBLE)
+        complain(message)
+
+    async def _print(self, checker: RobotsChecker, verdict: Verdict) -> None:
+        code = _code(verdict)
+        self._codes.add(code)
+        why = None
+        if self._explains:
+            robots = await checker.robots_txt(verdict.url)
+            why = explanation(verdict, robots)
+        if self._as_json:
+            more = {} if why is None else {"explanation": why.as_dict()}
+            tell_json(verdict.as_dict() | more)
+            return
+        agent = verdict.agent
+        names = agent if isinstance(agent, str) else ",".join(agent)
+        what, _, reason = str(verdict).partition(":")
+        tell(
+            f"{verdict.url} ",
+            (names, "bold"),
+            ": ",
+            (what, _STYLES[code]),
+            f":{reason}{_freshness(verdict)}",
+        )
+        if why is not None:
+            _tell_explanation(why)
+
+
+def _code(verdict: Verdict) -> Exit:
+    if verdict.reason in _UNDECIDED:
+        return Exit.UNDECIDED
+    return Exit.ALLOWED if verdict.allowed else Exit.DISALLOWED
+
+
+def _freshness(verdict: Verdict) -> str:
+    decides = verdict.fetched_at is not None and not verdict.is_stale
+    until = "fresh until" if decides else "next fetch"
+    return f"; {until} {date_text(verdict.fresh_until)}"
+
+
+def _tell_explanation(why: Explanation) -> None:
+    width = len(str(why.lines[-1].number)) if why.lines else 0
+    for line in why.lines:
+        if line.number == why.deciding_line:
+            tell((f"  > {line.number:{width}} | {line.text}", "bold"))
+        else:
+            tell((f"    {line.number:{width}} | ", "dim"), line.text)
+    for title, entries in (
+        ("rules that match, the first decides", why.competing_rules),
+        ("redirects", why.redirects),
+        ("what would change the answer", why.changes),
+    ):
+        if entries:
+            tell((f"    {title}:", "dim"))
+        for entry in entries:
+            tell(f"      {entry}")

@@ -1,0 +1,108 @@
+"""Explains a verdict: the lines around the one that decides, and what competes. Pure.
+
+Must never ask the network: it takes the verdict and the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robotsgate._json import JSONValue
+from robotsgate.caching._verdict import Reason, date_text
+from robotsgate.robotstxt._model import Line, RuleKind
+
+if TYPE_CHECKING:
+    from robotsgate.caching._verdict import Verdict
+    from robotsgate.robotstxt._model import Rule
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
+
+_LINES_AROUND = 3
+
+_MOST_RULES = 10
+
+_WITHOUT_RULE = {
+    Reason.NO_MATCHING_RULE: "a Disallow line for {group} whose pattern matches",
+    Reason.NO_GROUP: "a group for this agent, or for any agent (*)",
+    Reason.ROBOTS_TXT: "nothing: robots.txt itself may always be fetched",
+    Reason.UNAVAILABLE: "a file at {origin}/robots.txt, at the next fetch",
+    Reason.UNREACHABLE: "an answer of the server, at the next fetch on {date}",
+    Reason.UNREACHABLE_TOO_LONG: (
+        "an answer of the server, at the next fetch on {date}"
+    ),
+    Reason.ADDRESS_REFUSED: "a server at an address that the policy lets us dial",
+    Reason.RESTRICTED: "an answer of the server other than {status}, or another policy",
+    Reason.OVERRIDDEN: "another file for this origin",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation(JSONValue):
+    """What stands behind a verdict.
+
+    Attributes:
+        lines: those around the line that decides; empty where none does.
+        deciding_line: its number, 1 for the first; `None` where none does.
+        competing_rules: "line 2: Disallow: /a" for each rule that matches, in the
+            order of their priority; at most ten.
+        redirects: "301 to https://…" for each that was followed.
+        changes: what would change the answer, a phrase each.
+    """
+
+    lines: tuple[Line, ...]
+    deciding_line: int | None
+    competing_rules: tuple[str, ...]
+    redirects: tuple[str, ...]
+    changes: tuple[str, ...]
+
+
+def explanation(verdict: Verdict, robots: RobotsTxt | None) -> Explanation:
+    """What stands behind `verdict`.
+
+    Args:
+        verdict: the answer.
+        robots: the file in force; `None` where there is none.
+    """
+    rule = verdict.rule
+    lines: tuple[Line, ...] = ()
+    matches: tuple[Rule, ...] = ()
+    if rule is not None and robots is not None:
+        start = max(0, rule.line - 1 - _LINES_AROUND)
+        lines = robots.lines[start : rule.line + _LINES_AROUND]
+        matches = robots.matches(verdict.agent, verdict.url)
+    return Explanation(
+        lines=lines,
+        deciding_line=None if rule is None else rule.line,
+        competing_rules=tuple(
+            f"line {one.line}: {one}" for one in matches[:_MOST_RULES]
+        ),
+        redirects=tuple(f"{status} to {url}" for url, status in verdict.redirects),
+        changes=_changes(verdict, matches),
+    )
+
+
+def _changes(verdict: Verdict, matches: tuple[Rule, ...]) -> tuple[str, ...]:
+    rule = verdict.rule
+    group = "any agent" if verdict.group == "*" else repr(verdict.group)
+    if rule is None:
+        sentence = _WITHOUT_RULE[verdict.reason].format(
+            group=group,
+            origin=verdict.origin,
+            date=date_text(verdict.fresh_until),
+            status=verdict.status,
+        )
+        return (sentence,)
+    opposite = next((one for one in matches if one.kind is not rule.kind), None)
+    above = matches if opposite is None else matches[: matches.index(opposite)]
+    lines = ", ".join(str(one.line) for one in above[:_MOST_RULES])
+    more = ", …" if len(above) > _MOST_RULES else ""
+    is_allowed = rule.kind is RuleKind.ALLOW
+    length = "longer than" if is_allowed else "at least as long as"
+    wanted = "a Disallow" if is_allowed else "an Allow"
+    pattern = f"a pattern {length} {rule.pattern}"
+    changes = [f"{wanted} line for {group} that matches, with {pattern}"]
+    if opposite is not None:
+        changes.append(f"no line {lines}{more}: then line {opposite.line} decides")
+    elif not is_allowed:
+        changes.append(f"no line {lines}{more}: then no rule matches")
+    return tuple(changes)

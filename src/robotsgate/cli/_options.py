@@ -1,0 +1,218 @@
+"""The options that commands share, and the checker that they describe."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import httpx
+
+from robotsgate._version import __version__
+from robotsgate.caching._policy import Policy
+from robotsgate.caching._verdict import printable
+from robotsgate.checking._checker import RobotsChecker
+from robotsgate.robotstxt._dialect import Dialect
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from robotsgate.stores._base import Store
+
+_Result = TypeVar("_Result")
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
+
+_PRESETS = {
+    "default": Policy,
+    "google-today": Policy.google_today,
+    "google-2021": Policy.google_2021,
+    "rfc9309": Policy.rfc9309,
+    "strict": Policy.strict,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a command fetches, and how much it says.
+
+    Attributes:
+        user_agent: the header that robots.txt files are fetched with.
+        store: the URL of a store; `None`: memory.
+        proxy: the URL of a proxy; `None`: none.
+        policy: what answers mean.
+        dialect: whose reading of a robots.txt is followed.
+        is_quiet: whether nothing but errors goes to stderr.
+    """
+
+    user_agent: str
+    store: str | None
+    proxy: str | None
+    policy: Policy
+    dialect: Dialect
+    is_quiet: bool
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[httpx.AsyncClient | None]:
+        """The client for the proxy; `None` where there is no proxy."""
+        if self.proxy is None:
+            yield None
+            return
+        try:
+            client = httpx.AsyncClient(proxy=self.proxy, trust_env=False)
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
+            raise click.BadParameter(str(error), param_hint="--proxy") from error
+        async with client:
+            yield client
+
+    @asynccontextmanager
+    async def checker(
+        self, *, store: Store | None = None, max_origins: int = 10_000
+    ) -> AsyncIterator[RobotsChecker]:
+        """A checker with these settings.
+
+        Args:
+            store: in place of memory, where no store was named.
+            max_origins: how many origins are held ready parsed, ≥ 1.
+        """
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(self.client())
+            try:
+                checker = RobotsChecker(
+                    user_agent=self.user_agent,
+                    client=client,
+                    store=self.store or store,
+                    policy=self.policy,
+                    dialect=self.dialect,
+                    max_origins=max_origins,
+                )
+            except ValueError as error:
+                raise click.UsageError(str(error)) from error
+            yield await stack.enter_async_context(checker)
+
+
+_QUIET = click.option(
+    "-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."
+)
+_VERBOSE = click.option(
+    "-v", "--verbose", is_flag=True, help="Log each step on stderr."
+)
+_FETCHING = (
+    click.option(
+        "--user-agent",
+        default=f"robotsgate/{__version__}",
+        show_default=True,
+        metavar="HEADER",
+        help="The User-Agent header to fetch robots.txt with.",
+    ),
+    click.option(
+        "--store",
+        metavar="URL",
+        help="Keep what is fetched: sqlite:///FILE, redis://HOST. Default: memory.",
+    ),
+    click.option("--proxy", metavar="URL", help="Fetch through this proxy."),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=Policy().fetch_deadline,
+        show_default=True,
+        metavar="SECONDS",
+        help="The longest time for one robots.txt, redirects included.",
+    ),
+    click.option(
+        "--policy",
+        type=click.Choice(list(_PRESETS)),
+        default="default",
+        show_default=True,
+        help="What answers and outages mean.",
+    ),
+    _QUIET,
+    _VERBOSE,
+)
+
+dialect_option = click.option(
+    "--dialect",
+    type=click.Choice([dialect.value for dialect in Dialect]),
+    default=Dialect.RFC9309.value,
+    show_default=True,
+    help="Whose reading of a robots.txt is followed.",
+    callback=lambda _context, _option, value: Dialect(value),
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, one object a line."
+)
+agents_option = click.option(
+    "-a",
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="AGENT",
+    help="A product token or a whole User-Agent header; may be repeated. "
+    "TOKEN,TOKEN is one crawler with two names, most specific first. "
+    "Default: *, any agent.",
+    callback=lambda _context, _option, value: tuple(map(agent_of, value or "*")),
+)
+
+
+def agent_of(text: str) -> str | tuple[str, ...]:
+    """The agent that `text` names: commas separate names, but not in a header."""
+    is_list = "," in text and not {" ", "/", "("}.intersection(text)
+    return tuple(text.split(",")) if is_list else text
+
+
+def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Give `command` the options of all that fetch, as the argument `settings`."""
+
+    @functools.wraps(command)
+    def with_settings(
+        *,
+        user_agent: str,
+        store: str | None,
+        proxy: str | None,
+        timeout: float,
+        policy: str,
+        dialect: Dialect,
+        quiet: bool,
+        verbose: bool,
+        **others: Any,  # noqa: ANN401 (those of the command)
+    ) -> _Result:
+        if verbose:
+            _log_to_stderr()
+        settings = Settings(
+            user_agent=user_agent,
+            store=store,
+            proxy=proxy,
+            policy=replace(_PRESETS[policy](), fetch_deadline=timeout),
+            dialect=dialect,
+            is_quiet=quiet,
+        )
+        return command(settings=settings, **others)
+
+    return _with(dialect_option, *_FETCHING)(with_settings)
+
+
+def _with(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    def add(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+class _PrintableFormatter(logging.Formatter):
+    """Escapes what a server may have sent."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_PrintableFormatter("%(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("robotsgate")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)

@@ -1,0 +1,89 @@
+"""The program: its commands, and what ends it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from robotsgate._version import __version__
+from robotsgate.cli._check import check
+from robotsgate.cli._exit import Exit
+from robotsgate.cli._output import complain
+from robotsgate.errors import RobotsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from io import TextIOWrapper
+
+
+class _Program(click.Group):
+    """Ends as programs of a shell do, which click does not."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command that `ctx` names."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(Exit.INTERRUPTED)
+        except OSError as error:
+            if error.errno != errno.EPIPE:
+                raise
+            # What is still buffered would fail once more when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(Exit.CLOSED_PIPE)
+
+
+@click.group(
+    cls=_Program,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=(
+        'Completion: eval "$(_ROBOTSGATE_COMPLETE=bash_source robotsgate)";'
+        " zsh_source and fish_source likewise."
+    ),
+)
+@click.version_option(__version__, prog_name="robotsgate")
+def program() -> None:
+    """May this agent fetch this URL now? Ask robots.txt, and see why.
+
+    \b
+    Examples:
+      robotsgate check -a ExampleBot https://example.com/private
+      robotsgate lint robots.txt
+      robotsgate filter -a ExampleBot < urls.txt > allowed.txt
+    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+
+
+program.add_command(check)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the program with `arguments`; what it exits with.
+
+    Errors are one line on stderr. Where nobody reads the output any more, it ends
+    without a word.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")
+    try:
+        code = program.main(
+            list(arguments), prog_name="robotsgate", standalone_mode=False
+        )
+    except click.ClickException as error:
+        complain(_in_one_line(error))
+        return Exit.TROUBLE
+    except (RobotsError, OSError) as error:
+        complain(str(error))
+        return Exit.TROUBLE
+    return Exit(code or 0)
+
+
+def _in_one_line(error: click.ClickException) -> str:
+    message = " ".join(error.format_message().split())
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return message
+    return f"{message} (see {context.command_path} --help)"

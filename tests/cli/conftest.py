@@ -1,0 +1,70 @@
+"""Runs the program, in this process or as it is installed."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from robotsgate.cli import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXECUTABLE = Path(sys.executable).with_name("robotsgate")
+
+# A test that goes wrong must not hang.
+_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What came out of a run of the program."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def records(self) -> list[Any]:
+        """The lines of stdout, each of which is JSON."""
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+
+@pytest.fixture
+def program(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Ran]:
+    """`program(*arguments, stdin=b"")` runs in this process, outside of a terminal."""
+
+    def run_here(*arguments: object, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        code = run([str(one) for one in arguments])
+        streams = capsys.readouterr()
+        return Ran(code=code, stdout=streams.out, stderr=streams.err)
+
+    return run_here
+
+
+def installed(*arguments: object, stdin: bytes = b"", **options: Any) -> Ran:  # noqa: ANN401 (those of subprocess)
+    """The program as users run it, in a process of its own."""
+    done = subprocess.run(  # noqa: S603 (our own program)
+        [EXECUTABLE, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        timeout=_SECONDS,
+        check=False,
+        **options,
+    )
+    return Ran(
+        code=done.returncode,
+        stdout=done.stdout.decode(),
+        stderr=done.stderr.decode(),
+    )

@@ -1,0 +1,194 @@
+"""The program as it is installed: its streams, its signals, its terminal."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from robotsgate.__main__ import main
+from robotsgate.cli import run
+from tests.cli.conftest import EXECUTABLE, installed
+from tests.servers.answers import Raw, Reply
+from tests.servers.loopback import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Ran
+    from tests.servers.loopback import LoopbackServer
+
+_BODY = b"User-agent: *\nDisallow: /\x1b]0;[red]x\n"
+
+
+def test_installed_program_answers_on_stdout(
+    serve: Callable[..., LoopbackServer],
+) -> None:
+    server = serve(Reply(body=_BODY))
+
+    ran = installed("check", f"{server.url}/a", "x")
+
+    assert ran.code == 2
+    assert ran.stdout.startswith(f"{server.url}/a *: allowed: ")
+    assert ran.stderr.startswith("robotsgate: expected an absolute URL")
+
+
+def test_ctrl_c_ends_it_with_what_was_done(
+    serve: Callable[..., LoopbackServer],
+) -> None:
+    server = serve(Reply(body=_BODY))
+    slow = serve(Raw(b"", Connection.hang))
+    with subprocess.Popen(  # noqa: S603 (our own program)
+        [EXECUTABLE, "check", f"{server.url}/", f"{slow.url}/"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert slow.has_accepted(1)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+
+    assert first.decode().startswith(f"{server.url}/ *: allowed: ")
+    assert (process.returncode, stdout, stderr) == (130, b"", b"")
+
+
+def test_ctrl_c_ends_it_while_it_waits_for_stdin() -> None:
+    with subprocess.Popen(  # noqa: S603 (our own program)
+        [EXECUTABLE, "check"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"x\n")
+        process.stdin.flush()
+        told = process.stderr.readline()  # it reads
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+
+    assert b"got 'x'" in told
+    assert process.returncode == 130
+
+
+def test_closed_pipe_ends_it_without_a_word(
+    serve: Callable[..., LoopbackServer],
+) -> None:
+    server = serve(Reply(body=_BODY))
+    with subprocess.Popen(  # noqa: S603 (our own program)
+        [EXECUTABLE, "check"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{server.url}/\n".encode())
+        process.stdin.flush()
+        assert process.stdout.readline() != b""
+        process.stdout.close()
+        with suppress(BrokenPipeError):
+            process.stdin.write(f"{server.url}/\n".encode() * 100)
+            process.stdin.close()
+        assert process.stderr is not None
+        stderr = process.stderr.read()
+
+    assert (process.returncode, stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("has_colour", [True, False])
+def test_terminal_gets_colour_unless_no_color_is_set(
+    serve: Callable[..., LoopbackServer],
+    *,
+    has_colour: bool,
+) -> None:
+    server = serve(Reply(body=_BODY))
+    unset = {"NO_COLOR", "TERM", "FORCE_COLOR"}
+    environment = {name: os.environ[name] for name in os.environ.keys() - unset}
+    environment |= {"TERM": "xterm-256color", "COLUMNS": "80"}
+    environment |= {} if has_colour else {"NO_COLOR": "1"}
+    parent, terminal = pty.openpty()
+    with subprocess.Popen(  # noqa: S603 (our own program)
+        [EXECUTABLE, "check", "--explain", f"{server.url}/\x1b]0;[red]x"],
+        stdout=terminal,
+        env=environment,
+    ):
+        os.close(terminal)
+        shown = b""
+        with suppress(OSError):  # the other side is closed
+            while block := os.read(parent, 65_536):
+                shown += block
+    os.close(parent)
+
+    assert (b"\x1b[31mdisallowed" in shown) is has_colour
+    assert b"\x1b]" not in shown
+    assert rb"Disallow: /\x1b]0;[red]x" in shown
+
+
+@pytest.mark.parametrize("missing", ["click", "rich.console"])
+def test_program_without_its_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    for name in list(sys.modules):
+        if name.startswith("robotsgate.cli"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+
+    with pytest.raises(SystemExit, match=r"pip install 'robotsgate\[cli\]'"):
+        main()
+
+
+def test_another_missing_module_is_told_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "robotsgate.cli", None)
+
+    with pytest.raises(ModuleNotFoundError, match=r"robotsgate\.cli"):
+        main()
+
+
+def test_module_runs_as_the_program_does() -> None:
+    command = [sys.executable, "-m", "robotsgate", "--version"]
+
+    stdout = subprocess.check_output(command, text=True)  # noqa: S603 (our own program)
+
+    assert stdout.startswith("robotsgate, version ")
+
+
+def test_full_disk_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(anyio, "run", fail)
+
+    assert run(["check", "http://h/"]) == 2
+    assert capsys.readouterr().err == (
+        "robotsgate: [Errno 28] No space left on device\n"
+    )
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_gets_its_completion(shell: str) -> None:
+    environment = os.environ | {"_ROBOTSGATE_COMPLETE": f"{shell}_source"}
+
+    ran = installed(env=environment)
+
+    assert ran.code == 0
+    assert "_robotsgate_completion" in ran.stdout
+
+
+def test_unknown_command_is_one_line(program: Callable[..., Ran]) -> None:
+    ran = program("chekc")
+
+    assert ran.code == 2
+    assert ran.stderr.count("\n") == 1
