@@ -14,7 +14,7 @@ _DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.valu
 
 _GROUP = "User-agent: a\n"
 
-_PAGE = Path(__file__).parents[2] / "docs/reference/api.md"
+_PAGE = Path(__file__).parents[2] / "docs/reference/lint.md"
 
 
 def _found(
@@ -99,7 +99,15 @@ def _found(
         DiagnosticKind.DUPLICATE_RULE, "a line above says the same"
     ),
     "allow and disallow of one pattern": (
-        _GROUP + "Disallow: /a\nAllow: /a", 2, DiagnosticKind.OVERRULED_RULE,
+        _GROUP + "Disallow: /a\nAllow: /a", 2, DiagnosticKind.TIED_RULE,
+        "line 3 allows the same, and allow wins a tie"
+    ),
+    "an allow of as many characters that matches more": (
+        _GROUP + "Disallow: /a\nAllow: /*", 2, DiagnosticKind.TIED_RULE,
+        "line 3 allows the same, and allow wins a tie"
+    ),
+    "a longer pattern that matches more": (
+        _GROUP + "Allow: /?\nDisallow: /*?", 2, DiagnosticKind.OVERRULED_RULE,
         "line 3 says the opposite and always wins"
     ),
     "a longer pattern that matches the same": (
@@ -180,16 +188,15 @@ def test_page_lists_every_kind_with_the_severity_that_a_file_gives() -> None:
     body = (
         b"<html>\nDisallow: /\nUser-agent: (\nUser-agent: a/1\nhost: \xff\n"
         b"User-agent: b\nDisalow: /\nAllow: x\nSitemap: s\nCrawl-delay: x\n"
-        b"Request-rate: x\nAllow: /a#b\nAllow: /a\nDisallow: /a\n#\0\n#\xef\xbb\xbf\n"
-        + b"#" * 17_000
-        + b"\n#"
+        b"Request-rate: x\nAllow: /a#b\nAllow: /a\nDisallow: /a*\nAllow: /b\n"
+        b"Disallow: /b\n#\0\n#\xef\xbb\xbf\n" + b"#" * 17_000 + b"\n#"
     )
 
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE, max_bytes=len(body) - 1)
     told = robots.diagnostics
-    _, table = _PAGE.read_text(encoding="utf-8").split("| kind | severity |")
+    page, _ = _PAGE.read_text(encoding="utf-8").split("## Findings about an answer")
 
-    rows = re.findall(r"^\| `(.+?)` \| (\w+) \|", table, re.MULTILINE)
+    rows = re.findall(r"^### (.+)\n\n\*\*(\w+)\.\*\*$", page, re.MULTILINE)
     assert [kind for kind, _ in rows] == [kind.value for kind in DiagnosticKind]
     assert dict(rows) == {one.kind.value: one.severity.value for one in told}
     assert [one.line for one in told] == sorted(one.line for one in told)
@@ -288,6 +295,7 @@ def test_agents_that_google_reads_otherwise_are_told(
     "User-agent: a\n\nUser-agent: b\nAllow: /a # b\nDisallow: # c\n",
     "User-agent: a\nDisallow: /a*\nDisallow: /a\nAllow: /?/../\nAllow: /.a/..b\n",
     "User-agent: a\nDisallow: /\nUser-agent: b\nAllow: /\n",
+    "User-agent: a\nDisallow: /a\nAllow: /*a$\nAllow: /*b\n",
 ])  # fmt: skip
 def test_sound_file_has_nothing_to_tell(body: str) -> None:
     assert _found(body) == []

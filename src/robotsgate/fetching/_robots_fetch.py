@@ -49,7 +49,8 @@ _LONGEST_TEXT = 300
 # Of a URL that a server has sent, which is kept with the entry.
 _LONGEST_URL = 2_048
 
-_CACHING_HEADERS = frozenset(CACHING_HEADERS)
+# The type tells the author of the file something, and decides nothing.
+_KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
 
 # What a URL may hold beside letters and digits: all of ASCII but what the WHATWG
 # URL Standard escapes in paths and queries.
@@ -167,7 +168,7 @@ class RobotsTxtFetcher:
     ) -> Answered:
         return Answered(
             status=response.status,
-            headers=_caching_headers(response),
+            headers=_kept_headers(response),
             body=self._body(response),
             redirects=_redirects(trail),
             error=error,
@@ -191,11 +192,11 @@ class RobotsTxtFetcher:
             raise
 
 
-def _caching_headers(response: FetchedResponse) -> dict[str, str]:
+def _kept_headers(response: FetchedResponse) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in response.headers:
         key = name.lower()
-        if key in _CACHING_HEADERS:
+        if key in _KEPT_HEADERS:
             headers[key] = f"{headers[key]}, {value}" if key in headers else value
     return headers
 
@@ -217,7 +218,7 @@ def _not_followed(
 ) -> TooManyRedirects:
     return TooManyRedirects(
         status=response.status,
-        headers=_caching_headers(response),
+        headers=_kept_headers(response),
         error=error,
         redirects=_redirects(trail),
     )

@@ -10,6 +10,7 @@ from robotsgate.robotstxt._dialect import Field
 from robotsgate.robotstxt._google import GOOGLE
 from robotsgate.robotstxt._model import Diagnostic, DiagnosticKind, Severity
 from robotsgate.robotstxt._octets import is_utf8, lower, readable
+from robotsgate.robotstxt._pattern import matches
 from robotsgate.robotstxt._records import (
     crawl_delay_seconds,
     is_absolute_url,
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._parser import Outline, Records
 
 _LONGEST_QUOTE = 80
+
+# Comparing each rule with each wildcard of its group then takes some 50 ms.
+_MOST_COMPARISONS = 100_000
 
 _BYTE_ORDER_MARK = "\xef\xbb\xbf"
 
@@ -219,22 +223,40 @@ def _about_rules(
 
 def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told]:
     """Those of `rules`, (spelt pattern, whether it allows, line), that do nothing."""
-    # Of those that match the same the longest decides, and allow before disallow.
+    # Of those that match the same the longest decides, and allow before disallow: a
+    # rank is the length, whether it allows, and the line, the first one first.
     winners: dict[str, tuple[int, bool, int]] = {}
     for text, is_allow, line in rules:
         rank = (len(text), is_allow, -line)
         key = text.rstrip("*")
         winners[key] = max(rank, winners.get(key, rank))
+    wildcards = [
+        (text, (len(text), is_allow, -line))
+        for text, is_allow, line in rules
+        if "*" in text and not text.endswith("$")
+    ]
+    if len(wildcards) * len(rules) > _MOST_COMPARISONS:
+        wildcards = []
     seen: set[tuple[str, bool]] = set()
     for text, is_allow, line in rules:
-        _, wins_allow, winner = winners[text.rstrip("*")]
+        winner = winners[text.rstrip("*")]
         if (text, is_allow) in seen:
             message = "a line above says the same"
             yield line, _WHOLE, DiagnosticKind.DUPLICATE_RULE, message
-        elif is_allow != wins_allow:
-            message = f"line {-winner} says the opposite and always wins"
-            yield line, _WHOLE, DiagnosticKind.OVERRULED_RULE, message
+            continue
         seen.add((text, is_allow))
+        if is_allow == winner[1] and not text.endswith("$") and "*" not in text:
+            # What matches the pattern itself matches all that it matches.
+            ranks = (rank for other, rank in wildcards if matches(other, text))
+            winner = max([winner, *ranks])
+        if is_allow == winner[1]:
+            continue
+        if winner[0] == len(text):
+            message = f"line {-winner[2]} allows the same, and allow wins a tie"
+            yield line, _WHOLE, DiagnosticKind.TIED_RULE, message
+        else:
+            message = f"line {-winner[2]} says the opposite and always wins"
+            yield line, _WHOLE, DiagnosticKind.OVERRULED_RULE, message
 
 
 def _about_rates(records: Records) -> Iterator[_Told]:

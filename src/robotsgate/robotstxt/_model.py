@@ -154,6 +154,7 @@ class DiagnosticKind(enum.Enum):
     UNMATCHABLE_PATTERN = "unmatchable-pattern"
     DUPLICATE_RULE = "duplicate-rule"
     OVERRULED_RULE = "overruled-rule"
+    TIED_RULE = "tied-rule"
     RELATIVE_SITEMAP = "relative-sitemap"
     BAD_CRAWL_DELAY = "bad-crawl-delay"
     BAD_REQUEST_RATE = "bad-request-rate"
