@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pty
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +19,7 @@ import pytest
 from robotsgate.cli import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 EXECUTABLE = Path(sys.executable).with_name("robotsgate")
 
@@ -68,3 +72,23 @@ def installed(*arguments: object, stdin: bytes = b"", **options: Any) -> Ran:  #
         stdout=done.stdout.decode(),
         stderr=done.stderr.decode(),
     )
+
+
+def on_terminal(
+    *arguments: object, variables: Mapping[str, str] = MappingProxyType({})
+) -> bytes:
+    """What a terminal of 80 columns gets from the installed program on stdout."""
+    unset = {"NO_COLOR", "TERM", "FORCE_COLOR"}
+    environment = {name: os.environ[name] for name in os.environ.keys() - unset}
+    environment |= {"TERM": "xterm-256color", "COLUMNS": "80", **variables}
+    parent, terminal = pty.openpty()
+    with subprocess.Popen(  # noqa: S603 (our own program)
+        [EXECUTABLE, *map(str, arguments)], stdout=terminal, env=environment
+    ):
+        os.close(terminal)
+        shown = b""
+        with suppress(OSError):  # the program has ended
+            while block := os.read(parent, 65_536):
+                shown += block
+    os.close(parent)
+    return shown

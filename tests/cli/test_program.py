@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -16,12 +15,13 @@ import pytest
 
 from robotsgate.__main__ import main
 from robotsgate.cli import run
-from tests.cli.conftest import EXECUTABLE, installed
+from tests.cli.conftest import EXECUTABLE, installed, on_terminal
 from tests.servers.answers import Raw, Reply
 from tests.servers.loopback import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.cli.conftest import Ran
     from tests.servers.loopback import LoopbackServer
@@ -111,22 +111,10 @@ def test_terminal_gets_colour_unless_no_color_is_set(
     has_colour: bool,
 ) -> None:
     server = serve(Reply(body=_BODY))
-    unset = {"NO_COLOR", "TERM", "FORCE_COLOR"}
-    environment = {name: os.environ[name] for name in os.environ.keys() - unset}
-    environment |= {"TERM": "xterm-256color", "COLUMNS": "80"}
-    environment |= {} if has_colour else {"NO_COLOR": "1"}
-    parent, terminal = pty.openpty()
-    with subprocess.Popen(  # noqa: S603 (our own program)
-        [EXECUTABLE, "check", "--explain", f"{server.url}/\x1b]0;[red]x"],
-        stdout=terminal,
-        env=environment,
-    ):
-        os.close(terminal)
-        shown = b""
-        with suppress(OSError):  # the other side is closed
-            while block := os.read(parent, 65_536):
-                shown += block
-    os.close(parent)
+    shown = on_terminal(
+        *("check", "--explain", f"{server.url}/\x1b]0;[red]x"),
+        variables={} if has_colour else {"NO_COLOR": "1"},
+    )
 
     assert (b"\x1b[31mdisallowed" in shown) is has_colour
     assert b"\x1b]" not in shown
@@ -185,6 +173,22 @@ def test_shell_gets_its_completion(shell: str) -> None:
 
     assert ran.code == 0
     assert "_robotsgate_completion" in ran.stdout
+
+
+def test_table_is_folded_on_a_terminal_and_no_cell_is_cut(tmp_path: Path) -> None:
+    file = tmp_path / "robots.txt"
+    file.write_text(f"User-agent: [b]\nDisallow: /\x1b{'x' * 100}y\n")
+
+    variables = {"TERM": "dumb"}
+
+    table = on_terminal("show", file, variables=variables).decode()
+    raw = on_terminal("show", "--raw", file, variables=variables).decode()
+
+    assert table.split()[:4] == ["line", "agents", "field", "value"]
+    assert r"/\x1b" in table
+    assert table.count("x") == 101
+    assert max(map(len, table.splitlines())) <= 80
+    assert raw == f"User-agent: [b]\r\nDisallow: /\\x1b{'x' * 100}y\r\n"
 
 
 def test_unknown_command_is_one_line(program: Callable[..., Ran]) -> None:

@@ -246,6 +246,14 @@ def test_page_is_told_first(body: str) -> None:
     assert {kind for _, kind, _ in rest} == {DiagnosticKind.NO_COLON}
 
 
+def test_rules_are_not_compared_with_very_many_wildcards() -> None:
+    wildcards = "".join(f"Disallow: /*?{number}\n" for number in range(400))
+    rules = "".join(f"Allow: /?{number}\n" for number in range(400))
+
+    assert _found(_GROUP + wildcards + rules) == []
+    assert len(_found(_GROUP + wildcards + rules[:100])) > 0
+
+
 def test_overlong_line_is_told_where_it_is_cut() -> None:
     body = _GROUP + "#" * 16_663 + "\n" + "#" * 16_664
 

@@ -169,9 +169,9 @@ def _tell_explanation(why: Explanation) -> None:
     width = len(str(why.lines[-1].number)) if why.lines else 0
     for line in why.lines:
         if line.number == why.deciding_line:
-            tell((f"  > {line.number:{width}} | {line.text}", "bold"))
+            tell((f"  > {line.number:{width}} | {line.text.expandtabs()}", "bold"))
         else:
-            tell((f"    {line.number:{width}} | ", "dim"), line.text)
+            tell((f"    {line.number:{width}} | ", "dim"), line.text.expandtabs())
     for title, entries in (
         ("rules that match, the first decides", why.competing_rules),
         ("redirects", why.redirects),

@@ -41,6 +41,14 @@ def tell(*parts: Part) -> None:
         sys.stdout.flush()
 
 
+def tell_raw(line: str) -> None:
+    """Print `line` as it is, but on a terminal, where it is escaped."""
+    if console().is_terminal:
+        tell(line.expandtabs())
+    else:
+        sys.stdout.write(line + "\n")
+
+
 def tell_json(value: object) -> None:
     """Print `value` on stdout as one line of JSON, in ASCII."""
     sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")

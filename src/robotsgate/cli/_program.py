@@ -12,7 +12,9 @@ import click
 from robotsgate._version import __version__
 from robotsgate.cli._check import check
 from robotsgate.cli._exit import Exit
+from robotsgate.cli._lint import lint
 from robotsgate.cli._output import complain
+from robotsgate.cli._show import show
 from robotsgate.errors import RobotsError
 
 if TYPE_CHECKING:
@@ -57,7 +59,8 @@ def program() -> None:
     """  # noqa: D301 (click's mark for a paragraph to keep as it is)
 
 
-program.add_command(check)
+for command in (check, show, lint):
+    program.add_command(command)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -1,0 +1,159 @@
+"""What lint reports: about a file, and about the answer that brought it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from robotsgate._json import JSONValue
+from robotsgate._version import __version__
+from robotsgate.caching._freshness import freshness_lifetime
+from robotsgate.caching._outcome import Answered, is_server_error
+from robotsgate.caching._policy import Policy
+from robotsgate.robotstxt._model import Severity
+from robotsgate.urls._origin import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any, TypeGuard
+
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
+
+_DAY = 86_400.0
+
+# Without the bounds that a crawler sets: what the headers ask for.
+_AS_ASKED = Policy(min_lifetime=0, max_lifetime=1e12, default_lifetime=_DAY)
+
+_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding(JSONValue):
+    """One line of what lint reports.
+
+    Attributes:
+        line: the line it is about, 1 for the first; 0 for the whole file.
+        column: where in the line, 1 for its first character; 0 for the whole line.
+        severity: how much it matters.
+        code: what it is; `docs/reference/lint.md` has a paragraph on each.
+        message: one sentence for people, without a final period.
+    """
+
+    line: int
+    column: int
+    severity: Severity
+    code: str
+    message: str
+
+
+def about_file(robots: RobotsTxt) -> list[Finding]:
+    """What is odd about a file."""
+    return [
+        Finding(
+            line=one.line,
+            column=one.column,
+            severity=one.severity,
+            code=one.kind.value,
+            message=one.message,
+        )
+        for one in robots.diagnostics
+    ]
+
+
+def about_answer(outcome: Outcome, *, origin: Origin, now: float) -> list[Finding]:
+    """What is odd about the answer that `origin` gave when asked for its file.
+
+    Args:
+        outcome: how the fetch ended.
+        origin: that was asked.
+        now: epoch seconds, when the answer came.
+    """
+    return [
+        Finding(line=0, column=0, severity=severity, code=code, message=message)
+        for severity, code, message in _about_answer(outcome, origin, now)
+    ]
+
+
+def _about_answer(
+    outcome: Outcome, origin: Origin, now: float
+) -> Iterator[tuple[Severity, str, str]]:
+    for url, _ in outcome.redirects:
+        host = Origin.from_url(url).host
+        if host.removeprefix("www.") != origin.host.removeprefix("www."):
+            message = f"a redirect leads to {host}, whose owner then decides"
+            yield Severity.WARNING, "foreign-redirect", message
+            break
+    if not isinstance(outcome, Answered):
+        return
+    status = outcome.status
+    if is_server_error(status) or status == HTTPStatus.TOO_MANY_REQUESTS:
+        message = f"status {status}: crawlers stop to fetch the whole site"
+        yield Severity.WARNING, "server-error", message
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        message = f"status {status}: crawlers may fetch everything"
+        yield Severity.WARNING, "access-denied", message
+    if not is_file(outcome):
+        return
+    media_type = outcome.headers.get("content-type", "").partition(";")[0].strip()
+    if media_type.lower() != "text/plain":
+        message = f"expected the Content-Type text/plain, got {media_type[:80]!r}"
+        yield Severity.WARNING, "wrong-content-type", message
+    lifetime = freshness_lifetime(outcome.headers, now=now, policy=_AS_ASKED)
+    if lifetime > _DAY:
+        message = f"crawlers may keep the file for {lifetime / _DAY:.1f} days"
+        yield Severity.WARNING, "long-caching", message
+    if lifetime <= 0:
+        message = "the headers do not let crawlers keep the file"
+        yield Severity.NOTE, "no-caching", message
+
+
+def is_file(outcome: Outcome) -> TypeGuard[Answered]:
+    """Whether a fetch brought a file."""
+    return (
+        isinstance(outcome, Answered)
+        and 200 <= outcome.status <= 299  # noqa: PLR2004
+        and outcome.status != HTTPStatus.PARTIAL_CONTENT
+    )
+
+
+def sarif(findings: Sequence[Finding], source: str) -> dict[str, Any]:
+    """The findings as a log in the format SARIF 2.1.0 (OASIS).
+
+    Args:
+        findings: in order.
+        source: the URL or the file that they are about.
+    """
+    uri = source if "://" in source else quote(source)
+    codes = sorted({one.code for one in findings})
+    driver = {
+        "name": "robotsgate",
+        "version": __version__,
+        "rules": [{"id": code} for code in codes],
+    }
+    return {
+        "$schema": _SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": driver},
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(one, uri) for one in findings],
+            }
+        ],
+    }
+
+
+def _result(finding: Finding, uri: str) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": uri}}
+    if finding.line:
+        region = {"startLine": finding.line, "startColumn": max(1, finding.column)}
+        place["region"] = region
+    return {
+        "ruleId": finding.code,
+        "level": finding.severity.value,
+        "message": {"text": finding.message},
+        "locations": [{"physicalLocation": place}],
+    }

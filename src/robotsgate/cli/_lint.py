@@ -1,0 +1,120 @@
+"""`robotsgate lint`: which lines of a robots.txt do not do what they seem to?"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import anyio
+import click
+
+from robotsgate._clock import SystemClock
+from robotsgate.caching._outcome import Answered
+from robotsgate.cli._exit import Exit
+from robotsgate.cli._findings import (
+    Finding,
+    about_answer,
+    about_file,
+    is_file,
+    sarif,
+)
+from robotsgate.cli._options import Settings, fetching_options
+from robotsgate.cli._output import complain, tell, tell_json
+from robotsgate.cli._source import is_url, parsed_file
+from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
+from robotsgate.robotstxt._model import Severity
+from robotsgate.robotstxt._robots_txt import RobotsTxt
+from robotsgate.urls._origin import Origin
+
+_STYLES = {
+    Severity.ERROR: "bold red",
+    Severity.WARNING: "bold yellow",
+    Severity.NOTE: "bold cyan",
+}
+
+
+@click.command()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif"]),
+    default="text",
+    show_default=True,
+    help="How to print the findings: as a compiler does, an object a line, or SARIF.",
+)
+@click.option("--json", "form", flag_value="json", help="Same as --format json.")
+@click.option("--strict", "is_strict", is_flag=True, help="Warnings count as errors.")
+@fetching_options
+@click.argument("source", metavar="URL|FILE|-")
+def lint(*, form: str, is_strict: bool, settings: Settings, source: str) -> Exit:
+    """Which lines of a robots.txt do not do what they seem to?
+
+    What contains :// is a URL, else a file. A URL is always fetched, so that you see
+    what the server answers now.
+
+    Exits with 1 if there are errors, 2 if there is no file to read.
+
+    \b
+    Examples:
+      robotsgate lint robots.txt
+      robotsgate lint --strict --format sarif https://example.com/ > robots.sarif
+    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    trouble = None
+    if is_url(source):
+        origin = Origin.from_url(source)
+        source = origin.robots_url
+        findings, trouble = anyio.run(_findings_at, origin, settings)
+    else:
+        findings = about_file(parsed_file(source, settings.dialect))
+    name = "<stdin>" if source == "-" else source
+    if form == "sarif":
+        tell_json(sarif(findings, name))
+    for finding in findings:
+        if form == "json":
+            tell_json({"file": name, **finding.as_dict()})
+        elif form == "text":
+            _tell(finding, name)
+    if trouble is not None:
+        complain(trouble)
+        return Exit.TROUBLE
+    counts = Counter(finding.severity for finding in findings)
+    if not settings.is_quiet:
+        click.echo(_summary(counts), err=True)
+    failures = counts[Severity.ERROR] + (counts[Severity.WARNING] if is_strict else 0)
+    return Exit.DISALLOWED if failures else Exit.ALLOWED
+
+
+async def _findings_at(
+    origin: Origin, settings: Settings
+) -> tuple[list[Finding], str | None]:
+    """The findings at `origin`, and why there is no file to read."""
+    async with settings.client() as client:
+        fetcher = RobotsTxtFetcher(
+            client, user_agent=settings.user_agent, policy=settings.policy
+        )
+        outcome = await fetcher.fetch(origin)
+    findings = about_answer(outcome, origin=origin, now=SystemClock().now())
+    if not is_file(outcome):
+        evidence = outcome.error
+        if isinstance(outcome, Answered):
+            evidence = evidence or f"status {outcome.status}"
+        return findings, f"expected a robots.txt at {origin.robots_url}: {evidence}"
+    robots = RobotsTxt.parse(
+        outcome.body, dialect=settings.dialect, max_bytes=settings.policy.max_body_bytes
+    )
+    return findings + about_file(robots), None
+
+
+def _tell(finding: Finding, name: str) -> None:
+    tell(
+        (f"{name}:{max(1, finding.line)}:{max(1, finding.column)}: ", "bold"),
+        (finding.severity.value, _STYLES[finding.severity]),
+        f": {finding.message} ",
+        (f"[{finding.code}]", "dim"),
+    )
+
+
+def _summary(counts: Counter[Severity]) -> str:
+    return ", ".join(
+        f"{counts[severity]} {severity.value}{'' if counts[severity] == 1 else 's'}"
+        for severity in Severity
+    )

@@ -1,0 +1,97 @@
+"""`robotsgate show`: what a robots.txt says, group by group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from robotsgate.cli._exit import Exit
+from robotsgate.cli._options import (
+    Settings,
+    agent_of,
+    fetching_options,
+    json_option,
+)
+from robotsgate.cli._output import tell_json, tell_raw, tell_table
+from robotsgate.cli._source import robots_txt_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from robotsgate.robotstxt._model import Group
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
+
+_Row = tuple[int, str, str, str]
+"""Line, agents, field, value."""
+
+
+@click.command()
+@click.option(
+    "-a", "--agent", metavar="AGENT", help="Show only the groups that bind this agent."
+)
+@click.option("--raw", "is_raw", is_flag=True, help="Print the file as it is.")
+@json_option
+@fetching_options
+@click.argument("source", metavar="URL|FILE|-")
+def show(
+    *, agent: str | None, is_raw: bool, as_json: bool, settings: Settings, source: str
+) -> Exit:
+    """What does a robots.txt say?
+
+    Prints a row for each rule and record: its line, its agents, its field and its
+    value. What holds for a whole group stands at the line of the group.
+
+    What contains :// is a URL, else a file. Exits with 2 if there is no file to read.
+
+    \b
+    Examples:
+      robotsgate show https://example.com/
+      robotsgate show --agent ExampleBot robots.txt
+    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    robots = anyio.run(robots_txt_of, source, settings)
+    groups = robots.groups
+    if agent is not None:
+        token = robots.rules_for(agent_of(agent)).group
+        groups = tuple(group for group in groups if token in group.tokens)
+    if is_raw:
+        for line in robots.lines:
+            tell_raw(line.text)
+    elif as_json:
+        tell_json(robots.as_dict() | {"groups": [group.as_dict() for group in groups]})
+    else:
+        rows = sorted(row for group in groups for row in _rows(group))
+        if agent is None:
+            rows += _rows_outside(robots)
+        tell_table(
+            ("line", "agents", "field", "value"),
+            [(str(line), *cells) for line, *cells in rows],
+        )
+    return Exit.ALLOWED
+
+
+def _rows(group: Group) -> Iterator[_Row]:
+    agents = ", ".join(token or "(none)" for token in group.tokens)
+    if not group.rules:
+        yield group.line, agents, "(no rules)", ""
+    for rule in group.rules:
+        yield rule.line, agents, rule.kind.value, rule.pattern
+    if group.crawl_delay is not None:
+        yield group.line, agents, "crawl-delay", f"{group.crawl_delay:g}"
+    if group.request_rate is not None:
+        rate = group.request_rate
+        yield group.line, agents, "request-rate", f"{rate.requests}/{rate.seconds:g}"
+    for other in group.other_lines:
+        yield other.line, agents, other.field, other.value
+
+
+def _rows_outside(robots: RobotsTxt) -> list[_Row]:
+    """What holds for the whole file."""
+    in_groups = {line for group in robots.groups for line in group.other_lines}
+    rows = [
+        (other.line, "", other.field, other.value)
+        for other in robots.other_lines
+        if other not in in_groups
+    ]
+    return rows + [(0, "", "sitemap", url) for url in robots.sitemaps]

@@ -1,0 +1,57 @@
+"""Reads the robots.txt that an argument names: a URL, a file or stdin."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from robotsgate.robotstxt._robots_txt import DEFAULT_MAX_BYTES, RobotsTxt
+from robotsgate.urls._origin import Origin
+
+if TYPE_CHECKING:
+    from robotsgate.cli._options import Settings
+    from robotsgate.robotstxt._dialect import Dialect
+
+
+def is_url(source: str) -> bool:
+    """Whether `source` is a URL and not the name of a file."""
+    return "://" in source
+
+
+async def robots_txt_of(source: str, settings: Settings) -> RobotsTxt:
+    """The robots.txt in force at a URL, or that of a file.
+
+    Raises:
+        ClickException: there is no file to read.
+    """
+    if not is_url(source):
+        return parsed_file(source, settings.dialect)
+    async with settings.checker() as checker:
+        robots = await checker.robots_txt(source)
+        if robots is not None:
+            return robots
+        # Not about robots.txt itself, which may be fetched whatever it is.
+        verdict = await checker.check("*", f"{Origin.from_url(source)}/")
+    _, _, reason = str(verdict).partition(": ")
+    raise click.ClickException(f"expected a robots.txt, but {reason}")
+
+
+def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
+    """The robots.txt of a file, or that of stdin for "-".
+
+    Raises:
+        ClickException: the file cannot be read.
+    """
+    most = DEFAULT_MAX_BYTES + 1  # so that one sees that there is more
+    try:
+        if source == "-":
+            body = sys.stdin.buffer.read(most)
+        else:
+            with Path(source).open("rb") as file:
+                body = file.read(most)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"expected a file to read: {error}") from error
+    return RobotsTxt.parse(body, dialect=dialect)
