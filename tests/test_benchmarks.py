@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import __main__ as suite
+from benchmarks import filter as filter_
 from benchmarks import hostile, scale, scrapy_crawl, stores
 from benchmarks.corpus import made_up_corpus
 from benchmarks.hostile_files import Family
@@ -104,6 +105,17 @@ def test_command_fills_all_tables_of_its_page(
     text = copy.read_text(encoding="utf-8")
     for begin, end in zip(marks[::2], marks[1::2], strict=True):
         assert text.partition(begin)[2].partition(end)[0].strip(), begin
+
+
+def test_filter_and_the_loop_beside_it_fill_their_tables(tmp_path: Path) -> None:
+    page = tmp_path / "how-fast.md"
+    text = (_PAGES / page.name).read_text(encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
+
+    filter_.main(["--urls=300", "--origins=3", f"--page={page}"])
+
+    assert page.read_text(encoding="utf-8").count("| loop over protego |") == 1
+    assert page.read_text(encoding="utf-8") != text
 
 
 def test_crawls_with_scrapy_fill_their_tables(tmp_path: Path) -> None:

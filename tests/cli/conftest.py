@@ -75,15 +75,25 @@ def installed(*arguments: object, stdin: bytes = b"", **options: Any) -> Ran:  #
 
 
 def on_terminal(
-    *arguments: object, variables: Mapping[str, str] = MappingProxyType({})
+    *arguments: object,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    stdin: Path | None = None,
+    on_stderr: bool = False,
 ) -> bytes:
-    """What a terminal of 80 columns gets from the installed program on stdout."""
+    """What a terminal of 80 columns gets from the installed program."""
     unset = {"NO_COLOR", "TERM", "FORCE_COLOR"}
     environment = {name: os.environ[name] for name in os.environ.keys() - unset}
     environment |= {"TERM": "xterm-256color", "COLUMNS": "80", **variables}
     parent, terminal = pty.openpty()
-    with subprocess.Popen(  # noqa: S603 (our own program)
-        [EXECUTABLE, *map(str, arguments)], stdout=terminal, env=environment
+    with (
+        open(stdin or os.devnull, "rb") as source,  # noqa: PTH123 (may be no path)
+        subprocess.Popen(  # noqa: S603 (our own program)
+            [EXECUTABLE, *map(str, arguments)],
+            stdin=source,
+            stdout=subprocess.DEVNULL if on_stderr else terminal,
+            stderr=terminal if on_stderr else None,
+            env=environment,
+        ),
     ):
         os.close(terminal)
         shown = b""

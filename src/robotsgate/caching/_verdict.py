@@ -133,6 +133,8 @@ class Verdict(JSONValue):
 
 def printable(text: str) -> str:
     """`text` without what a robots.txt or a server could send to a terminal."""
+    if text.isprintable():
+        return text
     return "".join(
         character if character.isprintable() else ascii(character)[1:-1]
         for character in text

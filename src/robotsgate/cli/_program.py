@@ -12,6 +12,7 @@ import click
 from robotsgate._version import __version__
 from robotsgate.cli._check import check
 from robotsgate.cli._exit import Exit
+from robotsgate.cli._filter import filter_
 from robotsgate.cli._lint import lint
 from robotsgate.cli._output import complain
 from robotsgate.cli._show import show
@@ -59,7 +60,7 @@ def program() -> None:
     """  # noqa: D301 (click's mark for a paragraph to keep as it is)
 
 
-for command in (check, show, lint):
+for command in (check, show, lint, filter_):
     program.add_command(command)
 
 

@@ -1,0 +1,225 @@
+"""`robotsgate filter`: of very many URLs, those that an agent may fetch.
+
+Lines are answered in batches, several at a time, because a batch costs less than its
+URLs would one by one: `check_many` makes a verdict for each. Batches are printed in
+order, so that a slow origin holds up what follows, but not its fetches.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING
+
+import anyio
+import click
+
+from robotsgate.caching._verdict import printable
+from robotsgate.checking._question import Agent
+from robotsgate.cli._exit import Exit
+from robotsgate.cli._options import Settings, agent_of, fetching_options
+from robotsgate.cli._progress import Counts, progress
+from robotsgate.cli._stdin import LONGEST_LINE, blocks_of_lines
+from robotsgate.errors import InvalidURLError, UnsupportedError
+from robotsgate.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from anyio.streams.memory import MemoryObjectReceiveStream
+
+    from robotsgate.checking._checker import RobotsChecker
+
+# Of 64 KiB each, with some ten thousand URLs in all.
+_BATCHES_AHEAD = 8
+
+# With the batches and the program itself, 80 MiB at most.
+_MOST_ORIGINS = 2_000
+_STORE_BYTES = 8 * 2**20
+
+
+@click.command("filter")
+@click.option("-a", "--agent", required=True, metavar="AGENT", help="Who may fetch.")
+@click.option(
+    "--rejected",
+    type=click.File("w", encoding="utf-8", errors="backslashreplace", lazy=False),
+    metavar="FILE",
+    help="Where the other lines go, each with its reason.",
+)
+@click.option(
+    "--json", "is_json", is_flag=True, help="Each line is a JSON object, also of FILE."
+)
+@click.option(
+    "--field",
+    "url_field",
+    default="url",
+    show_default=True,
+    metavar="NAME",
+    help="Where the URL of a JSON object stands.",
+)
+@fetching_options
+def filter_(
+    *,
+    agent: str,
+    rejected: IO[str] | None,
+    is_json: bool,
+    url_field: str,
+    settings: Settings,
+) -> Exit:
+    """Which URLs of stdin may AGENT fetch?
+
+    Prints them in their order. A line that is no URL stops nothing. With --store, a
+    second run does not fetch again what the first one fetched.
+
+    \b
+    Examples:
+      robotsgate filter -a ExampleBot < urls.txt > allowed.txt
+      robotsgate filter -a ExampleBot --store sqlite:///robots.db \\
+        --rejected rejected.txt < urls.txt > allowed.txt
+      robotsgate filter -a ExampleBot --json --field link < pages.jsonl
+    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    named = agent_of(agent)
+    Agent.of(named)
+    work = _Filter(named, rejected=rejected, url_field=url_field if is_json else None)
+    anyio.run(work.run, settings)
+    return Exit.ALLOWED
+
+
+@dataclass(slots=True, kw_only=True)
+class _Batch:
+    """Some lines, and what is printed about them.
+
+    Attributes:
+        lines: as they came, without their ends.
+        position: how many bytes were read up to their end.
+        answered_event: set when the following are there.
+        count: how many lines are not blank.
+        allowed: those that stdout gets.
+        rejected: what the file of rejected lines gets.
+    """
+
+    lines: list[bytes]
+    position: int
+    answered_event: anyio.Event = field(default_factory=anyio.Event)
+    count: int = 0
+    allowed: list[str] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)
+
+
+class _Filter:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        agent: str | tuple[str, ...],
+        *,
+        rejected: IO[str] | None,
+        url_field: str | None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            agent: who may fetch.
+            rejected: where the other lines go.
+            url_field: where the URL of a JSON object stands; `None`: a line is one.
+        """
+        self._agent = agent
+        self._rejected = rejected
+        self._url_field = url_field
+        self._counts = Counts()
+
+    async def run(self, settings: Settings) -> None:
+        """Filter stdin to stdout."""
+        store = MemoryStore(max_bytes=_STORE_BYTES)
+        async with settings.checker(store=store, max_origins=_MOST_ORIGINS) as checker:
+            send, receive = anyio.create_memory_object_stream[_Batch](_BATCHES_AHEAD)
+            with progress(self._counts, is_quiet=settings.is_quiet) as show:
+                try:
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(self._print_all, receive, checker, show)
+                        async with send:
+                            async for lines, position in blocks_of_lines():
+                                batch = _Batch(lines=lines, position=position)
+                                tasks.start_soon(self._answer, batch, checker)
+                                await send.send(batch)
+                except* OSError as group:
+                    raise group.exceptions[0] from group
+
+    async def _print_all(
+        self,
+        batches: MemoryObjectReceiveStream[_Batch],
+        checker: RobotsChecker,
+        show: Callable[[], None],
+    ) -> None:
+        """Print the batches in order, each as soon as it is answered."""
+        async with batches:
+            async for batch in batches:
+                await batch.answered_event.wait()
+                sys.stdout.write("".join(batch.allowed))
+                sys.stdout.flush()
+                if self._rejected is not None:
+                    self._rejected.write("".join(batch.rejected))
+                    self._rejected.flush()  # a full disk is told now, or never
+                stats = checker.stats
+                self._counts.position = batch.position
+                self._counts.lines += batch.count
+                self._counts.allowed += len(batch.allowed)
+                self._counts.fetches = stats.fetches
+                self._counts.failures = stats.unreachable + stats.refused
+                show()
+
+    async def _answer(self, batch: _Batch, checker: RobotsChecker) -> None:
+        lines = [line for line in map(str.strip, _texts(batch.lines)) if line]
+        questions = [self._question(line) for line in lines]
+        urls = [url for url, _ in questions]
+        answers = await checker.can_fetch_many(self._agent, urls)
+        batch.count = len(lines)
+        batch.allowed = [
+            f"{line}\n" for line, answer in zip(lines, answers, strict=True) if answer
+        ]
+        if self._rejected is not None:
+            batch.rejected = [
+                await self._rejection(checker, line, url, error)
+                for line, (url, error), answer in zip(
+                    lines, questions, answers, strict=True
+                )
+                if not answer
+            ]
+        batch.answered_event.set()
+
+    def _question(self, line: str) -> tuple[str, str | None]:
+        """The URL that `line` asks about, or none and why it asks nothing."""
+        if len(line) > LONGEST_LINE:
+            return "", f"expected a line of at most {LONGEST_LINE} bytes"
+        if "\udc80" <= max(line) <= "\udcff":
+            return "", "expected a line in UTF-8"
+        if self._url_field is None:
+            return line, None
+        try:
+            url = json.loads(line)[self._url_field]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            url = None
+        if not isinstance(url, str):
+            return "", f"expected a JSON object with a URL as {self._url_field!r}"
+        return url, None
+
+    async def _rejection(
+        self, checker: RobotsChecker, line: str, url: str, error: str | None
+    ) -> str:
+        """What the file of rejected lines says of `line`."""
+        verdict = None
+        if error is None:
+            try:
+                verdict = await checker.check(self._agent, url)
+            except (InvalidURLError, UnsupportedError) as no_question:
+                error = str(no_question)
+        if self._url_field is None:
+            return f"{printable(line)}\t{printable(error or str(verdict))}\n"
+        answer = None if verdict is None else verdict.as_dict()
+        return json.dumps({"line": line, "error": error, "verdict": answer}) + "\n"
+
+
+def _texts(lines: list[bytes]) -> list[str]:
+    """The lines as text; bytes that are not UTF-8 are lone surrogates."""
+    return b"\n".join(lines).decode(errors="surrogateescape").split("\n")

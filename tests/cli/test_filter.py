@@ -1,0 +1,198 @@
+"""`robotsgate filter`: order, reasons, bounds and progress."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.conftest import EXECUTABLE, on_terminal
+from tests.servers.answers import Crowd, Raw, Reply
+from tests.servers.loopback import Connection, dead_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Ran
+    from tests.servers.loopback import LoopbackServer
+
+_BODY = b"User-agent: *\nDisallow: /p\n"
+
+
+def test_allowed_urls_are_printed_in_their_order(
+    program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
+) -> None:
+    # Neither answers before the other is asked.
+    crowd = Crowd(2, Reply(body=_BODY))
+    one, two = serve(crowd), serve(crowd)
+    lines = [f"{(one, two)[n % 2].url}/{'p' * (n % 3 == 0)}{n}" for n in range(9_000)]
+
+    ran = program("filter", "-a", "a", stdin="\n".join(lines).encode())
+
+    assert ran.code == 0
+    assert ran.stdout.splitlines() == [line for line in lines if "/p" not in line]
+    assert ran.stderr == "9,000 URLs, 6,000 allowed, 2 origins fetched, 0 failed\n"
+
+
+def test_rejected_lines_have_their_reasons(
+    program: Callable[..., Ran], serve: Callable[..., LoopbackServer], tmp_path: Path
+) -> None:
+    url, dead = serve(Reply(body=_BODY)).url, f"http://127.0.0.1:{dead_port()}"
+    rejected = tmp_path / "rejected"
+    stdin = f" {url}/x\r\n\n\t\nfoo\x1b\n{url}/p\n{dead}/\nftp://h/\n".encode()
+    stdin += b"\xff\n" + b"x" * 2_000_000
+
+    ran = program("filter", "-q", "-a", "a", "--rejected", rejected, stdin=stdin)
+
+    assert (ran.code, ran.stdout, ran.stderr) == (0, f"{url}/x\n", "")
+    rows = [row.split("\t") for row in rejected.read_text().splitlines()]
+    assert [(line[:99], reason.split(" ")[0]) for line, reason in rows] == [
+        (r"foo\x1b", "expected"),
+        (f"{url}/p", "disallowed:"),
+        (f"{dead}/", "disallowed:"),
+        ("ftp://h/", "robots.txt"),
+        (r"\udcff", "expected"),
+        ("x" * 99, "expected"),
+    ]
+
+
+def test_json_objects_pass_as_they_are(
+    program: Callable[..., Ran], serve: Callable[..., LoopbackServer], tmp_path: Path
+) -> None:
+    url = serve(Reply(body=_BODY)).url
+    good = f'{{ "a":1, "link": "{url}/x"}}'
+    bad = ["1", "{", "[" * 99_999, "{}", '{"link": 1}', '{"link": "x"}', "é"]
+    disallowed = json.dumps({"link": f"{url}/p"})
+    stdin = "\n".join([good, *bad, disallowed]).encode()
+    rejected = tmp_path / "rejected"
+
+    ran = program(
+        *("filter", "-a", "a", "--json", "--field", "link"),
+        *("--rejected", rejected),
+        stdin=stdin,
+    )
+
+    assert ran.stdout == f"{good}\n"
+    rows = [json.loads(row) for row in rejected.read_text().splitlines()]
+    assert [row["line"] for row in rows] == [*bad, disallowed]
+    assert [row["verdict"] is None for row in rows] == [True] * len(bad) + [False]
+    assert rows[-1]["verdict"]["rule"]["line"] == 2
+    assert "expected an absolute URL" in rows[5]["error"]
+
+
+def test_second_run_with_a_store_fetches_nothing(
+    program: Callable[..., Ran], serve: Callable[..., LoopbackServer], tmp_path: Path
+) -> None:
+    server = serve(Reply(body=_BODY))
+    store = f"sqlite:///{tmp_path}/robots.db"
+    arguments = ("filter", "-a", "none,a", "--store", store)
+
+    ran = [program(*arguments, stdin=f"{server.url}/x".encode()) for _ in range(2)]
+
+    assert [one.stdout for one in ran] == [f"{server.url}/x\n"] * 2
+    assert server.targets == ["/robots.txt"]
+
+
+@pytest.mark.parametrize("arguments", [
+    ["-a", "Mozilla/5.0"], [], ["-a", "a", "--rejected", "/nowhere/x"],
+    ["-a", "a", "--rejected", "/dev/full"],
+])  # fmt: skip
+def test_trouble_is_one_line(program: Callable[..., Ran], arguments: list[str]) -> None:
+    ran = program("filter", "-q", *arguments, stdin=b"x\n")
+
+    assert (ran.code, ran.stderr.count("\n")) == (2, 1)
+
+
+def test_ctrl_c_leaves_what_was_done(serve: Callable[..., LoopbackServer]) -> None:
+    quick, slow = serve(Reply(body=_BODY)), serve(Raw(b"", Connection.hang))
+    with subprocess.Popen(  # noqa: S603 (our own program)
+        [EXECUTABLE, "filter", "-a", "a"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{quick.url}/\n".encode())
+        process.stdin.flush()
+        first = process.stdout.readline()
+        process.stdin.write(f"{slow.url}/\n".encode())
+        process.stdin.flush()
+        assert slow.has_accepted(1)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=30)
+
+    assert first.decode() == f"{quick.url}/\n"
+    assert process.returncode == 130
+    assert stderr.decode().startswith("1 URLs, 1 allowed, ")
+
+
+def test_closed_pipe_ends_it(serve: Callable[..., LoopbackServer]) -> None:
+    url = serve(Reply(body=_BODY)).url
+    with subprocess.Popen(  # noqa: S603 (our own program)
+        [EXECUTABLE, "filter", "-q", "-a", "a"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdin.write(f"{url}/\n".encode())
+        process.stdin.close()
+        assert process.stderr is not None
+        stderr = process.stderr.read()
+
+    assert (process.returncode, stderr) == (141, b"")
+
+
+def test_memory_does_not_grow_with_the_number_of_lines(
+    serve: Callable[..., LoopbackServer], tmp_path: Path
+) -> None:
+    url = serve(Reply(body=_BODY)).url
+    urls = tmp_path / "urls"
+    urls.write_text(f"{url}/0123456789012345678901234567890123456789\n" * 300_000)
+    program = (
+        "from robotsgate.cli import run;"
+        "run(['filter', '-q', '-a', 'a']);"
+        "import sys; sys.stderr.write(open('/proc/self/status').read())"
+    )
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("COVERAGE")
+    }
+
+    with urls.open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
+        done = subprocess.run(  # noqa: S603 (our own program)
+            [sys.executable, "-c", program],
+            check=True,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=variables,
+        )
+
+    assert (tmp_path / "out").stat().st_size == urls.stat().st_size
+    (peak,) = re.findall(rb"VmHWM:\s+(\d+) kB", done.stderr)
+    assert int(peak) < 80 * 1_024
+
+
+def test_progress_is_shown_on_a_terminal(
+    serve: Callable[..., LoopbackServer], tmp_path: Path
+) -> None:
+    urls = tmp_path / "urls"
+    urls.write_text(f"{serve(Reply(body=_BODY)).url}/\n" * 10)
+
+    shown = on_terminal("filter", "-a", "a", stdin=urls, on_stderr=True)
+
+    assert b"10 URLs, 10 allowed, 1 origins fetched, 0 failed, " in shown
+    assert b" URLs/s" in shown
+    assert b"100 %" in shown
