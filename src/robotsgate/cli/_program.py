@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from robotsgate._version import __version__
+from robotsgate.cli._cache import cache
 from robotsgate.cli._check import check
+from robotsgate.cli._diff import diff
 from robotsgate.cli._exit import Exit
 from robotsgate.cli._filter import filter_
 from robotsgate.cli._lint import lint
@@ -60,7 +62,7 @@ def program() -> None:
     """  # noqa: D301 (click's mark for a paragraph to keep as it is)
 
 
-for command in (check, show, lint, filter_):
+for command in (check, show, lint, filter_, diff, cache):
     program.add_command(command)
 
 

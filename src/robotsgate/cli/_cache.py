@@ -1,0 +1,239 @@
+"""`robotsgate cache`: what a store holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+)
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import click
+
+from robotsgate._clock import SystemClock
+from robotsgate._json import as_json as in_json_types
+from robotsgate.caching._codec import CodecError, decoded
+from robotsgate.caching._verdict import date_text
+from robotsgate.cli._options import json_option
+from robotsgate.cli._output import tell, tell_json, tell_table
+from robotsgate.stores._url import open_store
+from robotsgate.urls._origin import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from robotsgate.caching._entry import Answer, Entry, Outage
+    from robotsgate.stores._base import ListableStore
+
+# A store of ours never holds a larger file, so a larger one is damage.
+_MOST_BYTES = 2**28
+
+_UNREADABLE = "unreadable"
+
+
+def _existing(_context: object, _option: object, store_url: str) -> str:
+    """`store_url`, if it does not name a file that opening it would make."""
+    _, is_sqlite, path = store_url.partition("sqlite:///")
+    if is_sqlite and not Path(path).exists():
+        raise click.BadParameter(f"expected a store at {path!r}, and there is none")
+    return store_url
+
+
+_store_option = click.option(
+    "--store",
+    "store_url",
+    required=True,
+    callback=_existing,
+    metavar="URL",
+    help="The store: sqlite:///FILE, redis://HOST.",
+)
+
+
+@click.group()
+def cache() -> None:
+    """What does a store hold?
+
+    \b
+    Examples:
+      robotsgate cache ls --store sqlite:///robots.db
+      robotsgate cache forget --store redis://localhost https://example.com/
+    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+
+
+@cache.command()
+@_store_option
+@json_option
+def ls(*, store_url: str, as_json: bool) -> None:
+    """List the entries: origin, access, last fetch, next fetch."""
+    anyio.run(partial(_ls, store_url, as_json=as_json))
+
+
+async def _ls(store_url: str, *, as_json: bool) -> None:
+    rows = []
+    async with _opened(store_url) as store:
+        async for key, entry in _entries(store):
+            if as_json:
+                tell_json(_record(key, entry))
+            elif entry is None:
+                rows.append((key, _UNREADABLE, "", ""))
+            else:
+                dates = date_text(entry.checked_at), date_text(entry.next_fetch_at)
+                rows.append((key, entry.access.value, *dates))
+    if not as_json:
+        tell_table(("origin", "access", "last fetch", "next fetch"), sorted(rows))
+
+
+@cache.command()
+@_store_option
+@json_option
+@click.argument("url")
+def show(*, store_url: str, as_json: bool, url: str) -> None:
+    """Show what is kept about the origin of URL, but for the file."""
+    anyio.run(partial(_show, store_url, Origin.from_url(url), as_json=as_json))
+
+
+async def _show(store_url: str, origin: Origin, *, as_json: bool) -> None:
+    is_empty = True
+    async with _opened(store_url) as store:
+        async for key, entry in _entries(store, origin):
+            is_empty = False
+            record = _record(key, entry)
+            if entry is not None:
+                record |= {
+                    "answer": _fields(entry.answer),
+                    "outage": _fields(entry.outage),
+                }
+            if as_json:
+                tell_json(record)
+            else:
+                tell_table(("what", "value"), list(_rows(record)))
+    if is_empty:
+        raise click.ClickException(f"expected an entry of {origin} in the store")
+
+
+@cache.command()
+@_store_option
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+def forget(*, store_url: str, urls: tuple[str, ...]) -> None:
+    """Delete what is kept about the origin of each URL."""
+    anyio.run(_forget, store_url, {str(Origin.from_url(url)) for url in urls})
+
+
+async def _forget(store_url: str, origins: set[str]) -> None:
+    async with _opened(store_url) as store:
+        keys = [key async for key in _keys(store) if _split(key)[0] in origins]
+        for key in keys:
+            await store.delete(key)
+    tell(f"{len(keys)} deleted")
+
+
+@cache.command()
+@_store_option
+def purge(*, store_url: str) -> None:
+    """Delete the entries that nothing can use any more."""
+    anyio.run(_purge, store_url)
+
+
+async def _purge(store_url: str) -> None:
+    async with _opened(store_url) as store:
+        count = await store.purge(SystemClock().now())
+    tell(f"{count} deleted")
+
+
+@cache.command()
+@_store_option
+@json_option
+def stats(*, store_url: str, as_json: bool) -> None:
+    """Count the entries by their access."""
+    anyio.run(partial(_stats, store_url, as_json=as_json))
+
+
+async def _stats(store_url: str, *, as_json: bool) -> None:
+    counts: Counter[str] = Counter()
+    async with _opened(store_url) as store:
+        async for _, entry in _entries(store):
+            counts[_UNREADABLE if entry is None else entry.access.value] += 1
+    record = {"entries": counts.total(), **dict(sorted(counts.items()))}
+    if as_json:
+        tell_json(record)
+    else:
+        tell_table(("what", "count"), [(name, str(n)) for name, n in record.items()])
+
+
+@asynccontextmanager
+async def _opened(store_url: str) -> AsyncIterator[ListableStore]:
+    store = open_store(store_url)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(store.aclose)
+        if isinstance(store, AbstractAsyncContextManager):
+            await stack.enter_async_context(store)
+        yield store
+
+
+async def _keys(store: ListableStore) -> AsyncIterator[str]:
+    async for key in store.keys():
+        yield key
+
+
+async def _entries(
+    store: ListableStore, origin: Origin | None = None
+) -> AsyncIterator[tuple[str, Entry | None]]:
+    """Each key with its entry, `None` where that is unreadable.
+
+    Args:
+        store: is read key by key.
+        origin: only this one; `None`: all.
+    """
+    async for key in _keys(store):
+        name, terms = _split(key)
+        if origin is not None and name != str(origin):
+            continue
+        data = await store.get(key) or b""  # deleted meanwhile
+        try:
+            yield key, decoded(data, origin=name, terms=terms, max_bytes=_MOST_BYTES)
+        except CodecError:
+            yield key, None
+
+
+def _split(key: str) -> tuple[str, str]:
+    """Origin and terms of a key."""
+    origin, _, terms = key.partition(" ")
+    return origin, terms
+
+
+def _record(key: str, entry: Entry | None) -> dict[str, Any]:
+    origin, terms = _split(key)
+    names = {"origin": origin, "terms": terms}
+    if entry is None:
+        return names | {"access": None, "checked_at": None, "next_fetch_at": None}
+    return names | {
+        "access": entry.access.value,
+        "checked_at": entry.checked_at,
+        "next_fetch_at": entry.next_fetch_at,
+    }
+
+
+def _fields(part: Answer | Outage | None) -> dict[str, Any] | None:
+    """The attributes of `part`, and of a body its length."""
+    if part is None:
+        return None
+    fields = {name: getattr(part, name) for name in part.__slots__}
+    packed = fields.pop("packed", None)
+    body = {} if packed is None else {"body_bytes": len(packed.unpacked)}
+    return {name: in_json_types(value) for name, value in fields.items()} | body
+
+
+def _rows(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """What `record` says, for people."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _rows(value, f"{name} ")
+        elif value not in (None, "", []):
+            is_date = name.endswith(("_at", "_until")) or name == "since"
+            words = date_text(value) if is_date else str(value)
+            yield prefix + name.replace("_", " "), words

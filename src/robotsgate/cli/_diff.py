@@ -1,0 +1,133 @@
+"""`robotsgate diff`: whose answer does a change of a robots.txt change?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from robotsgate.cli._exit import Exit
+from robotsgate.cli._options import (
+    Settings,
+    agent_of,
+    fetching_options,
+    json_option,
+)
+from robotsgate.cli._output import tell, tell_json
+from robotsgate.cli._source import robots_txt_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from robotsgate.robotstxt._model import Match
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
+
+_Agent = str | tuple[str, ...]
+
+
+@click.command()
+@click.option(
+    "-a",
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="AGENT",
+    help="Who asks; may be repeated. Default: all that the files name, and any other.",
+)
+@json_option
+@fetching_options
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+@click.argument("urls", nargs=-1, metavar="[URL]...")
+def diff(
+    *,
+    agents: tuple[str, ...],
+    as_json: bool,
+    settings: Settings,
+    old: str,
+    new: str,
+    urls: tuple[str, ...],
+) -> Exit:
+    """Which answers differ between two robots.txt?
+
+    OLD and NEW are URLs, files or -. Without URLs, and paths will do, those are asked
+    about that the patterns of both files stand for.
+
+    Exits as diff does: 0 if no answer differs, 1 if some do, 2 for trouble.
+
+    \b
+    Examples:
+      robotsgate diff https://example.com/ robots.txt
+      robotsgate diff -a ExampleBot old.txt new.txt /private /public
+    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    before = anyio.run(robots_txt_of, old, settings)
+    after = anyio.run(robots_txt_of, new, settings)
+    both = (before, after)
+    asked = tuple(map(agent_of, agents)) or _agents_named_in(both)
+    code = Exit.ALLOWED
+    for agent, url, was, is_ in _differences(both, asked, urls or _paths_of(both)):
+        code = Exit.DISALLOWED
+        if as_json:
+            names = {"agent": agent, "url": url}
+            tell_json(names | {"old": was.as_dict(), "new": is_.as_dict()})
+        else:
+            _tell(agent, url, was, is_)
+    return code
+
+
+def _differences(
+    both: tuple[RobotsTxt, RobotsTxt], agents: Sequence[_Agent], urls: Iterable[str]
+) -> Iterator[tuple[_Agent, str, Match, Match]]:
+    """Agent, URL, old and new match, where one allows and the other does not."""
+    for url in urls:
+        for agent in agents:
+            was, is_ = (robots.match(agent, url) for robots in both)
+            if was.allowed != is_.allowed:
+                yield agent, url, was, is_
+
+
+def _agents_named_in(both: Iterable[RobotsTxt]) -> tuple[str, ...]:
+    """The product tokens of both files, and "*" at the end."""
+    tokens = {
+        token
+        for robots in both
+        for group in robots.groups
+        for token in group.tokens
+        if token
+    }
+    return (*sorted(tokens - {"*"}), "*")
+
+
+def _paths_of(both: Iterable[RobotsTxt]) -> list[str]:
+    """Paths that the patterns of both files match, or just miss."""
+    patterns = {
+        rule.pattern
+        for robots in both
+        for group in robots.groups
+        for rule in group.rules
+    }
+    paths = {"/"}
+    for pattern in patterns:
+        start = pattern.removesuffix("$")
+        for path in (start.replace("*", ""), start.replace("*", "x"), f"{start}x"):
+            paths.add("/" + path.replace("*", "").removeprefix("/"))
+    return sorted(paths)
+
+
+def _tell(agent: _Agent, url: str, was: Match, is_: Match) -> None:
+    names = agent if isinstance(agent, str) else ",".join(agent)
+    tell(
+        f"{url} ",
+        (names, "bold"),
+        ": ",
+        *_answer(was),
+        " -> ",
+        *_answer(is_),
+    )
+
+
+def _answer(match: Match) -> tuple[tuple[str, str], str]:
+    word = ("allowed", "green") if match.allowed else ("disallowed", "red")
+    rule = match.rule
+    return word, "" if rule is None else f" (line {rule.line}: {rule})"
