@@ -94,7 +94,7 @@ def test_public_name_is_documented(name: str) -> None:
     assert name in UNIONS or is_documented(getattr(robotsgate, name))
 
 
-@pytest.mark.parametrize("name", UNIONS)
+@pytest.mark.parametrize("name", sorted(UNIONS))
 def test_every_part_of_a_union_is_public(name: str) -> None:
     parts = getattr(robotsgate, name).__args__
     ours = {part for part in parts if part.__module__.startswith("robotsgate")}

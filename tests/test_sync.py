@@ -57,6 +57,7 @@ METHODS: dict[str, Callable[[Any], Any]] = {
     "purge": lambda checker: checker.purge(),
     "refresh": lambda checker: checker.refresh(ORIGIN),
     "request_rate": lambda checker: checker.request_rate(AGENT, ORIGIN),
+    "usage_preferences": lambda checker: checker.usage_preferences(AGENT, ORIGIN),
     "robots_txt": lambda checker: checker.robots_txt(ORIGIN).as_dict(),
     "sitemaps": lambda checker: checker.sitemaps(ORIGIN),
     "stats": lambda checker: checker.stats,

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from robotsgate._clock import Clock
+    from robotsgate._headers import HeadersLike
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._events import CheckerEvent
     from robotsgate.checking._many import CheckResult, CheckResults
     from robotsgate.checking._stats import CheckerStats
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
-    from robotsgate.robotstxt._model import RequestRate
+    from robotsgate.robotstxt._model import RequestRate, UsagePreferences
     from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.stores._base import Store
     from robotsgate.urls._origin import URLLike
@@ -175,6 +176,17 @@ class RobotsChecker:
     ) -> RequestRate | None:
         """As `robotsgate.RobotsChecker.request_rate`."""
         return self._portal.call(self._checker.request_rate, agent, url)
+
+    def usage_preferences(
+        self,
+        agent: str | Sequence[str],
+        url: str | URLLike,
+        *,
+        headers: HeadersLike | None = None,
+    ) -> UsagePreferences:
+        """As `robotsgate.RobotsChecker.usage_preferences`."""
+        ask = partial(self._checker.usage_preferences, agent, url, headers=headers)
+        return self._portal.call(ask)
 
     def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
         """As `robotsgate.RobotsChecker.sitemaps`."""
