@@ -395,5 +395,6 @@ class RobotsChecker:
             joined=self._renewals.joined,
             live_origins=len(self._live.by_origin),
             fetches_under_way=len(self._renewals),
+            event_failures=self._reporter.listener.failures,
             **self._reporter.counts,
         )

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from robotsgate._json import JSONValue
+from robotsgate.checking._listener import Event
 
 if TYPE_CHECKING:
     from robotsgate.caching._access import AccessResult
     from robotsgate.caching._outcome import FailureKind
 
 
-class _Event(JSONValue):
-    """What all events can do."""
-
-    __slots__ = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The event as JSON types: its class as "event", then its attributes."""
-        return {"event": type(self).__name__} | JSONValue.as_dict(self)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchStarted(_Event):
+class FetchStarted(Event):
     """A fetch of a robots.txt begins; `RobotsTxtFetched` or `FetchCancelled` follows.
 
     Attributes:
@@ -34,7 +24,7 @@ class FetchStarted(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchCancelled(_Event):
+class FetchCancelled(Event):
     """A fetch ended without an outcome.
 
     The checker was closed meanwhile, or the caller's client raised an error such as
@@ -50,7 +40,7 @@ class FetchCancelled(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsTxtFetched(_Event):
+class RobotsTxtFetched(Event):
     """The robots.txt of an origin was fetched, or could not be.
 
     Attributes:
@@ -79,7 +69,7 @@ class RobotsTxtFetched(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessChanged(_Event):
+class AccessChanged(Event):
     """A fetch means something else than the one before.
 
     Attributes:
@@ -94,7 +84,7 @@ class AccessChanged(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFailed(_Event):
+class StoreFailed(Event):
     """A store could not do what it was asked; the checker went on without it.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING
 
 from robotsgate.caching._outcome import Answered, Failed
@@ -16,6 +15,7 @@ from robotsgate.checking._events import (
     RobotsTxtFetched,
     StoreFailed,
 )
+from robotsgate.checking._listener import Listener
 from robotsgate.urls._origin import shown_url
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Reporter:
     """Where the parts of a checker report what happened.
 
     Attributes:
+        listener: the callback of the caller.
         counts: by the names of `CheckerStats`.
         allowed: how many questions were answered with yes.
         disallowed: how many with no, by the value of the `Reason`.
@@ -46,12 +47,7 @@ class Reporter:
         Raises:
             TypeError: it cannot be called, or is a coroutine function.
         """
-        is_listener = callable(on_event) and not iscoroutinefunction(on_event)
-        if not (on_event is None or is_listener):
-            raise TypeError(
-                f"expected on_event to be a plain callable, got {on_event!r}"
-            )
-        self._on_event = on_event
+        self.listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
         self.counts: Counter[str] = Counter()
         self.allowed = 0
         self.disallowed = dict.fromkeys([reason.value for reason in Reason], 0)
@@ -74,11 +70,11 @@ class Reporter:
 
     def report_start(self, origin: str) -> None:
         """A fetch begins; `report_fetch` or `report_cancellation` follows."""
-        self._tell(FetchStarted(origin=origin))
+        self.listener.tell(FetchStarted(origin=origin))
 
     def report_cancellation(self, origin: str, *, seconds: float) -> None:
         """A fetch ended without an outcome after so many `seconds`."""
-        self._tell(FetchCancelled(origin=origin, elapsed_seconds=seconds))
+        self.listener.tell(FetchCancelled(origin=origin, elapsed_seconds=seconds))
 
     def report_fetch(
         self,
@@ -92,8 +88,8 @@ class Reporter:
         self.counts["fetches"] += 1
         self.counts[entry.access.value] += 1
         body = outcome.body if isinstance(outcome, Answered) else b""
-        if self._on_event is not None:
-            self._tell(
+        if self.listener.is_there:
+            self.listener.tell(
                 RobotsTxtFetched(
                     origin=entry.origin,
                     access=entry.access,
@@ -126,7 +122,7 @@ class Reporter:
         LOGGER.log(
             level, "store failed to %s: %r", f"{operation} {origin}".rstrip(), error
         )
-        self._tell(StoreFailed(origin=origin, operation=operation, error=error))
+        self.listener.tell(StoreFailed(origin=origin, operation=operation, error=error))
 
     def report_store_recovery(self, operation: str) -> None:
         """The store has done what it was asked, after it had failed at that."""
@@ -146,15 +142,6 @@ class Reporter:
             entry.access.value,
             outcome.error or "no error",
         )
-        self._tell(
+        self.listener.tell(
             AccessChanged(origin=entry.origin, before=before, after=entry.access)
         )
-
-    def _tell(self, event: CheckerEvent) -> None:
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(event)
-        except Exception:  # a listener may be anybody's code
-            self.counts["event_failures"] += 1
-            LOGGER.exception("on_event raised for %r", event)

@@ -1,0 +1,62 @@
+"""Tells a callback of the caller's what happened."""
+
+from __future__ import annotations
+
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from robotsgate._json import JSONValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from logging import Logger
+
+
+class Event(JSONValue):
+    """What all events can do."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event as JSON types: its class as "event", then its attributes."""
+        return {"event": type(self).__name__} | JSONValue.as_dict(self)
+
+
+_Told = TypeVar("_Told", bound=Event)
+
+
+class Listener(Generic[_Told]):
+    """The callback `on_event`, if there is one.
+
+    Attributes:
+        is_there: whether there is one.
+        failures: how many of its calls have raised.
+    """
+
+    def __init__(
+        self, on_event: Callable[[_Told], object] | None, *, logger: Logger
+    ) -> None:
+        """Tell `on_event`, and `logger` what it raises.
+
+        Raises:
+            TypeError: it cannot be called, or is a coroutine function.
+        """
+        is_usable = callable(on_event) and not iscoroutinefunction(on_event)
+        if not (on_event is None or is_usable):
+            raise TypeError(
+                f"expected on_event to be a plain callable, got {on_event!r}"
+            )
+        self.is_there = on_event is not None
+        self.failures = 0
+        self._on_event = on_event
+        self._logger = logger
+
+    def tell(self, event: _Told) -> None:
+        """Call the callback with `event`."""
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception:  # a listener may be anybody's code
+            self.failures += 1
+            self._logger.exception("on_event raised for %r", event)
