@@ -389,7 +389,10 @@ def test_full_pool_within_an_outage_only_puts_off_the_retry() -> None:
     later = attempt(known, POOL, now=NOW + HOUR)
 
     assert outage_of(later) == replace(
-        outage_of(known), retry_at=NOW + HOUR + MINUTE * JITTER, error="failed: pool"
+        outage_of(known),
+        retry_at=NOW + HOUR + MINUTE * JITTER,
+        failure=FailureKind.POOL,
+        error="failed: pool",
     )
 
 
@@ -400,6 +403,17 @@ def test_full_pool_does_not_bring_the_retry_forward() -> None:
     later = attempt(known, POOL, now=NOW + HOUR)
 
     assert outage_of(later).retry_at == NOW + DAY
+
+
+def test_turn_that_comes_too_late_puts_off_the_fetch_until_then() -> None:
+    late = Failed(kind=FailureKind.TURN, error="too late", retry_at=NOW + 7 * MINUTE)
+
+    known = attempt(entry(COPY), late)
+
+    assert outage_of(known).attempts == 0
+    assert outage_of(known).retry_at == NOW + 7 * MINUTE
+    assert known.is_put_off
+    assert not attempt(known, answered(500), now=NOW + HOUR).is_put_off
 
 
 # --- what came while the fetch was under way ---------------------------------------

@@ -126,6 +126,7 @@ def test_names_that_stand_in_stores_never_change() -> None:
         "coding",
         "address-refused",
         "pool",
+        "turn",
         "other",
     ]
 

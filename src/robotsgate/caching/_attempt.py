@@ -37,6 +37,8 @@ _DAY = 86_400.0
 # A server can put hundreds of kilobytes into what becomes an error.
 _LONGEST_ERROR = 300
 
+_NO_ATTEMPT = frozenset({FailureKind.POOL, FailureKind.TURN})
+
 _NETWORK_IS_EVIDENCE = (AfterUnreachableLimit.ALLOW, AfterUnreachableLimit.LAST_COPY)
 
 
@@ -124,8 +126,8 @@ def _outage_after(
 ) -> Outage:
     """The outage with one more failure."""
     answer, outage = (None, None) if known is None else (known.answer, known.outage)
-    if isinstance(outcome, Failed) and outcome.kind is FailureKind.POOL:
-        return _outage_after_full_pool(
+    if isinstance(outcome, Failed) and outcome.kind in _NO_ATTEMPT:
+        return _outage_without_attempt(
             outage, outcome, origin=origin, now=now, policy=policy
         )
     gap = longest_gap(answer, policy)
@@ -156,18 +158,23 @@ def _outage_after(
     return after
 
 
-def _outage_after_full_pool(
+def _outage_without_attempt(
     outage: Outage | None, outcome: Failed, *, origin: str, now: float, policy: Policy
 ) -> Outage:
     """Nothing left our machine: that says nothing about the origin."""
     delay = retry_delay(failures=1, status=None, origin=origin, policy=policy)
+    retry_at = now + delay if outcome.retry_at is None else outcome.retry_at
     if outage is not None:
-        retry_at = max(outage.retry_at, now + delay)
-        return replace(outage, retry_at=retry_at, error=_error(outcome))
+        return replace(
+            outage,
+            retry_at=max(outage.retry_at, retry_at),
+            failure=outcome.kind,
+            error=_error(outcome),
+        )
     return Outage(
         since=now,
         last_attempt_at=now,
-        retry_at=now + delay,
+        retry_at=retry_at,
         attempts=0,
         failure=outcome.kind,
         error=_error(outcome),

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from robotsgate.caching._access import AccessResult
+from robotsgate.caching._outcome import FailureKind
 
 if TYPE_CHECKING:
-    from robotsgate.caching._outcome import FailureKind, Redirects
+    from robotsgate.caching._outcome import Redirects
 
 # The clocks of a fleet without time synchronisation differ by less. A time that is
 # further ahead was written by a clock that was set.
@@ -139,13 +140,14 @@ class Outage:
         last_attempt_at: when the last of them ended, epoch seconds.
         retry_at: before this no fetch is made, epoch seconds.
         attempts: how many there were, ≥ 0; 0 where so far only our own side had
-            no connection to spare.
+            no connection to spare, or no turn of the host in time.
         evidence_since: when the first of those ended that show that the origin is
             at fault (`is_evidence`), epoch seconds; `None` without.
         last_evidence_at: when the last of those ended, epoch seconds; `None`
             without.
         days: on how many different days (UTC) those ended, ≥ 0.
-        failure: where the last one failed; `None` if there was a response.
+        failure: where the last one failed, or why none was made since; `None` if
+            there was a response.
         status: of the last response; `None` if there was none.
         redirects: those that the last one followed.
         error: what went wrong in the last one, for people; `None` if there is
@@ -210,6 +212,11 @@ class Entry:
         if self.outage is not None:
             return self.outage.retry_at
         return cast("Answer", self.answer).fresh_until
+
+    @property
+    def is_put_off(self) -> bool:
+        """Whether the next fetch is late only because it waits for a turn."""
+        return self.outage is not None and self.outage.failure is FailureKind.TURN
 
     def is_current(self, now: float) -> bool:
         """Whether it answers questions at `now` without another fetch.

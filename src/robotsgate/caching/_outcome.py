@@ -33,6 +33,8 @@ class FailureKind(enum.Enum):
     """The address guard refused to dial."""
     POOL = "pool"
     """No connection was free in the caller's own pool, which the origin cannot help."""
+    TURN = "turn"
+    """The turn of its host would have come after the deadline of the fetch."""
     OTHER = "other"
 
 
@@ -87,12 +89,15 @@ class Failed:
         kind: where it failed.
         error: what happened, for people.
         redirects: those that were followed before.
+        retry_at: with TURN, when the host may be asked again, epoch seconds; `None`
+            for others.
         cause: the exception behind it, for logs; not compared.
     """
 
     kind: FailureKind
     error: str
     redirects: Redirects = ()
+    retry_at: float | None = None
     cause: BaseException | None = field(default=None, compare=False)
 
 
