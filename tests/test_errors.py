@@ -17,6 +17,7 @@ from robotsgate import (
     Rule,
     RuleKind,
     StoreError,
+    TurnNotInTimeError,
     UnsupportedError,
     Verdict,
     errors,
@@ -47,6 +48,7 @@ ERRORS: list[RobotsError] = [
     StoreError("expected a store, got 7"),
     FetchFailedError("the connection broke", kind=FailureKind.TRANSFER),
     DisallowedError(VERDICT),
+    TurnNotInTimeError("expected a turn within 0 s", ready_at=1_800_000_000.0),
 ]
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         InvalidURLError,
         RobotsError,
         StoreError,
+        TurnNotInTimeError,
         UnsupportedError,
     )
     from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
@@ -115,6 +116,7 @@ __all__ = [
     "StoreError",
     "StoreFailed",
     "SystemClock",
+    "TurnNotInTimeError",
     "URLLike",
     "UnsupportedError",
     "UsagePreferences",
@@ -139,7 +141,7 @@ _NAMES = {
     "checking._stats": "CheckerStats",
     "errors": (
         "DisallowedError FetchFailedError InvalidProductTokenError"
-        " InvalidURLError RobotsError StoreError UnsupportedError"
+        " InvalidURLError RobotsError StoreError TurnNotInTimeError UnsupportedError"
     ),
     "fetching._fetcher": "FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",

@@ -6,7 +6,8 @@ RobotsError
 ├── UnsupportedError
 ├── StoreError
 ├── FetchFailedError          (raised by a Fetcher, never to a caller)
-└── DisallowedError
+├── DisallowedError
+└── TurnNotInTimeError
 
 A dead host, a broken robots.txt or a refused connection is an answer (a
 `Verdict`), not an exception.
@@ -29,6 +30,7 @@ __all__ = [
     "InvalidURLError",
     "RobotsError",
     "StoreError",
+    "TurnNotInTimeError",
     "UnsupportedError",
 ]
 
@@ -115,3 +117,19 @@ class DisallowedError(RobotsError):
     def __reduce__(self) -> tuple[object, ...]:
         """Let it be pickled, for pools of processes."""
         return type(self), (self.verdict,)
+
+
+class TurnNotInTimeError(RobotsError):
+    """The turn of a host does not come within the patience of the caller.
+
+    Attributes:
+        ready_at: the turn comes no sooner, epoch seconds.
+    """
+
+    def __init__(self, message: str, *, ready_at: float) -> None:
+        super().__init__(message)
+        self.ready_at = ready_at
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let it be pickled, for pools of processes."""
+        return partial(type(self), ready_at=self.ready_at), self.args

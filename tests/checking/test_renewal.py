@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
@@ -42,11 +41,9 @@ from .builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from robotsgate.caching._entry import Entry
-    from robotsgate.urls._origin import Origin
 
 pytestmark = pytest.mark.anyio
 
@@ -422,42 +419,7 @@ async def ignore_the_end_of(checker: RobotsChecker) -> None:
         await checker.can_fetch(AGENT, PUBLIC)
 
 
-# --- a turn, and a place among the concurrent fetches ----------------------------
-
-
-async def test_fetch_that_waits_for_its_turn_holds_no_lease_and_no_place() -> None:
-    store, site = LeaseStore(), FakeSite()
-    checker = fleet_checker(site, store, ManualClock(), fetches=1)
-    turn = anyio.Event()
-    turns: list[str] = []
-
-    @asynccontextmanager
-    async def turn_of(origin: Origin) -> AsyncIterator[None]:
-        if str(origin) == ORIGIN:
-            await turn.wait()
-        yield
-        turns.append(str(origin))
-
-    checker._renewals.turn_of = turn_of
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
-        await let_others_run()
-        waiting = (list(store.owners), list(site.requests))
-        await checker.can_fetch(AGENT, OTHER_ORIGIN)
-        turn.set()
-
-    assert waiting == ([], [])
-    assert turns == [OTHER_ORIGIN, ORIGIN]
-    assert site.requests == [f"{OTHER_ORIGIN}/robots.txt", ROBOTS_TXT]
-
-
-async def test_look_into_the_store_waits_for_no_turn() -> None:
-    clock, store = ManualClock(), MemoryStore()
-    await stored_by_another(store, clock, site_of())
-    checker = checker_of(FakeSite(), store=store, clock=clock)
-    checker._renewals.turn_of = lambda _: pytest.fail("no turn")
-
-    assert await checker.can_fetch(AGENT, PRIVATE) is False
+# --- a place among the concurrent fetches -----------------------------------------
 
 
 @pytest.mark.parametrize("limit", [1, 3])

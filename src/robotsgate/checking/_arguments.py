@@ -18,7 +18,6 @@ _NO_USER_AGENT = (
     " 'ExampleBot/1.0 (+https://example.org/bot)': servers may answer it otherwise"
     f" than {_DEFAULT_USER_AGENT!r}"
 )
-
 _CLOCK_METHODS = ("now", "monotonic", "wait")
 
 
@@ -33,6 +32,15 @@ def check_bound(name: str, bound: object) -> None:
         raise TypeError(f"expected {name} as int, got {bound!r}")
     if bound < 1:
         raise ValueError(f"expected {name} of 1 or more, got {bound!r}")
+
+
+def user_agent_of(user_agent: str | None, client: object) -> str:
+    """`user_agent`, else that of robotsgate, with a warning if `client` dials."""
+    if user_agent is not None:
+        return user_agent
+    if not getattr(client, "dials_nothing", False):
+        warnings.warn(_NO_USER_AGENT, stacklevel=3)
+    return _DEFAULT_USER_AGENT
 
 
 def check_policy(policy: object) -> None:
@@ -53,16 +61,6 @@ def check_clock(clock: object) -> None:
     """
     if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
         raise TypeError(f"expected clock with now, monotonic and wait, got {clock!r}")
-
-
-def default_user_agent(client: object) -> str:
-    """The name of robotsgate, with a warning to the caller of a checker's maker.
-
-    Not where `client` is a FakeSite, which answers all alike.
-    """
-    if not getattr(client, "dials_nothing", False):
-        warnings.warn(_NO_USER_AGENT, stacklevel=3)
-    return _DEFAULT_USER_AGENT
 
 
 def check_store(store: object) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from robotsgate._clock import SystemClock
@@ -21,9 +22,10 @@ from robotsgate.checking._arguments import (
     check_policy,
     check_store,
     check_urls,
-    default_user_agent,
+    user_agent_of,
 )
 from robotsgate.checking._entries import Entries
+from robotsgate.checking._gated import GatedOrigins
 from robotsgate.checking._live import LiveOrigins
 from robotsgate.checking._many import answers, check_in_order, prefetch
 from robotsgate.checking._origins import Origins
@@ -118,8 +120,7 @@ class RobotsChecker:
         # Imported here: the parser alone does not wait for httpcore to load.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
-        if user_agent is None:
-            user_agent = default_user_agent(client)
+        user_agent = user_agent_of(user_agent, client)
         fetcher = RobotsTxtFetcher(client, user_agent=user_agent, policy=policy)
         self._reporter = Reporter(on_event)
         self._live = LiveOrigins(
@@ -145,6 +146,13 @@ class RobotsChecker:
         )
         self._origins = Origins(
             self._live, self._renewals, self._reporter, policy=policy, clock=clock
+        )
+        # The seam for a politeness gate.
+        self.gated_origins = partial(
+            GatedOrigins,
+            self._origins,
+            quick_answer=quick_way.answer,
+            grammar=self._grammar,
         )
         self._contexts = AsyncExitStack()
 

@@ -26,35 +26,49 @@ _LOGGER = logging.getLogger("robotsgate.checker")
 _Result = TypeVar("_Result")
 
 
+async def until_set(event: anyio.Event) -> None:
+    """Return when `event` is set."""
+    await event.wait()
+
+
 class _Flight(Generic[_Result]):
     """One piece of work under way.
 
     Attributes:
         scope: ends it.
         over_event: set when it has ended.
+        early_event: set as soon as there is an early result, and when it has ended.
+        early: gives a result to those who do not wait for the end; `None` until then.
         result: `None` until it has ended well.
         error: what it raised, if so.
         waiting: how many callers wait for it.
+        waiting_for_end: how many of them take no early result.
         task: its task on asyncio, which keeps only weak references of its own.
         call_soon: calls a function in the event loop, from wherever it is called.
     """
 
     __slots__ = (
         "call_soon",
+        "early",
+        "early_event",
         "error",
         "over_event",
         "result",
         "scope",
         "task",
         "waiting",
+        "waiting_for_end",
     )
 
     def __init__(self) -> None:
         self.scope = anyio.CancelScope()
         self.over_event = anyio.Event()
+        self.early_event = anyio.Event()
+        self.early: Callable[[], _Result] | None = None
         self.result: _Result | None = None
         self.error: Exception | None = None
         self.waiting = 0
+        self.waiting_for_end = 0
         self.task: asyncio.Task[None] | None = None
         self.call_soon: Callable[[Callable[[], object]], object]
 
@@ -89,15 +103,23 @@ class Flights(Generic[_Result]):
             raise RuntimeError("the checker is closed")
 
     async def result_of(
-        self, key: Hashable, work: Callable[[], Awaitable[_Result]]
+        self,
+        key: Hashable,
+        work: Callable[[], Awaitable[_Result]],
+        *,
+        takes_early: bool = False,
+        wait: Callable[[anyio.Event], Awaitable[object]] = until_set,
     ) -> _Result:
         """The result of `work`, or of what was begun for `key` before.
 
         Args:
             key: what is wanted.
             work: does it; never returns `None`.
+            takes_early: whether the caller takes the result of `answer_early`.
+            wait: returns when the event is set, or the caller waits no longer.
 
         Raises:
+            TimeoutError: `wait` has returned before.
             RuntimeError: the checker is closed before that, or somebody else
                 cancelled the work.
             Exception: what the work raised.
@@ -108,10 +130,16 @@ class Flights(Generic[_Result]):
         if flight is None:
             flight = self._begin(key, work)
         flight.waiting += 1
+        flight.waiting_for_end += not takes_early
         try:
-            await flight.over_event.wait()
+            await wait(flight.early_event if takes_early else flight.over_event)
         finally:
             flight.waiting -= 1
+            flight.waiting_for_end -= not takes_early
+        if not flight.over_event.is_set():
+            if takes_early and flight.early is not None:
+                return flight.early()
+            raise TimeoutError
         if flight.error is not None:
             raise flight.error
         if flight.result is None:
@@ -129,6 +157,21 @@ class Flights(Generic[_Result]):
         self.check_open()
         if key not in self._flights:
             self._begin(key, work)
+
+    def answer_early(self, key: Hashable, early: Callable[[], _Result]) -> bool:
+        """Give a result to those who take one before the work under way has ended.
+
+        Args:
+            key: of the work.
+            early: gives the result to each of them, also to those who come later.
+
+        Returns:
+            Whether others wait for the end.
+        """
+        flight = self._flights[key]
+        flight.early = early
+        flight.early_event.set()
+        return flight.waiting_for_end > 0
 
     def cancel(self, key: Hashable) -> None:
         """End soon what is under way for `key`, if anything.
@@ -179,6 +222,7 @@ class Flights(Generic[_Result]):
             if self._flights.get(key) is flight:
                 del self._flights[key]
             flight.over_event.set()
+            flight.early_event.set()
 
         trio = sys.modules.get("trio")  # which need not be installed
         if trio is not None and trio.lowlevel.in_trio_task():

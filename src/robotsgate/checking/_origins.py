@@ -41,6 +41,11 @@ class Origins:
     """The origins of one checker: those in memory, and the way to renew them.
 
     Attributes:
+        live: those in memory.
+        renewals: bring what is not.
+        reporter: is told of each answer.
+        policy: what entries mean.
+        clock: tells the time.
         sources: the sources of URLs that are being read ahead.
         monotonic: tells the time by which loops over URLs let others run, seconds.
     """
@@ -63,10 +68,11 @@ class Origins:
             policy: what entries mean.
             clock: tells the time.
         """
-        self._policy = policy
-        self._live = live
-        self._renewals = renewals
-        self._reporter = reporter
+        self.policy = policy
+        self.live = live
+        self.renewals = renewals
+        self.reporter = reporter
+        self.clock = clock
         self._now = clock.now
         self.monotonic = clock.monotonic
         self._readings: Flights[StandingFor] = Flights()
@@ -78,7 +84,7 @@ class Origins:
 
         A caller that is cancelled does not wait, but has closed all the same.
         """
-        parts = (self.sources, self._renewals, self._readings)
+        parts = (self.sources, self.renewals, self._readings)
         for part in parts:
             part.close()
         for part in parts:
@@ -92,8 +98,8 @@ class Origins:
             UnsupportedError: the scheme is ftp.
         """
         self.check_usable(origin)
-        standing = self._live.current(str(origin), self._now())
-        return await self._renewals.renew(origin) if standing is None else standing
+        standing = self.live.current(str(origin), self._now())
+        return await self.renewals.renew(origin) if standing is None else standing
 
     async def refresh(self, origin: Origin) -> None:
         """Fetch `origin` however fresh it is, unless the caller's own file holds.
@@ -103,8 +109,8 @@ class Origins:
             UnsupportedError: the scheme is ftp.
         """
         self.check_usable(origin)
-        if str(origin) not in self._live.overrides:
-            standing = await self._renewals.fetch(origin)
+        if str(origin) not in self.live.overrides:
+            standing = await self.renewals.fetch(origin)
             standing.forget_body()  # nobody may ask soon
 
     def get_ready(self, origin: Origin) -> None:
@@ -115,20 +121,20 @@ class Origins:
             UnsupportedError: the scheme is ftp.
         """
         self.check_usable(origin)
-        if self._live.current(str(origin), self._now()) is None:
-            self._renewals.begin(origin)
+        if self.live.current(str(origin), self._now()) is None:
+            self.renewals.begin(origin)
 
     def standing_for_at_once(
         self, standing: Standing, agent: Agent
     ) -> StandingFor | None:
         """What is in force for `agent`; `None` where a large file must be read."""
-        standing_for = self._live.standing_for(standing, agent)
+        standing_for = self.live.standing_for(standing, agent)
         if standing_for is not None:
             return standing_for
         body = standing.body_at_once
         if body is None:
             return None
-        return self._live.hold(standing, agent, self._read(standing, body, agent))
+        return self.live.hold(standing, agent, self._read(standing, body, agent))
 
     async def standing_for(self, standing: Standing, agent: Agent) -> StandingFor:
         """What is in force for `agent`."""
@@ -140,7 +146,7 @@ class Origins:
             agent_rules = await self.beside_loop(
                 lambda: self._read(standing, standing.body, agent)
             )
-            return self._live.hold(standing, agent, agent_rules)
+            return self.live.hold(standing, agent, agent_rules)
 
         return await self._readings.result_of((standing, agent.name), read)
 
@@ -155,7 +161,7 @@ class Origins:
 
     def peek(self, question: Question) -> bool | None:
         """The answer, if memory has all that it needs and finding it is quick."""
-        standing = self._live.current(str(question.origin), self._now())
+        standing = self.live.current(str(question.origin), self._now())
         if standing is None:
             return None
         rules = self.standing_for_at_once(standing, question.agent)
@@ -163,7 +169,7 @@ class Origins:
             return None
         answer = rules.allows_at_once(question.target)
         if answer is not None:
-            self._reporter.report_answer(question, rules, allowed=answer)
+            self.reporter.report_answer(question, rules, allowed=answer)
         return answer
 
     async def allows(self, rules: StandingFor, question: Question) -> bool:
@@ -171,17 +177,15 @@ class Origins:
         answer = rules.allows_at_once(question.target)
         if answer is None:
             answer = await self.beside_loop(partial(rules.allows, question.target))
-        self._reporter.report_answer(question, rules, allowed=answer)
+        self.reporter.report_answer(question, rules, allowed=answer)
         return answer
 
     async def verdict(self, question: Question) -> Verdict:
         """The answer with all that led to it."""
         standing = await self.standing(question.origin)
         rules = await self.standing_for(standing, question.agent)
-        explain = partial(rules.explain, standing, question, policy=self._policy)
-        is_quick = rules.explains_at_once(question.target)
-        verdict = explain() if is_quick else await self.beside_loop(explain)
-        self._reporter.report_answer(question, rules, allowed=verdict.allowed)
+        verdict = await self.explain(standing, rules, question)
+        self.reporter.report_answer(question, rules, allowed=verdict.allowed)
         return verdict
 
     async def usage_preferences(
@@ -199,6 +203,14 @@ class Origins:
             return work()
         return await self.beside_loop(work)
 
+    async def explain(
+        self, standing: Standing, rules: StandingFor, question: Question
+    ) -> Verdict:
+        """The answer to `question` by `rules`, with all that led to it; not counted."""
+        explain = partial(rules.explain, standing, question, policy=self.policy)
+        is_quick = rules.explains_at_once(question.target)
+        return explain() if is_quick else await self.beside_loop(explain)
+
     async def part(
         self, origin: Origin, part: Callable[[RobotsTxt], _Result]
     ) -> _Result | None:
@@ -210,7 +222,7 @@ class Origins:
         standing.forget_body()
 
         def read(body: bytes) -> _Result:
-            return part(self._live.robots_txt(standing, body))
+            return part(self.live.robots_txt(standing, body))
 
         if body is not None:
             return read(body)
@@ -224,7 +236,7 @@ class Origins:
         return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)
 
     def _read(self, standing: Standing, body: bytes, agent: Agent) -> AgentRules:
-        robots_txt = self._live.robots_txt(standing, body)
+        robots_txt = self.live.robots_txt(standing, body)
         return robots_txt.rules_for(agent.tokens)
 
     def check_usable(self, origin: Origin) -> None:
@@ -234,8 +246,8 @@ class Origins:
             RuntimeError: the checker is closed.
             UnsupportedError: the scheme is ftp.
         """
-        self._renewals.check_open()
-        if origin.scheme == "ftp" and str(origin) not in self._live.overrides:
+        self.renewals.check_open()
+        if origin.scheme == "ftp" and str(origin) not in self.live.overrides:
             raise UnsupportedError(
                 f"robots.txt over ftp is not supported yet, got {origin}"
             )

@@ -6,7 +6,8 @@ Each origin is renewed once, for all that ask. What a fetch means is decided by
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+import math
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,17 +16,18 @@ import anyio
 from robotsgate.caching._access import AccessResult
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._merge import by_our_clock, merge, usable
-from robotsgate.caching._outcome import Answered
+from robotsgate.caching._outcome import Answered, Failed, FailureKind
 from robotsgate.checking._flights import Flights
+from robotsgate.errors import TurnNotInTimeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Awaitable, Callable, Iterator
 
     from robotsgate._clock import Clock
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._entries import Entries
+    from robotsgate.checking._gated import FetchTurns, Renewed
     from robotsgate.checking._live import LiveOrigins
     from robotsgate.checking._reporter import Reporter
     from robotsgate.checking._standing import Standing
@@ -47,9 +49,8 @@ class Renewals:
     """The renewals of one checker's origins; `len` tells how many are under way.
 
     Attributes:
-        turn_of: what a fetch of an origin waits for, outside of its deadline, its
-            lease and its place among the concurrent ones. Nothing by default; a seam
-            for a politeness gate.
+        turns: what a fetch waits for, outside of its deadline, its lease and its
+            place among the concurrent ones; `None`: for nothing.
     """
 
     def __init__(
@@ -81,12 +82,10 @@ class Renewals:
         self._policy = policy
         self._clock = clock
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
-        self._flights: Flights[tuple[Standing, bool]] = Flights()
+        self._flights: Flights[Renewed] = Flights()
         self._forgetting: set[str] = set()
         self._forgotten: set[str] = set()  # those of them that are renewed meanwhile
-        self.turn_of: Callable[[Origin], AbstractAsyncContextManager[object]] = (
-            lambda _: nullcontext()
-        )
+        self.turns: FetchTurns | None = None
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -126,11 +125,31 @@ class Renewals:
     async def renew(self, origin: Origin) -> Standing:
         """Learn how `origin` stands now.
 
+        If the turn of its host does not come within the deadline of a fetch, the
+        origin stands as it did before, and its fetch is put off.
+
         Raises:
             RuntimeError: the checker is closed before that is known.
         """
         work = partial(self._renew, origin, is_forced=False)
-        standing, _ = await self._flights.result_of(str(origin), work)
+        standing, _ = await self._flights.result_of(str(origin), work, takes_early=True)
+        return standing
+
+    async def renew_in_turn(
+        self, origin: Origin, *, wait: Callable[[anyio.Event], Awaitable[object]]
+    ) -> Standing:
+        """Learn how `origin` stands, however late the turn of its host comes.
+
+        Args:
+            origin: the one to renew.
+            wait: returns when the event is set, or the caller waits no longer.
+
+        Raises:
+            TimeoutError: `wait` has returned before that.
+            RuntimeError: the checker is closed before that.
+        """
+        work = partial(self._renew, origin, is_forced=False)
+        standing, _ = await self._flights.result_of(str(origin), work, wait=wait)
         return standing
 
     def begin(self, origin: Origin) -> None:
@@ -149,12 +168,13 @@ class Renewals:
         """
         work = partial(self._renew, origin, is_forced=True)
         while True:  # only a look into the store may have been under way
-            standing, is_fetched = await self._flights.result_of(str(origin), work)
-            if is_fetched:
+            standing, is_fetched = await self._flights.result_of(
+                str(origin), work, takes_early=True
+            )
+            if is_fetched or standing.entry.is_put_off:
                 return standing
 
-    async def _renew(self, origin: Origin, *, is_forced: bool) -> tuple[Standing, bool]:
-        """How the origin stands, and whether it was fetched for that."""
+    async def _renew(self, origin: Origin, *, is_forced: bool) -> Renewed:
         key = str(origin)
         self._forgotten.discard(key)  # that was of an earlier renewal
         self._forgotten |= {key} & self._forgetting
@@ -163,15 +183,72 @@ class Renewals:
         self._reporter.report_look_up(is_hit=standing is not None)
         if standing is not None:
             return standing, False
-        async with self.turn_of(origin):
+        if self.turns is not None:
+            return await self._renew_in_turn(
+                origin, known, turns=self.turns, is_forced=is_forced
+            )
+        if self._entries.has_lease:
+            return await self._renew_with_lease(origin, is_forced=is_forced)
+        async with self._places:
+            return await self._fetch(origin, known), True
+
+    async def _renew_in_turn(
+        self,
+        origin: Origin,
+        looked_up: Entry | None,
+        *,
+        turns: FetchTurns,
+        is_forced: bool,
+    ) -> Renewed:
+        """As `_renew`, where each host has its turns.
+
+        Callers that do not wait for the turn get an answer after the deadline of a
+        fetch. The wait ends then, unless others go on waiting.
+        """
+        key = str(origin)
+
+        async def fetch() -> Renewed:
             if self._entries.has_lease:
                 return await self._renew_with_lease(origin, is_forced=is_forced)
             async with self._places:
+                # Another process may have fetched it during the wait.
+                known = await self._look_up(key)
+                standing = self._current(known, is_forced=is_forced)
+                if standing is not None:
+                    return standing, False
                 return await self._fetch(origin, known), True
 
-    async def _renew_with_lease(
-        self, origin: Origin, *, is_forced: bool
-    ) -> tuple[Standing, bool]:
+        def put_off() -> Renewed:
+            return self._put_off(key, looked_up, until=turns.ready_at(origin)), False
+
+        for patience in (self._policy.fetch_deadline, math.inf):
+            try:
+                return await turns.in_turn(origin, fetch, patience=patience)
+            except TurnNotInTimeError:
+                if not self._flights.answer_early(key, put_off):
+                    break
+        return put_off()
+
+    def _put_off(self, key: str, looked_up: Entry | None, *, until: float) -> Standing:
+        """The origin as it stands until the turn of its host comes.
+
+        Only memory knows of that: it is no news of the origin for other processes.
+        """
+        now = self._clock.now()
+        known = None
+        if key not in self._forgotten:
+            known = merge(self._from_memory(key, now), looked_up, now=now)
+        outcome = Failed(
+            kind=FailureKind.TURN,
+            error=f"the host has its next turn in {until - now:.0f} s or later",
+            retry_at=until,
+        )
+        entry = entry_after(
+            known, outcome, origin=key, began_at=now, now=now, policy=self._policy
+        )
+        return self._live.admit(entry, now)
+
+    async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewed:
         """As `_renew`, where one process of a fleet fetches for all."""
         key = str(origin)
         began_at = self._clock.monotonic()
@@ -213,7 +290,7 @@ class Renewals:
         now = self._clock.now()
         if is_forced or known is None or not known.is_current(now):
             return None
-        if known.origin in self._forgotten:
+        if known.origin in self._forgotten or known.is_put_off:
             return None
         return self._live.admit(known, now)
 

@@ -1,0 +1,195 @@
+"""The origins of a checker as a politeness gate sees them: the seam between the two.
+
+A gate asks for one agent, waits for the turn of a host however long that takes, and
+lets the checker's own fetches wait for theirs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+from robotsgate.checking._question import Question
+from robotsgate.errors import DisallowedError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    import anyio
+
+    from robotsgate.checking._origins import Origins
+    from robotsgate.checking._question import Agent
+    from robotsgate.checking._standing import Standing, StandingFor
+    from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.urls._origin import Origin, URLLike
+
+
+Renewed = tuple["Standing", bool]
+"""How an origin stands, and whether it was fetched for that."""
+
+
+class FetchTurns(Protocol):
+    """Lets each fetch wait for the turn of its host, as a politeness gate does."""
+
+    async def in_turn(
+        self,
+        origin: Origin,
+        fetch: Callable[[], Awaitable[Renewed]],
+        *,
+        patience: float,
+    ) -> Renewed:
+        """What `fetch` returns, which is called when a request may begin.
+
+        Raises:
+            TurnNotInTimeError: `patience`, in seconds, is over before that, or would
+                be.
+        """
+        ...
+
+    def ready_at(self, origin: Origin) -> float:
+        """A lower bound of when a fetch may begin, epoch seconds."""
+        ...
+
+
+class Leave(NamedTuple):
+    """That robots.txt lets the agent fetch a URL.
+
+    Attributes:
+        origin: the key of the origin.
+        rules: which say so.
+    """
+
+    origin: str
+    rules: StandingFor
+
+
+class GatedOrigins:
+    """What one gate asks a checker.
+
+    Attributes:
+        clock: that of the checker.
+        policy: that of the checker.
+    """
+
+    def __init__(
+        self,
+        origins: Origins,
+        agent: Agent,
+        turns: FetchTurns,
+        *,
+        quick_answer: Callable[[str | Sequence[str], str | URLLike], bool | None],
+        grammar: Grammar,
+    ) -> None:
+        """Let all fetches wait for `turns` from now on.
+
+        Args:
+            origins: those of the checker.
+            agent: the one that asks.
+            turns: those of the gate.
+            quick_answer: that of the checker; `None` where there is none.
+            grammar: the spelling of targets.
+
+        Raises:
+            RuntimeError: the checker is closed, or has an open gate already.
+        """
+        origins.renewals.check_open()
+        if origins.renewals.turns is not None:
+            raise RuntimeError("expected one open gate for each checker, got another")
+        origins.renewals.turns = turns
+        self._agent = agent
+        self._turns = turns
+        self._origins = origins
+        self._live = origins.live
+        self._quick_answer = quick_answer
+        self._grammar = grammar
+        self.policy = origins.policy
+        self.clock = origins.clock
+
+    def close(self) -> None:
+        """Let fetches wait for no turns any more."""
+        if self._origins.renewals.turns is self._turns:
+            self._origins.renewals.turns = None
+
+    def question(self, url: str | URLLike) -> Question:
+        """The question whether the agent may fetch `url`.
+
+        Raises:
+            InvalidURLError: `url` names no origin.
+        """
+        return Question.of(self._agent.name, url, self._grammar)
+
+    def leave_at_once(self, url: str | URLLike) -> Leave | bool | None:
+        """Leave to fetch `url`, if memory has the answer and finding it is quick.
+
+        `False` where it is no, and `None` where there is no answer.
+        """
+        name = self._agent.name
+        answer = self._quick_answer(name, url)
+        if not answer:
+            return answer
+        text = cast("str", url)  # for anything else there is no quick answer
+        key = text[: text.index("/", 8)]
+        if self._live.by_origin[key].entry.is_put_off:
+            return None
+        return Leave(key, self._live.by_agent[name][key])
+
+    async def leave(
+        self,
+        question: Question,
+        *,
+        wait: Callable[[anyio.Event], Awaitable[object]] | None,
+        is_counted: bool,
+    ) -> Leave:
+        """Leave to fetch the URL of `question`; its robots.txt is fetched if need be.
+
+        Args:
+            question: of `question`.
+            wait: returns when the event is set, or the caller waits no longer; `None`
+                if it does not wait at all. The fetch goes on then.
+            is_counted: whether `leave_at_once` has just said no.
+
+        Raises:
+            DisallowedError: the agent may not fetch it.
+            TimeoutError: the fetch takes longer than the caller waits.
+            RuntimeError: the checker is closed before that is known.
+            UnsupportedError: the scheme is ftp.
+        """
+        standing = await self._standing(question.origin, wait)
+        rules = await self._origins.standing_for(standing, self._agent)
+        verdict = await self._origins.explain(standing, rules, question)
+        if verdict.allowed or not is_counted:
+            self._origins.reporter.report_answer(
+                question, rules, allowed=verdict.allowed
+            )
+        if not verdict.allowed:
+            raise DisallowedError(verdict)
+        return Leave(str(question.origin), rules)
+
+    def is_in_force(self, leave: Leave) -> bool:
+        """Whether `leave` is what it would be now."""
+        live = self._live.by_agent.get(self._agent.name, {}).get(leave.origin)
+        is_replaced = live is not None and live is not leave.rules
+        return not is_replaced and self.clock.now() < leave.rules.usable_until
+
+    def get_ready(self, origin: Origin) -> None:
+        """Begin to fetch the robots.txt of `origin` if need be; wait for nothing.
+
+        Raises:
+            RuntimeError: the checker is closed.
+            UnsupportedError: the scheme is ftp.
+        """
+        self._origins.get_ready(origin)
+
+    async def _standing(
+        self,
+        origin: Origin,
+        wait: Callable[[anyio.Event], Awaitable[object]] | None,
+    ) -> Standing:
+        """How `origin` stands, however late the turn of its host comes."""
+        self._origins.check_usable(origin)
+        standing = self._live.current(str(origin), self.clock.now())
+        if standing is not None and not standing.entry.is_put_off:
+            return standing
+        if wait is None:
+            self._origins.renewals.begin(origin)
+            raise TimeoutError
+        return await self._origins.renewals.renew_in_turn(origin, wait=wait)
