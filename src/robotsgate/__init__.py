@@ -40,6 +40,18 @@ if TYPE_CHECKING:
     )
     from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
+    from robotsgate.politeness._events import (
+        DelayClamped,
+        GateEvent,
+        RetryAfterIgnored,
+        TurnsOverdue,
+        URLLeftOut,
+    )
+    from robotsgate.politeness._gate import PolitenessGate
+    from robotsgate.politeness._ledger import Ledger, LocalLedger
+    from robotsgate.politeness._schedule import HostState
+    from robotsgate.politeness._stats import GateStats, HostStatus
+    from robotsgate.politeness._turn import Turn
     from robotsgate.robotstxt._dialect import Dialect
     from robotsgate.robotstxt._model import (
         CategoryPreference,
@@ -78,6 +90,7 @@ __all__ = [
     "CheckerEvent",
     "CheckerStats",
     "Clock",
+    "DelayClamped",
     "Diagnostic",
     "DiagnosticKind",
     "Dialect",
@@ -89,21 +102,29 @@ __all__ = [
     "FetchStarted",
     "FetchedResponse",
     "Fetcher",
+    "GateEvent",
+    "GateStats",
     "Group",
     "HeadersLike",
+    "HostState",
+    "HostStatus",
     "InvalidProductTokenError",
     "InvalidURLError",
+    "Ledger",
     "Line",
     "LineKind",
     "ListableStore",
+    "LocalLedger",
     "Match",
     "MemoryStore",
     "Origin",
     "OtherLine",
     "Policy",
+    "PolitenessGate",
     "Preference",
     "Reason",
     "RequestRate",
+    "RetryAfterIgnored",
     "RobotsChecker",
     "RobotsError",
     "RobotsTxt",
@@ -116,7 +137,10 @@ __all__ = [
     "StoreError",
     "StoreFailed",
     "SystemClock",
+    "Turn",
     "TurnNotInTimeError",
+    "TurnsOverdue",
+    "URLLeftOut",
     "URLLike",
     "UnsupportedError",
     "UsagePreferences",
@@ -145,6 +169,14 @@ _NAMES = {
     ),
     "fetching._fetcher": "FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
+    "politeness._events": (
+        "DelayClamped GateEvent RetryAfterIgnored TurnsOverdue URLLeftOut"
+    ),
+    "politeness._gate": "PolitenessGate",
+    "politeness._ledger": "Ledger LocalLedger",
+    "politeness._schedule": "HostState",
+    "politeness._stats": "GateStats HostStatus",
+    "politeness._turn": "Turn",
     "robotstxt._dialect": "Dialect",
     "robotstxt._model": (
         "CategoryPreference Diagnostic DiagnosticKind Group Line LineKind Match"

@@ -78,7 +78,9 @@ def turns(clock: ManualClock) -> Turns:
 
 
 def gated(checker: RobotsChecker, turns: Turns) -> GatedOrigins:
-    return checker.gated_origins(Agent.of(AGENT), turns)
+    origins = checker.gated_origins(Agent.of(AGENT))
+    origins.open(turns)
+    return origins
 
 
 async def leave(origins: GatedOrigins, url: str = PUBLIC) -> None:

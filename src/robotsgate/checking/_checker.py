@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Self
 
 from robotsgate._clock import SystemClock
 from robotsgate.caching._policy import Policy
-from robotsgate.caching._verdict import Reason
 from robotsgate.checking._arguments import (
     check_bound,
     check_clock,
@@ -33,7 +32,6 @@ from robotsgate.checking._question import Agent, Question
 from robotsgate.checking._quick_way import QuickWay
 from robotsgate.checking._renewal import Renewals
 from robotsgate.checking._reporter import Reporter
-from robotsgate.checking._stats import CheckerStats
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._records import absolute_sitemaps
 from robotsgate.robotstxt._robots_txt import grammar_of
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._events import CheckerEvent
     from robotsgate.checking._many import CheckResults
+    from robotsgate.checking._stats import CheckerStats
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._model import RequestRate, UsagePreferences
@@ -131,10 +130,9 @@ class RobotsChecker:
             store = self._own_store = open_store("memory:" if store is None else store)
         self._entries = Entries(store, self._reporter, policy=policy, clock=clock)
         self._max_concurrent_fetches = max_concurrent_fetches
-        quick_way = QuickWay(
+        self._answer_quickly = QuickWay(
             self._live, self._reporter, grammar=self._grammar, now=clock.now
-        )
-        self._answer_quickly = quick_way.answer
+        ).answer
         self._renewals = Renewals(
             self._live,
             self._entries,
@@ -151,7 +149,7 @@ class RobotsChecker:
         self.gated_origins = partial(
             GatedOrigins,
             self._origins,
-            quick_answer=quick_way.answer,
+            quick_answer=self._answer_quickly,
             grammar=self._grammar,
         )
         self._contexts = AsyncExitStack()
@@ -395,14 +393,8 @@ class RobotsChecker:
     @property
     def stats(self) -> CheckerStats:
         """The counters as they are now."""
-        allowed, disallowed = self._reporter.allowed, self._reporter.disallowed
-        return CheckerStats(
-            checks=allowed + sum(disallowed.values()),
-            allowed=allowed,
-            disallowed={Reason(name): n for name, n in disallowed.items() if n},
+        return self._reporter.stats(
             joined=self._renewals.joined,
             live_origins=len(self._live.by_origin),
             fetches_under_way=len(self._renewals),
-            event_failures=self._reporter.listener.failures,
-            **self._reporter.counts,
         )

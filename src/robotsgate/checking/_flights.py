@@ -4,7 +4,7 @@ The work is a task of the event loop: a caller that gives up leaves it under way
 its result is kept. Nobody need wait for it, as nobody does for the reading of a source.
 Not a task group of the checker: that ties the checker to one task, and breaks
 generator fixtures and checkers that close in the order in which they were opened.
-The only module that starts tasks of asyncio and of trio.
+The only module that knows the tasks of asyncio and of trio.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import contextvars
 import logging
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 
@@ -29,6 +29,12 @@ _Result = TypeVar("_Result")
 async def until_set(event: anyio.Event) -> None:
     """Return when `event` is set."""
     await event.wait()
+
+
+def current_task() -> object:
+    """The task that calls; each has one object of its own."""
+    trio = _trio()
+    return asyncio.current_task() if trio is None else trio.lowlevel.current_task()
 
 
 class _Flight(Generic[_Result]):
@@ -224,8 +230,8 @@ class Flights(Generic[_Result]):
             flight.over_event.set()
             flight.early_event.set()
 
-        trio = sys.modules.get("trio")  # which need not be installed
-        if trio is not None and trio.lowlevel.in_trio_task():
+        trio = _trio()
+        if trio is not None:
             context = contextvars.copy_context()
             flight.call_soon = trio.lowlevel.current_trio_token().run_sync_soon
             trio.lowlevel.spawn_system_task(fly, context=context)
@@ -236,3 +242,9 @@ class Flights(Generic[_Result]):
             # A task that is cancelled before its first step never enters its `try`.
             flight.task.add_done_callback(end)
         return flight
+
+
+def _trio() -> Any:  # noqa: ANN401 (a module that need not be installed)
+    """The module trio if it runs the task that calls, else `None`."""
+    trio = sys.modules.get("trio")
+    return trio if trio is not None and trio.lowlevel.in_trio_task() else None

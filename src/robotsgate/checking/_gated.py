@@ -6,7 +6,7 @@ lets the checker's own fetches wait for theirs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 from robotsgate.checking._question import Question
 from robotsgate.errors import DisallowedError
@@ -51,11 +51,11 @@ class FetchTurns(Protocol):
 
 
 class Leave(NamedTuple):
-    """That robots.txt lets the agent fetch a URL.
+    """What lets the agent fetch a URL.
 
     Attributes:
         origin: the key of the origin.
-        rules: which say so.
+        rules: which are in force for the agent there.
     """
 
     origin: str
@@ -74,35 +74,38 @@ class GatedOrigins:
         self,
         origins: Origins,
         agent: Agent,
-        turns: FetchTurns,
         *,
         quick_answer: Callable[[str | Sequence[str], str | URLLike], bool | None],
         grammar: Grammar,
     ) -> None:
-        """Let all fetches wait for `turns` from now on.
+        """Ask `origins`; `open` follows.
 
         Args:
             origins: those of the checker.
             agent: the one that asks.
-            turns: those of the gate.
             quick_answer: that of the checker; `None` where there is none.
             grammar: the spelling of targets.
-
-        Raises:
-            RuntimeError: the checker is closed, or has an open gate already.
         """
-        origins.renewals.check_open()
-        if origins.renewals.turns is not None:
-            raise RuntimeError("expected one open gate for each checker, got another")
-        origins.renewals.turns = turns
         self._agent = agent
-        self._turns = turns
+        self._turns: FetchTurns | None = None
         self._origins = origins
         self._live = origins.live
         self._quick_answer = quick_answer
         self._grammar = grammar
         self.policy = origins.policy
         self.clock = origins.clock
+
+    def open(self, turns: FetchTurns) -> None:
+        """Let all fetches wait for `turns` from now on.
+
+        Raises:
+            RuntimeError: the checker is closed, or has an open gate already.
+        """
+        renewals = self._origins.renewals
+        renewals.check_open()
+        if renewals.turns is not None:
+            raise RuntimeError("expected one open gate for each checker, got another")
+        self._turns = renewals.turns = turns
 
     def close(self) -> None:
         """Let fetches wait for no turns any more."""
@@ -117,7 +120,7 @@ class GatedOrigins:
         """
         return Question.of(self._agent.name, url, self._grammar)
 
-    def leave_at_once(self, url: str | URLLike) -> Leave | bool | None:
+    def leave_at_once(self, url: str | URLLike) -> Leave | Literal[False] | None:
         """Leave to fetch `url`, if memory has the answer and finding it is quick.
 
         `False` where it is no, and `None` where there is no answer.
@@ -131,6 +134,11 @@ class GatedOrigins:
         if self._live.by_origin[key].entry.is_put_off:
             return None
         return Leave(key, self._live.by_agent[name][key])
+
+    def known(self, origin: str) -> Leave | None:
+        """What memory last knew of the origin with this key."""
+        rules = self._live.by_agent.get(self._agent.name, {}).get(origin)
+        return None if rules is None else Leave(origin, rules)
 
     async def leave(
         self,
@@ -166,9 +174,10 @@ class GatedOrigins:
 
     def is_in_force(self, leave: Leave) -> bool:
         """Whether `leave` is what it would be now."""
-        live = self._live.by_agent.get(self._agent.name, {}).get(leave.origin)
-        is_replaced = live is not None and live is not leave.rules
-        return not is_replaced and self.clock.now() < leave.rules.usable_until
+        standing = self._live.by_origin.get(leave.origin)
+        rules = leave.rules
+        is_replaced = standing is not None and standing.usable_from > rules.usable_from
+        return not is_replaced and self.clock.now() < rules.usable_until
 
     def get_ready(self, origin: Origin) -> None:
         """Begin to fetch the robots.txt of `origin` if need be; wait for nothing.

@@ -16,6 +16,7 @@ from robotsgate.checking._events import (
     StoreFailed,
 )
 from robotsgate.checking._listener import Listener
+from robotsgate.checking._stats import CheckerStats
 from robotsgate.urls._origin import shown_url
 
 if TYPE_CHECKING:
@@ -51,6 +52,21 @@ class Reporter:
         self.counts: Counter[str] = Counter()
         self.allowed = 0
         self.disallowed = dict.fromkeys([reason.value for reason in Reason], 0)
+
+    def stats(
+        self, *, joined: int, live_origins: int, fetches_under_way: int
+    ) -> CheckerStats:
+        """The counters as they are now, with those that others count."""
+        return CheckerStats(
+            checks=self.allowed + sum(self.disallowed.values()),
+            allowed=self.allowed,
+            disallowed={Reason(name): n for name, n in self.disallowed.items() if n},
+            joined=joined,
+            live_origins=live_origins,
+            fetches_under_way=fetches_under_way,
+            event_failures=self.listener.failures,
+            **self.counts,
+        )
 
     def report_answer(
         self, question: Question, rules: StandingFor, *, allowed: bool

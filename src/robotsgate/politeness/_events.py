@@ -1,0 +1,72 @@
+"""What a gate tells its `on_event` callback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robotsgate.checking._listener import Event
+
+if TYPE_CHECKING:
+    from robotsgate.errors import DisallowedError, InvalidURLError, UnsupportedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayClamped(Event):
+    """An origin asks for a longer delay than the gate keeps.
+
+    Attributes:
+        host: the host that the origin belongs to.
+        origin: the key of the origin.
+        stated_delay: seconds that its robots.txt asks for.
+        delay: seconds that the gate keeps, its `max_delay`.
+    """
+
+    host: str
+    origin: str
+    stated_delay: float
+    delay: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsOverdue(Event):
+    """Turns were ended because they were older than `max_turn_seconds`.
+
+    Attributes:
+        host: the host that they belong to.
+        count: how many there were, ≥ 1; of other processes too, if those share the
+            ledger.
+    """
+
+    host: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryAfterIgnored(Event):
+    """A Retry-After is neither a number of seconds nor a date.
+
+    Attributes:
+        host: the host that sent it.
+        value: of the header, cut at 200 characters.
+    """
+
+    host: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class URLLeftOut(Event):
+    """A URL has no turn in a schedule.
+
+    Attributes:
+        url: as the source gave it, without userinfo.
+        error: why: robots.txt disallows it, or it names no origin, or its scheme is
+            ftp.
+    """
+
+    url: str
+    error: DisallowedError | InvalidURLError | UnsupportedError
+
+
+GateEvent = DelayClamped | TurnsOverdue | RetryAfterIgnored | URLLeftOut

@@ -1,0 +1,232 @@
+"""Gives every host its turn: start reading here.
+
+The way of a turn: `PolitenessGate.turn` → `Turn` → `Turns.begin` → robots.txt, through
+the checker → `Queues`, in the order of arrival → `Ledger.start`, by the rules of
+`_schedule.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING, Self
+
+from robotsgate.checking._arguments import check_bound
+from robotsgate.checking._checker import RobotsChecker
+from robotsgate.checking._listener import Listener
+from robotsgate.checking._question import Agent
+from robotsgate.politeness._fetch_turns import FetchTurns
+from robotsgate.politeness._hosts import Hosts
+from robotsgate.politeness._ledger import LocalLedger
+from robotsgate.politeness._stats import GateStats, HostStatus
+from robotsgate.politeness._turn import Turn
+from robotsgate.politeness._turns import Turns
+from robotsgate.urls._origin import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from robotsgate.politeness._events import GateEvent
+    from robotsgate.politeness._ledger import Ledger
+    from robotsgate.urls._origin import URLLike
+
+_LOGGER = logging.getLogger("robotsgate.politeness")
+_LEDGER_METHODS = ("start", "end", "peek", "aclose")
+
+
+class PolitenessGate:
+    """Lets a crawler ask each host only when its turn has come.
+
+    Requests to a host keep its delay, from the end of one to the start of the next:
+    the largest of its crawl-delay, its request-rate and `default_delay`. The fetches
+    of robots.txt that the checker makes keep it too, whoever asks. A host that asks
+    for less (429, 503) is left alone, then asked more slowly.
+
+    Use it as an async context manager, or call `aclose` at the end. A checker can have
+    one open gate. May be used by any number of tasks of one event loop.
+    """
+
+    def __init__(
+        self,
+        checker: RobotsChecker,
+        agent: str | Sequence[str],
+        *,
+        default_delay: float = 1.0,
+        max_delay: float = 3_600.0,
+        max_concurrent_per_host: int = 1,
+        max_turn_seconds: float = 300.0,
+        max_hosts: int = 100_000,
+        host_of: Callable[[str], str] | None = None,
+        ledger: Ledger | None = None,
+        on_event: Callable[[GateEvent], object] | None = None,
+    ) -> None:
+        """Make a gate; nothing is asked yet.
+
+        Args:
+            checker: answers by robots.txt; its clock tells the time. It stays the
+                caller's to close, after the gate.
+            agent: the one that fetches, as in `RobotsChecker.can_fetch`.
+            default_delay: seconds between two requests to a host, at the least; ≥ 0.
+            max_delay: seconds, at the most; what a host asks for beyond it is cut,
+                with an event; ≥ `default_delay`.
+            max_concurrent_per_host: how many turns of a host may be under way, ≥ 1. A
+                host that states a crawl-delay has one at a time all the same.
+            max_turn_seconds: after which a turn that nobody has ended counts as
+                ended, with an event; > 0.
+            max_hosts: how many hosts are remembered, ≥ 1.
+            host_of: gives the name of the host that a URL belongs to, for example
+                its registrable domain. `None`: the host name in the URL.
+            ledger: remembers the hosts, and is never closed. `None`: a `LocalLedger`.
+            on_event: called with each `GateEvent`; it must not block, and what it
+                raises is logged.
+
+        Raises:
+            TypeError: an argument has the wrong type.
+            ValueError: an argument is out of range.
+            InvalidProductTokenError: `agent` names no crawler.
+            RuntimeError: the checker is closed, or has an open gate already.
+        """
+        given: object = checker  # callers without a type checker
+        if not isinstance(given, RobotsChecker):
+            raise TypeError(f"expected checker to be a RobotsChecker, got {given!r}")
+        _check_seconds("default_delay", default_delay)
+        _check_seconds("max_delay", max_delay, least=default_delay)
+        _check_seconds("max_turn_seconds", max_turn_seconds)
+        if max_turn_seconds == 0:
+            raise ValueError("expected max_turn_seconds above 0, got 0")
+        check_bound("max_concurrent_per_host", max_concurrent_per_host)
+        check_bound("max_hosts", max_hosts)
+        if not (host_of is None or callable(host_of)):
+            raise TypeError(f"expected host_of to be a callable, got {host_of!r}")
+        _check_ledger(ledger)
+        self._origins = checker.gated_origins(Agent.of(agent))
+        self._clock = self._origins.clock
+        self._listener: Listener[GateEvent] = Listener(on_event, logger=_LOGGER)
+        if ledger is None:
+            ledger = LocalLedger(max_hosts=max_hosts, clock=self._clock)
+        self._hosts = Hosts(
+            self._listener,
+            host_of=host_of,
+            default_delay=default_delay,
+            max_delay=max_delay,
+            max_at_once=max_concurrent_per_host,
+            max_turn_seconds=max_turn_seconds,
+            max_hosts=max_hosts,
+        )
+        self._turns = Turns(self._origins, self._hosts, ledger, self._listener)
+        self._queues = self._turns.queues
+        self._origins.open(FetchTurns(self._queues, self._hosts, clock=self._clock))
+
+    async def __aenter__(self) -> Self:
+        """The gate itself."""
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Close."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Give no more turns; the checker fetches without waiting from now on.
+
+        A caller that waits for a turn gets a RuntimeError. Turns that are under way
+        may go on. The checker and a ledger that was handed over stay open. May be
+        called more than once.
+        """
+        self._origins.close()
+        self._queues.close()
+
+    def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
+        """A turn for one request to the host of `url`, to be used by `async with`.
+
+        It waits for the robots.txt of the origin, then for the host, behind those who
+        came before. If the robots.txt has expired by then, it is asked again.
+
+        Args:
+            url: the one to fetch, as in `RobotsChecker.can_fetch`.
+            patience: seconds for both waits, ≥ 0; `None`: for as long as it takes. 0:
+                now or not at all, but a robots.txt that is not known is fetched all
+                the same, for the next who asks.
+
+        Raises:
+            TypeError: `patience` is not a number.
+            ValueError: `patience` is negative or nan.
+        """
+        if patience is None:
+            return Turn(self._turns, url)
+        _check_seconds("patience", patience, is_finite=False)
+        return Turn(self._turns, url, patience=patience)
+
+    def ready_at(self, url: str | URLLike) -> float:
+        """When a turn for `url` would come at the earliest, epoch seconds.
+
+        A lower bound from what this process knows, for schedulers of your own; it
+        waits for nothing and begins nothing.
+
+        Raises:
+            InvalidURLError: `url` names no origin.
+        """
+        return self.status(url).ready_at
+
+    def status(self, url: str | URLLike) -> HostStatus:
+        """How the host of `url` stands, as far as this process knows.
+
+        Raises:
+            InvalidURLError: `url` names no origin.
+        """
+        origin = str(Origin.from_url(url))
+        host = self._hosts.host(url, origin)
+        known = self._origins.known(origin)
+        if known is not None:
+            self._hosts.learn(host, known)
+        status = self._queues.status(host)
+        waiting = self._queues.length(host)
+        seconds = self._queues.seconds_until_ready(host, ahead=waiting)
+        return HostStatus(
+            host=host,
+            state=status.state,
+            delay=status.delay,
+            waiting=waiting,
+            under_way=status.under_way,
+            ready_at=self._clock.now() + seconds,
+        )
+
+    @property
+    def stats(self) -> GateStats:
+        """The counters as they are now."""
+        return GateStats(
+            waiting=len(self._queues),
+            under_way=sum(map(len, self._turns.under_way.values())),
+            event_failures=self._listener.failures,
+            **self._turns.counts,
+        )
+
+
+def _check_seconds(
+    name: str, seconds: object, *, least: float = 0.0, is_finite: bool = True
+) -> None:
+    """Refuse what is not a number of `least` or more.
+
+    Raises:
+        TypeError: it is not a number.
+        ValueError: it is too small, nan, or infinite although it has to be finite.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"expected {name} as float, got {seconds!r}")
+    if not least <= seconds <= math.inf or (is_finite and seconds == math.inf):
+        kind = "finite seconds" if is_finite else "seconds"
+        raise ValueError(
+            f"expected {name} of {least:g} or more {kind}, got {seconds!r}"
+        )
+
+
+def _check_ledger(ledger: object) -> None:
+    """Refuse what is neither a ledger nor `None`.
+
+    Raises:
+        TypeError: it lacks a method.
+    """
+    methods = (getattr(ledger, name, None) for name in _LEDGER_METHODS)
+    if not (ledger is None or all(map(callable, methods))):
+        raise TypeError(
+            f"expected ledger with start, end, peek and aclose, got {ledger!r}"
+        )

@@ -1,0 +1,58 @@
+"""What a gate tells when it is asked: its counters, and how a host stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robotsgate._json import JSONValue
+
+if TYPE_CHECKING:
+    from robotsgate.politeness._schedule import HostState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateStats(JSONValue):
+    """What a gate has done since it was made; a snapshot.
+
+    Attributes:
+        turns: that have begun.
+        incidents: turns that ended with 429, 503 or a failure.
+        disallowed: turns refused by robots.txt.
+        not_in_time: turns that would have come after the patience of their callers.
+        overdue: turns that were ended because they were too old.
+        waiting: how many wait for a host now, fetches of a robots.txt included.
+        under_way: turns that have not ended yet.
+        event_failures: calls of `on_event` that raised.
+    """
+
+    turns: int = 0
+    incidents: int = 0
+    disallowed: int = 0
+    not_in_time: int = 0
+    overdue: int = 0
+    waiting: int = 0
+    under_way: int = 0
+    event_failures: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStatus(JSONValue):
+    """How a host stands, as far as this process knows.
+
+    Attributes:
+        host: its name.
+        state: what it has been through.
+        delay: seconds between two requests, what is left of incidents included.
+        waiting: how many wait for it, fetches of a robots.txt included.
+        under_way: how many turns, and fetches of a robots.txt.
+        ready_at: when one who came now would have a turn, at the earliest, epoch
+            seconds.
+    """
+
+    host: str
+    state: HostState
+    delay: float
+    waiting: int
+    under_way: int
+    ready_at: float

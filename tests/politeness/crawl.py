@@ -1,0 +1,124 @@
+"""A crawler with a gate, on a clock that the test turns and a site in memory."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.lowlevel
+
+from robotsgate import RobotsError
+from robotsgate.politeness._gate import PolitenessGate
+from robotsgate.testing import FakeSite, ManualClock
+from tests.checking.builders import AGENT, ORIGIN, PUBLIC, checker_of, let_others_run
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from robotsgate.politeness._events import GateEvent
+    from robotsgate.urls._origin import URLLike
+
+DELAY = 10.0
+RULES = "Disallow: /private\n"
+
+
+class Crawl:
+    """A gate, and what a crawler does with it.
+
+    Attributes:
+        site: has a robots.txt at `ORIGIN` with a crawl-delay of `DELAY`.
+        began: when each turn began, seconds since the crawl did, with its URL.
+        errors: what visits have raised.
+        events: what the gate told.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: ManualClock | None = None,
+        **arguments: Any,  # noqa: ANN401 (those of PolitenessGate)
+    ) -> None:
+        self.clock = clock or ManualClock()
+        self.site = FakeSite(clock=self.clock)
+        self.serve()
+        self.checker = checker_of(self.site, clock=self.clock)
+        self.errors: list[Exception] = []
+        self.events: list[GateEvent] = []
+        self.began: list[tuple[float, str]] = []
+        self.gate = PolitenessGate(
+            self.checker, AGENT, on_event=self.events.append, **arguments
+        )
+
+    @property
+    def seconds(self) -> float:
+        """How long the crawl has lasted."""
+        return self.clock.monotonic()
+
+    @property
+    def times(self) -> list[float]:
+        """When each turn began."""
+        return [time for time, _ in self.began]
+
+    def serve(
+        self,
+        rules: str = RULES,
+        *,
+        origin: str = ORIGIN,
+        crawl_delay: float | str = DELAY,
+        **how: Any,  # noqa: ANN401 (that of FakeSite.serve)
+    ) -> None:
+        """Give `origin` a robots.txt; `crawl_delay` in seconds."""
+        body = f"User-agent: *\nCrawl-delay: {crawl_delay}\n{rules}"
+        self.site.serve(origin, body, **how)
+
+    async def visit(
+        self,
+        url: str | URLLike = PUBLIC,
+        *,
+        seconds: float = 0.0,
+        patience: float | None = None,
+        **report: Any,  # noqa: ANN401 (that of Turn.report)
+    ) -> None:
+        """One request that takes so many `seconds`."""
+        async with self.gate.turn(url, patience=patience) as turn:
+            self.began.append((self.seconds, str(url)))
+            if seconds:
+                await self.clock.wait(seconds)
+            if report:
+                turn.report(**report)
+
+    async def run(self, seconds: float, *visits: Callable[[], Awaitable[None]]) -> None:
+        """Begin `visits` in their order, then let time pass."""
+
+        async def keep_error(visit: Callable[[], Awaitable[None]]) -> None:
+            try:
+                await visit()
+            except (RobotsError, RuntimeError) as error:
+                self.errors.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            for visit in visits:
+                tasks.start_soon(keep_error, visit)
+                await let_others_run()
+            await self.clock.pass_time(seconds)
+
+    async def warm_up(self) -> None:
+        """Have robots.txt, and nothing to wait for."""
+        await self.checker.can_fetch(AGENT, PUBLIC)
+        self.clock.advance(3_600)
+
+    @asynccontextmanager
+    async def held(self, url: str = PUBLIC) -> AsyncIterator[None]:
+        """A turn of another task, for as long as the block."""
+        end = anyio.Event()
+
+        async def hold() -> None:
+            async with self.gate.turn(url):
+                await end.wait()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(hold)
+            await let_others_run()
+            yield
+            end.set()

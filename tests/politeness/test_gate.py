@@ -1,0 +1,918 @@
+from __future__ import annotations
+
+import math
+import re
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import httpx
+import pytest
+
+from robotsgate import (
+    DisallowedError,
+    InvalidProductTokenError,
+    InvalidURLError,
+    MemoryStore,
+    Reason,
+    TurnNotInTimeError,
+    UnsupportedError,
+)
+from robotsgate.politeness._events import (
+    DelayClamped,
+    RetryAfterIgnored,
+    TurnsOverdue,
+)
+from robotsgate.politeness._gate import PolitenessGate
+from robotsgate.politeness._ledger import Grant, LocalLedger, Wait
+from robotsgate.politeness._schedule import (
+    FIRST_BACK_OFF,
+    HostState,
+    Pace,
+    TurnEnd,
+)
+from robotsgate.politeness._stats import GateStats, HostStatus
+from robotsgate.testing import FakeSite, ManualClock
+from tests.cancellation import cancelled_at
+from tests.checking.builders import (
+    AGENT,
+    DAY,
+    NOW,
+    ORIGIN,
+    OTHER_ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    ROBOTS_TXT,
+    answered_at_once,
+    checker_of,
+    let_others_run,
+    site_of,
+)
+
+from .crawl import DELAY, Crawl
+
+pytestmark = pytest.mark.anyio
+
+HOST = "example.com"
+HTTP_ORIGIN = "http://example.com"
+OTHER_PAGE = f"{OTHER_ORIGIN}/page"
+
+
+class SlowLedger(LocalLedger):
+    """Lets others run before it does anything, as one on a server does."""
+
+    async def start(
+        self, host: str, pace: Pace, *, is_robots_txt: bool = False
+    ) -> Grant | Wait:
+        await anyio.lowlevel.checkpoint()
+        return await super().start(host, pace, is_robots_txt=is_robots_txt)
+
+    async def end(
+        self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
+    ) -> None:
+        await anyio.lowlevel.checkpoint()
+        await super().end(grant, end, retry_after=retry_after)
+
+
+# --- robots.txt first, then the host ------------------------------------------------
+
+
+async def test_first_page_waits_from_the_end_of_the_fetch_of_robots_txt() -> None:
+    crawl = Crawl()
+    crawl.serve(delay=3)
+
+    await crawl.run(20, crawl.visit)
+
+    assert crawl.times == [3 + DELAY]
+
+
+async def test_pages_of_a_host_keep_its_delay_from_end_to_start() -> None:
+    crawl = Crawl()
+
+    await crawl.run(100, *[partial(crawl.visit, seconds=4)] * 3)
+
+    assert crawl.times == [DELAY, 2 * DELAY + 4, 3 * DELAY + 8]
+
+
+async def test_hosts_do_not_wait_for_each_other() -> None:
+    crawl = Crawl(default_delay=1.0)
+    other = partial(crawl.visit, OTHER_PAGE)
+
+    await crawl.run(100, crawl.visit, crawl.visit, other, other)
+
+    assert sorted(crawl.began) == [
+        (1, OTHER_PAGE),
+        (2, OTHER_PAGE),
+        (DELAY, PUBLIC),
+        (2 * DELAY, PUBLIC),
+    ]
+
+
+async def test_turns_come_in_the_order_of_arrival() -> None:
+    crawl = Crawl()
+    urls = [f"{ORIGIN}/{number}" for number in range(5)]
+
+    await crawl.run(100, *[partial(crawl.visit, url) for url in urls])
+
+    assert [url for _, url in crawl.began] == urls
+
+
+async def test_refused_url_waits_for_no_turn() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async with crawl.held():
+        with pytest.raises(DisallowedError) as caught:
+            await crawl.visit(PRIVATE)
+
+    assert caught.value.verdict.reason is Reason.DISALLOWED_BY_RULE
+    assert crawl.gate.stats.disallowed == 1
+
+
+async def test_turn_that_need_not_wait_never_suspends() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    answered_at_once(crawl.visit())
+
+
+@pytest.mark.parametrize("url", ["HTTPS://EXAMPLE.com:443/public", httpx.URL(PUBLIC)])
+async def test_turn_takes_urls_as_the_checker_does(url: str | httpx.URL) -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    await crawl.visit(url)
+
+    assert crawl.gate.status(PUBLIC).ready_at == crawl.clock.now() + DELAY
+
+
+# --- a file that changes during the wait --------------------------------------------
+
+
+async def test_url_that_is_refused_after_the_wait_has_no_turn() -> None:
+    crawl = Crawl()
+    crawl.serve(headers={"Cache-Control": "max-age=3700"})
+    await crawl.warm_up()
+    crawl.serve("Disallow: /\n")
+    await crawl.visit(status=429, retry_after="200")
+
+    await crawl.run(500, crawl.visit)
+
+    assert len(crawl.began) == 1
+    assert [type(error) for error in crawl.errors] == [DisallowedError]
+    assert crawl.site.requests == [ROBOTS_TXT, ROBOTS_TXT]
+
+
+async def test_turn_after_the_next_fetch_keeps_its_place_and_the_delay() -> None:
+    crawl = Crawl()
+    crawl.serve(headers={"Cache-Control": "max-age=3700"})
+    await crawl.warm_up()
+    await crawl.visit(status=429, retry_after="200")
+    urls = [f"{ORIGIN}/{number}" for number in range(3)]
+
+    await crawl.run(500, *[partial(crawl.visit, url) for url in urls])
+
+    assert [url for _, url in crawl.began[1:]] == urls
+    assert crawl.times[1] >= 3_800 + 2 * DELAY, "the fetch comes before the page"
+    assert crawl.site.requests == [ROBOTS_TXT, ROBOTS_TXT]
+
+
+async def test_file_that_is_fresh_for_less_than_the_delay_stops_nobody() -> None:
+    crawl = Crawl()
+    crawl.serve(crawl_delay=300, headers={"Cache-Control": "max-age=60"})
+
+    await crawl.run(10_000, *[crawl.visit] * 3)
+
+    assert len(crawl.began) == 3
+    assert len(crawl.site.requests) <= 4
+
+
+async def test_file_that_another_task_has_fetched_meanwhile_is_obeyed() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+    crawl.serve("Disallow: /\n")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(crawl.checker.refresh, PUBLIC)
+        await let_others_run()
+        await crawl.run(100, crawl.visit)
+
+    assert [type(error) for error in crawl.errors] == [DisallowedError]
+
+
+# --- patience -----------------------------------------------------------------------
+
+
+async def test_patience_that_ends_before_the_turn_tells_when_that_would_come() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+
+    with pytest.raises(TurnNotInTimeError, match=r"in 10\.0 s or later") as caught:
+        answered_at_once(crawl.visit(patience=0))
+    with pytest.raises(TurnNotInTimeError):
+        answered_at_once(crawl.visit(patience=DELAY - 1))
+
+    assert caught.value.ready_at == crawl.clock.now() + DELAY
+    assert crawl.gate.stats.not_in_time == 2
+
+
+async def test_patience_that_is_long_enough_brings_the_turn() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+
+    await crawl.run(100, partial(crawl.visit, patience=DELAY))
+
+    assert len(crawl.began) == 2
+
+
+async def test_patience_of_one_behind_others_counts_their_delays() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(crawl.visit)
+        tasks.start_soon(crawl.visit)
+        await let_others_run()
+        with pytest.raises(TurnNotInTimeError) as caught:
+            answered_at_once(crawl.visit(patience=3 * DELAY - 1))
+        tasks.start_soon(partial(crawl.visit, patience=3 * DELAY))
+        await crawl.clock.pass_time(3 * DELAY)
+
+    assert caught.value.ready_at == NOW + 3_600 + 3 * DELAY
+    assert len(crawl.began) == 4
+
+
+async def test_patience_ends_behind_a_turn_that_takes_longer_than_thought() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(crawl.visit, seconds=100))
+        tasks.start_soon(crawl.visit)
+        await let_others_run()
+        await crawl.run(60, partial(crawl.visit, patience=50))
+        await crawl.clock.pass_time(200)
+
+    assert [type(error) for error in crawl.errors] == [TurnNotInTimeError]
+
+
+async def test_patience_covers_the_fetch_of_robots_txt_too() -> None:
+    crawl = Crawl()
+    crawl.serve(delay=8)
+
+    await crawl.run(10, partial(crawl.visit, patience=7))
+    await crawl.run(20, partial(crawl.visit, patience=DELAY))
+
+    assert [type(error) for error in crawl.errors] == [TurnNotInTimeError]
+    assert crawl.site.requests == [ROBOTS_TXT], "the fetch went on"
+    assert crawl.times == [8 + DELAY]
+
+
+async def test_without_patience_the_fetch_of_robots_txt_begins_all_the_same() -> None:
+    crawl = Crawl()
+
+    with pytest.raises(TurnNotInTimeError):
+        answered_at_once(crawl.visit(patience=0))
+    await crawl.clock.pass_time(DELAY)
+
+    await crawl.visit(patience=0)
+
+
+# --- what the site says of its load -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("report", "seconds"),
+    [
+        ({"status": 429}, FIRST_BACK_OFF),
+        ({"status": 503}, FIRST_BACK_OFF),
+        ({"failure": True}, FIRST_BACK_OFF),
+        ({"status": 429, "retry_after": "500"}, 500),
+        ({"status": 429, "retry_after": "Fri, 15 Jan 2027 09:10:00 GMT"}, 600),
+        ({"status": 503, "retry_after": "999999"}, DAY),
+        ({"status": 429, "retry_after": "soon"}, FIRST_BACK_OFF),
+    ],
+    ids=str,
+)
+async def test_incident_blocks_the_host(report: dict[str, Any], seconds: float) -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    await crawl.visit(**report)
+
+    status = crawl.gate.status(PUBLIC)
+    assert status.state is HostState.BLOCKED
+    assert seconds <= status.ready_at - crawl.clock.now() <= 1.1 * seconds
+    assert crawl.gate.stats.incidents == 1
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"status": 200},
+        {"status": 404},
+        {"status": 500},
+        {"status": 301, "retry_after": "500"},
+        {},
+    ],
+    ids=str,
+)
+async def test_any_other_end_leaves_the_host_open(report: dict[str, Any]) -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    await crawl.visit(**report)
+
+    assert crawl.gate.status(PUBLIC).state is HostState.OPEN
+    assert crawl.events == []
+
+
+async def test_last_report_counts() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async with crawl.gate.turn(PUBLIC) as turn:
+        turn.report(status=429, retry_after="500")
+        turn.report(status=200)
+
+    assert crawl.gate.status(PUBLIC).state is HostState.OPEN
+
+
+async def test_retry_after_that_makes_no_sense_is_told_and_cut() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    await crawl.visit(status=429, retry_after="x" * 1_000)
+
+    assert crawl.events == [RetryAfterIgnored(host=HOST, value="x" * 200)]
+    assert crawl.events[0].as_dict()["event"] == "RetryAfterIgnored"
+
+
+@pytest.mark.parametrize(
+    ("error", "report", "state"),
+    [
+        (ValueError("broken"), {}, HostState.BLOCKED),
+        (ValueError("broken"), {"status": 200}, HostState.OPEN),
+        (KeyboardInterrupt(), {}, HostState.OPEN),
+    ],
+    ids=["exception", "exception after a report", "interrupt"],
+)
+async def test_turn_that_is_left_by_an_exception_has_failed_unless_reported(
+    error: BaseException, report: dict[str, Any], state: HostState
+) -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async def fail() -> None:
+        async with crawl.gate.turn(PUBLIC) as turn:
+            if report:
+                turn.report(**report)
+            raise error
+
+    with pytest.raises(type(error)):
+        await fail()
+
+    assert crawl.gate.status(PUBLIC).state is state
+
+
+async def test_redirect_that_robots_txt_refuses_is_no_failure_of_the_host() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    with pytest.raises(DisallowedError):
+        async with crawl.gate.turn(PUBLIC):
+            await crawl.gate.turn(PRIVATE).__aenter__()
+
+    assert crawl.gate.status(PUBLIC).state is HostState.OPEN
+
+
+async def test_cancelled_turn_is_no_failure_of_the_host() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    with anyio.CancelScope() as scope:
+        async with crawl.gate.turn(PUBLIC):
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+
+    assert crawl.gate.status(PUBLIC).state is HostState.OPEN
+    assert crawl.gate.status(PUBLIC).under_way == 0
+
+
+# --- cancellation, and turns that nobody ends ---------------------------------------
+
+
+async def test_place_of_a_cancelled_waiter_goes_to_the_next() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as first:
+                first.start_soon(crawl.visit)
+                await let_others_run()
+                tasks.start_soon(partial(crawl.visit, f"{ORIGIN}/next"))
+                await let_others_run()
+                scope.cancel()
+        await crawl.clock.pass_time(DELAY)
+
+    assert crawl.began[1:] == [(3_600 + DELAY, f"{ORIGIN}/next")]
+
+
+async def test_turn_that_is_cancelled_anywhere_leaves_nothing_behind() -> None:
+    for number in range(1, 100):
+        clock = ManualClock()
+        crawl = Crawl(clock=clock, ledger=SlowLedger(clock=clock), default_delay=0.0)
+        crawl.serve(crawl_delay=0)
+        is_cancelled = await cancelled_at(number, crawl.visit)
+        await clock.pass_time(1)
+
+        status = crawl.gate.status(PUBLIC)
+        assert (status.waiting, status.under_way) == (0, 0)
+        assert status.state is HostState.OPEN
+        assert crawl.gate.stats.under_way == 0
+        if not is_cancelled:
+            break
+    assert number == 3, "robots.txt, the start and the end"
+
+
+async def test_turn_that_is_never_closed_ends_when_it_is_too_old() -> None:
+    crawl = Crawl(max_turn_seconds=60)
+    await crawl.warm_up()
+    leaked = crawl.gate.turn(PUBLIC)
+    await leaked.__aenter__()
+
+    await crawl.run(100, crawl.visit)
+
+    assert crawl.times == [3_600 + 60 + DELAY]
+    assert crawl.events == [TurnsOverdue(host=HOST, count=1)]
+    assert crawl.gate.stats.under_way == 0
+    await leaked.__aexit__(None, None, None)
+    assert crawl.gate.status(PUBLIC).ready_at == crawl.clock.now() + DELAY
+
+
+# --- several turns at once ----------------------------------------------------------
+
+
+async def test_same_task_cannot_wait_for_itself() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async with crawl.gate.turn(PUBLIC):
+        with pytest.raises(RuntimeError, match="which would wait for itself"):
+            await crawl.visit()
+        with pytest.raises(TurnNotInTimeError):
+            await crawl.visit(patience=0)
+
+    assert crawl.gate.status(PUBLIC).waiting == 0
+
+
+async def test_child_task_waits_for_the_turn_of_its_parent() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async with anyio.create_task_group() as tasks:
+        async with crawl.gate.turn(PUBLIC):
+            tasks.start_soon(crawl.visit)
+            await crawl.clock.pass_time(30)
+        await crawl.clock.pass_time(30)
+
+    assert crawl.times == [3_630 + DELAY]
+
+
+async def test_several_turns_of_a_host_start_a_delay_apart() -> None:
+    crawl = Crawl(max_concurrent_per_host=2, default_delay=1.0)
+
+    visits = [partial(crawl.visit, OTHER_PAGE, seconds=time) for time in (20, 30, 20)]
+    await crawl.run(100, *visits)
+
+    assert crawl.times == [1, 2, 22]
+
+
+async def test_host_with_a_crawl_delay_has_one_turn_at_a_time_all_the_same() -> None:
+    crawl = Crawl(max_concurrent_per_host=2)
+
+    await crawl.run(100, *[partial(crawl.visit, seconds=20)] * 2)
+
+    assert crawl.times == [DELAY, 2 * DELAY + 20]
+
+
+async def test_end_of_a_turn_wakes_the_next_where_there_is_no_delay() -> None:
+    crawl = Crawl(default_delay=0.0)
+    await crawl.run(10, *[partial(crawl.visit, OTHER_PAGE, seconds=0.01)] * 3)
+
+    assert crawl.times == pytest.approx([0, 0.01, 0.02])
+
+
+# --- the fetches of robots.txt ------------------------------------------------------
+
+
+async def test_turn_may_ask_for_a_robots_txt_of_its_own_host() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async def visit() -> None:
+        async with crawl.gate.turn(PUBLIC):
+            await crawl.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/")
+            crawl.began.append((crawl.seconds, HTTP_ORIGIN))
+
+    await crawl.run(100, visit, crawl.visit)
+
+    assert crawl.times == [3_600 + DELAY, 3_600 + 2 * DELAY]
+
+
+async def test_fetch_of_robots_txt_goes_before_waiting_pages() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+    fetched: list[float] = []
+
+    async def fetch(url: str) -> None:
+        await crawl.checker.can_fetch(AGENT, url)
+        fetched.append(crawl.seconds - 3_600)
+
+    await crawl.run(
+        100,
+        crawl.visit,
+        partial(fetch, f"{HTTP_ORIGIN}/"),
+        partial(fetch, f"{HTTP_ORIGIN}:81/"),
+    )
+
+    assert fetched == [DELAY, 2 * DELAY]
+    assert crawl.times[1:] == [3_600 + 3 * DELAY]
+
+
+async def test_question_at_a_blocked_host_is_put_off_and_a_turn_waits() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit(status=429, retry_after="1000")
+    url = f"{HTTP_ORIGIN}/page"
+
+    verdict = await crawl.checker.check(AGENT, url)
+    await crawl.run(2_000, partial(crawl.visit, url))
+
+    assert verdict.reason is Reason.UNREACHABLE
+    assert 1_000 <= (verdict.fresh_until or 0) - NOW - 3_600 <= 1_100
+    assert crawl.site.requests == [ROBOTS_TXT, f"{HTTP_ORIGIN}/robots.txt"]
+    assert len(crawl.began) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "state"),
+    [
+        (429, {"Retry-After": "1000"}, HostState.BLOCKED),
+        (503, {}, HostState.BLOCKED),
+        (404, {}, HostState.OPEN),
+        (500, {}, HostState.OPEN),
+    ],
+)
+async def test_robots_txt_tells_of_incidents_too(
+    status: int, headers: dict[str, str], state: HostState
+) -> None:
+    crawl = Crawl()
+    crawl.site.serve(ORIGIN, status=status, headers=headers)
+
+    await crawl.checker.can_fetch(AGENT, PUBLIC)
+
+    assert crawl.gate.status(PUBLIC).state is state
+    assert crawl.gate.status(PUBLIC).ready_at > crawl.clock.now()
+
+
+async def test_fetch_that_failed_keeps_the_delay_and_blocks_nobody() -> None:
+    crawl = Crawl()
+    crawl.site.fail(ORIGIN, httpx.ConnectError("refused"))
+
+    await crawl.checker.can_fetch(AGENT, PUBLIC)
+
+    assert crawl.gate.status(PUBLIC).state is HostState.OPEN
+    assert crawl.gate.status(PUBLIC).ready_at == crawl.clock.now() + 1
+
+
+async def test_file_of_another_process_costs_no_turn() -> None:
+    clock, store = ManualClock(), MemoryStore()
+    checker = checker_of(FakeSite(), store=store, clock=clock)
+    async with PolitenessGate(checker, AGENT) as gate:
+        other = checker_of(site_of(), store=store, clock=clock)
+        async with anyio.create_task_group() as tasks:
+            await checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/")
+            tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
+            await let_others_run()
+            await other.can_fetch(AGENT, PUBLIC)
+            await clock.pass_time(1)
+
+        await gate.turn(PUBLIC, patience=0).__aenter__()
+
+
+# --- which host, and its delay ------------------------------------------------------
+
+
+async def test_delay_is_the_largest_over_the_origins_of_the_host() -> None:
+    crawl = Crawl()
+    crawl.site.serve(HTTP_ORIGIN, "User-agent: *\nRequest-rate: 1/30\n")
+    await crawl.warm_up()
+    await crawl.visit()
+
+    await crawl.run(100, partial(crawl.visit, f"{HTTP_ORIGIN}/page"), crawl.visit)
+
+    assert crawl.times == [3_600, 3_600 + DELAY + 30, 3_600 + DELAY + 60]
+
+
+async def test_delay_is_taken_back_when_the_file_no_longer_asks_for_it() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+    crawl.site.serve(ORIGIN, "")
+    await crawl.run(20, partial(crawl.checker.refresh, PUBLIC))
+
+    assert crawl.gate.status(PUBLIC).delay == DELAY
+    await crawl.visit()
+
+    assert crawl.gate.status(PUBLIC).delay == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "stated"), [("Crawl-delay: 2h", 7_200), ("Request-rate: 1/1d", DAY)]
+)
+async def test_delay_beyond_the_largest_is_cut_and_told_once(
+    line: str, stated: float
+) -> None:
+    crawl = Crawl()
+    crawl.site.serve(ORIGIN, f"User-agent: *\n{line}\n")
+    await crawl.warm_up()
+
+    await crawl.visit()
+    crawl.clock.advance(DAY / 2)
+    await crawl.visit()
+
+    assert crawl.gate.status(PUBLIC).delay == 3_600
+    assert crawl.events == [
+        DelayClamped(host=HOST, origin=ORIGIN, stated_delay=stated, delay=3_600)
+    ]
+
+
+@pytest.mark.parametrize("delay", ["nan", "inf", "-1", "1e999", "soon"])
+async def test_delay_that_makes_no_sense_is_ignored(delay: str) -> None:
+    crawl = Crawl()
+    crawl.serve(crawl_delay=delay)
+    await crawl.warm_up()
+
+    await crawl.visit()
+
+    assert crawl.gate.status(PUBLIC).delay == 1
+    assert crawl.events == []
+
+
+async def test_hosts_beyond_the_bound_lose_their_delay_until_their_next_turn() -> None:
+    crawl = Crawl(max_hosts=1)
+    crawl.serve(origin=OTHER_ORIGIN)
+    await crawl.warm_up()
+    await crawl.visit()
+    await crawl.run(DELAY, partial(crawl.visit, OTHER_PAGE))
+
+    await crawl.visit()
+
+    assert crawl.gate.status(PUBLIC).delay == DELAY
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://example.com/", "example.com"),
+        ("https://example.com:8443/", "example.com"),
+        ("http://[2001:db8::1]/", "[2001:db8::1]"),
+        ("http://[2001:db8::1]:81/", "[2001:db8::1]"),
+    ],
+)
+async def test_host_is_the_host_name_whatever_the_port(url: str, host: str) -> None:
+    assert Crawl().gate.status(url).host == host
+
+
+async def test_hosts_may_be_named_otherwise() -> None:
+    crawl = Crawl(host_of=lambda url: url.split("/")[2].rpartition(".")[2])
+
+    await crawl.run(100, crawl.visit, partial(crawl.visit, "https://b.com/"))
+
+    assert crawl.times == [2 * DELAY, 3 * DELAY]
+
+
+@pytest.mark.parametrize("host", [None, "", 7])
+async def test_host_of_that_names_no_host_is_an_error(host: object) -> None:
+    crawl = Crawl(host_of=lambda _: host)
+
+    with pytest.raises(TypeError, match="expected the name of a host from host_of"):
+        await crawl.visit()
+
+
+# --- what it tells ------------------------------------------------------------------
+
+
+async def test_status_tells_how_the_host_stands() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async with crawl.held(), anyio.create_task_group() as tasks:
+        tasks.start_soon(crawl.visit)
+        await let_others_run()
+        status, stats = crawl.gate.status(PUBLIC), crawl.gate.stats
+        tasks.cancel_scope.cancel()
+
+    assert status == HostStatus(
+        host=HOST,
+        state=HostState.OPEN,
+        delay=DELAY,
+        waiting=1,
+        under_way=1,
+        ready_at=crawl.clock.now() + 2 * DELAY,
+    )
+    assert stats == GateStats(turns=1, waiting=1, under_way=1)
+    assert stats.as_dict()["under_way"] == 1
+
+
+async def test_host_is_ready_now_where_nothing_is_known() -> None:
+    crawl = Crawl()
+
+    assert crawl.gate.ready_at(PUBLIC) == crawl.clock.now()
+    assert crawl.site.requests == []
+
+
+async def test_failing_listener_is_counted_and_stops_nothing() -> None:
+    crawl = Crawl()
+    crawl.gate._listener._on_event = lambda _: 1 / 0  # type: ignore[assignment,return-value]
+    await crawl.warm_up()
+
+    await crawl.visit(status=429, retry_after="soon")
+
+    assert crawl.gate.stats.event_failures == 1
+
+
+async def test_clock_of_the_wall_that_is_set_neither_stalls_nor_rushes() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+    crawl.clock.set(NOW)
+
+    await crawl.run(100, crawl.visit)
+
+    assert crawl.times[1] - crawl.times[0] == DELAY
+
+
+# --- the end ------------------------------------------------------------------------
+
+
+async def test_closed_gate_sends_waiters_away_and_lets_turns_end() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async with crawl.held(), anyio.create_task_group() as tasks:
+
+        async def wait() -> None:
+            with pytest.raises(RuntimeError, match="the gate is closed"):
+                await crawl.visit()
+
+        tasks.start_soon(wait)
+        await let_others_run()
+        await crawl.gate.aclose()
+
+    with pytest.raises(RuntimeError, match="the gate is closed"):
+        await crawl.visit()
+
+
+async def test_closed_gate_ends_the_wait_for_robots_txt() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+    answers: list[bool] = []
+
+    async def ask() -> None:
+        answers.append(await crawl.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/"))
+
+    async def wait() -> None:
+        with pytest.raises(RuntimeError, match="the gate is closed"):
+            await crawl.visit(f"{HTTP_ORIGIN}/")
+
+    await crawl.run(0, ask, wait, crawl.gate.aclose)
+
+    assert answers == [False]
+    await crawl.checker.can_fetch(AGENT, OTHER_PAGE)
+    await crawl.checker.can_fetch(AGENT, f"{OTHER_ORIGIN}:81/")
+    assert len(crawl.site.requests) == 3, "without a gate nothing waits"
+
+
+async def test_next_gate_may_be_opened_when_the_first_is_closed() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    with pytest.raises(RuntimeError, match="expected one open gate"):
+        PolitenessGate(crawl.checker, AGENT)
+    await crawl.gate.aclose()
+
+    async with PolitenessGate(crawl.checker, AGENT) as gate:
+        async with gate.turn(PUBLIC, patience=0):
+            pass
+        await crawl.gate.aclose()
+        assert gate.stats.turns == 1
+
+
+# --- what callers do wrong ----------------------------------------------------------
+
+
+BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "delay below 0": ({"default_delay": -1}, ValueError, "default_delay of 0 or more"),
+    "delay nan": ({"default_delay": math.nan}, ValueError, "finite seconds, got nan"),
+    "delay infinite": ({"default_delay": math.inf}, ValueError, "got inf"),
+    "delay no number": ({"default_delay": "1"}, TypeError, "as float, got '1'"),
+    "delay a bool": ({"default_delay": True}, TypeError, "as float, got True"),
+    "max below default": ({"max_delay": 0.5}, ValueError, "max_delay of 1 or more"),
+    "max infinite": ({"max_delay": math.inf}, ValueError, "got inf"),
+    "turn of no time": ({"max_turn_seconds": 0}, ValueError, "above 0, got 0"),
+    "no turn": ({"max_concurrent_per_host": 0}, ValueError, "of 1 or more, got 0"),
+    "half a turn": ({"max_concurrent_per_host": 0.5}, TypeError, "as int, got 0.5"),
+    "no host": ({"max_hosts": 0}, ValueError, "max_hosts of 1 or more, got 0"),
+    "host_of a name": ({"host_of": "example"}, TypeError, "a callable, got 'example'"),
+    "ledger no ledger": ({"ledger": {}}, TypeError, "ledger with start, end, peek"),
+    "on_event no callable": ({"on_event": 7}, TypeError, "a plain callable, got 7"),
+    "agent a browser": ({"agent": "!"}, InvalidProductTokenError, "a crawler's name"),
+    "no checker": ({"checker": AGENT}, TypeError, "a RobotsChecker, got 'ExampleBot'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ARGUMENTS)
+async def test_bad_argument_is_a_clear_error_and_opens_nothing(case: str) -> None:
+    arguments, error, message = BAD_ARGUMENTS[case]
+    checker = checker_of(site_of())
+
+    with pytest.raises(error, match=re.escape(message)):
+        PolitenessGate(**({"checker": checker, "agent": AGENT} | arguments))
+
+    await PolitenessGate(checker, AGENT).aclose()
+
+
+@pytest.mark.parametrize(
+    ("patience", "error"),
+    [(-1, ValueError), (math.nan, ValueError), ("1", TypeError)],
+)
+async def test_bad_patience_is_a_clear_error(
+    patience: Any,  # noqa: ANN401
+    error: type[Exception],
+) -> None:
+    with pytest.raises(error, match="expected patience"):
+        Crawl().gate.turn(PUBLIC, patience=patience)
+
+
+@pytest.mark.parametrize(
+    ("report", "error", "message"),
+    [
+        ({"status": "200"}, TypeError, "expected status as int, got '200'"),
+        ({"status": True}, TypeError, "expected status as int, got True"),
+        ({"status": 99}, ValueError, "three digits, got 99"),
+        ({"status": 1_000}, ValueError, "three digits, got 1000"),
+        ({"status": 429, "retry_after": 7}, TypeError, "the str of a header, got 7"),
+        ({"retry_after": b"7"}, TypeError, "the str of a header, got b'7'"),
+    ],
+    ids=str,
+)
+async def test_bad_report_is_a_clear_error(
+    report: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async with crawl.gate.turn(PUBLIC) as turn:
+        with pytest.raises(error, match=message):
+            turn.report(**report)
+
+
+async def test_report_outside_of_the_turn_is_a_clear_error() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    turn = crawl.gate.turn(PUBLIC)
+    with pytest.raises(RuntimeError, match="expected a report within the turn"):
+        turn.report(status=200)
+
+    async with turn:
+        pass
+
+    with pytest.raises(RuntimeError, match="expected a report within the turn"):
+        turn.report(status=200)
+    with pytest.raises(RuntimeError, match="that nobody has entered"):
+        await turn.__aenter__()
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [("example.com/", InvalidURLError), ("ftp://example.com/", UnsupportedError)],
+)
+async def test_url_without_robots_txt_is_a_clear_error(
+    url: str, error: type[Exception]
+) -> None:
+    crawl = Crawl()
+
+    with pytest.raises(error):
+        await crawl.visit(url)
+
+    assert crawl.gate.stats == GateStats()
