@@ -88,9 +88,9 @@ class HostState(enum.Enum):
 
     OPEN = "open"
     BLOCKED = "blocked"
-    """After an incident: nothing starts."""
+    """Nothing starts for some time after an incident."""
     PROBING = "probing"
-    """After a block: one request at a time, until there is a good answer."""
+    """One request at a time starts after a block, until there is a good answer."""
 
 
 class HostRecord(NamedTuple):
