@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import __main__ as suite
 from benchmarks import filter as filter_
-from benchmarks import hostile, scale, scrapy_crawl, stores
+from benchmarks import hostile, scale, scrapy_crawl, stores, wrapped
 from benchmarks.corpus import made_up_corpus
 from benchmarks.hostile_files import Family
 from benchmarks.page import Bar, Table, publish, rewritten
@@ -107,23 +107,23 @@ def test_command_fills_all_tables_of_its_page(
         assert text.partition(begin)[2].partition(end)[0].strip(), begin
 
 
-def test_filter_and_the_loop_beside_it_fill_their_tables(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("main", "words", "row"),
+    [
+        (scrapy_crawl.main, ["--pages=5", "--repeats=1"], "RobotsGateMiddleware"),
+        (wrapped.main, ["--requests=5", "--repeats=1"], "the hook alone"),
+        (filter_.main, ["--urls=300", "--origins=3"], "loop over protego |"),
+    ],
+    ids=["scrapy", "wrapped", "filter"],
+)
+def test_run_of_its_own_fills_its_tables(
+    main: Callable[[list[str]], None], words: list[str], row: str, tmp_path: Path
+) -> None:
     page = tmp_path / "how-fast.md"
     text = (_PAGES / page.name).read_text(encoding="utf-8")
     page.write_text(text, encoding="utf-8")
 
-    filter_.main(["--urls=300", "--origins=3", f"--page={page}"])
+    main([*words, f"--page={page}"])
 
-    assert page.read_text(encoding="utf-8").count("| loop over protego |") == 1
-    assert page.read_text(encoding="utf-8") != text
-
-
-def test_crawls_with_scrapy_fill_their_tables(tmp_path: Path) -> None:
-    page = tmp_path / "how-fast.md"
-    text = (_PAGES / page.name).read_text(encoding="utf-8")
-    page.write_text(text, encoding="utf-8")
-
-    scrapy_crawl.main(["--pages=5", "--repeats=1", f"--page={page}"])
-
-    assert page.read_text(encoding="utf-8").count("RobotsGateMiddleware") == 1
+    assert page.read_text(encoding="utf-8").count(row) == 1
     assert page.read_text(encoding="utf-8") != text

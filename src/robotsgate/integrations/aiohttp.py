@@ -24,7 +24,7 @@ from robotsgate.fetching._fetcher import FetchedResponse
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._httpx import NEVER_SENT
 from robotsgate.fetching._own_requests import has_left_origin
-from robotsgate.integrations._refusal import passes_unasked
+from robotsgate.integrations._refusal import passes_unasked, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,8 +96,8 @@ def robots_middleware(
     ) -> ClientResponse:
         url = request.url
         if not (_is_ignored.get() or passes_unasked(url.scheme, url.raw_path_qs)):
-            verdict = await checker.check(agent, url)
-            if not verdict.allowed:
+            verdict = await refusal(checker, agent, str(url))
+            if verdict is not None:
                 raise RobotsDisallowedError(verdict)
         return await send(request)
 

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import httpx
 
-from robotsgate.integrations._refusal import DisallowedRequestError, passes_unasked
+from robotsgate.integrations._refusal import (
+    DisallowedRequestError,
+    passes_unasked,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -57,8 +61,8 @@ def robots_hook(
 
     async def refuse_disallowed(request: httpx.Request) -> None:
         if not _passes_unasked(request):
-            verdict = await checker.check(agent, request.url)
-            if not verdict.allowed:
+            verdict = await refusal(checker, agent, str(request.url))
+            if verdict is not None:
                 raise _classes_of(request).error(verdict, request=request)
 
     return refuse_disallowed
@@ -110,8 +114,8 @@ class RobotsTransport(httpx.AsyncBaseTransport):
             InvalidURLError: its URL names no origin.
         """
         if not _passes_unasked(request):
-            verdict = await self._checker.check(self._agent, request.url)
-            if not verdict.allowed:
+            verdict = await refusal(self._checker, self._agent, str(request.url))
+            if verdict is not None:
                 return self._refusal(request, verdict)
         response: httpx.Response = await self._wrapped.handle_async_request(request)
         return response
