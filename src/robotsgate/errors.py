@@ -74,7 +74,7 @@ class InvalidProductTokenError(RobotsError, ValueError):
 
 
 class UnsupportedError(RobotsError):
-    """Something that this version of robotsgate cannot do yet."""
+    """Something that robotsgate cannot do, such as FTP through a caller's client."""
 
 
 class StoreError(RobotsError):

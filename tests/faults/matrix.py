@@ -6,6 +6,7 @@ from tests.faults.addresses import ADDRESSES
 from tests.faults.codings import CODINGS
 from tests.faults.connections import CONNECTIONS, HANDSHAKES, TIMES
 from tests.faults.framing import BODIES, HEADS
+from tests.faults.ftp import FTP
 from tests.faults.redirects import REDIRECTS
 from tests.faults.statuses import STATUSES
 from tests.faults.stores import STORES
@@ -21,5 +22,6 @@ GROUPS = (
     ADDRESSES,
     CODINGS,
     STORES,
+    FTP,
 )
 """In the order of the page."""

@@ -145,6 +145,9 @@ class _Counted(Connection):
     def is_closed(self, value: bool) -> None:
         self._connection.is_closed = value
 
+    def accept(self, listener: socket.socket) -> Connection:
+        return _Counted(super().accept(listener), self._count)
+
     def send(self, data: bytes) -> None:
         left = memoryview(data)
         while left:

@@ -80,6 +80,10 @@ class Connection:
         """What comes next; empty once the client has left."""
         return self._socket.recv(_RECEIVE_BYTES)
 
+    def accept(self, listener: socket.socket) -> Connection:
+        """Another connection of the same client."""
+        return Connection(listener.accept()[0])
+
     def close(self) -> None:
         """End the connection in order (FIN)."""
         if not self.is_closed:

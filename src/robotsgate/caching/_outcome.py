@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from robotsgate.caching._policy import Policy
 
 
+FTP_RETRIEVED = 226
+FTP_NO_FILE = 550
+"""The replies of FTP that are an answer (RFC 959 §4.2); all others are failures."""
+
+
 class FailureKind(enum.Enum):
     """Where a fetch failed."""
 
@@ -26,7 +31,7 @@ class FailureKind(enum.Enum):
     TRANSFER = "transfer"
     """The connection broke while something was still to come."""
     PROTOCOL = "protocol"
-    """What came is not HTTP, or not all that was announced."""
+    """What came is not HTTP, or not all that was announced; a refusal of FTP."""
     CODING = "coding"
     """The content coding is unknown, chained, broken or cut off."""
     ADDRESS_REFUSED = "address-refused"
@@ -47,7 +52,8 @@ class Answered:
     """The last response of a fetch.
 
     Attributes:
-        status: 100 to 999; of a redirect only if its Location cannot be followed.
+        status: 100 to 999; of a redirect only if its Location cannot be followed;
+            of FTP its reply code, 226 or 550.
         headers: lower-case name to value; lines of one name joined with ", ";
             at least those that matter to caching.
         body: decoded, cut one byte beyond the limit of the policy; of anything
@@ -172,6 +178,8 @@ def _access_result_of_answer(
     last_access: AccessResult | None,
 ) -> AccessResult:
     status = answer.status
+    if status == FTP_NO_FILE and origin.startswith("ftp:"):
+        return AccessResult.UNAVAILABLE
     if status in _UNREACHABLE:
         return AccessResult.UNREACHABLE
     if 200 <= status <= 299:  # noqa: PLR2004

@@ -72,7 +72,8 @@ class Verdict(JSONValue):
         is_stale: whether the rules are those of a copy that is used beyond its
             freshness lifetime because the origin is unreachable.
         origin: scheme, host and port, without a default port.
-        status: the HTTP status of what `access` stands for; `None` without.
+        status: the HTTP status of what `access` stands for, 226 or 550 of FTP;
+            `None` without.
         redirects: those that were followed to get there, in order: pairs (URL that
             was followed, cut at 2 KB; status of the response that led there).
         error: what went wrong there; `None` if nothing.

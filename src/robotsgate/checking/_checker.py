@@ -91,7 +91,7 @@ class RobotsChecker:
                 `client` is a FakeSite): a server may answer a library otherwise.
             client: sends the requests, and is never closed: an `AsyncClient` of
                 httpx or httpx2, or one of their transports, or a `Fetcher`.
-                `None`: a connection for each fetch, without proxies.
+                `None`: a connection for each fetch, without proxies, over FTP too.
             store: where entries are kept beside those in use: a store, which is
                 never closed; or the URL of one, which is: "memory:",
                 "sqlite:///robots.db", "redis://host". `None`: "memory:".
@@ -206,7 +206,7 @@ class RobotsChecker:
             InvalidProductTokenError: `agent` names no crawler, as the header of a
                 usual browser does not; or the arguments are swapped.
             InvalidURLError: `url` names no origin.
-            UnsupportedError: the scheme of `url` is ftp.
+            UnsupportedError: the scheme of `url` is ftp, and the checker has a client.
         """
         answer = self._answer_quickly(agent, url)
         if answer is None:
@@ -224,9 +224,9 @@ class RobotsChecker:
     ) -> list[bool]:
         """The answers of `can_fetch` for many URLs, in the order of `urls`.
 
-        `False` for what names no origin, and for ftp; `check_many` says why. All
-        URLs are looked at before anything is fetched. Origins that are not known are
-        fetched concurrently.
+        `False` for what names no origin, or cannot be fetched; `check_many` says why.
+        All URLs are looked at before anything is fetched. Origins that are not known
+        are fetched concurrently.
 
         Raises:
             InvalidProductTokenError: as `can_fetch`.
@@ -347,7 +347,7 @@ class RobotsChecker:
     async def prefetch(self, urls: Iterable[str | URLLike]) -> None:
         """Fetch what is not known of the origins of `urls`, concurrently.
 
-        Skips what names no origin, and ftp.
+        Skips what names no origin, or cannot be fetched.
 
         Raises:
             InvalidURLError: one of `urls` is neither text nor a URL object.

@@ -159,7 +159,7 @@ class GatedOrigins:
             DisallowedError: the agent may not fetch it.
             TimeoutError: the fetch takes longer than the caller waits.
             RuntimeError: the checker is closed before that is known.
-            UnsupportedError: the scheme is ftp.
+            UnsupportedError: the scheme is ftp, and there is a client.
         """
         standing = await self._standing(question.origin, wait)
         rules = await self._origins.standing_for(standing, self._agent)
@@ -184,7 +184,7 @@ class GatedOrigins:
 
         Raises:
             RuntimeError: the checker is closed.
-            UnsupportedError: the scheme is ftp.
+            UnsupportedError: the scheme is ftp, and there is a client.
         """
         self._origins.get_ready(origin)
 

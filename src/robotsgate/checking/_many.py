@@ -41,8 +41,8 @@ class CheckResult(NamedTuple):
     Attributes:
         url: as the caller gave it; it may hold a password.
         verdict: the answer; `None` where there is an error.
-        error: why there is no answer: `url` names no origin, or its scheme is ftp;
-            `None` where there is a verdict.
+        error: why there is no answer: `url` names no origin, or one that the client of
+            the checker cannot fetch; `None` where there is a verdict.
     """
 
     url: str | URLLike

@@ -14,7 +14,6 @@ import anyio.to_thread
 
 from robotsgate.caching._in_force import Effect
 from robotsgate.checking._flights import Flights
-from robotsgate.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +94,7 @@ class Origins:
 
         Raises:
             RuntimeError: the checker is closed.
-            UnsupportedError: the scheme is ftp.
+            UnsupportedError: the scheme is ftp, and there is a client.
         """
         self.check_usable(origin)
         standing = self.live.current(str(origin), self._now())
@@ -106,7 +105,7 @@ class Origins:
 
         Raises:
             RuntimeError: the checker is closed.
-            UnsupportedError: the scheme is ftp.
+            UnsupportedError: the scheme is ftp, and there is a client.
         """
         self.check_usable(origin)
         if str(origin) not in self.live.overrides:
@@ -118,7 +117,7 @@ class Origins:
 
         Raises:
             RuntimeError: the checker is closed.
-            UnsupportedError: the scheme is ftp.
+            UnsupportedError: the scheme is ftp, and there is a client.
         """
         self.check_usable(origin)
         if self.live.current(str(origin), self._now()) is None:
@@ -155,7 +154,7 @@ class Origins:
 
         Raises:
             RuntimeError: the checker is closed.
-            UnsupportedError: the scheme is ftp.
+            UnsupportedError: the scheme is ftp, and there is a client.
         """
         return await self.standing_for(await self.standing(origin), agent)
 
@@ -244,10 +243,8 @@ class Origins:
 
         Raises:
             RuntimeError: the checker is closed.
-            UnsupportedError: the scheme is ftp.
+            UnsupportedError: the scheme is ftp, and there is a client.
         """
         self.renewals.check_open()
-        if origin.scheme == "ftp" and str(origin) not in self.live.overrides:
-            raise UnsupportedError(
-                f"robots.txt over ftp is not supported yet, got {origin}"
-            )
+        if str(origin) not in self.live.overrides:
+            self.renewals.check_scheme(origin)

@@ -103,6 +103,14 @@ class Renewals:
         """
         self._flights.check_open()
 
+    def check_scheme(self, origin: Origin) -> None:
+        """Refuse what cannot be fetched.
+
+        Raises:
+            UnsupportedError: the scheme is ftp, and the caller has brought a client.
+        """
+        self._fetcher.check_scheme(origin)
+
     def close(self) -> None:
         """Let nothing more begin, and let what is under way end soon."""
         self._flights.close()

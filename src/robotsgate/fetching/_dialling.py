@@ -35,8 +35,8 @@ Connect = Callable[[str, int], Awaitable["SocketStream"]]
 # RFC 8305 §8: the recommended delay between two attempts.
 _ATTEMPT_DELAY_SECONDS = 0.25
 
-# A name with more addresses would let us knock at the doors of others.
-_MOST_ADDRESSES = 8
+MOST_ADDRESSES = 8
+"""A name with more addresses would let us knock at the doors of others."""
 
 # A name server that does not answer holds a thread for half a minute, and must not
 # hold up the look-ups of others. A thread takes some 100 KB.
@@ -92,7 +92,7 @@ async def connect_to_any(
 
     try:
         async with anyio.create_task_group() as attempts:
-            for address in _interleaved(addresses)[:_MOST_ADDRESSES]:
+            for address in _interleaved(addresses)[:MOST_ADDRESSES]:
                 ended = anyio.Event()
                 attempts.start_soon(attempt, str(address), ended)
                 with anyio.move_on_after(_ATTEMPT_DELAY_SECONDS):

@@ -20,6 +20,7 @@ from robotsgate.caching._outcome import (
     is_server_error,
 )
 from robotsgate.caching._policy import AddressGuard
+from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._address_guard import FetchGuard, GuardRules
 from robotsgate.fetching._body import (
     ACCEPT_ENCODING,
@@ -27,8 +28,10 @@ from robotsgate.fetching._body import (
     bytes_worth_reading,
     decoded,
 )
+from robotsgate.fetching._direct import DirectExchange
 from robotsgate.fetching._exchange import exchange_for
 from robotsgate.fetching._failure import MISTAKES, failed
+from robotsgate.fetching._ftp import FtpExchange
 from robotsgate.fetching._headers import values_of
 from robotsgate.fetching._hop import Hop
 from robotsgate.fetching._own_requests import leave_origin, own_requests
@@ -87,6 +90,7 @@ class RobotsTxtFetcher:
         """
         _check_user_agent(user_agent)
         self._exchange = exchange_for(client)
+        self._ftp = FtpExchange()
         self._policy = policy
         self._guard_rules = GuardRules(policy)
         self._must_warn = (
@@ -97,6 +101,19 @@ class RobotsTxtFetcher:
             ("Accept", "text/plain, */*;q=0.1"),
             ("Accept-Encoding", ACCEPT_ENCODING),
         )
+
+    def check_scheme(self, origin: Origin) -> None:
+        """Refuse what the client of the caller cannot fetch.
+
+        Raises:
+            UnsupportedError: the scheme is ftp, and there is such a client: to
+                dial without it would bypass its proxy, for example.
+        """
+        is_own = isinstance(self._exchange, DirectExchange)
+        if origin.scheme == "ftp" and not is_own:
+            raise UnsupportedError(
+                f"robots.txt over ftp needs a checker without a client, got {origin}"
+            )
 
     async def fetch(self, origin: Origin) -> Outcome:
         """The outcome of asking `origin` for its robots.txt.
@@ -142,7 +159,8 @@ class RobotsTxtFetcher:
                 policy=self._policy,
             )
             trail[hop.url] = status
-            response = await self._exchange.get(hop)
+            exchange = self._ftp if origin.scheme == "ftp" else self._exchange
+            response = await exchange.get(hop)
             is_redirect = 300 <= response.status <= 399 and response.status != 304  # noqa: PLR2004
             if not is_redirect:
                 return self._answered(response, trail)

@@ -62,7 +62,7 @@ class Turn:
             DisallowedError: robots.txt does not let the agent fetch the URL.
             TurnNotInTimeError: the turn does not come within the patience.
             InvalidURLError: the URL names no origin.
-            UnsupportedError: the scheme of the URL is ftp.
+            UnsupportedError: the scheme is ftp, and there is a client.
             RuntimeError: the gate is closed, or the turn was entered before, or the
                 same task has the turn that this one would wait for.
         """

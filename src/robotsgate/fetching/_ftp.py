@@ -1,0 +1,171 @@
+"""Retrieves a robots.txt over FTP: anonymous login, passive mode, RETR (RFC 959).
+
+The standard library's `ftplib` blocks, so it works in a few threads. Must never
+decide what a reply means: that is `caching`.
+"""
+
+from __future__ import annotations
+
+import ftplib
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
+
+from robotsgate._threads import Threads
+from robotsgate.caching._outcome import FTP_NO_FILE, FTP_RETRIEVED, FailureKind
+from robotsgate.errors import FetchFailedError
+from robotsgate.fetching._dialling import MOST_ADDRESSES, resolve
+from robotsgate.fetching._fetcher import FetchedResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from robotsgate.caching._policy import Policy
+    from robotsgate.fetching._dialling import Resolve
+    from robotsgate.fetching._hop import Hop
+    from robotsgate.urls._address_class import IPAddress
+
+# Relative to where the login leads (RFC 1738 §3.2.2).
+_RETRIEVE = "RETR robots.txt"
+
+# A server that hangs holds a thread until the deadline of its fetch.
+_MOST_SESSIONS = 32
+
+# All replies of a session. Some servers greet with a page of text.
+_MOST_BYTES_OF_REPLIES = 64 * 1024
+
+# Of a reply; the numbers of a PASV stand at its beginning.
+_LONGEST_REPLY = 300
+
+_CHUNK_BYTES = 16 * 1024
+
+
+class FtpExchange:
+    """Retrieves each file over a connection of its own.
+
+    Ignores the proxies of the environment, as `DirectExchange` does.
+    """
+
+    is_blind = False
+
+    def __init__(self, *, resolve: Resolve = resolve) -> None:
+        """Prepare; nothing is opened.
+
+        Args:
+            resolve: finds the addresses of a host; the system's way by default.
+        """
+        self._resolve = resolve
+        self._threads = Threads(_MOST_SESSIONS)
+
+    async def get(self, hop: Hop) -> FetchedResponse:
+        """As `Exchange.get`; the status is FTP's reply code, 226 or 550.
+
+        Raises:
+            FetchFailedError: or an OSError: the network or the server failed.
+        """
+        host = hop.origin.host.strip("[]")
+        port = hop.origin.port
+        addresses = hop.guard.permitted(host, await self._resolve(host, port))
+        session = _Session(addresses, port, hop.policy)
+        try:
+            body = await self._threads.result_of(session.retrieve)
+        except (ftplib.Error, ValueError, OverflowError) as error:
+            raise FetchFailedError(hop.url, kind=FailureKind.PROTOCOL) from error
+        except (EOFError, ConnectionResetError, BrokenPipeError) as error:
+            raise FetchFailedError(hop.url, kind=FailureKind.TRANSFER) from error
+        finally:
+            session.end()
+        status = FTP_NO_FILE if body is None else FTP_RETRIEVED
+        return FetchedResponse(
+            status=status, headers=(), body=body or b"", is_decoded=True
+        )
+
+
+class _Session(ftplib.FTP):
+    """One control connection, which a thread uses and another one may end.
+
+    The data connection goes to the address of this one, whatever a reply to PASV
+    names: so `ftplib` does since Python 3.9.
+    """
+
+    def __init__(
+        self, addresses: Sequence[IPAddress], port: int, policy: Policy
+    ) -> None:
+        super().__init__(encoding="latin-1")
+        self._addresses = addresses[:MOST_ADDRESSES]
+        self._port = port
+        self._policy = policy
+        self._bytes_left = _MOST_BYTES_OF_REPLIES
+        self._command = ""
+        self._is_ended = False
+        self._data: socket.socket | None = None
+
+    def retrieve(self) -> bytes | None:
+        """The robots.txt, as much of it as counts; `None` where there is none.
+
+        Raises:
+            ftplib.Error: or a ValueError, EOFError or OSError: it failed.
+        """
+        try:
+            self._connect_to_any().settimeout(self._policy.read_timeout)
+            self.timeout = self._policy.read_timeout  # of the data connection
+            self.login()
+            self.voidcmd("TYPE I")
+            try:
+                data = self.transfercmd(_RETRIEVE)
+            except ftplib.error_perm as error:
+                is_answer = self._command == _RETRIEVE  # and not to PASV
+                if is_answer and str(error).startswith(str(FTP_NO_FILE)):
+                    return None
+                raise
+            return self._read(data)
+        finally:
+            self.close()
+
+    def end(self) -> None:
+        """Let the thread end soon; may be called at any time."""
+        self._is_ended = True  # first: the thread looks at it after each new socket
+        for one in (self.sock, self._data):
+            if one is not None:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def putcmd(self, line: str) -> None:
+        self._command = line
+        super().putcmd(line)
+
+    def getline(self) -> str:
+        if self._is_ended:
+            raise EOFError
+        line = super().getline()
+        self._bytes_left -= len(line)
+        if self._bytes_left < 0:
+            raise ValueError("more bytes than any reply needs")
+        return line
+
+    def getmultiline(self) -> str:
+        return super().getmultiline()[:_LONGEST_REPLY]
+
+    def _connect_to_any(self) -> socket.socket:
+        """The control connection to the first of the addresses that answers."""
+        *others, last = map(str, self._addresses)
+        for address in others:
+            with suppress(OSError):
+                return self._connected(address)
+            self.close()
+        return self._connected(last)
+
+    def _connected(self, address: str) -> socket.socket:
+        self.connect(address, self._port, self._policy.connect_timeout)
+        return cast("socket.socket", self.sock)  # which `connect` has made
+
+    def _read(self, data: socket.socket) -> bytes:
+        body = b""
+        with data:
+            self._data = data
+            while not self._is_ended and (chunk := data.recv(_CHUNK_BYTES)):
+                body += chunk
+                if len(body) > self._policy.max_body_bytes:
+                    return body
+        self.voidresp()  # a transfer that broke off ends in an error here
+        return body

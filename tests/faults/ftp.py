@@ -1,0 +1,123 @@
+"""Faults of FTP servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.faults.fault import RULES, Group
+from tests.faults.rows import flood, rules_decide, timed_out, unavailable, unreachable
+from tests.servers.answers import dripping
+from tests.servers.ftp import FtpPart
+from tests.servers.loopback import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.faults.stage import Stage
+
+_PIECE = b"# A comment, so that the rules stay as they are.\n" * 1_000
+
+
+def _sending_rules(connection: Connection) -> None:
+    connection.send(RULES)
+
+
+def _sending_for_ever(connection: Connection) -> None:
+    connection.send(RULES)
+    connection.send_for_ever(_PIECE)
+
+
+def _ftp(part: FtpPart) -> Callable[[Stage], str]:
+    def arrange(stage: Stage) -> str:
+        server = stage.serve(part, reads_requests=False)
+        return server.url.replace("http:", "ftp:")
+
+    return arrange
+
+
+FTP = Group(
+    name="ftp",
+    faults=(
+        rules_decide("sends the file over FTP", _ftp(FtpPart(data=_sending_rules))),
+        rules_decide(
+            "names another address for the file, which is not dialled",
+            _ftp(FtpPart(data=_sending_rules, host="127,9,9,9")),
+        ),
+        rules_decide("sends a file without end", _ftp(FtpPart(data=_sending_for_ever))),
+        unavailable(
+            "has no such file (550)", _ftp(FtpPart(replies={"RETR": b"550 no"}))
+        ),
+        unreachable(
+            "lets nobody log in without a password",
+            _ftp(FtpPart(replies={"PASS": b"530 Login incorrect"})),
+            says="530 Login incorrect",
+        ),
+        unreachable(
+            "has no place for another guest",
+            _ftp(FtpPart(greeting=b"421 come again")),
+            says="421 come again",
+        ),
+        unreachable(
+            "cannot read the file now (450)",
+            _ftp(FtpPart(replies={"RETR": b"450 busy"})),
+            says="450 busy",
+        ),
+        unreachable(
+            "has no passive mode (550)",
+            _ftp(FtpPart(replies={"PASV": b"550 no"})),
+            says="550 no",
+        ),
+        unreachable(
+            "names a port where nobody listens",
+            _ftp(FtpPart(replies={"PASV": b"227 (127,0,0,1,0,1)"})),
+            says="Connection refused",
+        ),
+        unreachable(
+            "breaks the file off",
+            _ftp(FtpPart(data=_sending_rules, end=b"426 aborted")),
+            says="426 aborted",
+        ),
+        unreachable(
+            "sends the file and then denies it (550)",
+            _ftp(FtpPart(data=_sending_rules, end=b"550 no such file")),
+            says="550 no such file",
+        ),
+        unreachable(
+            "closes in the middle of a login",
+            _ftp(FtpPart(replies={"PASS": Connection.close})),
+            says="EOFError",
+        ),
+        unreachable(
+            "resets the connection in the middle of a login",
+            _ftp(FtpPart(replies={"PASS": Connection.reset})),
+            says="ConnectionResetError",
+        ),
+        unreachable(
+            "replies with a line of 10 MB",
+            _ftp(FtpPart(replies={"USER": flood(b"3" * 100_000, 100)})),
+            says="got more than 8192 bytes",
+        ),
+        unreachable(
+            "replies with lines without end",
+            _ftp(FtpPart(replies={"USER": flood(b"331-more\r\n" * 1_000, 900)})),
+            says="more bytes than any reply needs",
+        ),
+        unreachable(
+            "speaks HTTP",
+            _ftp(FtpPart(greeting=b"HTTP/1.1 400 what?")),
+            says="HTTP/1.1",
+        ),
+        timed_out(
+            "says nothing over FTP", _ftp(FtpPart(replies={"USER": Connection.hang}))
+        ),
+        timed_out(
+            "opens the data connection and sends nothing",
+            _ftp(FtpPart(data=Connection.hang)),
+        ),
+        timed_out("sends the file byte by byte", _ftp(FtpPart(data=dripping(b"#")))),
+        timed_out(
+            "sends a reply byte by byte",
+            _ftp(FtpPart(replies={"USER": dripping(b"3")})),
+        ),
+    ),
+)

@@ -1,0 +1,212 @@
+"""A robots.txt over FTP from real servers; `tests/faults/ftp.py` has broken ones."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from robotsgate import AccessResult, AddressGuard, FailureKind, Policy, RobotsChecker
+from robotsgate.caching._outcome import Answered, Failed
+from robotsgate.fetching._ftp import FtpExchange, _Session
+from robotsgate.fetching._hop import Hop
+from robotsgate.urls._origin import Origin
+from tests.fetching.fetches import PATIENCE_SECONDS, RULES, fetched, guard
+from tests.servers.answers import Reply
+from tests.servers.ftp import FtpPart, FtpServer
+from tests.servers.loopback import Connection, LoopbackServer, dead_port
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from robotsgate.fetching._fetcher import FetchedResponse
+    from robotsgate.urls._address_class import IPAddress
+
+pytestmark = pytest.mark.anyio
+
+AGENT = "ExampleBot"
+
+
+def checker_of() -> RobotsChecker:
+    return RobotsChecker(user_agent=AGENT)
+
+
+def hop_to(url: str) -> Hop:
+    return Hop(
+        origin=Origin.from_url(url),
+        target="/robots.txt",
+        headers=(),
+        guard=guard(),
+        policy=Policy(),
+    )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"], ids=["PASV", "EPSV"])
+async def test_file_is_retrieved(tmp_path: Path, host: str) -> None:
+    (tmp_path / "robots.txt").write_bytes(RULES)
+
+    with FtpServer(tmp_path, host=host) as server:
+        outcome = await fetched(server.url)
+
+    assert outcome == Answered(status=226, body=RULES)
+
+
+async def test_missing_file_is_unavailable(tmp_path: Path) -> None:
+    with FtpServer(tmp_path) as server:
+        async with checker_of() as checker:
+            verdict = await checker.check(AGENT, f"{server.url}/private")
+
+    assert verdict.allowed
+    assert (verdict.access, verdict.status) == (AccessResult.UNAVAILABLE, 550)
+
+
+async def test_refused_login_is_unreachable(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_bytes(RULES)
+
+    with FtpServer(tmp_path, is_anonymous=False) as server:
+        async with checker_of() as checker:
+            verdict = await checker.check(AGENT, f"{server.url}/public")
+
+    assert not verdict.allowed
+    assert (verdict.access, verdict.status) == (AccessResult.UNREACHABLE, None)
+    assert "530" in (verdict.error or "")
+
+
+async def test_large_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_bytes(RULES + b"#" * 10_000_000)
+    policy = Policy(max_body_bytes=20_000)
+
+    with FtpServer(tmp_path) as server:
+        outcome = await fetched(server.url, policy=policy)
+
+    assert isinstance(outcome, Answered)
+    assert outcome.body.startswith(RULES)
+    assert len(outcome.body) == 20_001
+
+
+async def test_many_callers_cause_one_retrieval(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_bytes(RULES)
+    answers = []
+
+    with FtpServer(tmp_path) as server:
+        async with checker_of() as checker, anyio.create_task_group() as tasks:
+
+            async def ask(path: str) -> None:
+                answers.append(await checker.can_fetch(AGENT, server.url + path))
+
+            for _ in range(20):
+                tasks.start_soon(ask, "/private")
+
+    assert answers == [False] * 20
+    assert len(server.retrieved) == 1
+
+
+async def test_ftp_and_http_at_one_host_are_two_origins(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_bytes(RULES)
+
+    with FtpServer(tmp_path) as ftp, LoopbackServer(Reply(status=404)) as http:
+        async with checker_of() as checker:
+            answers = [
+                await checker.can_fetch(AGENT, f"{server.url}/private")
+                for server in (ftp, http)
+            ]
+
+    assert answers == [False, True]
+
+
+async def test_guard_refuses_addresses_of_ftp(tmp_path: Path) -> None:
+    policy = Policy(address_guard=AddressGuard.PUBLIC_ONLY)
+
+    with FtpServer(tmp_path) as server:
+        outcome = await fetched(server.url, policy=policy)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.ADDRESS_REFUSED
+
+
+async def retrieved(url: str, *addresses: str) -> FetchedResponse:
+    """What comes from `url`, whose host has `addresses`."""
+
+    async def resolve(host: str, port: int) -> Sequence[IPAddress]:
+        assert (host, port) == ("files.example", hop.origin.port)
+        return [ip_address(address) for address in addresses]
+
+    hop = hop_to(url.replace("127.0.0.1", "files.example"))
+    with anyio.fail_after(PATIENCE_SECONDS):
+        return await FtpExchange(resolve=resolve).get(hop)
+
+
+async def test_next_address_is_tried_where_one_does_not_answer(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_bytes(RULES)
+
+    with FtpServer(tmp_path) as server:
+        response = await retrieved(server.url, "127.0.0.9", "127.0.0.1")
+
+    assert (response.status, response.body) == (226, RULES)
+
+
+async def test_last_address_that_does_not_answer_is_the_error() -> None:
+    url = f"ftp://127.0.0.1:{dead_port()}"
+
+    with pytest.raises(ConnectionRefusedError):
+        await retrieved(url, "127.0.0.9", "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b"229", b"229 (", b"229 ()", b"229 (|||)", b"229 (||||||)", b"229 (|||x|)",
+     b"229 (|||" + b"9" * 40 + b"|)", b"229-", b"\xff", b"x" * 9_000],
+    ids=lambda reply: repr(reply[:20]),
+)  # fmt: skip
+async def test_hostile_reply_to_epsv_is_a_failure(reply: bytes) -> None:
+    part = FtpPart(replies={"EPSV": reply + b"\r\n"})
+
+    with LoopbackServer(part, host="::1", reads_requests=False) as server:
+        outcome = await fetched(
+            server.url.replace("http", "ftp"), policy=Policy(read_timeout=0.2)
+        )
+
+    assert isinstance(outcome, Failed)
+    assert len(outcome.error) < 500
+
+
+async def test_hung_servers_hold_no_more_threads_than_there_are() -> None:
+    hung = FtpPart(replies={"USER": Connection.hang})
+
+    with LoopbackServer(hung, reads_requests=False) as server:
+        exchange = FtpExchange()
+        hop = hop_to(server.url.replace("http", "ftp"))
+        async with anyio.create_task_group() as tasks:
+            for _ in range(40):
+                tasks.start_soon(exchange.get, hop)
+            await anyio.to_thread.run_sync(server.has_accepted, 32)
+            waiting = exchange._threads._places.statistics().tasks_waiting
+            tasks.cancel_scope.cancel()
+        is_left_alone = await anyio.to_thread.run_sync(server.is_left_alone)
+
+    assert waiting == 8
+    assert is_left_alone
+
+
+async def test_session_that_was_ended_before_it_began_says_nothing() -> None:
+    with LoopbackServer(FtpPart(), reads_requests=False) as server:
+        session = _Session([ip_address("127.0.0.1")], server.port, Policy())
+        session.end()
+
+        with pytest.raises(EOFError):
+            await anyio.to_thread.run_sync(session.retrieve)
+
+        assert await anyio.to_thread.run_sync(server.is_left_alone)
+
+
+async def test_connection_that_ends_is_a_failure_of_transfer() -> None:
+    part = FtpPart(replies={"RETR": Connection.close})
+
+    with LoopbackServer(part, reads_requests=False) as server:
+        outcome = await fetched(server.url.replace("http", "ftp"))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.TRANSFER

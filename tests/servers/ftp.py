@@ -1,0 +1,122 @@
+"""FTP servers on loopback ports: a real one, and one that plays a part."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import warnings
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from tests.servers.loopback import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from tests.servers.loopback import Request
+
+__all__ = ["FtpPart", "FtpServer"]
+
+_REPLIES = {
+    "USER": b"331 password please",
+    "PASS": b"230 welcome",
+    "TYPE": b"200 binary",
+    "RETR": b"150 here it comes",
+}
+
+
+class FtpServer:
+    """A server of pyftpdlib, in a thread, until its `with` block ends.
+
+    Attributes:
+        url: of its origin, without a final slash.
+        retrieved: the names of the files that were sent.
+    """
+
+    def __init__(
+        self, folder: Path, *, host: str = "127.0.0.1", is_anonymous: bool = True
+    ) -> None:
+        """Listen; whoever may log in sees `folder`."""
+        with warnings.catch_warnings():
+            # It stands on asyncore, which Python 3.11 deprecates.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from pyftpdlib import authorizers, handlers, servers  # noqa: PLC0415
+        users = authorizers.DummyAuthorizer()
+        if is_anonymous:
+            users.add_anonymous(str(folder))
+        self.retrieved: list[str] = []
+        retrieved = self.retrieved
+
+        class Handler(handlers.FTPHandler):  # type: ignore[misc]  # has no types
+            authorizer = users
+            auth_failed_timeout = 0
+
+            def on_file_sent(self, file: str) -> None:
+                retrieved.append(file)
+
+        self._server: Any = servers.FTPServer((host, 0), Handler)
+        name = f"[{host}]" if ":" in host else host
+        self.url = f"ftp://{name}:{self._server.address[1]}"
+        self._is_stopping = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> Self:
+        """Begin to answer."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Stop."""
+        self._is_stopping.set()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while not self._is_stopping.is_set():
+            self._server.serve_forever(timeout=0.02, blocking=False)
+        self._server.close_all()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FtpPart:
+    """Plays a server; an `Answer` of a `LoopbackServer` that reads no requests.
+
+    Attributes:
+        greeting: sent at once.
+        replies: by the command, in place of the usual ones; a function is called
+            with the control connection.
+        host: what PASV names, with commas.
+        data: what is done with the data connection.
+        end: the reply behind the data.
+    """
+
+    greeting: bytes = b"220 hello"
+    replies: Mapping[str, bytes | Callable[[Connection], None]] = field(
+        default_factory=dict
+    )
+    host: str = "127,0,0,1"
+    data: Callable[[Connection], None] = Connection.close
+    end: bytes = b"226 done"
+
+    def __call__(self, _request: Request, connection: Connection) -> None:
+        """Play to the end of the connection."""
+        connection.send(self.greeting + b"\r\n")
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(10)
+            high, low = divmod(listener.getsockname()[1], 256)
+            usual = {
+                **_REPLIES,
+                "PASV": f"227 ({self.host},{high},{low})".encode(),
+            }
+            while line := connection.receive():
+                command = line.split()[0].decode()
+                reply = self.replies.get(command, usual.get(command, b"500 what?"))
+                if callable(reply):
+                    reply(connection)
+                    continue
+                connection.send(reply + b"\r\n")
+                if command == "RETR" and reply.startswith(b"1"):
+                    with closing(connection.accept(listener)) as data:
+                        self.data(data)
+                    connection.send(self.end + b"\r\n")
