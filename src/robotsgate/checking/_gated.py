@@ -68,6 +68,7 @@ class GatedOrigins:
     Attributes:
         clock: that of the checker.
         policy: that of the checker.
+        sources: the sources of URLs that are being read ahead.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class GatedOrigins:
         self._grammar = grammar
         self.policy = origins.policy
         self.clock = origins.clock
+        self.sources = origins.sources
 
     def open(self, turns: FetchTurns) -> None:
         """Let all fetches wait for `turns` from now on.

@@ -78,7 +78,7 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
             flights: where the source is read.
             monotonic: tells the time, seconds.
         """
-        self._ahead = _ReadAhead(source, prepare, window, LoopTurns(monotonic))
+        self._ahead = ReadAhead(source, prepare, window, LoopTurns(monotonic))
         self._turns = LoopTurns(monotonic)
         self._answer = answer
         self._flights = flights
@@ -131,14 +131,15 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         self._flights.cancel(self._ahead)
 
 
-class _ReadAhead(Generic[_Item, _Prepared]):
+class ReadAhead(Generic[_Item, _Prepared]):
     """What was read of a source, and has not had its turn yet.
 
     Apart from `InOrder`, which the task that reads must not keep alive.
 
     Attributes:
         items: in order.
-        end: what `InOrder` raises after them; `None` until the source is read.
+        taken: how many more were taken out of `items` and still count as read ahead.
+        end: what is raised after them; `None` until the source is read.
     """
 
     def __init__(
@@ -148,12 +149,14 @@ class _ReadAhead(Generic[_Item, _Prepared]):
         window: int,
         turns: LoopTurns,
     ) -> None:
+        """Read nothing yet; the arguments are those of `InOrder`."""
         self._source = source
         self._prepare = prepare
         self._window = window
         self._turns = turns
         self._change_event: anyio.Event | None = None
         self.items: deque[_Prepared] = deque()
+        self.taken = 0
         self.end: Exception | None = None
 
     async def read(self) -> bool:
@@ -180,7 +183,7 @@ class _ReadAhead(Generic[_Item, _Prepared]):
         self.items.append(self._prepare(item))
         self.wake()
         await self._turns.after_item()
-        while len(self.items) >= self._window:
+        while len(self.items) + self.taken >= self._window:
             await self.wait_for_change()
 
     def drop_first(self) -> None:
@@ -190,8 +193,13 @@ class _ReadAhead(Generic[_Item, _Prepared]):
 
     async def wait_for_change(self) -> None:
         """Wait until the other side has taken an item, or brought one."""
-        self._change_event = anyio.Event()
-        await self._change_event.wait()
+        await self.change_event().wait()
+
+    def change_event(self) -> anyio.Event:
+        """What is set at the next change."""
+        if self._change_event is None:
+            self._change_event = anyio.Event()
+        return self._change_event
 
     def wake(self) -> None:
         """Wake the other side, if it waits."""

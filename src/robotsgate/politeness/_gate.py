@@ -11,20 +11,21 @@ import logging
 import math
 from typing import TYPE_CHECKING, Self
 
-from robotsgate.checking._arguments import check_bound
+from robotsgate.checking._arguments import check_bound, check_urls
 from robotsgate.checking._checker import RobotsChecker
 from robotsgate.checking._listener import Listener
 from robotsgate.checking._question import Agent
 from robotsgate.politeness._fetch_turns import FetchTurns
 from robotsgate.politeness._hosts import Hosts
 from robotsgate.politeness._ledger import LocalLedger
+from robotsgate.politeness._schedule_of_urls import TurnSchedule
 from robotsgate.politeness._stats import GateStats, HostStatus
 from robotsgate.politeness._turn import Turn
 from robotsgate.politeness._turns import Turns
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._ledger import Ledger
@@ -133,7 +134,7 @@ class PolitenessGate:
         called more than once.
         """
         self._origins.close()
-        self._queues.close()
+        self._turns.close()
 
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
         """A turn for one request to the host of `url`, to be used by `async with`.
@@ -155,6 +156,39 @@ class PolitenessGate:
             return Turn(self._turns, url)
         _check_seconds("patience", patience, is_finite=False)
         return Turn(self._turns, url, patience=patience)
+
+    def schedule(
+        self,
+        urls: Iterable[str | URLLike] | AsyncIterable[str | URLLike],
+        *,
+        window: int = 1_000,
+    ) -> TurnSchedule:
+        """The URLs of a source, each as soon as its host has a turn.
+
+        An async iterator of pairs `(url, turn)`. Each turn has begun: enter it by
+        `async with`, in the loop or in another task, before you ask for the next one
+        or soon after that. A turn that nobody has entered goes back; whoever enters
+        it later waits again. A URL that robots.txt disallows, or that names no origin
+        with one, is left out, with an event.
+        You may leave the loop, or cancel it, at any time.
+
+        Args:
+            urls: may be endless, and may wait for what you do with earlier URLs if it
+                is asynchronous; it is read in a task of its own, and an async
+                generator is closed when the loop ends.
+            window: how many URLs are read ahead of those that you have had, ≥ 1. If
+                all of them wait for one host, other hosts wait too.
+
+        Raises:
+            TypeError: `urls` is a single URL, or nothing to iterate over.
+            ValueError: `window` is below 1.
+            RuntimeError: while you iterate, the gate is closed.
+            Exception: while you iterate, what `urls` raises, after the turns for what
+                it gave before.
+        """
+        check_urls(urls, may_be_async=True)
+        check_bound("window", window)
+        return TurnSchedule(urls, turns=self._turns, window=window)
 
     def ready_at(self, url: str | URLLike) -> float:
         """When a turn for `url` would come at the earliest, epoch seconds.

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Self
 
 from robotsgate.checking._flights import current_task
-from robotsgate.errors import DisallowedError
+from robotsgate.errors import DisallowedError, TurnNotInTimeError
 from robotsgate.politeness._fetch_turns import ASK_FOR_LESS
 from robotsgate.politeness._schedule import TurnEnd
 
@@ -75,7 +75,11 @@ class Turn:
         if self.grant is not None and self._turns.is_overdue(self):
             await self._turns.end(self, TurnEnd.UNUSED)
         if self.grant is None:
-            await self._turns.begin(self, patience=self._patience)
+            try:
+                await self._turns.begin(self, patience=self._patience)
+            except TurnNotInTimeError:
+                self._turns.counts["not_in_time"] += 1
+                raise
         return self
 
     async def __aexit__(self, _kind: object, error: object, _traceback: object) -> None:

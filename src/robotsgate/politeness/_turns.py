@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakSet
 
 from robotsgate.caching._freshness import retry_after
 from robotsgate.errors import DisallowedError, TurnNotInTimeError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import anyio
 
     from robotsgate.checking._gated import GatedOrigins, Leave
+    from robotsgate.checking._in_order import ReadAhead
     from robotsgate.checking._listener import Listener
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._hosts import Hosts
@@ -37,6 +39,7 @@ class Turns:
         queues: where turns are waited for.
         counts: by the names of `GateStats`.
         under_way: by host, those that have begun and not ended.
+        schedules: what those that hand out turns have read.
     """
 
     def __init__(
@@ -63,6 +66,13 @@ class Turns:
         )
         self.counts: Counter[str] = Counter()
         self.under_way: dict[str, list[Turn]] = {}
+        self.schedules: WeakSet[ReadAhead[Any, Any]] = WeakSet()
+
+    def close(self) -> None:
+        """Send all away who wait, and all who come."""
+        self.queues.close()
+        for ahead in self.schedules:
+            ahead.wake()
 
     def check_open(self) -> None:
         """Refuse to begin after the end.
@@ -98,7 +108,6 @@ class Turns:
             raise
         except TurnNotInTimeError:
             self.check_open()
-            self.counts["not_in_time"] += 1
             raise
         self.counts["turns"] += 1
 
@@ -122,9 +131,9 @@ class Turns:
         """So many turns of `host` were ended because they were overdue."""
         self.counts["overdue"] += count
         self.listener.tell(TurnsOverdue(host=host, count=count))
-        for turn in list(self.under_way.get(host, ())):
-            if self.is_overdue(turn):
-                self._remove(turn, host)
+        turns = self.under_way.get(host, [])
+        for turn in list(filter(self.is_overdue, turns)):
+            self._remove(turn, host)
 
     def retry_after(self, host: str, value: str) -> float | None:
         """Seconds that `value`, a Retry-After, asks for; `None` for rubbish."""

@@ -1,0 +1,221 @@
+"""Hands out the URLs of a source as their hosts become free.
+
+The source is read ahead in a task of its own. Which host is next is known from when
+each will be ready at the earliest, and a turn begins only when it is handed out:
+nobody holds a host that he does not ask yet.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import AsyncIterator
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio.lowlevel
+
+from robotsgate.checking._in_order import LoopTurns, ReadAhead
+from robotsgate.errors import (
+    DisallowedError,
+    InvalidURLError,
+    TurnNotInTimeError,
+    UnsupportedError,
+)
+from robotsgate.politeness._events import URLLeftOut
+from robotsgate.politeness._schedule import SHORTEST_WAIT_FOR_PLACE
+from robotsgate.politeness._turn import Turn
+from robotsgate.urls._origin import is_url_like, shown_url, without_userinfo
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Iterable
+
+    from robotsgate.politeness._turns import Turns
+    from robotsgate.urls._origin import URLLike
+
+
+class ScheduledTurn(NamedTuple):
+    """What a schedule hands out.
+
+    Attributes:
+        url: as the source gave it.
+        turn: has begun, to be used by `async with`.
+    """
+
+    url: str | URLLike
+    turn: Turn
+
+
+class _Ready(NamedTuple):
+    """A host with URLs that wait, in the order of a heap."""
+
+    at: float
+    number: int
+    host: str
+
+
+class TurnSchedule(AsyncIterator[ScheduledTurn]):
+    """The URLs of a source with their turns, in the order in which those come.
+
+    Not an async generator: trio warns of those that are not read to their end.
+    """
+
+    def __init__(
+        self,
+        urls: Iterable[str | URLLike] | AsyncIterable[str | URLLike],
+        *,
+        turns: Turns,
+        window: int,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            urls: may be endless; an async generator is closed in the end.
+            turns: those of the gate.
+            window: how many URLs are read ahead, ≥ 1.
+        """
+        self._turns = turns
+        self._clock = turns.clock
+        self._loop_turns = LoopTurns(turns.clock.monotonic)
+        self._ahead = ReadAhead(
+            urls,
+            partial(_prepare, turns),
+            window,
+            LoopTurns(turns.clock.monotonic),
+        )
+        self._waiting: dict[str, deque[str | URLLike]] = {}
+        self._heap: list[_Ready] = []
+        self._numbers = count()
+        self._last: Turn | None = None
+        self._is_asked = False
+        self._is_closed = False
+        turns.schedules.add(self._ahead)
+
+    async def __anext__(self) -> ScheduledTurn:
+        """The next URL whose host may be asked; waits until there is one.
+
+        The turn that came before goes back if nobody has entered it; whoever enters
+        it later waits again.
+
+        Raises:
+            RuntimeError: the gate is closed, or another task waits for a turn.
+            Exception: what the source raised, after the turns for what it gave before.
+        """
+        if self._is_closed:
+            raise StopAsyncIteration
+        if self._is_asked:
+            raise RuntimeError("expected one task at a time, and another one waits")
+        self._is_asked = True
+        try:
+            return await self._next()
+        finally:
+            self._is_asked = False
+
+    async def aclose(self) -> None:
+        """Read no further, and hand out no more; may be called more than once."""
+        self._is_closed = True
+        self._ahead.end = StopAsyncIteration()
+        await self._give_back()
+        await self._turns.origins.sources.end(self._ahead)
+
+    def __del__(self) -> None:
+        """Read no further: nobody wants the URLs any more."""
+        self._turns.origins.sources.cancel(self._ahead)
+
+    async def _next(self) -> ScheduledTurn:
+        ahead = self._ahead
+        self._turns.check_open()
+        if ahead.end is None:
+            self._turns.origins.sources.begin(ahead, ahead.read)
+        for _ in range(2):  # a task that has the last turn may enter it, also on trio
+            await anyio.lowlevel.checkpoint()
+        await self._give_back()
+        while True:
+            self._sort()
+            scheduled = await self._hand_out()
+            if scheduled is not None:
+                return scheduled
+            if ahead.end is not None and not self._heap:
+                raise ahead.end
+            seconds = math.inf
+            if self._heap:
+                seconds = self._heap[0].at - self._clock.monotonic()
+            await self._clock.wait(seconds, event=ahead.change_event())
+            self._turns.check_open()
+
+    async def _give_back(self) -> None:
+        if self._last is not None:
+            await self._last.give_back()
+            self._last = None
+
+    def _sort(self) -> None:
+        """Let what was read wait for its hosts."""
+        while self._ahead.items:
+            url, host = self._ahead.items.popleft()
+            if host is None:
+                self._ahead.wake()
+                continue
+            self._ahead.taken += 1
+            if host not in self._waiting:
+                self._waiting[host] = deque()
+                self._push(host, self._clock.monotonic())
+            self._waiting[host].append(url)
+
+    async def _hand_out(self) -> ScheduledTurn | None:
+        """The first URL of a host that may be asked now."""
+        while self._heap and self._heap[0].at <= self._clock.monotonic():
+            await self._loop_turns.after_item()
+            host = self._heap[0].host
+            url = self._waiting[host][0]
+            turn = Turn(self._turns, url)
+            try:
+                await self._turns.begin(turn, patience=0.0)
+            except TurnNotInTimeError as late:
+                seconds = late.ready_at - self._clock.now()
+                if seconds <= 0:  # it waits for robots.txt
+                    seconds = SHORTEST_WAIT_FOR_PLACE
+                heapq.heappop(self._heap)
+                self._push(host, self._clock.monotonic() + seconds)
+            except DisallowedError as error:
+                self._drop_first(host)
+                event = URLLeftOut(url=shown_url(url), error=error)
+                self._turns.listener.tell(event)
+            else:
+                self._drop_first(host)
+                self._last = turn
+                return ScheduledTurn(url, turn)
+        return None
+
+    def _drop_first(self, host: str) -> None:
+        """Make room: the first URL of the first host has had its turn."""
+        heapq.heappop(self._heap)
+        waiting = self._waiting[host]
+        waiting.popleft()
+        if waiting:
+            self._push(host, self._clock.monotonic())
+        else:
+            del self._waiting[host]
+        self._ahead.taken -= 1
+        self._ahead.wake()
+
+    def _push(self, host: str, at: float) -> None:
+        heapq.heappush(self._heap, _Ready(at, next(self._numbers), host))
+
+
+def _prepare(turns: Turns, url: str | URLLike) -> tuple[str | URLLike, str | None]:
+    """`url` with its host, whose robots.txt is asked for; `None` where it has none.
+
+    Apart from `TurnSchedule`, which the task that reads must not keep alive.
+    """
+    try:
+        origin = turns.origins.question(url).origin
+        turns.origins.get_ready(origin)
+    except (InvalidURLError, UnsupportedError) as error:
+        if not is_url_like(url):
+            raise
+        shown = without_userinfo(str(url))
+        turns.listener.tell(URLLeftOut(url=shown, error=error))
+        return url, None
+    return url, turns.hosts.host(url, str(origin))
