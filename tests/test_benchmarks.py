@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import __main__ as suite
 from benchmarks import filter as filter_
-from benchmarks import hostile, scale, scrapy_crawl, stores, wrapped
+from benchmarks import hostile, politeness, scale, scrapy_crawl, stores, wrapped
 from benchmarks.corpus import made_up_corpus
 from benchmarks.hostile_files import Family
 from benchmarks.page import Bar, Table, publish, rewritten
@@ -127,3 +127,12 @@ def test_run_of_its_own_fills_its_tables(
 
     assert page.read_text(encoding="utf-8").count(row) == 1
     assert page.read_text(encoding="utf-8") != text
+
+
+def test_turns_are_measured_beside_other_ways(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    politeness.main(["--urls=200", "--hosts=100", "--repeats=1"])
+
+    rows = capsys.readouterr().out
+    assert re.search(r"gate\.turn +\S+ +1\.00 +0\.000", rows)

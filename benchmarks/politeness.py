@@ -1,0 +1,155 @@
+"""Measures what a turn costs beside other ways to limit requests, all in one run.
+
+    pip install -e '.[bench]'
+    python -m benchmarks.politeness
+
+Nobody waits for time: the delay is 0, and one task asks. Each figure is the best of
+some turns that the contenders take one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import tracemalloc
+from time import perf_counter
+from types import coroutine
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import aiolimiter
+import anyio
+
+from benchmarks.page import Bar, Table, about, publish
+from benchmarks.timing import best_of_turns, without_collector
+from robotsgate import LocalLedger, PolitenessGate, RobotsChecker
+from robotsgate.politeness._schedule import Pace, TurnEnd
+from robotsgate.testing import FakeSite
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Sequence
+
+_AGENT = "ExampleBot"
+_HOSTS = 200
+_TURN, _SEMAPHORE, _LIMITER = "gate.turn", "anyio.Semaphore", "aiolimiter"
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Do as the command line says."""
+    arguments = argparse.ArgumentParser(
+        prog="python -m benchmarks.politeness", description=__doc__.partition("\n")[0]
+    )
+    arguments.add_argument("--urls", type=int, default=20_000)
+    arguments.add_argument("--hosts", type=int, default=100_000)
+    arguments.add_argument("--repeats", type=int, default=5)
+    given = arguments.parse_args(words)
+    figures = asyncio.run(_figures(given.urls, given.repeats))
+    figures.append(asyncio.run(_memory(given.hosts)))
+    publish(figures, about("robotsgate", "anyio", "aiolimiter"), page=None)
+
+
+async def _figures(count: int, repeats: int) -> list[Table | Bar]:
+    chance = random.Random(7)
+    urls = [f"https://h{number % _HOSTS}.example/{number}" for number in range(count)]
+    chance.shuffle(urls)
+    async with (
+        RobotsChecker(client=FakeSite(), user_agent=_AGENT) as checker,
+        PolitenessGate(checker, _AGENT, default_delay=0.0) as gate,
+    ):
+        await checker.can_fetch_many(_AGENT, urls)
+        contenders = {
+            _TURN: _by_turn(gate),
+            _SEMAPHORE: _by_host(lambda: anyio.Semaphore(1)),
+            _LIMITER: _by_host(lambda: aiolimiter.AsyncLimiter(1e9, 1)),
+        }
+
+        def turn_of(
+            ask: Callable[[Sequence[str]], Awaitable[None]],
+        ) -> Callable[[], Awaitable[Sequence[float]]]:
+            async def turn() -> Sequence[float]:
+                with without_collector():
+                    began = perf_counter()
+                    await ask(urls)
+                    return [perf_counter() - began]
+
+            return turn
+
+        best = await best_of_turns(
+            {name: turn_of(ask) for name, ask in contenders.items()}, repeats=repeats
+        )
+        suspensions = {
+            name: await _suspensions(ask(urls[:100])) / 100
+            for name, ask in contenders.items()
+        }
+    micros = {name: seconds[0] / count * 1e6 for name, seconds in best.items()}
+    ours = micros[_TURN]
+    rows = [
+        (name, micros[name], ours / micros[name], suspensions[name]) for name in micros
+    ]
+    columns = ("contender", "µs a turn", "gate.turn takes, ×", "suspensions a turn")
+    return [
+        Table(name="politeness", columns=columns, rows=rows),
+        Bar(what="a turn, × of a semaphore", value=ours / micros[_SEMAPHORE], bar=2),
+        Bar(what="a turn, × of aiolimiter", value=ours / micros[_LIMITER], bar=6),
+        Bar(what="suspensions a turn", value=suspensions[_TURN], bar=3, unit=""),
+    ]
+
+
+def _by_turn(gate: PolitenessGate) -> Callable[[Sequence[str]], Awaitable[None]]:
+    async def ask(urls: Sequence[str]) -> None:
+        for url in urls:
+            async with gate.turn(url) as turn:
+                turn.report(status=200)
+
+    return ask
+
+
+def _by_host(
+    limit: Callable[[], Any],
+) -> Callable[[Sequence[str]], Awaitable[None]]:
+    limits: dict[str | None, Any] = {}
+
+    async def ask(urls: Sequence[str]) -> None:
+        for url in urls:
+            host = urlsplit(url).hostname
+            if host not in limits:
+                limits[host] = limit()
+            async with limits[host]:
+                pass
+
+    return ask
+
+
+@coroutine
+def _suspensions(work: Awaitable[None]) -> Generator[Any, Any, int]:
+    """How often `work` suspends."""
+    steps = work.__await__()
+    count, answer = 0, None
+    while True:
+        try:
+            wish = steps.send(answer)
+        except StopIteration:
+            return count
+        count += 1
+        answer = yield wish
+
+
+async def _memory(count: int) -> Bar:
+    """What the ledger keeps of idle hosts, their names included.
+
+    The gate itself keeps something of hosts that ask for a delay only.
+    """
+    pace = Pace(delay=1.0, max_at_once=1, max_delay=3_600.0, max_turn_seconds=300.0)
+    tracemalloc.start()
+    ledger = LocalLedger(max_hosts=count)
+    for number in range(count):
+        grant: Any = await ledger.start(f"h{number}.example", pace)
+        await ledger.end(grant, TurnEnd.GOOD)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return Bar(what="bytes of an idle host", value=size / count, bar=300, unit="B")
+
+
+if __name__ == "__main__":
+    main()
