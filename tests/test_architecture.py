@@ -86,7 +86,8 @@ def test_store_without_its_extra_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "coredis", None)
-    monkeypatch.delitem(sys.modules, "robotsgate.stores.redis", raising=False)
+    for module in ("redis", "_redis_server"):
+        monkeypatch.delitem(sys.modules, f"robotsgate.stores.{module}", raising=False)
     monkeypatch.delitem(vars(robotsgate), "RedisStore", raising=False)
 
     with pytest.raises(ImportError, match=r"pip install 'robotsgate\[redis\]'"):

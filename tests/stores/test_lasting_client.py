@@ -397,8 +397,8 @@ class TestOpening:
             for _ in range(2):
                 with pytest.raises(StoreError, match="Redis failed"):
                     await store.get(KEY)
-                assert store._opened is not None
-                await _until_settled(store._opened)
+                assert store._server._opened is not None
+                await _until_settled(store._server._opened)
             allow(_PATIENCE_SECONDS)
             await store.update(KEY, to(b"1"))
             found = await store.get(KEY)

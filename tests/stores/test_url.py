@@ -133,6 +133,7 @@ async def test_sqlite_file_that_cannot_be_opened_raises(tmp_path: Path) -> None:
 async def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "coredis", None)
     monkeypatch.delitem(sys.modules, "robotsgate.stores.redis")
+    monkeypatch.delitem(sys.modules, "robotsgate.stores._redis_server")
     monkeypatch.delitem(vars(robotsgate), "RedisStore", raising=False)
 
     with pytest.raises(StoreError, match=r"robotsgate\[redis\]"):

@@ -122,7 +122,7 @@ class LastingClient:
         if errors:
             raise errors[0]
         if not results:
-            raise StoreError("the Redis store is closed")
+            raise StoreError("the connection to Redis is closed")
         return results[0]
 
     async def _result_of_call(

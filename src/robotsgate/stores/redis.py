@@ -5,25 +5,19 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import ssl
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Self
 
-from coredis import Redis
-from coredis.exceptions import RedisError
 from coredis.tokens import PureToken
 
 from robotsgate.errors import StoreError
-from robotsgate.stores._lasting_client import CALL_SECONDS, LastingClient
+from robotsgate.stores._redis_server import RedisServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from coredis import RedisCluster
+    import ssl
+    from collections.abc import AsyncIterator, Callable
 
     from robotsgate.stores._base import Change
-
-    Client = Redis[bytes] | RedisCluster[bytes]
+    from robotsgate.stores._lasting_client import Client
 
 # Each script touches one key, as a cluster demands, and no clock, which some hosts
 # refuse.
@@ -50,10 +44,6 @@ _LAST_MS = 253_402_300_799_000
 
 # How many keys the server looks at before it lets others have their turn.
 _KEYS_OF_A_SLICE = 1_000
-
-_FAILURES = (RedisError, OSError, EOFError, TimeoutError)
-
-_Result = TypeVar("_Result")
 
 
 class RedisStore:
@@ -86,25 +76,21 @@ class RedisStore:
         Raises:
             StoreError: `url` is not one of these.
         """
-        self._make = url if callable(url) else _maker(url, ssl_context)
+        self._server = RedisServer(url, ssl_context)
         self._prefix = prefix
         self._lease_prefix = f"{prefix}lease:"
-        self._opened: LastingClient | None = None
-        self._is_closed = False
 
     async def __aenter__(self) -> Self:
         """The store, which keeps its connections from now on.
 
         The server need not be there yet.
         """
-        self._opened = await LastingClient(self._make).__aenter__()
+        await self._server.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Close the connections."""
-        self._is_closed = True
-        assert self._opened is not None  # noqa: S101 (entered before)
-        await self._opened.aclose()
+        await self._server.close_connections()
 
     async def get(self, key: str) -> bytes | None:
         """As `Store.get`.
@@ -112,7 +98,9 @@ class RedisStore:
         Raises:
             StoreError: the server does not answer.
         """
-        return await self._result_of(lambda client: client.get(self._prefix + key))
+        return await self._server.result_of(
+            lambda client: client.get(self._prefix + key)
+        )
 
     async def update(self, key: str, change: Change) -> None:
         """As `Store.update`; `change` is called again when another writer was faster.
@@ -122,7 +110,7 @@ class RedisStore:
                 writers were faster ten times.
             Exception: what `change` raises.
         """
-        error = await self._result_of(
+        error = await self._server.result_of(
             lambda client: _apply(client, self._prefix + key, change)
         )
         if error is not None:
@@ -134,7 +122,7 @@ class RedisStore:
         Raises:
             StoreError: the server does not answer.
         """
-        await self._result_of(lambda client: client.delete([self._prefix + key]))
+        await self._server.result_of(lambda client: client.delete([self._prefix + key]))
 
     async def purge(self, now: float) -> int:  # noqa: ARG002 (the server knows)
         """Nothing: the server drops keys by itself."""
@@ -146,7 +134,7 @@ class RedisStore:
         Raises:
             StoreError: the server does not answer, or has too many keys.
         """
-        for key in await self._result_of(self._all_keys):
+        for key in await self._server.result_of(self._all_keys):
             yield key
 
     async def count(self) -> int:
@@ -155,7 +143,7 @@ class RedisStore:
         Raises:
             StoreError: the server does not answer, or has too many keys.
         """
-        return len(await self._result_of(self._all_keys))
+        return len(await self._server.result_of(self._all_keys))
 
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:
         """As `FetchLease.acquire`.
@@ -175,7 +163,7 @@ class RedisStore:
             return bool(is_ours)
 
         try:
-            return await self._result_of(acquire)
+            return await self._server.result_of(acquire)
         finally:
             is_wanted = False
 
@@ -186,13 +174,13 @@ class RedisStore:
             StoreError: the server does not answer.
         """
         keys = [self._lease_prefix + key]
-        await self._result_of(
+        await self._server.result_of(
             lambda client: client.eval(_DELETE_IF_EQUAL, keys, [owner])
         )
 
     async def aclose(self) -> None:
         """As `Store.aclose`; connections are closed where the context ends."""
-        self._is_closed = True
+        self._server.close()
 
     async def _all_keys(self, client: Client) -> set[str]:
         # A set, because SCAN may name a key twice.
@@ -203,24 +191,6 @@ class RedisStore:
             if not key.startswith(self._lease_prefix):
                 keys.add(key.removeprefix(self._prefix))
         return keys
-
-    async def _result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
-        """What `work` gives with a client that is connected.
-
-        Raises:
-            StoreError: whatever has gone wrong.
-        """
-        if self._is_closed:
-            raise StoreError("the Redis store is closed")
-        try:
-            if self._opened is not None:
-                return await self._opened.result_of(work)
-            async with self._make() as client:
-                return await work(client)
-        except _FAILURES as error:
-            raise StoreError(f"Redis failed: {error!r}") from error
-        except ExceptionGroup as group:  # of the tasks that a connection consists of
-            raise StoreError(f"Redis failed: {group.exceptions[0]!r}") from group
 
 
 async def _apply(client: Client, key: str, change: Change) -> Exception | None:
@@ -257,42 +227,3 @@ def _expiry_ms(keep_until: float | None) -> int | str:
     if keep_until is None:
         return ""
     return math.ceil(min(max(keep_until * 1_000, 1), _LAST_MS))
-
-
-def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Client]:
-    """What makes clients for `url`.
-
-    Raises:
-        StoreError: `url` is not one of Redis; what is in it is not shown.
-    """
-    if not isinstance(url, str) or not _is_url(url):
-        raise StoreError("expected a URL redis://host, rediss://host or unix://path")
-    options: dict[str, Any] = {
-        "decode_components": True,
-        "verify_version": False,
-        "connect_timeout": CALL_SECONDS,
-        "stream_timeout": CALL_SECONDS,
-    }
-    if url.startswith("rediss:"):
-        # Its own would take the certificate of any name.
-        options["ssl_context"] = ssl_context or ssl.create_default_context()
-    try:
-        Redis.from_url(url, **options)
-    except (ValueError, RuntimeError, OSError) as error:
-        kind = type(error).__name__
-        raise StoreError(
-            f"expected a usable URL redis://host or unix://path ({kind})"
-        ) from None  # whose text may show a password
-    return lambda: Redis.from_url(url, **options)
-
-
-def _is_url(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    if parts.scheme == "unix":
-        return bool(parts.path)
-    # The client would take the database 0 where the path is not a number.
-    is_database = parts.path in {"", "/"} or parts.path[1:].isdecimal()
-    return parts.scheme in {"redis", "rediss"} and bool(parts.hostname) and is_database

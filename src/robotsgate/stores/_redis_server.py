@@ -1,0 +1,117 @@
+"""Calls Redis, Valkey or a cluster of them; `StoreError` says what goes wrong."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from coredis import Redis
+from coredis.exceptions import RedisError
+
+from robotsgate.errors import StoreError
+from robotsgate.stores._lasting_client import CALL_SECONDS, LastingClient
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from robotsgate.stores._lasting_client import Client
+
+_FAILURES = (RedisError, OSError, EOFError, TimeoutError)
+
+_Result = TypeVar("_Result")
+
+
+class RedisServer:
+    """A server, or a cluster, that need not be there.
+
+    Between `open` and `close_connections` it keeps its connections; a call whose
+    caller gives up then goes on to its end. Otherwise each call makes a connection.
+    """
+
+    def __init__(
+        self, url: str | Callable[[], Client], ssl_context: ssl.SSLContext | None
+    ) -> None:
+        """Prepare; nothing is opened.
+
+        Args:
+            url: as for `RedisStore`.
+            ssl_context: for "rediss://"; `None`: the system's authorities.
+
+        Raises:
+            StoreError: `url` is not one of these; what is in it is not shown.
+        """
+        self._make = url if callable(url) else _maker(url, ssl_context)
+        self._opened: LastingClient | None = None
+        self._is_closed = False
+
+    async def open(self) -> None:
+        """Keep the connections from now on."""
+        self._opened = await LastingClient(self._make).__aenter__()
+
+    async def close_connections(self) -> None:
+        """Refuse all calls, end those under way, and close what `open` has opened."""
+        self._is_closed = True
+        assert self._opened is not None  # noqa: S101 (opened before)
+        await self._opened.aclose()
+
+    def close(self) -> None:
+        """Refuse all calls from now on."""
+        self._is_closed = True
+
+    async def result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
+        """What `work` gives with a client that is connected.
+
+        Raises:
+            StoreError: whatever has gone wrong.
+        """
+        if self._is_closed:
+            raise StoreError("the connection to Redis is closed")
+        try:
+            if self._opened is not None:
+                return await self._opened.result_of(work)
+            async with self._make() as client:
+                return await work(client)
+        except _FAILURES as error:
+            raise StoreError(f"Redis failed: {error!r}") from error
+        except ExceptionGroup as group:  # of the tasks that a connection consists of
+            raise StoreError(f"Redis failed: {group.exceptions[0]!r}") from group
+
+
+def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Client]:
+    """What makes clients for `url`.
+
+    Raises:
+        StoreError: `url` is not one of Redis; what is in it is not shown.
+    """
+    if not isinstance(url, str) or not _is_url(url):
+        raise StoreError("expected a URL redis://host, rediss://host or unix://path")
+    options: dict[str, Any] = {
+        "decode_components": True,
+        "verify_version": False,
+        "connect_timeout": CALL_SECONDS,
+        "stream_timeout": CALL_SECONDS,
+    }
+    if url.startswith("rediss:"):
+        # Its own would take the certificate of any name.
+        options["ssl_context"] = ssl_context or ssl.create_default_context()
+    try:
+        Redis.from_url(url, **options)
+    except (ValueError, RuntimeError, OSError) as error:
+        kind = type(error).__name__
+        raise StoreError(
+            f"expected a usable URL redis://host or unix://path ({kind})"
+        ) from None  # whose text may show a password
+    return lambda: Redis.from_url(url, **options)
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    if parts.scheme == "unix":
+        return bool(parts.path)
+    # The client would take the database 0 where the path is not a number.
+    is_database = parts.path in {"", "/"} or parts.path[1:].isdecimal()
+    return parts.scheme in {"redis", "rediss"} and bool(parts.hostname) and is_database
