@@ -1,0 +1,306 @@
+"""The rules of `_schedule.py` as scripts of Redis: one atomic step each.
+
+Pure: text that a server runs, and what its replies mean.
+
+The record of a host is text under one key: its numbers in the order of `save`. The
+server drops the key when nothing of it can matter any more. That also tells the time:
+what has passed since the record was written is what the life of the key has lost. So
+the scripts need no clock, which some servers refuse. Each host has a time of its own,
+in whole milliseconds, and it never goes back.
+
+To the rules the scripts add an order of arrival. A process that has to wait gets a
+place in the queue of the host, and keeps it as long as it asks again in time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from robotsgate.politeness._schedule import (
+    FIRST_BACK_OFF,
+    INCIDENT_MEMORY,
+    LONGEST_BACK_OFF,
+    SHORTEST_WAIT_FOR_PLACE,
+    SLOW_DOWN,
+    SMALLEST_SLOWED_DELAY,
+    SPEED_UP,
+    HostRecord,
+    Pace,
+)
+
+if TYPE_CHECKING:
+    from robotsgate.politeness._schedule import TurnEnd
+
+# A span between two readings of a clock of whole milliseconds is less than that
+# longer than it seems.
+TICK = 0.001
+
+# How much later than it was told to a process may ask, and still have its place.
+LATENESS = 1.0
+
+_NUMBERS = {
+    "FIRST_BACK_OFF": FIRST_BACK_OFF,
+    "INCIDENT_MEMORY": INCIDENT_MEMORY,
+    "LATENESS": LATENESS,
+    "LONGEST_BACK_OFF": LONGEST_BACK_OFF,
+    "SHORTEST_WAIT_FOR_PLACE": SHORTEST_WAIT_FOR_PLACE,
+    "SLOW_DOWN": SLOW_DOWN,
+    "SMALLEST_SLOWED_DELAY": SMALLEST_SLOWED_DELAY,
+    "SPEED_UP": SPEED_UP,
+    "TICK": TICK,
+}
+
+# ARGV: 1: the millisecond at which the time of a host begins that is not known, 2:
+# whether it is about a robots.txt, 3 to 6: the pace.
+_RECORD = """
+local NEVER = -math.huge
+local FIELDS = {
+  'delay', 'max_at_once', 'max_delay', 'max_turn_seconds', 'ended_at',
+  'fetch_began_at', 'incident_at', 'blocked_until', 'back_off', 'slowed_delay',
+}
+local key, now_ms, is_robots_txt = KEYS[1], tonumber(ARGV[1]), ARGV[2] == '1'
+local pace, record, turns, queue = {}, {}, {}, {}
+for number = 1, 4 do pace[FIELDS[number]] = tonumber(ARGV[number + 2]) end
+
+local kept = redis.call('GET', key)
+if kept then
+  local words, at = {}, 0
+  for word in string.gmatch(kept, '%S+') do words[#words + 1] = tonumber(word) end
+  local function read()
+    at = at + 1
+    return words[at]
+  end
+  local written_ms, life_ms = read(), read()
+  now_ms = written_ms + math.max(0, life_ms - redis.call('PTTL', key))
+  for _, field in ipairs(FIELDS) do record[field] = read() end
+  for number = 1, read() do turns[number] = read() end
+  while at < #words do queue[#queue + 1] = {process = read(), kept_until = read()} end
+else
+  for number, field in ipairs(FIELDS) do
+    record[field] = pace[field] or number < 9 and NEVER or 0
+  end
+end
+local now = now_ms / 1000
+
+-- The record as text, once it is kept.
+local function save()
+  local began_at = math.max(record.fetch_began_at, unpack(turns))
+  local ended_at = math.max(record.ended_at, began_at + record.max_turn_seconds)
+  local forget_at = math.max(
+    ended_at + record.max_delay, record.blocked_until + INCIDENT_MEMORY)
+  local life_ms = math.max(1, math.ceil((forget_at - now) * 1000))
+  local numbers = {now_ms, life_ms}
+  local function write(number) numbers[#numbers + 1] = number end
+  for _, field in ipairs(FIELDS) do write(record[field]) end
+  write(#turns)
+  for _, turn in ipairs(turns) do write(turn) end
+  for _, place in ipairs(queue) do
+    write(place.process)
+    write(place.kept_until)
+  end
+  for at, number in ipairs(numbers) do numbers[at] = string.format('%.17g', number) end
+  local text = table.concat(numbers, ' ')
+  redis.call('SET', key, text, 'PX', life_ms)
+  return text
+end
+"""
+
+# ARGV: 7: the number of the process, 8: whether it remembers the host.
+_START = """
+local process, is_remembered = tonumber(ARGV[7]), ARGV[8] == '1'
+-- The server has lost it, and others may have asked the host a moment ago.
+if not kept and is_remembered then record.ended_at = now end
+
+-- after_time
+local overdue, under_way = 0, {}
+local function is_overdue(began_at)
+  local end_at = began_at + record.max_turn_seconds
+  if began_at == NEVER or end_at > now then return false end
+  overdue = overdue + 1
+  record.ended_at = math.max(record.ended_at, end_at)
+  return true
+end
+for _, turn in ipairs(turns) do
+  if not is_overdue(turn) then under_way[#under_way + 1] = turn end
+end
+turns = under_way
+if is_overdue(record.fetch_began_at) then record.fetch_began_at = NEVER end
+
+-- ready_at
+local delay = math.max(pace.delay, record.slowed_delay)
+local last_at = math.max(record.ended_at, record.fetch_began_at, unpack(turns))
+local moment = math.max(last_at + delay, record.blocked_until)
+local max_at_once = record.back_off > 0 and 1 or pace.max_at_once
+local pause = math.max(delay, SHORTEST_WAIT_FOR_PLACE)
+if record.fetch_began_at > NEVER or not is_robots_txt and #turns >= max_at_once then
+  moment = math.max(moment, now + pause)
+end
+local seconds = moment + TICK - now
+
+-- A fetch of a robots.txt goes before the pages, which may wait for it.
+local others, position = {}, is_robots_txt and 1 or nil
+for _, place in ipairs(queue) do
+  if place.process == process then
+    position = position or #others + 1
+  elseif place.kept_until > now then
+    others[#others + 1] = place
+  end
+end
+position = position or #others + 1
+queue = others
+
+if seconds <= 0 and position > 1 then
+  seconds = math.min(pause, others[1].kept_until - now)
+end
+local is_granted = seconds <= 0
+if is_granted then
+  -- after_start
+  for field, number in pairs(pace) do record[field] = number end
+  if is_robots_txt then record.fetch_began_at = now else turns[#turns + 1] = now end
+else
+  table.insert(
+    queue, position, {process = process, kept_until = now + seconds + LATENESS})
+end
+return {is_granted and 1 or 0, string.format('%.17g', seconds), overdue, save()}
+"""
+
+# ARGV: 7: when the turn began, 8: its end, 9: retry_after, "" for none, 10: jitter.
+_END = """
+local began_at, how_ended = tonumber(ARGV[7]), ARGV[8]
+local retry_after, jitter = tonumber(ARGV[9]), tonumber(ARGV[10])
+
+-- after_end
+if is_robots_txt then
+  if record.fetch_began_at == began_at then record.fetch_began_at = NEVER end
+else
+  for place, turn in ipairs(turns) do
+    if turn == began_at then
+      table.remove(turns, place)
+      break
+    end
+  end
+end
+if how_ended ~= 'unused' then record.ended_at = now end
+
+local is_news = began_at > record.incident_at
+if how_ended == 'incident' then
+  -- after_incident
+  local seconds = retry_after or 0
+  if is_news then
+    local delay = SLOW_DOWN * math.max(record.delay, record.slowed_delay)
+    local back_off = math.max(SLOW_DOWN * record.back_off, FIRST_BACK_OFF)
+    record.incident_at = now
+    record.back_off = math.min(back_off, LONGEST_BACK_OFF)
+    record.slowed_delay = math.min(
+      math.max(delay, SMALLEST_SLOWED_DELAY), record.max_delay)
+    if not retry_after then seconds = record.back_off end
+  end
+  record.blocked_until = math.max(record.blocked_until, now + seconds * jitter)
+elseif how_ended == 'good' and is_news then
+  -- _after_good_answer
+  record.back_off = 0
+  record.slowed_delay = SPEED_UP * record.slowed_delay
+  if record.slowed_delay <= record.delay then record.slowed_delay = 0 end
+end
+return save()
+"""
+
+
+class Script:
+    """A script, and the hash by which a server that has run it knows it.
+
+    Attributes:
+        text: of the script.
+        sha1: of the text, in hexadecimal.
+    """
+
+    def __init__(self, rules: str) -> None:
+        """Put the constants and the record before `rules`."""
+        numbers = (f"local {name} = {value!r}\n" for name, value in _NUMBERS.items())
+        self.text = "".join([*numbers, _RECORD, rules])
+        octets = self.text.encode()
+        self.sha1 = hashlib.sha1(octets, usedforsecurity=False).hexdigest()
+
+
+START = Script(_START)
+"""Begins a request, or takes a place in the queue; `StartReply` reads the reply."""
+
+END = Script(_END)
+"""Ends a request; `record_in` reads the reply."""
+
+
+class StartReply(NamedTuple):
+    """What the script `START` says.
+
+    Attributes:
+        is_granted: whether the request may start.
+        seconds: else: after which to ask again, > 0.
+        overdue: how many turns have ended because they were overdue.
+        now: seconds by the time of the host.
+        record: by that time.
+    """
+
+    is_granted: bool
+    seconds: float
+    overdue: int
+    now: float
+    record: HostRecord
+
+    @classmethod
+    def of(cls, reply: tuple[int, bytes, int, bytes]) -> StartReply:
+        """Read `reply`."""
+        is_granted, seconds, overdue, text = reply
+        return cls(bool(is_granted), float(seconds), overdue, *record_in(text))
+
+
+def record_in(text: bytes) -> tuple[float, HostRecord]:
+    """The time of the host, and its record, in what a script has kept."""
+    now_ms, _, *numbers = map(float, text.split())
+    delay, max_at_once, max_delay, max_turn_seconds, ended_at, *rest = numbers[:10]
+    pace = Pace(
+        delay=delay,
+        max_at_once=int(max_at_once),
+        max_delay=max_delay,
+        max_turn_seconds=max_turn_seconds,
+    )
+    turns = tuple(numbers[11 : 11 + int(numbers[10])])
+    return now_ms / 1_000, HostRecord(pace, ended_at, turns, *rest)
+
+
+def start_arguments(
+    pace: Pace, *, is_robots_txt: bool, now: float, process: int, is_remembered: bool
+) -> list[str]:
+    """What `START` is told.
+
+    Args:
+        pace: of the host now.
+        is_robots_txt: whether the request fetches a robots.txt.
+        now: seconds at which the time of a host begins that is not known: any number
+            that no other record of the host has begun with.
+        process: a number that no other process has, below 2 ** 53.
+        is_remembered: whether the process knows of a request to the host.
+    """
+    common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)
+    return [*common, str(process), str(int(is_remembered))]
+
+
+def end_arguments(
+    pace: Pace,
+    *,
+    is_robots_txt: bool,
+    now: float,
+    began_at: float,
+    end: TurnEnd,
+    retry_after: float | None = None,
+    jitter: float = 1.0,
+) -> list[str]:
+    """What `END` is told: see `after_end`, and `start_arguments`."""
+    common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)
+    seconds = "" if retry_after is None else repr(retry_after)
+    return [*common, repr(began_at), end.value, seconds, repr(jitter)]
+
+
+def _common_arguments(pace: Pace, *, is_robots_txt: bool, now: float) -> list[str]:
+    numbers = (pace.delay, pace.max_at_once, pace.max_delay, pace.max_turn_seconds)
+    return [str(int(now * 1_000)), str(int(is_robots_txt)), *map(repr, numbers)]

@@ -1,0 +1,268 @@
+"""The scripts of Redis follow the rules of the schedule, and add an order."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from robotsgate.politeness._redis_schedule import (
+    END,
+    LATENESS,
+    START,
+    TICK,
+    Script,
+    StartReply,
+    end_arguments,
+    record_in,
+    start_arguments,
+)
+from robotsgate.politeness._schedule import (
+    HostRecord,
+    TurnEnd,
+    after_end,
+    after_start,
+    after_time,
+    forget_at,
+    ready_at,
+)
+
+from .builders import NOW, pace
+
+if TYPE_CHECKING:
+    from robotsgate.politeness._schedule import Pace
+    from tests.servers.valkey import Valkey
+
+_NUMBERS = itertools.count()
+
+# Within a script the time stands still, so that a key has exactly this life.
+_SET_LIFE = "redis.call('PEXPIRE', KEYS[1], ARGV[#ARGV])\n"
+
+
+class KeptHost:
+    """The record of a host at a server, at times that the test chooses."""
+
+    def __init__(self, valkey: Valkey, *, tick: float = TICK) -> None:
+        self._valkey = valkey
+        self._tick = tick
+        self.key = f"host{next(_NUMBERS)}"
+        self._forget_ms = -math.inf
+
+    def start(
+        self,
+        now: float,
+        host_pace: Pace,
+        *,
+        is_robots_txt: bool = False,
+        process: int = 1,
+        is_remembered: bool = False,
+    ) -> StartReply:
+        arguments = start_arguments(
+            host_pace,
+            is_robots_txt=is_robots_txt,
+            now=now,
+            process=process,
+            is_remembered=is_remembered,
+        )
+        reply = self._run(START, now, arguments)
+        self._see(reply[-1])
+        return StartReply.of((reply[0], reply[1].encode(), reply[2], reply[3].encode()))
+
+    def end(self, now: float, host_pace: Pace, **how: Any) -> HostRecord:  # noqa: ANN401 (those of after_end)
+        usual = {"is_robots_txt": False, "retry_after": None, "jitter": 1.0}
+        reply = self._run(
+            END, now, end_arguments(host_pace, now=now, **{**usual, **how})
+        )
+        self._see(reply)
+        kept_at, record = record_in(reply.encode())
+        assert kept_at == now
+        return record
+
+    def set_clock_back(self, seconds: float) -> None:
+        """As at a server: until the next script, the key has so much longer to live."""
+        self._forget_ms += seconds * 1_000
+
+    def _run(self, script: Script, now: float, arguments: list[str]) -> Any:  # noqa: ANN401 (a reply)
+        life_ms = int(max(0, self._forget_ms - now * 1_000))
+        text = script.text.replace(f"TICK = {TICK!r}", f"TICK = {self._tick!r}")
+        return self._valkey.ask(
+            "EVAL", _SET_LIFE + text, 1, self.key, *arguments, life_ms
+        )
+
+    def _see(self, text: str) -> None:
+        now_ms, life_ms, *_ = map(float, text.split())
+        self._forget_ms = now_ms + life_ms
+
+
+@dataclass(kw_only=True)
+class TwoSchedules:
+    """A host in memory and at a server, which are asked the same."""
+
+    kept: KeptHost
+    now: float = NOW
+    pace: Pace = field(default_factory=pace)
+    record: HostRecord = field(default_factory=lambda: HostRecord(pace()))
+    held: list[tuple[float, bool]] = field(default_factory=list)
+    """When each request began, and whether it fetches a robots.txt."""
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        if self.now >= forget_at(self.record):
+            self.record = HostRecord(self.pace)
+
+    def start(self, *, is_robots_txt: bool) -> None:
+        record, overdue = after_time(self.record, self.now)
+        how: dict[str, Any] = {"pace": self.pace, "is_robots_txt": is_robots_txt}
+        moment = ready_at(record, self.now, **how)
+        if moment <= self.now:
+            record = after_start(record, self.now, **how)
+            self.held.append((self.now, is_robots_txt))
+
+        reply = self.kept.start(self.now, self.pace, is_robots_txt=is_robots_txt)
+
+        assert reply == StartReply(
+            moment <= self.now,
+            moment - self.now,
+            overdue,
+            self.now,
+            record,
+        )
+        self.record = record
+
+    def end(self, which: int, end: TurnEnd, retry_after: float | None = None) -> None:
+        if not self.held:
+            return
+        began_at, is_robots_txt = self.held.pop(which % len(self.held))
+        how: dict[str, Any] = {
+            "began_at": began_at,
+            "end": end,
+            "is_robots_txt": is_robots_txt,
+            "retry_after": retry_after,
+            "jitter": 1.05,
+        }
+        self.record = after_end(self.record, self.now, **how)
+
+        assert self.kept.end(self.now, self.record.pace, **how) == self.record
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_server_and_memory_agree_on_long_histories(valkey: Valkey, seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 (reproducible, no secret)
+    both = TwoSchedules(kept=KeptHost(valkey, tick=0))
+
+    for _ in range(2_000):
+        step = chance.choices(range(5), weights=[8, 6, 3, 6, 1])[0]
+        if step == 0:
+            both.start(is_robots_txt=chance.random() < 0.2)
+        elif step == 1:
+            both.end(chance.randrange(4), TurnEnd.GOOD)
+        elif step == 2:
+            retry_after = chance.choice([None, None, 0.0, 2.5, 30.0])
+            both.end(chance.randrange(4), chance.choice(list(TurnEnd)), retry_after)
+        elif step == 3:
+            both.pass_time(chance.choice([0, 0.25, 1, 4, 20, 70, 4_000]))
+        else:
+            both.pace = pace(
+                chance.choice([0.0, 0.25, 2.0, 10.0]),
+                max_at_once=chance.randrange(1, 4),
+                max_delay=15.0,
+                max_turn_seconds=8.0,
+            )
+            both.pass_time(0)
+
+
+ONE = pace(2.0)
+
+
+def granted(replies: list[StartReply]) -> list[bool]:
+    return [reply.is_granted for reply in replies]
+
+
+def test_delay_is_kept_though_a_millisecond_may_be_shorter_than_it_seems(
+    valkey: Valkey,
+) -> None:
+    host = KeptHost(valkey)
+    host.start(NOW, ONE)
+    host.end(NOW, ONE, began_at=NOW, end=TurnEnd.GOOD)
+
+    replies = [host.start(NOW + seconds, ONE) for seconds in (2.0, 2.001)]
+
+    assert granted(replies) == [False, True]
+    assert replies[0].seconds == pytest.approx(0.001)
+
+
+def test_processes_have_their_turns_in_the_order_of_their_arrival(
+    valkey: Valkey,
+) -> None:
+    """Though the first of them is always the first to ask again."""
+    host, now, order = KeptHost(valkey), NOW, []
+
+    for _ in range(12):
+        now += 2.25
+        replies = [host.start(now, ONE, process=process) for process in (1, 2, 3)]
+        order += [number for number, reply in enumerate(replies) if reply.is_granted]
+        host.end(now, ONE, began_at=now, end=TurnEnd.GOOD)
+
+    assert order == [0, 1, 2] * 4
+
+
+def test_process_that_asks_again_too_late_loses_its_place(valkey: Valkey) -> None:
+    host = KeptHost(valkey)
+    host.start(NOW, ONE, process=1)
+    host.end(NOW, ONE, began_at=NOW, end=TurnEnd.GOOD)
+    told = [host.start(NOW + 1, ONE, process=process).seconds for process in (2, 3)]
+    in_time = NOW + 1 + told[0] + LATENESS - 0.01
+
+    replies = [host.start(at, ONE, process=3) for at in (in_time, in_time + 0.01)]
+
+    assert granted(replies) == [False, True]
+    assert replies[0].seconds == pytest.approx(0.01)
+
+
+def test_fetch_of_robots_txt_goes_before_pages_that_have_waited_longer(
+    valkey: Valkey,
+) -> None:
+    host = KeptHost(valkey)
+    host.start(NOW, ONE, process=1)
+    host.end(NOW, ONE, began_at=NOW, end=TurnEnd.GOOD)
+    host.start(NOW + 1, ONE, process=2)
+    host.start(NOW + 1, ONE, process=3, is_robots_txt=True)
+
+    page = host.start(NOW + 2.001, ONE, process=2)
+    fetch = host.start(NOW + 2.001, ONE, process=3, is_robots_txt=True)
+
+    assert granted([page, fetch]) == [False, True]
+
+
+@pytest.mark.parametrize(("is_remembered", "seconds"), [(False, 0), (True, 2.001)])
+def test_host_that_the_server_has_lost_is_left_alone_for_a_delay(
+    valkey: Valkey, *, is_remembered: bool, seconds: float
+) -> None:
+    reply = KeptHost(valkey).start(NOW, ONE, is_remembered=is_remembered)
+
+    assert max(0, reply.seconds) == pytest.approx(seconds)
+
+
+def test_clock_of_the_server_that_is_set_back_stops_no_host(valkey: Valkey) -> None:
+    host = KeptHost(valkey)
+    host.start(NOW, ONE)
+    host.end(NOW, ONE, began_at=NOW, end=TurnEnd.GOOD)
+
+    host.set_clock_back(86_400)
+    replies = [host.start(NOW, ONE), host.start(NOW + 2.001, ONE)]
+
+    assert granted(replies) == [False, True]
+
+
+def test_server_drops_a_host_when_nothing_of_it_can_matter(valkey: Valkey) -> None:
+    host = KeptHost(valkey)
+
+    host.start(NOW, ONE)
+
+    left = valkey.ask("PTTL", host.key)
+    assert isinstance(left, int)
+    assert 3_890_000 < left <= 3_900_000
