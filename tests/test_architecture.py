@@ -77,21 +77,22 @@ def test_each_public_name_is_declared_where_it_is_loaded_from() -> None:
 
     for name in robotsgate.__all__:
         assert loaded[name] is getattr(robotsgate, name), name
-    with_extra = {"RedisStore"}
+    with_extra = {"RedisLedger", "RedisStore"}
     homes = set(robotsgate._HOMES) - with_extra
     assert homes | {"__version__"} == set(robotsgate.__all__)
 
 
-def test_store_without_its_extra_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("name", ["RedisLedger", "RedisStore"])
+def test_name_without_its_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "coredis", None)
-    for module in ("redis", "_redis_server"):
-        monkeypatch.delitem(sys.modules, f"robotsgate.stores.{module}", raising=False)
-    monkeypatch.delitem(vars(robotsgate), "RedisStore", raising=False)
+    for module in ("politeness.redis_ledger", "stores.redis", "stores._redis_server"):
+        monkeypatch.delitem(sys.modules, f"robotsgate.{module}", raising=False)
+    monkeypatch.delitem(vars(robotsgate), name, raising=False)
 
-    with pytest.raises(ImportError, match=r"pip install 'robotsgate\[redis\]'"):
-        _ = robotsgate.RedisStore
+    with pytest.raises(ImportError, match=rf"{name} .* 'robotsgate\[redis\]'"):
+        getattr(robotsgate, name)
 
 
 def test_missing_module_of_another_name_is_told_as_it_is(

@@ -24,7 +24,7 @@ MODULES = (
 API_PAGE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
 
 # Names that stand for several types and so have no docstring of their own.
-UNIONS = ("CheckerEvent", "GateEvent", "HeadersLike")
+UNIONS = ("CheckerEvent", "GateEvent", "HeadersLike", "LedgerEvent")
 
 
 def exports_of(module: str) -> list[str]:

@@ -49,9 +49,17 @@ if TYPE_CHECKING:
     )
     from robotsgate.politeness._gate import PolitenessGate
     from robotsgate.politeness._ledger import Ledger, LocalLedger
+    from robotsgate.politeness._ledger_events import (
+        LedgerEvent,
+        LedgerFailed,
+        LedgerReturned,
+    )
     from robotsgate.politeness._schedule import HostState
     from robotsgate.politeness._stats import GateStats, HostStatus
     from robotsgate.politeness._turn import Turn
+    from robotsgate.politeness.redis_ledger import (
+        RedisLedger as RedisLedger,  # needs an extra
+    )
     from robotsgate.robotstxt._dialect import Dialect
     from robotsgate.robotstxt._model import (
         CategoryPreference,
@@ -111,6 +119,9 @@ __all__ = [
     "InvalidProductTokenError",
     "InvalidURLError",
     "Ledger",
+    "LedgerEvent",
+    "LedgerFailed",
+    "LedgerReturned",
     "Line",
     "LineKind",
     "ListableStore",
@@ -177,6 +188,8 @@ _NAMES = {
     "politeness._schedule": "HostState",
     "politeness._stats": "GateStats HostStatus",
     "politeness._turn": "Turn",
+    "politeness._ledger_events": "LedgerEvent LedgerFailed LedgerReturned",
+    "politeness.redis_ledger": "RedisLedger",
     "robotstxt._dialect": "Dialect",
     "robotstxt._model": (
         "CategoryPreference Diagnostic DiagnosticKind Group Line LineKind Match"
@@ -202,7 +215,7 @@ if not TYPE_CHECKING:  # pragma: no branch (a type checker would take any name)
         try:
             home = importlib.import_module(f"{__name__}.{_HOMES[name]}")
         except ModuleNotFoundError as error:
-            if name != "RedisStore":
+            if name not in {"RedisLedger", "RedisStore"}:
                 raise
             message = f"{name} needs the extra redis: pip install 'robotsgate[redis]'"
             raise ImportError(message) from error

@@ -36,6 +36,9 @@ from robotsgate import (
     HeadersLike,
     InvalidProductTokenError,
     InvalidURLError,
+    LedgerEvent,
+    LedgerFailed,
+    LedgerReturned,
     Line,
     LineKind,
     ListableStore,
@@ -46,6 +49,7 @@ from robotsgate import (
     Policy,
     Preference,
     Reason,
+    RedisLedger,
     RequestRate,
     RobotsChecker,
     RobotsError,
@@ -215,6 +219,22 @@ def on_event(event: CheckerEvent) -> None:
             assert_type(event.error, Exception)
         case _:
             assert_never(event)
+
+
+def on_ledger_event(event: LedgerEvent) -> None:
+    match event:
+        case LedgerFailed():
+            assert_type(event.error, Exception)
+        case LedgerReturned():
+            assert_type(event.elapsed_seconds, float)
+        case _:
+            assert_never(event)
+
+
+def ledgers(events: list[LedgerEvent]) -> None:
+    RedisLedger("redis://host", workers=20, on_event=on_ledger_event)
+    RedisLedger("redis://host", max_hosts=10, clock=ManualClock(), prefix="turn:")
+    RedisLedger("redis://host", on_event=events.append)
 
 
 def checkers(client: httpx.AsyncClient, events: list[CheckerEvent]) -> None:

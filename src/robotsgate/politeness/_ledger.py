@@ -43,10 +43,12 @@ class Grant(NamedTuple):
     Attributes:
         host: whom it is about.
         pace: of the host when it was given.
-        began_at: seconds by the clock of the ledger, which may be another machine's.
+        began_at: seconds by the clock of the ledger.
         is_robots_txt: whether the request fetches a robots.txt.
         overdue: how many turns the ledger has ended since the last start, because
             they were older than `max_turn_seconds`, ≥ 0.
+        shared_began_at: the same moment by the clock of the fleet; `None` if the
+            ledger has no fleet, or has not reached it.
     """
 
     host: str
@@ -54,6 +56,7 @@ class Grant(NamedTuple):
     began_at: float
     is_robots_txt: bool
     overdue: int
+    shared_began_at: float | None = None
 
 
 class Wait(NamedTuple):
@@ -92,7 +95,8 @@ class Ledger(Protocol):
 
     `start` and `end` are atomic, also between the processes that share a ledger. The
     ledger has its own clock: no time of a caller enters it. It does not queue: of
-    several callers that ask for one host, the first to ask when it is ready gets leave.
+    several callers that ask for one host, the first to ask when it is ready gets leave,
+    unless another process of a fleet has waited for longer.
     No method raises because of the world; a ledger that cannot reach its server goes on
     by what it knows.
     """
@@ -172,7 +176,8 @@ class LocalLedger:
         """Begin a request to `host`, if one may start now."""
         now = self._clock.monotonic()
         record, overdue = self._record(host, pace, now)
-        moment = ready_at(record, now, pace=pace, is_robots_txt=is_robots_txt)
+        own_pace = self._own_pace(record, pace)
+        moment = ready_at(record, now, pace=own_pace, is_robots_txt=is_robots_txt)
         if moment > now:
             self._records[host] = record
             return Wait(moment - now, overdue)
@@ -200,15 +205,20 @@ class LocalLedger:
         """How `host` stands; never waits."""
         now = self._clock.monotonic()
         record, _ = self._record(host, pace, now)
+        own_pace = self._own_pace(record, pace)
         return LedgerStatus(
             state=host_state(record, now),
-            delay=delay_in_force(record, pace),
+            delay=delay_in_force(record, own_pace),
             under_way=len(record.turns) + (record.fetch_began_at > NEVER),
-            wait_seconds=max(0.0, ready_at(record, now, pace=pace) - now),
+            wait_seconds=max(0.0, ready_at(record, now, pace=own_pace) - now),
         )
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to free."""
+
+    def _own_pace(self, record: HostRecord, pace: Pace) -> Pace:  # noqa: ARG002 (of a part of a fleet)
+        """The pace of this process, where the pace of the host is `pace`."""
+        return pace
 
     def _record(self, host: str, pace: Pace, now: float) -> tuple[HostRecord, int]:
         """What is known about `host`, and how many overdue turns have ended."""

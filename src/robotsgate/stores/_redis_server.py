@@ -45,6 +45,11 @@ class RedisServer:
         self._opened: LastingClient | None = None
         self._is_closed = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether connections are or were kept."""
+        return self._opened is not None
+
     async def open(self) -> None:
         """Keep the connections from now on."""
         self._opened = await LastingClient(self._make).__aenter__()

@@ -1,0 +1,269 @@
+"""The turns of a fleet, in Redis or Valkey; needs the extra `redis`."""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import anyio
+from coredis.exceptions import NoScriptError
+
+from robotsgate._clock import SystemClock
+from robotsgate.caching._freshness import with_jitter
+from robotsgate.checking._arguments import check_bound
+from robotsgate.checking._listener import Listener
+from robotsgate.errors import StoreError
+from robotsgate.politeness._fleet_memory import FleetMemory
+from robotsgate.politeness._ledger import Grant, LedgerStatus, Wait
+from robotsgate.politeness._ledger_events import LedgerFailed, LedgerReturned
+from robotsgate.politeness._redis_schedule import (
+    END,
+    START,
+    TICK,
+    Script,
+    StartReply,
+    end_arguments,
+    record_in,
+    start_arguments,
+)
+from robotsgate.politeness._schedule import TurnEnd
+from robotsgate.stores._redis_server import RedisServer
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Awaitable, Callable
+
+    from robotsgate._clock import Clock
+    from robotsgate.politeness._ledger_events import LedgerEvent
+    from robotsgate.politeness._schedule import HostRecord, Pace
+    from robotsgate.stores._lasting_client import Client
+
+_LOGGER = logging.getLogger("robotsgate.politeness")
+
+# A turn waits no longer for the server, before and after.
+_ANSWER_SECONDS = 1.0
+
+# A process that is alone looks for its server at least so often while it waits.
+_LONGEST_WAIT_ALONE = 5.0
+
+_MOST_PROCESSES = 2**53
+
+_SYSTEM_CLOCK = SystemClock()
+
+_Answer = TypeVar("_Answer")
+
+
+class RedisLedger:
+    """A ledger for a fleet, whose processes together are as polite as one.
+
+    Works with Redis 6 or later and with Valkey, alone or as a cluster. Each start and
+    each end is one script, by the time of the server, and about one key, which the
+    server drops when nothing of it can matter any more. Processes that wait for a host
+    get it in their order of arrival. A process that dies holds its turn until
+    `max_turn_seconds` after the start.
+
+    Where the server does not answer within a second, this process goes on alone: by
+    what it knows about the hosts, with their delays times `workers`. Each start and
+    each end then looks for the server again.
+
+    Use it as an async context manager, around the gates.
+    """
+
+    def __init__(
+        self,
+        url: str | Callable[[], Client],
+        *,
+        workers: int = 1,
+        prefix: str = "robotsgate:turn:",
+        max_hosts: int = 100_000,
+        ssl_context: ssl.SSLContext | None = None,
+        clock: Clock = _SYSTEM_CLOCK,
+        on_event: Callable[[LedgerEvent], object] | None = None,
+    ) -> None:
+        """Prepare; nothing is opened.
+
+        Args:
+            url: as for `RedisStore`.
+            workers: how many processes share the server, ≥ 1: how much longer the
+                delays of one that is alone are.
+            prefix: stands before the key of each host.
+            max_hosts: as for `LocalLedger`: how many this process remembers.
+            ssl_context: as for `RedisStore`.
+            clock: of the gates.
+            on_event: called with each `LedgerFailed` and `LedgerReturned`.
+
+        Raises:
+            StoreError: `url` is not one of these.
+            TypeError: `workers` or `max_hosts` is not an int, or `on_event` cannot be
+                called, or is a coroutine function.
+            ValueError: `workers` or `max_hosts` is below 1.
+        """
+        check_bound("workers", workers)
+        self._server = RedisServer(url, ssl_context)
+        self._memory = FleetMemory(workers=workers, max_hosts=max_hosts, clock=clock)
+        self._listener = Listener(on_event, logger=_LOGGER)
+        self._prefix = prefix
+        self._clock = clock
+        self._process = secrets.randbelow(_MOST_PROCESSES)
+        self._alone_since = math.inf
+        # While it is alone, one call at a time looks for the server.
+        self._attempt_over: anyio.Event | None = None
+        # The turns of the fleet whose ends the server has not heard of.
+        self._unsent: list[tuple[str, list[str]]] = []
+
+    async def __aenter__(self) -> Self:
+        """The ledger, which connects when it is first used.
+
+        The server need not be there yet.
+        """
+        await self._server.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections."""
+        await self._server.close_connections()
+
+    async def start(
+        self, host: str, pace: Pace, *, is_robots_txt: bool = False
+    ) -> Grant | Wait:
+        """As `Ledger.start`.
+
+        Raises:
+            RuntimeError: the ledger is not used as a context manager.
+        """
+        if not self._server.is_open:
+            raise RuntimeError("expected the ledger within async with, got it without")
+        seconds, is_remembered = self._memory.least_wait(
+            host, pace, is_robots_txt=is_robots_txt
+        )
+        if seconds > 0:
+            return Wait(seconds + TICK, 0)
+        now = self._clock.now()
+        arguments = start_arguments(
+            pace,
+            is_robots_txt=is_robots_txt,
+            now=now,
+            process=self._process,
+            is_remembered=is_remembered,
+        )
+        is_wanted = True
+
+        async def start(client: Client) -> StartReply:
+            reply = StartReply.of(await self._run(client, START, host, arguments))
+            if reply.is_granted and not is_wanted:  # the caller has given up meanwhile
+                undo = end_arguments(
+                    pace,
+                    is_robots_txt=is_robots_txt,
+                    now=now,
+                    began_at=reply.now,
+                    end=TurnEnd.UNUSED,
+                )
+                await self._run(client, END, host, undo)
+            return reply
+
+        try:
+            reply = await self._answer(start)
+        finally:
+            is_wanted = False
+        if reply is None:
+            answer = await self._memory.start(host, pace, is_robots_txt=is_robots_txt)
+            if isinstance(answer, Wait) and answer.seconds > _LONGEST_WAIT_ALONE:
+                return Wait(_LONGEST_WAIT_ALONE, answer.overdue)
+            return answer
+        self._memory.learn(host, reply.now, reply.record)
+        if not reply.is_granted:
+            return Wait(reply.seconds, reply.overdue)
+        began_at = self._memory.begin(host, pace, is_robots_txt=is_robots_txt)
+        return Grant(host, pace, began_at, is_robots_txt, reply.overdue, reply.now)
+
+    async def end(
+        self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
+    ) -> None:
+        """As `Ledger.end`."""
+        await self._memory.end(grant, end, retry_after=retry_after)
+        # What a process did alone is news to the fleet.
+        began_at = math.inf if grant.shared_began_at is None else grant.shared_began_at
+        arguments = end_arguments(
+            grant.pace,
+            is_robots_txt=grant.is_robots_txt,
+            now=self._clock.now(),
+            began_at=began_at,
+            end=end,
+            retry_after=retry_after,
+            jitter=with_jitter(1.0, grant.host),
+        )
+
+        async def send(client: Client) -> tuple[float, HostRecord]:
+            return record_in(await self._run(client, END, grant.host, arguments))
+
+        answer = await self._answer(send)
+        if answer is not None:
+            self._memory.learn(grant.host, *answer)
+        elif grant.shared_began_at is not None:
+            self._unsent.append((grant.host, arguments))
+
+    def peek(self, host: str, pace: Pace) -> LedgerStatus:
+        """As `Ledger.peek`."""
+        return self._memory.peek(host, pace)
+
+    async def aclose(self) -> None:
+        """Do nothing; the connections are closed where the context ends."""
+
+    async def _answer(
+        self, work: Callable[[Client], Awaitable[_Answer]]
+    ) -> _Answer | None:
+        """What `work` gives with a client; `None` if the server does not answer."""
+        if self._attempt_over is not None:
+            await self._attempt_over.wait()
+            if self._memory.is_alone:
+                return None
+
+        async def send_all(client: Client) -> _Answer:
+            while self._unsent:
+                await self._run(client, END, *self._unsent.pop())
+            return await work(client)
+
+        attempt_over = anyio.Event()
+        if self._memory.is_alone:
+            self._attempt_over = attempt_over
+        error: Exception = TimeoutError(f"no answer within {_ANSWER_SECONDS:g} s")
+        try:
+            with anyio.move_on_after(_ANSWER_SECONDS):
+                answer = await self._server.result_of(send_all)
+                self._reach()
+                return answer
+        except StoreError as raised:
+            error = raised
+        finally:
+            attempt_over.set()
+            if self._attempt_over is attempt_over:
+                self._attempt_over = None
+        self._lose(error)
+        return None
+
+    async def _run(
+        self, client: Client, script: Script, host: str, arguments: list[str]
+    ) -> Any:  # noqa: ANN401 (the reply of a server)
+        keys = [f"{self._prefix}{{{host}}}"]
+        try:
+            return await client.evalsha(script.sha1, keys, arguments)
+        except NoScriptError:
+            return await client.eval(script.text, keys, arguments)
+
+    def _lose(self, error: Exception) -> None:
+        """Go on alone."""
+        if not self._memory.is_alone:
+            self._memory.is_alone = True
+            self._alone_since = self._clock.monotonic()
+            _LOGGER.warning("ledger goes on alone: %s", error)
+            self._listener.tell(LedgerFailed(error=error))
+
+    def _reach(self) -> None:
+        """Go on with the fleet."""
+        if self._memory.is_alone:
+            self._memory.is_alone = False
+            seconds = self._clock.monotonic() - self._alone_since
+            _LOGGER.info("ledger reaches its server again after %.1f s", seconds)
+            self._listener.tell(LedgerReturned(elapsed_seconds=seconds))

@@ -1,0 +1,378 @@
+"""The ledger of a fleet, on a real Valkey server."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from coredis import RedisCluster
+
+from robotsgate import LedgerFailed, LedgerReturned, StoreError
+from robotsgate.politeness import redis_ledger
+from robotsgate.politeness._ledger import Grant, Wait
+from robotsgate.politeness._schedule import TurnEnd
+from robotsgate.politeness.redis_ledger import RedisLedger
+from robotsgate.testing import ManualClock
+from tests.cancellation import cancelled_at
+from tests.servers.valkey import running_valkey
+from tests.servers.valkey_cluster import HOST as NODE
+from tests.servers.valkey_cluster import running_cluster
+
+from .builders import pace
+from .contract import HOST, ONE, LedgerContract, ask, granted, wait_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from robotsgate import LedgerEvent
+    from robotsgate.politeness._schedule import Pace
+    from tests.servers.valkey import Valkey
+
+pytestmark = pytest.mark.anyio
+
+_NUMBERS = itertools.count()
+
+# Far more than anything here takes.
+_PATIENCE_SECONDS = 10.0
+
+
+class Fleet:
+    """Processes on one server, whose time passes when the test says so."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self.valkey = valkey
+        self.clock = ManualClock()
+        self.prefix = f"test{next(_NUMBERS)}:"
+        self.events: list[LedgerEvent] = []
+
+    def ledger(self, **options: Any) -> RedisLedger:  # noqa: ANN401 (those of RedisLedger)
+        usual = {"prefix": self.prefix, "clock": self.clock}
+        return RedisLedger(
+            self.valkey.url, on_event=self.events.append, **{**usual, **options}
+        )
+
+    def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        for key in self.listed_keys():
+            left = self.valkey.ask("PTTL", key)
+            assert isinstance(left, int)
+            self.valkey.ask("PEXPIRE", key, left - int(seconds * 1_000))
+
+    def listed_keys(self) -> list[object]:
+        keys = self.valkey.ask("KEYS", f"{self.prefix}*")
+        assert isinstance(keys, list)
+        return keys
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is not a server that hangs."""
+    monkeypatch.setattr(redis_ledger, "_ANSWER_SECONDS", _PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def fleet(valkey: Valkey) -> Fleet:
+    return Fleet(valkey)
+
+
+@pytest.fixture
+def own_fleet(own_valkey: Valkey) -> Fleet:
+    """On a server to pause and to kill."""
+    return Fleet(own_valkey)
+
+
+class TestRedisLedger(LedgerContract):
+    real_seconds = 1.0
+
+    @pytest.fixture
+    async def ledger(self, fleet: Fleet) -> AsyncIterator[RedisLedger]:
+        async with fleet.ledger() as ledger:
+            yield ledger
+
+    @pytest.fixture
+    def pass_time(self, fleet: Fleet) -> Callable[[float], None]:
+        return fleet.pass_time
+
+
+class TestFleet:
+    async def test_turn_of_one_process_holds_up_the_others(self, fleet: Fleet) -> None:
+        async with fleet.ledger() as one, fleet.ledger() as other:
+            grant = await granted(one)
+            fleet.pass_time(10)
+            during = await wait_seconds(other)
+            await one.end(grant, TurnEnd.GOOD)
+            after = await wait_seconds(other)
+            fleet.pass_time(2.01)
+            await granted(other)
+
+        assert (during, after) == pytest.approx((2.0, 2.0), abs=1.0)
+
+    async def test_incident_of_one_process_blocks_the_host_for_the_others(
+        self, fleet: Fleet
+    ) -> None:
+        async with fleet.ledger() as one, fleet.ledger() as other:
+            grant = await granted(one)
+            await one.end(grant, TurnEnd.INCIDENT, retry_after=500.0)
+
+            assert 490 < await wait_seconds(other) < 550
+            assert 490 < other.peek(HOST, ONE).wait_seconds < 550
+
+    async def test_process_that_dies_holds_its_turn_until_it_is_overdue(
+        self, fleet: Fleet
+    ) -> None:
+        short = pace(2.0, max_turn_seconds=5.0)
+        async with fleet.ledger() as victim:
+            await granted(victim, pace=short)
+
+        async with fleet.ledger() as other:
+            fleet.pass_time(4.0)
+            first = await other.start(HOST, short)
+            fleet.pass_time(3.01)
+            second = await granted(other, pace=short)
+
+        assert isinstance(first, Wait)
+        assert second.overdue == 1
+
+    async def test_every_key_ends_by_itself(self, fleet: Fleet) -> None:
+        async with fleet.ledger() as one, fleet.ledger() as other:
+            await granted(one, "busy.example")
+            await ask(one, "idle.example")
+            await one.end(await granted(one), TurnEnd.INCIDENT, retry_after=86_400.0)
+            await wait_seconds(other)
+
+        keys = fleet.listed_keys()
+        lives = [fleet.valkey.ask("PTTL", key) for key in keys]
+        assert len(lives) == 3
+        assert all(isinstance(life, int) and life > 0 for life in lives)
+
+    async def test_user_needs_few_rights_and_not_the_time_of_the_server(
+        self, own_fleet: Fleet
+    ) -> None:
+        own_fleet.valkey.ask(
+            *("ACL", "SETUSER", "crawler", "on", ">secret", "~robotsgate:turn:*"),
+            *("-@all", "+evalsha", "+eval", "+get", "+set", "+pttl"),
+        )
+        url = own_fleet.valkey.url.replace("//", "//crawler:secret@")
+
+        async with RedisLedger(url, on_event=own_fleet.events.append) as ledger:
+            await ask(ledger)
+
+        assert own_fleet.events == []
+
+    @pytest.mark.slow
+    async def test_cluster_keeps_each_host_at_one_node(self) -> None:
+        events: list[LedgerEvent] = []
+        with running_cluster() as (first, *_):
+
+            def client() -> RedisCluster[bytes]:
+                return RedisCluster(NODE, first.port, verify_version=False)
+
+            async with RedisLedger(client, on_event=events.append) as ledger:
+                for number in range(30):
+                    await ask(ledger, f"{number}.example")
+
+        assert events == []
+
+
+class TestAlone:
+    async def test_process_without_its_server_takes_its_share_of_a_host(
+        self, own_fleet: Fleet
+    ) -> None:
+        own_fleet.valkey.kill()
+
+        async with own_fleet.ledger(workers=3) as ledger:
+            await ask(ledger)
+            own_fleet.clock.advance(5.9)
+            assert isinstance(await ledger.start(HOST, ONE), Wait)
+            assert ledger.peek(HOST, ONE).delay == 6.0
+            own_fleet.clock.advance(0.1)
+            await granted(ledger)
+
+        (event,) = own_fleet.events
+        assert isinstance(event, LedgerFailed)
+        assert isinstance(event.error, StoreError)
+
+    async def test_process_without_its_server_takes_its_share_of_the_places(
+        self, own_fleet: Fleet
+    ) -> None:
+        own_fleet.valkey.kill()
+        six = pace(0.0, max_at_once=6)
+
+        async with own_fleet.ledger(workers=3) as ledger:
+            answers = [await ledger.start(HOST, six) for _ in range(3)]
+
+        assert [type(answer) for answer in answers] == [Grant, Grant, Wait]
+
+    async def test_process_goes_on_by_what_it_knows_of_the_host(
+        self, own_fleet: Fleet
+    ) -> None:
+        """Also by what it has heard of other processes."""
+        async with own_fleet.ledger() as one, own_fleet.ledger() as other:
+            grant = await granted(one)
+            await one.end(grant, TurnEnd.INCIDENT, retry_after=500.0)
+            await wait_seconds(other)
+            own_fleet.valkey.kill()
+            own_fleet.clock.advance(490)
+
+            assert isinstance(await one.start(HOST, ONE), Wait)
+            assert isinstance(await other.start(HOST, ONE), Wait)
+            own_fleet.clock.advance(60)
+            await granted(other)
+
+    async def test_process_that_waits_alone_looks_for_its_server_soon(
+        self, own_fleet: Fleet
+    ) -> None:
+        own_fleet.valkey.kill()
+
+        async with own_fleet.ledger(workers=100) as ledger:
+            await ask(ledger)
+            own_fleet.clock.advance(2)
+
+            assert await ledger.start(HOST, ONE) == Wait(seconds=5.0, overdue=0)
+
+    async def test_server_that_comes_back_is_used_again(self, own_fleet: Fleet) -> None:
+        async with own_fleet.ledger() as one, own_fleet.ledger() as other:
+            own_fleet.valkey.kill()
+            await ask(one)
+            own_fleet.valkey.start()
+            own_fleet.pass_time(10)
+            await wait_seconds(one)
+            own_fleet.pass_time(2.01)
+            await granted(one)
+            assert isinstance(await other.start(HOST, ONE), Wait)
+
+        assert own_fleet.events[1:] == [LedgerReturned(elapsed_seconds=10.0)]
+
+    async def test_server_that_comes_back_is_used_at_once_by_all_who_wait_for_it(
+        self, own_fleet: Fleet
+    ) -> None:
+        async with own_fleet.ledger() as ledger:
+            own_fleet.valkey.kill()
+            await ask(ledger)
+            own_fleet.valkey.start()
+            async with anyio.create_task_group() as tasks:
+                for number in range(5):
+                    tasks.start_soon(granted, ledger, f"{number}.example")
+
+        assert len(own_fleet.listed_keys()) == 5
+
+    async def test_host_is_left_alone_for_a_delay_where_the_server_has_lost_it(
+        self, own_fleet: Fleet
+    ) -> None:
+        """Another process may have asked the host, which this one cannot know."""
+        async with own_fleet.ledger() as ledger:
+            await ask(ledger)
+            own_fleet.pass_time(10)
+            own_fleet.valkey.ask("FLUSHALL")
+
+            assert await wait_seconds(ledger) == pytest.approx(2.0, abs=1.0)
+
+    async def test_end_of_a_turn_that_the_server_missed_is_sent_later(self) -> None:
+        with running_valkey(appendonly="yes", appendfsync="always") as server:
+            fleet = Fleet(server)
+            async with fleet.ledger() as one, fleet.ledger() as other:
+                grant = await granted(one)
+                server.kill()
+                await one.end(grant, TurnEnd.GOOD)
+                server.start()
+                await ask(one, "another.example")
+                fleet.pass_time(2.01)
+                await granted(other)
+
+    async def test_server_that_refuses_the_script_is_as_good_as_gone(
+        self, own_fleet: Fleet
+    ) -> None:
+        own_fleet.valkey.ask("ACL", "SETUSER", "default", "-eval")
+
+        async with own_fleet.ledger() as ledger:
+            await ask(ledger)
+
+        assert [type(event) for event in own_fleet.events] == [LedgerFailed]
+
+
+class TestHungServer:
+    @pytest.fixture(autouse=True)
+    def patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(redis_ledger, "_ANSWER_SECONDS", 0.5)
+
+    async def test_turns_wait_for_a_moment_and_not_for_each_other(
+        self, own_fleet: Fleet
+    ) -> None:
+        async with own_fleet.ledger() as ledger:
+            await ask(ledger)
+            own_fleet.valkey.pause()
+            await ask(ledger, "first.example")
+            with anyio.fail_after(3.0):
+                async with anyio.create_task_group() as tasks:
+                    for number in range(50):
+                        tasks.start_soon(ask, ledger, f"{number}.example")
+            own_fleet.valkey.resume()
+
+        assert str(own_fleet.events) == (
+            "[LedgerFailed(error=TimeoutError('no answer within 0.5 s'))]"
+        )
+
+    async def test_turn_that_is_granted_too_late_is_given_back(
+        self, own_fleet: Fleet
+    ) -> None:
+        async with own_fleet.ledger() as one, own_fleet.ledger() as other:
+            await ask(one, "another.example")
+            own_fleet.valkey.pause()
+            await granted(one)
+            own_fleet.valkey.resume()
+
+            await _granted_soon(other)
+
+
+class TestCancellation:
+    async def test_start_that_is_cancelled_anywhere_begins_nothing(
+        self, fleet: Fleet
+    ) -> None:
+        number = 0
+        is_cancelled = True
+        free = pace(0.0)
+
+        async with fleet.ledger() as one, fleet.ledger() as other:
+            await ask(one, "another.example")
+            while is_cancelled:
+                number += 1
+                is_cancelled = await cancelled_at(number, lambda: one.start(HOST, free))
+                if is_cancelled:
+                    with anyio.fail_after(_PATIENCE_SECONDS):
+                        grant = await _granted_soon(other, free)
+                    await other.end(grant, TurnEnd.GOOD)
+
+        assert number > 1
+
+
+class TestBadInput:
+    async def test_ledger_that_is_not_entered_says_so(self, fleet: Fleet) -> None:
+        with pytest.raises(RuntimeError, match="within async with"):
+            await fleet.ledger().start(HOST, ONE)
+
+    @pytest.mark.parametrize(
+        ("options", "error"),
+        [
+            ({"workers": 0}, ValueError),
+            ({"workers": 2.0}, TypeError),
+            ({"max_hosts": 0}, ValueError),
+            ({"on_event": 1}, TypeError),
+            ({"url": "http://host"}, StoreError),
+        ],
+    )
+    def test_bad_argument_raises(
+        self, options: dict[str, Any], error: type[Exception]
+    ) -> None:
+        with pytest.raises(error):
+            RedisLedger(**{"url": "redis://host", **options})
+
+
+async def _granted_soon(ledger: RedisLedger, host_pace: Pace = ONE) -> Grant:
+    """Leave that comes when the server has taken another back."""
+    with anyio.fail_after(_PATIENCE_SECONDS):
+        while not isinstance(answer := await ledger.start(HOST, host_pace), Grant):
+            await anyio.lowlevel.checkpoint()
+    return answer
