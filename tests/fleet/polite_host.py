@@ -1,0 +1,134 @@
+"""A host that writes down when it was asked, and how long each answer took."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING, Self
+
+from robotsgate import SystemClock
+from tests.fleet.polite_worker import ALONE
+from tests.servers.loopback import LoopbackServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.loopback import Connection, Request
+
+_LONGEST_ANSWER_SECONDS = 0.03
+
+_PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """One request.
+
+    Attributes:
+        agent: who asked.
+        is_page: whether it was for a page, and not for the robots.txt.
+        is_alone: whether the worker had not reached the ledger's server.
+        began_at: when the request had come, monotonic.
+        ended_at: when the answer was sent.
+    """
+
+    agent: str
+    is_page: bool
+    is_alone: bool
+    began_at: float
+    ended_at: float
+
+
+class PoliteHost:
+    """Answers every request, in a thread, until its block ends.
+
+    Attributes:
+        visits: those that are over.
+    """
+
+    def __init__(self, *, crawl_delay: float, agent_to_hold: str = "") -> None:
+        """Listen.
+
+        Args:
+            crawl_delay: of its robots.txt, seconds.
+            agent_to_hold: gets no page before `release`.
+        """
+        self._robots_txt = f"User-agent: *\nCrawl-delay: {crawl_delay}\n".encode()
+        self._server = LoopbackServer(self._answer)
+        self._agent_to_hold = agent_to_hold
+        self._changed = threading.Condition()
+        self._chance = Random(1)  # noqa: S311 (reproducible, no secret)
+        self._released = threading.Event()
+        self._is_holding = False
+        self.url = f"{self._server.url}/page"
+        self.visits: list[Visit] = []
+
+    def __enter__(self) -> Self:
+        """Begin to answer."""
+        self._server.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """End."""
+        self.release()
+        self._server.__exit__(*exc_info)
+
+    @property
+    def pages(self) -> list[Visit]:
+        """The visits for pages."""
+        return [visit for visit in self.visits if visit.is_page]
+
+    @property
+    def gaps(self) -> list[tuple[Visit, Visit, float]]:
+        """Each visit, the next one, and the seconds between them."""
+        visits = sorted(self.visits, key=lambda visit: visit.began_at)
+        return [
+            (visit, following, following.began_at - visit.ended_at)
+            for visit, following in pairwise(visits)
+        ]
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Return once it is so; asked again after each visit.
+
+        Raises:
+            TimeoutError: it does not come to that.
+        """
+        with self._changed:
+            if not self._changed.wait_for(is_so, timeout=_PATIENCE_SECONDS):
+                raise TimeoutError(f"{len(self.visits)} visits")
+
+    def wait_until_it_holds(self) -> None:
+        """Return once the agent to hold waits for its answer."""
+        self.wait_until(lambda: self._is_holding)
+
+    def release(self) -> None:
+        """Answer what is held."""
+        self._released.set()
+
+    def _answer(self, request: Request, connection: Connection) -> None:
+        began_at = SystemClock().monotonic()
+        agent = request.headers["user-agent"]
+        is_page = request.target == "/page"
+        if agent == self._agent_to_hold and is_page:
+            with self._changed:
+                self._is_holding = True
+                self._changed.notify_all()
+            self._released.wait()
+        threading.Event().wait(self._chance.uniform(0, _LONGEST_ANSWER_SECONDS))
+        with self._changed:
+            self.visits.append(
+                Visit(
+                    agent=agent,
+                    is_page=is_page,
+                    is_alone=request.headers.get(ALONE) == "True",
+                    began_at=began_at,
+                    ended_at=SystemClock().monotonic(),
+                )
+            )
+            self._changed.notify_all()
+        connection.send(
+            b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(self._robots_txt), self._robots_txt)
+        )

@@ -1,0 +1,93 @@
+"""One worker of a polite fleet: asks one host a number of times.
+
+python -m tests.fleet.polite_worker '{"name": …}'
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+import httpx
+
+from robotsgate import LedgerFailed, PolitenessGate, RedisLedger, RobotsChecker
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from robotsgate import LedgerEvent
+
+ALONE = "x-alone"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoliteAssignment:
+    """What a worker is to do.
+
+    Attributes:
+        name: its User-Agent.
+        redis: the URL of the Redis server.
+        url: what to ask for.
+        workers: how many there are.
+        requests: how often to ask.
+        gate: options of the gate.
+    """
+
+    name: str
+    redis: str
+    url: str
+    workers: int
+    requests: int
+    gate: dict[str, float]
+
+
+async def crawl(
+    urls: Iterable[str],
+    fetch: Callable[[str], Awaitable[httpx.Response]],
+    *,
+    redis: str,
+    workers: int,
+    on_event: Callable[[LedgerEvent], object],
+    options: dict[str, float],
+) -> None:
+    """Fetch each URL in the turn of its host."""
+    async with (
+        RedisLedger(redis, workers=workers, on_event=on_event) as ledger,
+        RobotsChecker(user_agent="ExampleBot/1.0", store=redis) as checker,
+        PolitenessGate(checker, "ExampleBot", ledger=ledger, **options) as gate,
+    ):
+        for url in urls:
+            async with gate.turn(url) as turn:
+                response = await fetch(url)
+                turn.report(
+                    status=response.status_code,
+                    retry_after=response.headers.get("retry-after"),
+                )
+
+
+async def work(assignment: PoliteAssignment) -> None:
+    """Ask as often as it is assigned."""
+    events: list[LedgerEvent] = []
+    async with httpx.AsyncClient(headers={"user-agent": assignment.name}) as client:
+
+        async def fetch(url: str) -> httpx.Response:
+            is_alone = bool(events) and isinstance(events[-1], LedgerFailed)
+            return await client.get(url, headers={ALONE: str(is_alone)})
+
+        await crawl(
+            [assignment.url] * assignment.requests,
+            fetch,
+            redis=assignment.redis,
+            workers=assignment.workers,
+            on_event=events.append,
+            options=assignment.gate,
+        )
+
+
+if __name__ == "__main__":
+    logging.disable()  # nobody reads it, and a full pipe stops a worker
+    anyio.run(work, PoliteAssignment(**json.loads(sys.argv[1])))
