@@ -1,1 +1,1 @@
-"""Other people's clients; each module needs the extra of its name."""
+"""Other people's clients; each module but httpx needs the extra of its name."""

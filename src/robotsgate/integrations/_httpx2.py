@@ -10,14 +10,19 @@ from typing import Any, cast
 import httpx2
 
 from robotsgate.integrations._refusal import DisallowedRequestError
-from robotsgate.integrations.httpx import Classes
+from robotsgate.integrations.httpx import Classes, StreamInTurn
 
 
 class RobotsDisallowedError(DisallowedRequestError, httpx2.RequestError):
     """As `robotsgate.integrations.httpx.RobotsDisallowedError`, for httpx2."""
 
 
+class _Stream(StreamInTurn, httpx2.AsyncByteStream):
+    pass
+
+
 CLASSES = Classes(
     error=RobotsDisallowedError,
     response=cast("Any", httpx2.Response),  # the same, of another module
+    stream=_Stream,
 )

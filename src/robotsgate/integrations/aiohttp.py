@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from http.cookies import SimpleCookie
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import anyio
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
 
     from robotsgate.checking._checker import RobotsChecker
+    from robotsgate.politeness._gate import PolitenessGate
 
 __all__ = [
     "AiohttpFetcher",
@@ -74,34 +75,94 @@ class RobotsDisallowedError(DisallowedError, aiohttp.ClientError):
 
 
 def robots_middleware(
-    checker: RobotsChecker, agent: str | Sequence[str]
+    checker: RobotsChecker,
+    agent: str | Sequence[str],
+    *,
+    gate: PolitenessGate | None = None,
 ) -> aiohttp.ClientMiddlewareType:
     """A middleware that refuses what robots.txt disallows, redirects included.
 
     `ClientSession(middlewares=(robots_middleware(checker, agent),))`. Requests for
     /robots.txt, those of the checker, and those inside of `robots_ignored()` pass
-    unasked. The total time-out of the session counts while the checker fetches.
+    unasked. The total time-out of the session counts while the checker fetches, and
+    while a request waits for its turn.
 
     Args:
         checker: stays the caller's to close.
         agent: as in `RobotsChecker.can_fetch`.
+        gate: gives each request its turn, which ends when its connection is released;
+            it answers by its own checker and agent. What passes unasked has no turn.
 
     Returns:
         The middleware. It raises a `RobotsDisallowedError`, or an `InvalidURLError`
         for a URL that names no origin.
     """
+    turn_ends = _TurnEnds()
 
-    async def refuse_disallowed(
-        request: ClientRequest, send: ClientHandlerType
-    ) -> ClientResponse:
+    async def obey(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
         url = request.url
-        if not (_is_ignored.get() or passes_unasked(url.scheme, url.raw_path_qs)):
-            verdict = await refusal(checker, agent, str(url))
-            if verdict is not None:
-                raise RobotsDisallowedError(verdict)
+        if _is_ignored.get() or passes_unasked(url.scheme, url.raw_path_qs):
+            return await send(request)
+        if gate is not None:
+            return await _send_in_turn(request, send, gate, turn_ends)
+        verdict = await refusal(checker, agent, str(url))
+        if verdict is not None:
+            raise RobotsDisallowedError(verdict)
         return await send(request)
 
-    return refuse_disallowed
+    return obey
+
+
+async def _send_in_turn(
+    request: ClientRequest,
+    send: ClientHandlerType,
+    gate: PolitenessGate,
+    turn_ends: _TurnEnds,
+) -> ClientResponse:
+    await turn_ends.wait()
+    async with AsyncExitStack() as contexts:
+        try:
+            turn = await contexts.enter_async_context(gate.turn(str(request.url)))
+        except DisallowedError as error:
+            raise RobotsDisallowedError(error.verdict) from error
+        response = await send(request)
+        is_status = response.status >= 100  # noqa: PLR2004 (aiohttp takes 000 too)
+        turn.report(
+            status=response.status if is_status else None,
+            retry_after=response.headers.get("Retry-After"),
+            failure=not is_status,
+        )
+        if response.connection is not None:
+            turn_ends.end_after(response.connection, contexts.pop_all())
+        return response
+
+
+class _TurnEnds:
+    """The turns of one session that are ending, after their connections.
+
+    A connection is released without waiting, but the end of a turn may have to wait
+    for a ledger. The task that had the turn waits for that before its next request.
+    """
+
+    def __init__(self) -> None:
+        self._owners: dict[asyncio.Task[None], asyncio.Task[Any] | None] = {}
+
+    def end_after(
+        self, connection: aiohttp.connector.Connection, contexts: AsyncExitStack
+    ) -> None:
+        owner = asyncio.current_task()
+
+        def begin() -> None:
+            ending = asyncio.create_task(contexts.aclose())
+            self._owners[ending] = owner
+            ending.add_done_callback(self._owners.pop)
+
+        connection.add_callback(begin)
+
+    async def wait(self) -> None:
+        owner = asyncio.current_task()
+        if own := [end for end, other in self._owners.items() if other is owner]:
+            await asyncio.wait(own)
 
 
 @contextmanager

@@ -6,10 +6,12 @@ this module has, made of those of httpx2. Runs on asyncio and trio.
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import httpx
 
+from robotsgate.errors import DisallowedError
 from robotsgate.integrations._refusal import (
     DisallowedRequestError,
     passes_unasked,
@@ -17,11 +19,12 @@ from robotsgate.integrations._refusal import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._checker import RobotsChecker
     from robotsgate.fetching._httpx import AsyncTransportLike
+    from robotsgate.politeness._gate import PolitenessGate
 
 __all__ = ["RobotsDisallowedError", "RobotsTransport", "robots_hook"]
 
@@ -81,6 +84,7 @@ class RobotsTransport(httpx.AsyncBaseTransport):
         agent: str | Sequence[str],
         *,
         wrapped: AsyncTransportLike | None = None,
+        gate: PolitenessGate | None = None,
         on_disallowed: Literal["raise", "response"] = "raise",
     ) -> None:
         """Wrap a transport.
@@ -90,6 +94,9 @@ class RobotsTransport(httpx.AsyncBaseTransport):
             agent: as in `RobotsChecker.can_fetch`.
             wrapped: sends the requests; closed with this one. `None`: an
                 `httpx.AsyncHTTPTransport`. A client of httpx2 needs one of httpx2.
+            gate: gives each request its turn, which ends when the response is closed;
+                it answers by its own checker and agent. What passes unasked has no
+                turn.
             on_disallowed: "raise" a `RobotsDisallowedError`, or answer with a
                 "response": 403, with the verdict in the header x-robotsgate-verdict.
 
@@ -104,6 +111,7 @@ class RobotsTransport(httpx.AsyncBaseTransport):
         self._checker = checker
         self._agent = agent
         self._wrapped: Any = httpx.AsyncHTTPTransport() if wrapped is None else wrapped
+        self._gate = gate
         self._raises = on_disallowed == "raise"
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -113,16 +121,40 @@ class RobotsTransport(httpx.AsyncBaseTransport):
             RobotsDisallowedError: it may not.
             InvalidURLError: its URL names no origin.
         """
-        if not _passes_unasked(request):
-            verdict = await refusal(self._checker, self._agent, str(request.url))
-            if verdict is not None:
-                return self._refusal(request, verdict)
-        response: httpx.Response = await self._wrapped.handle_async_request(request)
-        return response
+        if _passes_unasked(request):
+            return await self._send(request)
+        if self._gate is not None:
+            return await self._send_in_turn(request, self._gate)
+        verdict = await refusal(self._checker, self._agent, str(request.url))
+        if verdict is not None:
+            return self._refusal(request, verdict)
+        return await self._send(request)
 
     async def aclose(self) -> None:
         """Close the wrapped transport."""
         await self._wrapped.aclose()
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        response: httpx.Response = await self._wrapped.handle_async_request(request)
+        return response
+
+    async def _send_in_turn(
+        self, request: httpx.Request, gate: PolitenessGate
+    ) -> httpx.Response:
+        async with AsyncExitStack() as contexts:
+            try:
+                turn = await contexts.enter_async_context(gate.turn(str(request.url)))
+            except DisallowedError as error:
+                return self._refusal(request, error.verdict)
+            response = await self._send(request)
+            turn.report(
+                status=response.status_code,
+                retry_after=response.headers.get("retry-after"),
+            )
+            stream: Any = response.stream
+            contexts.push_async_callback(stream.aclose)
+            response.stream = _classes_of(request).stream(stream, contexts.pop_all())
+            return response
 
     def _refusal(self, request: httpx.Request, verdict: Verdict) -> httpx.Response:
         classes = _classes_of(request)
@@ -133,14 +165,33 @@ class RobotsTransport(httpx.AsyncBaseTransport):
         return classes.response(403, headers={b"x-robotsgate-verdict": text})
 
 
+class StreamInTurn:
+    """The body of a response; when it is closed, the turn ends."""
+
+    def __init__(self, stream: Any, contexts: AsyncExitStack) -> None:  # noqa: ANN401 (the library's)
+        self._stream = stream
+        self._contexts = contexts
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return aiter(self._stream)
+
+    async def aclose(self) -> None:
+        await self._contexts.aclose()
+
+
+class _Stream(StreamInTurn, httpx.AsyncByteStream):
+    pass
+
+
 class Classes(NamedTuple):
     """What depends on the library that a request is of."""
 
     error: type[DisallowedRequestError]
     response: type[httpx.Response]
+    stream: Callable[[Any, AsyncExitStack], Any]
 
 
-_CLASSES = Classes(error=RobotsDisallowedError, response=httpx.Response)
+_CLASSES = Classes(error=RobotsDisallowedError, response=httpx.Response, stream=_Stream)
 
 
 def _classes_of(request: object) -> Classes:

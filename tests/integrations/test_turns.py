@@ -1,0 +1,202 @@
+"""Clients whose requests wait for their turns, against real servers."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import anyio
+import httpx
+import httpx2
+import pytest
+
+from robotsgate import DisallowedError, PolitenessGate, RobotsChecker
+from robotsgate.integrations.aiohttp import robots_middleware
+from robotsgate.integrations.httpx import RobotsTransport
+from tests.checking.builders import AGENT, RULES
+from tests.fetching.fetches import PATIENCE_SECONDS
+from tests.servers.answers import Raw, Reply, Routes, redirect
+from tests.servers.loopback import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from types import ModuleType
+
+    from tests.servers.loopback import Answer, LoopbackServer
+
+    Send = Callable[[str], AbstractAsyncContextManager[Any]]
+
+pytestmark = pytest.mark.anyio
+
+# To load the usual certificates takes longer than any of these tests.
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@asynccontextmanager
+async def httpx_client(
+    library: ModuleType, checker: RobotsChecker, gate: PolitenessGate
+) -> AsyncIterator[Send]:
+    transport = RobotsTransport(
+        checker, AGENT, wrapped=library.AsyncHTTPTransport(verify=NO_TLS), gate=gate
+    )
+    async with library.AsyncClient(
+        transport=transport, follow_redirects=True
+    ) as client:
+        yield partial(client.stream, "GET")
+
+
+@asynccontextmanager
+async def aiohttp_session(
+    checker: RobotsChecker, gate: PolitenessGate
+) -> AsyncIterator[Send]:
+    middleware = robots_middleware(checker, AGENT, gate=gate)
+    async with aiohttp.ClientSession(middlewares=(middleware,)) as session:
+        yield session.get
+
+
+CLIENTS = {
+    "httpx on asyncio": ("asyncio", partial(httpx_client, httpx)),
+    "httpx on trio": ("trio", partial(httpx_client, httpx)),
+    "httpx2 on asyncio": ("asyncio", partial(httpx_client, httpx2)),
+    "httpx2 on trio": ("trio", partial(httpx_client, httpx2)),
+    "aiohttp": ("asyncio", aiohttp_session),
+}
+
+
+@pytest.fixture(params=CLIENTS.values(), ids=CLIENTS)
+def client(request: pytest.FixtureRequest) -> tuple[str, Any]:
+    client: tuple[str, Any] = request.param
+    return client
+
+
+@pytest.fixture
+def anyio_backend(client: tuple[str, Any]) -> str:
+    return client[0]
+
+
+@pytest.fixture
+def site(serve: Callable[..., LoopbackServer]) -> Callable[..., LoopbackServer]:
+    def start(page: Answer) -> LoopbackServer:
+        robots = Reply(body=RULES.encode())
+        answers = {"/robots.txt": robots, "/page": page, "/other": Reply(body=b"page")}
+        return serve(Routes(answers))
+
+    return start
+
+
+@asynccontextmanager
+async def opened(client: tuple[str, Any]) -> AsyncIterator[tuple[Send, PolitenessGate]]:
+    """What sends a request, and a gate without a delay."""
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with (
+            RobotsChecker(user_agent=AGENT) as checker,
+            PolitenessGate(checker, AGENT, default_delay=0) as gate,
+            client[1](checker, gate) as send,
+        ):
+            yield send, gate
+
+
+async def test_turn_lasts_until_the_response_is_closed(
+    client: tuple[str, Any], site: Callable[..., LoopbackServer]
+) -> None:
+    half = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", Connection.hang)
+    server = site(half)
+
+    async with opened(client) as (send, gate):
+        async with send(f"{server.url}/page"):
+            assert gate.stats.under_way == 1
+        async with send(f"{server.url}/other"):
+            pass
+
+        assert gate.stats.under_way == 0
+        assert gate.stats.turns == 2
+
+
+async def test_each_hop_of_a_redirect_has_a_turn(
+    client: tuple[str, Any], site: Callable[..., LoopbackServer]
+) -> None:
+    server = site(redirect("/other"))
+
+    async with opened(client) as (send, gate), send(f"{server.url}/page"):
+        assert gate.stats.turns == 2
+
+    assert server.targets == ["/robots.txt", "/page", "/other"]
+
+
+async def test_host_that_asks_for_less_is_left_alone(
+    client: tuple[str, Any], site: Callable[..., LoopbackServer]
+) -> None:
+    server = site(Reply(status=503, headers={"Retry-After": "99"}))
+
+    async with opened(client) as (send, gate):
+        before = gate.ready_at(server.url)
+        async with send(f"{server.url}/page"):
+            pass
+
+        with anyio.move_on_after(0.05):
+            async with send(f"{server.url}/other"):
+                pass
+
+        assert gate.ready_at(server.url) > before + 90
+    assert "/other" not in server.targets
+
+
+async def test_request_that_fails_ends_its_turn_as_an_incident(
+    client: tuple[str, Any], site: Callable[..., LoopbackServer]
+) -> None:
+    # Not a connection that ends: aiohttp would send the request again.
+    server = site(Raw(b"rubbish\r\n\r\n"))
+
+    async with opened(client) as (send, gate):
+        with pytest.raises(
+            (httpx.TransportError, httpx2.TransportError, aiohttp.ClientError)
+        ):
+            async with send(f"{server.url}/page"):
+                pass
+
+        assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
+
+
+async def test_cancelled_request_ends_its_turn(
+    client: tuple[str, Any], site: Callable[..., LoopbackServer]
+) -> None:
+    server = site(Raw(b"", Connection.hang))
+
+    async with opened(client) as (send, gate):
+        with anyio.move_on_after(0.1):
+            async with send(f"{server.url}/page"):
+                pass
+
+        assert gate.stats.turns == 1
+        assert (gate.stats.incidents, gate.stats.under_way) == (0, 0)
+
+
+async def test_disallowed_page_has_no_turn(
+    client: tuple[str, Any], site: Callable[..., LoopbackServer]
+) -> None:
+    server = site(Reply())
+
+    async with opened(client) as (send, gate):
+        with pytest.raises(DisallowedError) as refusal:
+            async with send(f"{server.url}/private"):
+                pass
+
+        assert gate.stats.turns == 0
+    assert type(refusal.value).__name__ == "RobotsDisallowedError"
+    assert server.targets == ["/robots.txt"]
+
+
+@pytest.mark.parametrize("client", [CLIENTS["aiohttp"]])
+async def test_status_below_100_is_an_incident(
+    client: tuple[str, Any], site: Callable[..., LoopbackServer]
+) -> None:
+    server = site(Raw(b"HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n"))
+
+    async with opened(client) as (send, gate):
+        async with send(f"{server.url}/page") as response:
+            assert response.status == 0
+
+        assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
