@@ -15,6 +15,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
     "sphinx.ext.napoleon",
+    "sphinx_click",
 ]
 exclude_patterns = ["_build"]
 # `name` in a docstring is code, as it is in Markdown.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import pty
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +20,7 @@ import pytest
 from robotsgate.cli import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 EXECUTABLE = Path(sys.executable).with_name("robotsgate")
 
@@ -44,7 +45,7 @@ class Ran:
 @pytest.fixture
 def program(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Ran]:
+) -> Iterator[Callable[..., Ran]]:
     """`program(*arguments, stdin=b"")` runs in this process, outside of a terminal."""
 
     def run_here(*arguments: object, stdin: bytes = b"") -> Ran:
@@ -54,7 +55,10 @@ def program(
         streams = capsys.readouterr()
         return Ran(code=code, stdout=streams.out, stderr=streams.err)
 
-    return run_here
+    yield run_here
+    logger = logging.getLogger("robotsgate")
+    logger.handlers = []
+    logger.setLevel(logging.NOTSET)
 
 
 def installed(*arguments: object, stdin: bytes = b"", **options: Any) -> Ran:  # noqa: ANN401 (those of subprocess)
@@ -72,6 +76,18 @@ def installed(*arguments: object, stdin: bytes = b"", **options: Any) -> Ran:  #
         stdout=done.stdout.decode(),
         stderr=done.stderr.decode(),
     )
+
+
+@contextmanager
+def running(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
+    """The installed program while it runs, with pipes for its streams."""
+    with subprocess.Popen(  # noqa: S603 (our own program)
+        [EXECUTABLE, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        yield process
 
 
 def on_terminal(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +12,8 @@ from tests.servers.loopback import dead_port
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from pathlib import Path
 
     from tests.cli.conftest import Ran
     from tests.servers.loopback import LoopbackServer
@@ -212,19 +213,26 @@ def test_proxy_is_asked_instead_of_the_origin(
 
     ran = program("check", "--proxy", proxy.url, "-a", "a", "http://h.test/p")
 
-    assert ran.code == 1
+    assert (ran.code, ran.stderr) == (1, "")
     assert proxy.targets == ["http://h.test/robots.txt"]
 
 
-@pytest.fixture
-def _restored_logging() -> Iterator[None]:
-    logger = logging.getLogger("robotsgate")
-    before = logger.level, list(logger.handlers)
-    yield
-    logger.level, logger.handlers = before
+@cases("option count", {"usual": ("--json", 1), "quiet": ("-q", 0)})
+def test_warning_is_one_line_unless_it_is_unwanted(
+    program: Callable[..., Ran], site: str, tmp_path: Path, option: str, count: int
+) -> None:
+    """A store that fails during the run changes no answer."""
+    path = tmp_path / "robots.db"
+    program("check", "--store", f"sqlite:///{path}", site)
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE kept SET value = x'00'")
+
+    ran = program("check", option, "--store", f"sqlite:///{path}", f"{site}/")
+
+    assert ran.code == 1
+    assert ran.stderr.count("\n") == ran.stderr.count("robotsgate: WARNING: ") == count
 
 
-@pytest.mark.usefixtures("_restored_logging")
 def test_steps_are_logged_and_escaped_if_one_asks(
     program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
 ) -> None:
@@ -232,5 +240,5 @@ def test_steps_are_logged_and_escaped_if_one_asks(
 
     ran = program("check", "-v", "--json", f"{server.url}/")
 
-    assert "DEBUG robotsgate.fetching: " in ran.stderr
+    assert "robotsgate: DEBUG: http://" in ran.stderr
     assert "\x1b" not in ran.stderr

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.conftest import EXECUTABLE, on_terminal
+from tests.cli.conftest import on_terminal, running
 from tests.servers.answers import Crowd, Raw, Reply
 from tests.servers.loopback import Connection, dead_port
 
@@ -112,14 +112,7 @@ def test_trouble_is_one_line(program: Callable[..., Ran], arguments: list[str]) 
 
 def test_ctrl_c_leaves_what_was_done(serve: Callable[..., LoopbackServer]) -> None:
     quick, slow = serve(Reply(body=_BODY)), serve(Raw(b"", Connection.hang))
-    with subprocess.Popen(  # noqa: S603 (our own program)
-        [EXECUTABLE, "filter", "-a", "a"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    with running("filter", "-a", "a") as process:
         process.stdin.write(f"{quick.url}/\n".encode())
         process.stdin.flush()
         first = process.stdout.readline()
@@ -136,18 +129,10 @@ def test_ctrl_c_leaves_what_was_done(serve: Callable[..., LoopbackServer]) -> No
 
 def test_closed_pipe_ends_it(serve: Callable[..., LoopbackServer]) -> None:
     url = serve(Reply(body=_BODY)).url
-    with subprocess.Popen(  # noqa: S603 (our own program)
-        [EXECUTABLE, "filter", "-q", "-a", "a"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    with running("filter", "-q", "-a", "a") as process:
         process.stdout.close()
         process.stdin.write(f"{url}/\n".encode())
         process.stdin.close()
-        assert process.stderr is not None
         stderr = process.stderr.read()
 
     assert (process.returncode, stderr) == (141, b"")
@@ -196,3 +181,4 @@ def test_progress_is_shown_on_a_terminal(
     assert b"10 URLs, 10 allowed, 1 origins fetched, 0 failed, " in shown
     assert b" URLs/s" in shown
     assert b"100 %" in shown
+    assert b"http" not in shown

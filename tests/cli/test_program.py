@@ -15,7 +15,7 @@ import pytest
 
 from robotsgate.__main__ import main
 from robotsgate.cli import run
-from tests.cli.conftest import EXECUTABLE, installed, on_terminal
+from tests.cli.conftest import installed, on_terminal, running
 from tests.servers.answers import Raw, Reply
 from tests.servers.loopback import Connection
 
@@ -46,12 +46,7 @@ def test_ctrl_c_ends_it_with_what_was_done(
 ) -> None:
     server = serve(Reply(body=_BODY))
     slow = serve(Raw(b"", Connection.hang))
-    with subprocess.Popen(  # noqa: S603 (our own program)
-        [EXECUTABLE, "check", f"{server.url}/", f"{slow.url}/"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
+    with running("check", f"{server.url}/", f"{slow.url}/") as process:
         first = process.stdout.readline()
         assert slow.has_accepted(1)
         process.send_signal(signal.SIGINT)
@@ -62,13 +57,7 @@ def test_ctrl_c_ends_it_with_what_was_done(
 
 
 def test_ctrl_c_ends_it_while_it_waits_for_stdin() -> None:
-    with subprocess.Popen(  # noqa: S603 (our own program)
-        [EXECUTABLE, "check"],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stderr is not None
+    with running("check") as process:
         process.stdin.write(b"x\n")
         process.stdin.flush()
         told = process.stderr.readline()  # it reads
@@ -83,14 +72,7 @@ def test_closed_pipe_ends_it_without_a_word(
     serve: Callable[..., LoopbackServer],
 ) -> None:
     server = serve(Reply(body=_BODY))
-    with subprocess.Popen(  # noqa: S603 (our own program)
-        [EXECUTABLE, "check"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    with running("check") as process:
         process.stdin.write(f"{server.url}/\n".encode())
         process.stdin.flush()
         assert process.stdout.readline() != b""
@@ -98,7 +80,6 @@ def test_closed_pipe_ends_it_without_a_word(
         with suppress(BrokenPipeError):
             process.stdin.write(f"{server.url}/\n".encode() * 100)
             process.stdin.close()
-        assert process.stderr is not None
         stderr = process.stderr.read()
 
     assert (process.returncode, stderr) == (141, b"")

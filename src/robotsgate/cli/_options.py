@@ -13,7 +13,7 @@ import click
 import httpx
 
 from robotsgate._version import __version__
-from robotsgate.caching._policy import Policy
+from robotsgate.caching._policy import AddressGuard, Policy
 from robotsgate.caching._verdict import printable
 from robotsgate.checking._checker import RobotsChecker
 from robotsgate.robotstxt._dialect import Dialect
@@ -113,7 +113,11 @@ _FETCHING = (
         metavar="URL",
         help="Keep what is fetched: sqlite:///FILE, redis://HOST. Default: memory.",
     ),
-    click.option("--proxy", metavar="URL", help="Fetch through this proxy."),
+    click.option(
+        "--proxy",
+        metavar="URL",
+        help="Fetch through this proxy, which then decides what may be dialled.",
+    ),
     click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
@@ -152,7 +156,7 @@ agents_option = click.option(
     metavar="AGENT",
     help="A product token or a whole User-Agent header; may be repeated. "
     "TOKEN,TOKEN is one crawler with two names, most specific first. "
-    "Default: *, any agent.",
+    "Default: any agent.",
     callback=lambda _context, _option, value: tuple(map(agent_of, value or "*")),
 )
 
@@ -179,13 +183,15 @@ def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
         verbose: bool,
         **others: Any,  # noqa: ANN401 (those of the command)
     ) -> _Result:
-        if verbose:
-            _log_to_stderr()
+        _log_to_stderr(_log_level(is_quiet=quiet, is_verbose=verbose))
+        chosen = replace(_PRESETS[policy](), fetch_deadline=timeout)
+        if proxy is not None:
+            chosen = replace(chosen, address_guard=AddressGuard.OFF)
         settings = Settings(
             user_agent=user_agent,
             store=store,
             proxy=proxy,
-            policy=replace(_PRESETS[policy](), fetch_deadline=timeout),
+            policy=chosen,
             dialect=dialect,
             is_quiet=quiet,
         )
@@ -210,9 +216,15 @@ class _PrintableFormatter(logging.Formatter):
         return printable(super().format(record))
 
 
-def _log_to_stderr() -> None:
+def _log_level(*, is_quiet: bool, is_verbose: bool) -> int:
+    if is_verbose:
+        return logging.DEBUG
+    return logging.ERROR if is_quiet else logging.WARNING
+
+
+def _log_to_stderr(level: int) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_PrintableFormatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_PrintableFormatter("robotsgate: %(levelname)s: %(message)s"))
     logger = logging.getLogger("robotsgate")
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
+    logger.handlers = [handler]
+    logger.setLevel(level)

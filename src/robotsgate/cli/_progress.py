@@ -68,6 +68,8 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
         TimeRemainingColumn(),
         console=terminal,
         transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
         disable=is_quiet or not terminal.is_terminal,
     )
     task = bar.add_task("", total=_bytes_of_stdin())
