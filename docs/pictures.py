@@ -94,7 +94,7 @@ def _draw(
     command = [*words, "--proxy", proxy] if proxy else words
     shown = _shown(command, stdin)
     if stdin is not None:
-        frames = [frame for frame in shown.split("\r\x1b[2K") if "URLs/s" in frame]
+        frames = [frame for frame in shown.split("\r\x1b[2K") if " failed " in frame]
         shown = frames[len(frames) // 2]
     console = Console(record=True, width=_COLUMNS, file=StringIO())
     typed = f"$ robotsgate {' '.join(words)}" + (f" < {stdin}" if stdin else "")

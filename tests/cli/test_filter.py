@@ -178,7 +178,6 @@ def test_progress_is_shown_on_a_terminal(
 
     shown = on_terminal("filter", "-a", "a", stdin=urls, on_stderr=True)
 
-    assert b"10 URLs, 10 allowed, 1 origins fetched, 0 failed, " in shown
-    assert b" URLs/s" in shown
+    assert re.search(rb"10 URLs, [\d,]+/s, 1 origins, 0 failed ", shown)
     assert b"100 %" in shown
     assert b"http" not in shown

@@ -63,7 +63,7 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
     terminal = console(on_stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=10),  # all of it fits into 80 columns
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
         console=terminal,
@@ -76,7 +76,10 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
 
     def show() -> None:
         rate = counts.lines / (bar.tasks[0].elapsed or 1)
-        text = f"{counts}, {rate:,.0f} URLs/s"
+        text = (
+            f"{counts.lines:,} URLs, {rate:,.0f}/s,"
+            f" {counts.fetches:,} origins, {counts.failures:,} failed"
+        )
         bar.update(task, completed=counts.position, description=text)
 
     try:
