@@ -48,13 +48,20 @@ if TYPE_CHECKING:
         URLLeftOut,
     )
     from robotsgate.politeness._gate import PolitenessGate
-    from robotsgate.politeness._ledger import Ledger, LocalLedger
+    from robotsgate.politeness._ledger import (
+        Grant,
+        Ledger,
+        LedgerStatus,
+        LocalLedger,
+        Wait,
+    )
     from robotsgate.politeness._ledger_events import (
         LedgerEvent,
         LedgerFailed,
         LedgerReturned,
     )
-    from robotsgate.politeness._schedule import HostState
+    from robotsgate.politeness._schedule import HostState, Pace, TurnEnd
+    from robotsgate.politeness._schedule_of_urls import ScheduledTurn, TurnSchedule
     from robotsgate.politeness._stats import GateStats, HostStatus
     from robotsgate.politeness._turn import Turn
     from robotsgate.politeness.redis_ledger import (
@@ -112,6 +119,7 @@ __all__ = [
     "Fetcher",
     "GateEvent",
     "GateStats",
+    "Grant",
     "Group",
     "HeadersLike",
     "HostState",
@@ -122,6 +130,7 @@ __all__ = [
     "LedgerEvent",
     "LedgerFailed",
     "LedgerReturned",
+    "LedgerStatus",
     "Line",
     "LineKind",
     "ListableStore",
@@ -130,6 +139,7 @@ __all__ = [
     "MemoryStore",
     "Origin",
     "OtherLine",
+    "Pace",
     "Policy",
     "PolitenessGate",
     "Preference",
@@ -143,19 +153,23 @@ __all__ = [
     "Rule",
     "RuleKind",
     "SQLiteStore",
+    "ScheduledTurn",
     "Severity",
     "Store",
     "StoreError",
     "StoreFailed",
     "SystemClock",
     "Turn",
+    "TurnEnd",
     "TurnNotInTimeError",
+    "TurnSchedule",
     "TurnsOverdue",
     "URLLeftOut",
     "URLLike",
     "UnsupportedError",
     "UsagePreferences",
     "Verdict",
+    "Wait",
     "__version__",
     "open_store",
 ]
@@ -184,8 +198,9 @@ _NAMES = {
         "DelayClamped GateEvent RetryAfterIgnored TurnsOverdue URLLeftOut"
     ),
     "politeness._gate": "PolitenessGate",
-    "politeness._ledger": "Ledger LocalLedger",
-    "politeness._schedule": "HostState",
+    "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",
+    "politeness._schedule": "HostState Pace TurnEnd",
+    "politeness._schedule_of_urls": "ScheduledTurn TurnSchedule",
     "politeness._stats": "GateStats HostStatus",
     "politeness._turn": "Turn",
     "politeness._ledger_events": "LedgerEvent LedgerFailed LedgerReturned",

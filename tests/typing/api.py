@@ -22,6 +22,7 @@ from robotsgate import (
     CheckResult,
     CheckResults,
     Clock,
+    DelayClamped,
     Diagnostic,
     DiagnosticKind,
     Dialect,
@@ -32,16 +33,22 @@ from robotsgate import (
     Fetcher,
     FetchFailedError,
     FetchStarted,
+    GateEvent,
+    GateStats,
     Group,
     HeadersLike,
+    HostState,
+    HostStatus,
     InvalidProductTokenError,
     InvalidURLError,
+    Ledger,
     LedgerEvent,
     LedgerFailed,
     LedgerReturned,
     Line,
     LineKind,
     ListableStore,
+    LocalLedger,
     Match,
     MemoryStore,
     Origin,
@@ -52,6 +59,7 @@ from robotsgate import (
     Reason,
     RedisLedger,
     RequestRate,
+    RetryAfterIgnored,
     RobotsChecker,
     RobotsError,
     RobotsTxt,
@@ -63,7 +71,11 @@ from robotsgate import (
     StoreError,
     StoreFailed,
     SystemClock,
+    Turn,
+    TurnNotInTimeError,
+    TurnsOverdue,
     UnsupportedError,
+    URLLeftOut,
     URLLike,
     UsagePreferences,
     Verdict,
@@ -480,6 +492,56 @@ def origins(url: httpx.URL) -> None:
     assert_type(origin, Origin)
     assert_type((origin.scheme, origin.host, origin.port), tuple[str, str, int])
     assert_type(origin.robots_url, str)
+
+
+async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
+    def tell(event: GateEvent) -> None:
+        match event:
+            case DelayClamped():
+                assert_type((event.stated_delay, event.delay), tuple[float, float])
+            case TurnsOverdue():
+                assert_type((event.host, event.count), tuple[str, int])
+            case RetryAfterIgnored():
+                assert_type((event.host, event.value), tuple[str, str])
+            case URLLeftOut():
+                assert_type(event.url, str)
+                raise event.error
+            case _:
+                assert_never(event)
+        assert_type(event.as_dict(), dict[str, Any])
+
+    ledger = LocalLedger(max_hosts=10, clock=SystemClock())
+    PolitenessGate(checker, ["NewsBot", "ExampleBot"], ledger=ledger)
+    PolitenessGate(
+        checker,
+        "ExampleBot",
+        default_delay=1,
+        max_delay=3_600.0,
+        max_concurrent_per_host=2,
+        max_turn_seconds=60,
+        max_hosts=1_000,
+        host_of=lambda url: url.split("/")[2],
+        on_event=tell,
+    )
+    async with PolitenessGate(checker, "ExampleBot") as gate:
+        assert_type(gate, PolitenessGate)
+        try:
+            async with gate.turn(httpx.URL("https://e.com"), patience=5) as turn:
+                assert_type(turn, Turn)
+                turn.report(status=429, retry_after="120")
+                turn.report(failure=True)
+        except TurnNotInTimeError as error:
+            assert_type(error.ready_at, float)
+        async for url, turn in gate.schedule(["https://e.com/"], window=10):
+            assert_type((url, turn), tuple[str | URLLike, Turn])
+        async with aclosing(gate.schedule([])) as schedule:
+            assert_type((await anext(schedule)).turn, Turn)
+        assert_type(gate.ready_at("https://e.com/"), float)
+        status = gate.status("https://e.com/")
+        assert_type(status, HostStatus)
+        assert_type(status.state, HostState)
+        assert_type(gate.stats, GateStats)
+        assert_type(gate.stats.turns, int)
 
 
 def errors(

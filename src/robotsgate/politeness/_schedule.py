@@ -88,7 +88,7 @@ class HostState(enum.Enum):
 
     OPEN = "open"
     BLOCKED = "blocked"
-    """Nothing starts for some time after an incident."""
+    """Nothing starts, because there was an incident."""
     PROBING = "probing"
     """One request at a time starts after a block, until there is a good answer."""
 
