@@ -29,7 +29,7 @@ from tests.checking.builders import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 30.0
 
 RULES = (
     "User-agent: *\nDisallow: /private\nCrawl-delay: 2\nRequest-rate: 1/5\nSitemap: /s"

@@ -209,11 +209,11 @@ async def test_silence_at_robots_txt_refuses_after_the_deadline(
 ) -> None:
     server = site(SILENCE)
 
-    async with opened(policy=Policy(fetch_deadline=0.1)) as get:
+    async with opened(policy=Policy(fetch_deadline=0.3)) as get:
         with pytest.raises(DisallowedError) as refusal:
             await get(f"{server.url}/public")
 
-    assert refusal.value.verdict.error == "no answer within 0.1 s"
+    assert refusal.value.verdict.error == "no answer within 0.3 s"
     assert server.targets == ["/robots.txt"]
 
 

@@ -143,7 +143,7 @@ async def _aiohttp(
         aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=tls),
             proxy=proxy,
-            timeout=aiohttp.ClientTimeout(seconds),
+            timeout=aiohttp.ClientTimeout(sock_read=seconds),
         ) as session,
         _checker(AiohttpFetcher(session) if shares else None, **options) as checker,
     ):
