@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -93,6 +94,25 @@ def test_name_without_its_extra_says_what_to_install(
 
     with pytest.raises(ImportError, match=rf"{name} .* 'robotsgate\[redis\]'"):
         getattr(robotsgate, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [
+        ("aiohttp", "aiohttp"),
+        ("otel", "opentelemetry"),
+        ("requests", "requests"),
+        ("scrapy", "scrapy"),
+    ],
+)
+def test_integration_without_its_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, name: str, needed: str
+) -> None:
+    monkeypatch.setitem(sys.modules, needed, None)
+    monkeypatch.delitem(sys.modules, f"robotsgate.integrations.{name}", raising=False)
+
+    with pytest.raises(ImportError, match=rf"pip install 'robotsgate\[{name}\]'"):
+        importlib.import_module(f"robotsgate.integrations.{name}")
 
 
 def test_missing_module_of_another_name_is_told_as_it_is(

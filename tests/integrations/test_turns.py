@@ -16,7 +16,7 @@ import pytest
 from robotsgate import DisallowedError, PolitenessGate, RobotsChecker
 from robotsgate.integrations.aiohttp import robots_middleware
 from robotsgate.integrations.httpx import RobotsTransport
-from tests.checking.builders import AGENT, RULES
+from tests.checking.builders import AGENT, RULES, let_others_run
 from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.answers import Raw, Reply, Routes, redirect
 from tests.servers.loopback import Connection
@@ -166,9 +166,16 @@ async def test_cancelled_request_ends_its_turn(
     server = site(Raw(b"", Connection.hang))
 
     async with opened(client) as (send, gate):
-        with anyio.move_on_after(0.1):
+
+        async def ask() -> None:
             async with send(f"{server.url}/page"):
                 pass
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            while "/page" not in server.targets:
+                await let_others_run()
+            tasks.cancel_scope.cancel()
 
         assert gate.stats.turns == 1
         assert (gate.stats.incidents, gate.stats.under_way) == (0, 0)

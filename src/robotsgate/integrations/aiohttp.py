@@ -5,6 +5,13 @@ Needs the extra aiohttp; asyncio only, as aiohttp itself.
 
 from __future__ import annotations
 
+from robotsgate.integrations._extra import missing_extra
+
+try:
+    import aiohttp
+except ImportError as error:
+    raise missing_extra("aiohttp") from error
+
 import asyncio
 import ssl
 from contextlib import AsyncExitStack, contextmanager
@@ -12,7 +19,6 @@ from contextvars import ContextVar
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import anyio
 from yarl import URL
 

@@ -6,9 +6,15 @@ and where it exports to.
 
 from __future__ import annotations
 
+from robotsgate.integrations._extra import missing_extra
+
+try:
+    from opentelemetry import metrics, trace
+except ImportError as error:
+    raise missing_extra("otel") from error
+
 from typing import TYPE_CHECKING, assert_never
 
-from opentelemetry import metrics, trace
 from opentelemetry.metrics import Observation
 from opentelemetry.trace import Status, StatusCode
 

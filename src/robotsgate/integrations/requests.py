@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from robotsgate.integrations._extra import missing_extra
+
+try:
+    import requests
+except ImportError as error:
+    raise missing_extra("requests") from error
+
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
 
 from robotsgate.integrations._refusal import DisallowedRequestError, passes_unasked

@@ -7,12 +7,18 @@ mean, how long they are kept and which redirects are followed is the checker's.
 
 from __future__ import annotations
 
+from robotsgate.integrations._extra import missing_extra
+
+try:
+    import scrapy
+except ImportError as error:
+    raise missing_extra("scrapy") from error
+
 import asyncio
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
-import scrapy
 from cachetools import LRUCache
 from scrapy import signals
 from scrapy.exceptions import IgnoreRequest, NotConfigured
