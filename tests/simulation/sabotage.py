@@ -348,11 +348,14 @@ def waiters_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     right = Flights.result_of
 
     async def result_of(
-        self: Flights[Any], key: Hashable, work: Callable[[], Awaitable[Any]]
+        self: Flights[Any],
+        key: Hashable,
+        work: Callable[[], Awaitable[Any]],
+        **options: Any,  # noqa: ANN401 (as Flights)
     ) -> Any:  # noqa: ANN401 (as Flights)
         if key in self._flights:
             await anyio.sleep_forever()
-        return await right(self, key, work)
+        return await right(self, key, work, **options)
 
     patch.setattr(Flights, "result_of", result_of)
 
