@@ -1,0 +1,41 @@
+"""What an example promises beyond ending well, which `.ci/run` looks at."""
+
+from __future__ import annotations
+
+import importlib
+from itertools import pairwise
+from pathlib import Path
+
+import anyio
+import pytest
+from rich.progress import Progress
+
+_EXAMPLES = Path(__file__).parent.parent / "examples"
+
+DELAYS = {
+    "no crawl-delay": 0.2,
+    "no crawl-delay, slow": 0.2,
+    "Crawl-delay: 0.5": 0.5,
+    "Crawl-delay: 1": 1.0,
+    "Request-rate: 3/2s": 2 / 3,
+    "429, Retry-After: 2": 0.2,
+}
+
+
+@pytest.mark.slow
+def test_polite_crawler_keeps_each_delay_and_obeys_a_429(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(_EXAMPLES)
+    crawler = importlib.import_module("polite_crawler")
+    picture = tmp_path / "politeness.png"
+
+    with crawler.serving() as sites, Progress(disable=True) as progress:
+        anyio.run(crawler.crawl, sites, progress)
+        crawler.draw(sites, picture)
+
+    for site in sites:
+        for one, other in pairwise(site.log):
+            delay = 2.0 if one.kind == "429" else DELAYS[site.title]
+            assert other.began_at - one.ended_at >= delay, site.title
+    assert picture.stat().st_size > 0
