@@ -61,8 +61,8 @@ class URLLeftOut(Event):
 
     Attributes:
         url: as the source gave it, without userinfo.
-        error: why: robots.txt disallows it, or it names no origin, or its scheme is
-            ftp.
+        error: why: robots.txt disallows it, or it names no origin, or one that the
+            client of the checker cannot fetch.
     """
 
     url: str
