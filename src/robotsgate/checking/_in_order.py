@@ -52,6 +52,28 @@ class LoopTurns:
         self._ends_at = self._monotonic() + _LONGEST_TURN_SECONDS
 
 
+class OneTask:
+    """Lets one task at a time into its `with` block."""
+
+    def __init__(self) -> None:
+        """Nobody is inside."""
+        self._is_inside = False
+
+    def __enter__(self) -> None:
+        """Go in.
+
+        Raises:
+            RuntimeError: another task is inside.
+        """
+        if self._is_inside:
+            raise RuntimeError("expected one task at a time, and another one waits")
+        self._is_inside = True
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Let the next one in."""
+        self._is_inside = False
+
+
 class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
     """The answers to the items of a source, in its order.
 
@@ -83,7 +105,7 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         self._answer = answer
         self._flights = flights
         self._is_closed = False
-        self._is_asked = False
+        self._one_task = OneTask()
 
     async def __anext__(self) -> _Answer:
         """The answer to the next item; a caller that is cancelled may ask again.
@@ -95,13 +117,8 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         """
         if self._is_closed:
             raise StopAsyncIteration
-        if self._is_asked:
-            raise RuntimeError("expected one task at a time, and another one waits")
-        self._is_asked = True
-        try:
+        with self._one_task:
             return await self._next()
-        finally:
-            self._is_asked = False
 
     async def _next(self) -> _Answer:
         ahead = self._ahead

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio.lowlevel
 
-from robotsgate.checking._in_order import LoopTurns, ReadAhead
+from robotsgate.checking._in_order import LoopTurns, OneTask, ReadAhead
 from robotsgate.errors import (
     DisallowedError,
     InvalidURLError,
@@ -89,7 +89,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         self._heap: list[_Ready] = []
         self._numbers = count()
         self._last: Turn | None = None
-        self._is_asked = False
+        self._one_task = OneTask()
         self._is_closed = False
         turns.schedules.add(self._ahead)
 
@@ -105,13 +105,8 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         """
         if self._is_closed:
             raise StopAsyncIteration
-        if self._is_asked:
-            raise RuntimeError("expected one task at a time, and another one waits")
-        self._is_asked = True
-        try:
+        with self._one_task:
             return await self._next()
-        finally:
-            self._is_asked = False
 
     async def aclose(self) -> None:
         """Read no further, and hand out no more; may be called more than once."""
