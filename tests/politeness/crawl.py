@@ -11,6 +11,7 @@ import anyio.lowlevel
 from robotsgate import RobotsError
 from robotsgate.politeness._gate import PolitenessGate
 from robotsgate.testing import FakeSite, ManualClock
+from tests.cancellation import cancelled_at
 from tests.checking.builders import AGENT, ORIGIN, PUBLIC, checker_of, let_others_run
 
 if TYPE_CHECKING:
@@ -102,6 +103,18 @@ class Crawl:
                 tasks.start_soon(keep_error, visit)
                 await let_others_run()
             await self.clock.pass_time(seconds)
+
+    async def is_cancelled_at(
+        self, number: int, work: Callable[[], Awaitable[None]]
+    ) -> bool:
+        """Whether `work` suspends so often within some seconds, and is cancelled."""
+        outcome: list[bool] = []
+
+        async def cancel() -> None:
+            outcome.append(await cancelled_at(number, work))
+
+        await self.run(10, cancel)
+        return outcome[0]
 
     async def warm_up(self) -> None:
         """Have robots.txt, and nothing to wait for."""

