@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from robotsgate.politeness._events import DelayClamped
 from robotsgate.politeness._schedule import pace_of, stated_delay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from robotsgate.checking._gated import Leave
     from robotsgate.checking._listener import Listener
@@ -21,11 +22,20 @@ _Stated = tuple[float | None, "RequestRate | None"]
 _NOTHING: _Stated = (None, None)
 
 
+# Most hosts that ask for a delay have one origin, and one of a few delays.
+_SHARED_HOSTS = 1_000
+
+
 class _Host(NamedTuple):
-    """A host with an origin that asks for a delay."""
+    """A host with an origin that asks for a delay; equal ones are one object.
+
+    Attributes:
+        pace: over all its origins.
+        stated: what each of them asks for, by its key without the name of the host.
+    """
 
     pace: Pace
-    stated: Mapping[str, _Stated]
+    stated: tuple[tuple[str, _Stated], ...]
 
 
 class Hosts:
@@ -67,7 +77,8 @@ class Hosts:
         self.max_turn_seconds = max_turn_seconds
         self._max_hosts = max_hosts
         self._hosts: dict[str, _Host] = {}
-        self._usual = self._pace({})
+        self._host_with = lru_cache(_SHARED_HOSTS)(self._new_host)
+        self._usual = self._new_host(()).pace
 
     def host(self, url: str | URLLike, origin: str) -> str:
         """The host of `url`, whose origin has the key `origin`.
@@ -94,15 +105,16 @@ class Hosts:
         rules = leave.rules.agent_rules
         stated = (rules.crawl_delay, rules.request_rate)
         known = self._hosts.get(host)
-        if known is None:
-            if stated == _NOTHING:
-                return
-        elif stated == known.stated.get(leave.origin, _NOTHING):
+        if known is None and stated == _NOTHING:
             return
-        origins = {**(known.stated if known else {}), leave.origin: stated}
+        origins = {} if known is None else dict(known.stated)
+        origin = leave.origin.removesuffix(host)
+        if stated == origins.get(origin, _NOTHING):
+            return
+        origins[origin] = stated
         if known is None and len(self._hosts) >= self._max_hosts:
             del self._hosts[next(iter(self._hosts))]  # its next turn learns it again
-        self._hosts[host] = _Host(self._pace(origins), origins)
+        self._hosts[host] = self._host_with(tuple(origins.items()))
         seconds = stated_delay(*stated) or 0.0
         if seconds > self._max_delay:
             self._listener.tell(
@@ -114,11 +126,12 @@ class Hosts:
                 )
             )
 
-    def _pace(self, origins: Mapping[str, _Stated]) -> Pace:
-        return pace_of(
-            origins.values(),
+    def _new_host(self, stated: tuple[tuple[str, _Stated], ...]) -> _Host:
+        pace = pace_of(
+            (delays for _, delays in stated),
             default_delay=self._default_delay,
             max_delay=self._max_delay,
             max_at_once=self._max_at_once,
             max_turn_seconds=self.max_turn_seconds,
         )
+        return _Host(pace, stated)
