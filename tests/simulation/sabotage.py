@@ -318,7 +318,10 @@ def terms_are_not_compared(patch: pytest.MonkeyPatch) -> None:
 @sabotage
 def callers_do_not_share(patch: pytest.MonkeyPatch) -> None:
     async def result_of(
-        _self: object, _key: Hashable, work: Callable[[], Awaitable[Any]]
+        _self: object,
+        _key: Hashable,
+        work: Callable[[], Awaitable[Any]],
+        **_how: Any,  # noqa: ANN401 (as Flights)
     ) -> Any:  # noqa: ANN401 (as Flights)
         return await work()
 
@@ -330,11 +333,14 @@ def fetch_ends_with_its_first_caller(patch: pytest.MonkeyPatch) -> None:
     right = Flights.result_of
 
     async def result_of(
-        self: Flights[Any], key: Hashable, work: Callable[[], Awaitable[Any]]
+        self: Flights[Any],
+        key: Hashable,
+        work: Callable[[], Awaitable[Any]],
+        **how: Any,  # noqa: ANN401 (as Flights)
     ) -> Any:  # noqa: ANN401 (as Flights)
         is_first = key not in self._flights
         try:
-            return await right(self, key, work)
+            return await right(self, key, work, **how)
         except BaseException:
             if is_first and key in self._flights:
                 self._flights[key].scope.cancel()
@@ -351,11 +357,11 @@ def waiters_are_forgotten(patch: pytest.MonkeyPatch) -> None:
         self: Flights[Any],
         key: Hashable,
         work: Callable[[], Awaitable[Any]],
-        **options: Any,  # noqa: ANN401 (as Flights)
+        **how: Any,  # noqa: ANN401 (as Flights)
     ) -> Any:  # noqa: ANN401 (as Flights)
         if key in self._flights:
             await anyio.sleep_forever()
-        return await right(self, key, work, **options)
+        return await right(self, key, work, **how)
 
     patch.setattr(Flights, "result_of", result_of)
 
