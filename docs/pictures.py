@@ -2,6 +2,8 @@
 
 The program runs on a terminal of its own, and asks a server of ours as its proxy, so
 that the pictures show the names of a site that does not exist.
+Those of the tester page come from its test:
+`ROBOTSGATE_PICTURES=docs/pictures pytest -m slow tests/cli/test_tester_page.py`.
 """
 
 from __future__ import annotations

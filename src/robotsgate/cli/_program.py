@@ -17,6 +17,7 @@ from robotsgate.cli._exit import Exit
 from robotsgate.cli._filter import filter_
 from robotsgate.cli._lint import lint
 from robotsgate.cli._output import complain
+from robotsgate.cli._serve import serve
 from robotsgate.cli._show import show
 from robotsgate.errors import RobotsError
 
@@ -62,7 +63,7 @@ def program() -> None:
     """  # noqa: D301 (click's mark for a paragraph to keep as it is)
 
 
-for command in (check, show, lint, filter_, diff, cache):
+for command in (check, show, lint, filter_, diff, cache, serve):
     program.add_command(command)
 
 

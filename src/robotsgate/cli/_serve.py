@@ -1,0 +1,69 @@
+"""`robotsgate serve`: the tester page."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+
+import anyio
+import click
+
+from robotsgate._clock import SystemClock
+from robotsgate.caching._policy import AddressGuard
+from robotsgate.cli._options import Settings, fetching_options
+from robotsgate.cli._output import tell
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8000,
+    show_default=True,
+    help="Where to listen; 0: any port.",
+)
+@click.option(
+    "--allow-private",
+    "allows_private",
+    is_flag=True,
+    help="Fetch from private and loopback addresses as well.",
+)
+@fetching_options
+def serve(*, host: str, port: int, allows_private: bool, settings: Settings) -> None:
+    """Serve a page to try a robots.txt on.
+
+    Paste a file or give a URL, type agents and paths, and see each answer at once.
+    Whoever can open the page lets this machine fetch: only from public addresses,
+    and a bounded number of times.
+
+    \b
+    Examples:
+      robotsgate serve
+      robotsgate serve --host 0.0.0.0 --port 80
+    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    if not allows_private:
+        policy = replace(settings.policy, address_guard=AddressGuard.PUBLIC_ONLY)
+        settings = replace(settings, policy=policy)
+    anyio.run(_serve, host, port, settings)
+
+
+async def _serve(host: str, port: int, settings: Settings) -> None:
+    try:
+        import uvicorn  # noqa: PLC0415 (an extra that only this command needs)
+
+        from robotsgate.cli.tester._app import page_app  # noqa: PLC0415 (as above)
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            "expected the extra tester: pip install 'robotsgate[cli,tester]'"
+        ) from error
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) as listener:
+        name = f"[{host}]" if ":" in host else host
+        async with settings.checker() as checker:
+            app = page_app(
+                checker, dialect=settings.dialect, monotonic=SystemClock().monotonic
+            )
+            config = uvicorn.Config(app, log_level="warning", server_header=False)
+            tell(f"http://{name}:{listener.getsockname()[1]}/")
+            await uvicorn.Server(config).serve(sockets=[listener])

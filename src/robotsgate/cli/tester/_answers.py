@@ -1,0 +1,136 @@
+"""What the tester page shows about a file and the questions of its reader. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from robotsgate.caching._verdict import printable
+from robotsgate.cli._findings import about_file
+from robotsgate.errors import InvalidProductTokenError, InvalidURLError
+
+if TYPE_CHECKING:
+    from robotsgate.robotstxt._model import Match
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
+
+# Hostile rules take up to a tenth of a second for one answer.
+MOST_ANSWERS = 50
+_LONGEST_NAME = 2_000
+
+_MOST_LINES = 5_000
+
+
+class BadRequestError(Exception):
+    """A request that the page does not send."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What the reader asks.
+
+    Attributes:
+        text: the file that was pasted; `None` where a URL was given.
+        url: where to fetch the file; empty where one was pasted.
+        agents: at least one.
+        paths: paths or URLs; may be empty.
+    """
+
+    text: str | None
+    url: str
+    agents: tuple[str, ...]
+    paths: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what would take too long.
+
+        Raises:
+            BadRequestError: there are too many questions.
+        """
+        if len(self.agents) * len(self.paths) > MOST_ANSWERS:
+            raise BadRequestError(
+                f"expected at most {MOST_ANSWERS} answers, got {len(self.agents)}"
+                f" agents and {len(self.paths)} paths"
+            )
+
+    @classmethod
+    def of(cls, value: object) -> Query:
+        """The query of the JSON types in `value`.
+
+        Raises:
+            BadRequestError: it is something else, or too much.
+        """
+        match value:
+            case {
+                "text": None | str() as text,
+                "url": str() as url,
+                "agents": list() as agents,
+                "paths": list() as paths,
+            } if all(map(_is_name, [url, *agents, *paths])):
+                return cls(
+                    text=text,
+                    url=url,
+                    agents=tuple(agents) or ("*",),
+                    paths=tuple(paths),
+                )
+        raise BadRequestError(
+            "expected text, url, agents and paths, each of at most"
+            f" {_LONGEST_NAME} characters but the text"
+        )
+
+
+def shown_file(robots: RobotsTxt) -> dict[str, Any]:
+    """The lines of a file, and what lint reports about them."""
+    return {
+        "lines": [
+            {"number": line.number, "text": printable(line.text.expandtabs())}
+            for line in robots.lines[:_MOST_LINES]
+        ],
+        "more_lines": max(0, len(robots.lines) - _MOST_LINES),
+        "findings": [finding.as_dict() for finding in about_file(robots)],
+    }
+
+
+def answers(robots: RobotsTxt, query: Query) -> list[dict[str, Any]]:
+    """What the rules of a pasted file say to each agent and path."""
+    return [
+        answer_of(agent, path, _judged(robots, agent, path))
+        for path, agent in product(query.paths, query.agents)
+    ]
+
+
+def answer_of(
+    agent: str, path: str, judged: tuple[bool, int | None, str] | str
+) -> dict[str, Any]:
+    """One answer: whether it is allowed, the line that decides, why; or an error."""
+    names = {"agent": printable(agent), "path": printable(path)}
+    if isinstance(judged, str):
+        return names | {"allowed": None, "line": None, "reason": printable(judged)}
+    allowed, line, reason = judged
+    return names | {"allowed": allowed, "line": line, "reason": printable(reason)}
+
+
+def _judged(
+    robots: RobotsTxt, agent: str, path: str
+) -> tuple[bool, int | None, str] | str:
+    try:
+        match = robots.match(agent, path)
+    except (InvalidProductTokenError, InvalidURLError) as error:
+        return str(error)
+    line = None if match.rule is None else match.rule.line
+    return match.allowed, line, _reason(match)
+
+
+def _reason(match: Match) -> str:
+    group = "any agent" if match.group == "*" else repr(match.group)
+    if match.rule is not None:
+        return f"line {match.rule.line} ({match.rule}) for {group} decides"
+    if match.is_robots_txt:
+        return "robots.txt itself may always be fetched"
+    if match.group is None:
+        return "no group is for this agent"
+    return f"no rule for {group} matches"
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST_NAME

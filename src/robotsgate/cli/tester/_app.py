@@ -1,0 +1,182 @@
+"""The ASGI app of the tester page: three files, and one resource that answers."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from functools import partial
+from importlib.resources import files
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from robotsgate.cli.tester._answers import (
+    BadRequestError,
+    Query,
+    answer_of,
+    answers,
+    shown_file,
+)
+from robotsgate.cli.tester._rate_limit import RateLimit
+from robotsgate.errors import RobotsError
+from robotsgate.robotstxt._robots_txt import RobotsTxt
+from robotsgate.urls._origin import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from robotsgate.checking._checker import RobotsChecker
+    from robotsgate.robotstxt._dialect import Dialect
+
+_MOST_BYTES = 2**20
+
+_FETCHES_AT_ONCE, _SECONDS_EACH = 20, 3.0
+
+_STATIC = files(__package__) / "static"
+
+_FILES = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/tester.css": ("tester.css", "text/css; charset=utf-8"),
+    "/tester.js": ("tester.js", "text/javascript; charset=utf-8"),
+}
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+        " img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+def page_app(
+    checker: RobotsChecker, *, dialect: Dialect, monotonic: Callable[[], float]
+) -> Starlette:
+    """The app.
+
+    Args:
+        checker: fetches, with the guard that is wanted; stays the caller's to close.
+        dialect: whose reading of pasted files is followed.
+        monotonic: tells the time, seconds.
+    """
+    answerer = _Answerer(checker, dialect=dialect, monotonic=monotonic)
+    routes = [
+        Route(path, partial(_give_file, name, kind))
+        for path, (name, kind) in _FILES.items()
+    ]
+    routes.append(Route("/answers", answerer.answer, methods=["POST"]))
+    return Starlette(routes=routes)
+
+
+async def _give_file(name: str, kind: str, _request: Request) -> Response:
+    body = (_STATIC / name).read_bytes()
+    return Response(body, headers={**_HEADERS, "Content-Type": kind})
+
+
+class _Answerer:
+    """Answers the questions of the page."""
+
+    def __init__(
+        self,
+        checker: RobotsChecker,
+        *,
+        dialect: Dialect,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._checker = checker
+        self._dialect = dialect
+        self._monotonic = monotonic
+        self._limit = RateLimit(burst=_FETCHES_AT_ONCE, seconds_each=_SECONDS_EACH)
+        self._threads = anyio.CapacityLimiter(2)
+
+    async def answer(self, request: Request) -> Response:
+        """The file with its findings, and an answer to each agent and path."""
+        # Another site could send forms, but not this type.
+        if request.headers.get("content-type") != "application/json":
+            return _error(415, "expected application/json")
+        try:
+            query = Query.of(await _json_of(request))
+            if query.text is not None:
+                content = await self._in_thread(
+                    partial(_about_text, query.text, query, self._dialect)
+                )
+            else:
+                client = "" if request.client is None else request.client.host
+                content = await self._about_url(query, client)
+        except _TooManyError as error:
+            return _error(429, str(error))
+        except (BadRequestError, RobotsError) as error:
+            return _error(400, str(error))
+        return JSONResponse(content, headers=_HEADERS)
+
+    async def _about_url(self, query: Query, client: str) -> dict[str, Any]:
+        checker = self._checker
+        origin = Origin.from_url(query.url)
+        root = f"{origin}/"
+        is_known = checker.peek("*", root) is not None
+        if not is_known and not self._limit.take(client, self._monotonic()):
+            raise _TooManyError("expected fewer fetches: try again in some seconds")
+        verdict = await checker.check("*", root)
+        robots = await checker.robots_txt(root)
+        content: dict[str, Any] = {"lines": [], "more_lines": 0, "findings": []}
+        if robots is not None:
+            content = await self._in_thread(partial(shown_file, robots))
+        content["answers"] = [
+            await self._answer_at(origin, agent, path)
+            for path, agent in product(query.paths, query.agents)
+        ]
+        shown = verdict.as_dict()
+        names = ("access", "status", "redirects", "error", "is_stale")
+        dates = ("fetched_at", "fresh_until")
+        source = {name: shown[name] for name in (*names, *dates)}
+        return content | {"source": {"url": origin.robots_url, **source}}
+
+    async def _answer_at(self, origin: Origin, agent: str, path: str) -> dict[str, Any]:
+        url = path if "://" in path else f"{origin}/{path.removeprefix('/')}"
+        try:
+            if Origin.from_url(url) != origin:
+                return answer_of(agent, path, f"expected a URL of {origin}")
+            verdict = await self._checker.check(agent, url)
+        except RobotsError as error:
+            return answer_of(agent, path, str(error))
+        line = None if verdict.rule is None else verdict.rule.line
+        _, _, reason = str(verdict).partition(": ")
+        return answer_of(agent, path, (verdict.allowed, line, reason))
+
+    async def _in_thread(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        return await anyio.to_thread.run_sync(work, limiter=self._threads)
+
+
+class _TooManyError(Exception):
+    """A client that has had its fetches."""
+
+
+def _about_text(text: str, query: Query, dialect: Dialect) -> dict[str, Any]:
+    robots = RobotsTxt.parse(text, dialect=dialect)
+    return shown_file(robots) | {"answers": answers(robots, query), "source": None}
+
+
+async def _json_of(request: Request) -> object:
+    body = b""
+    async with aclosing(request.stream()) as chunks:
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > _MOST_BYTES:
+                raise BadRequestError(f"expected at most {_MOST_BYTES} bytes")
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequestError("expected JSON") from error
+
+
+def _error(status: int, message: str) -> Response:
+    return JSONResponse({"error": message}, status_code=status, headers=_HEADERS)

@@ -1,0 +1,194 @@
+"""The server behind the tester page: answers, bounds and headers."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from robotsgate import Dialect, RobotsChecker
+from robotsgate.cli.tester._app import page_app
+from robotsgate.cli.tester._rate_limit import RateLimit
+from robotsgate.testing import FakeSite, ManualClock
+from tests.tables import cases
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.anyio
+
+_HEADERS = {"Content-Type": "application/json"}
+
+_BODY = "User-agent: *\nDisallow: /p<\x1b\nDisalow: /\n"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """What uvicorn runs the app on."""
+    return "asyncio"
+
+
+@asynccontextmanager
+async def _page(
+    site: FakeSite | None = None, *, clock: ManualClock | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    clock = clock or ManualClock()
+    async with RobotsChecker(client=site or FakeSite(), clock=clock) as checker:
+        app = page_app(checker, dialect=Dialect.RFC9309, monotonic=clock.monotonic)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://tester"
+        ) as client:
+            yield client
+
+
+def _query(**more: object) -> dict[str, Any]:
+    return {"text": _BODY, "url": "", "agents": [], "paths": []} | more
+
+
+@pytest.mark.parametrize("path", ["/", "/tester.js", "/tester.css"])
+async def test_page_allows_scripts_and_styles_of_its_own_alone(path: str) -> None:
+    async with _page() as client:
+        response = await client.get(path)
+
+    policy = response.headers["content-security-policy"]
+    assert response.status_code == 200
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "unsafe" not in policy
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "<script>" not in response.text
+    assert "style=" not in response.text
+
+
+async def test_pasted_file_is_answered_with_lines_and_findings() -> None:
+    paths = ["/p<\x1b/a", "/q", "/robots.txt", "x", "/\ud800"]
+
+    async with _page() as client:
+        body = json.dumps(_query(paths=paths))
+        response = await client.post("/answers", content=body, headers=_HEADERS)
+        content = response.json()
+
+    answers = [(one["path"], one["allowed"], one["line"]) for one in content["answers"]]
+    assert answers == [
+        (r"/p<\x1b/a", False, 2),
+        ("/q", True, None),
+        ("/robots.txt", True, None),
+        ("x", None, None),
+        (r"/\ud800", True, None),
+    ]
+    assert content["lines"][1] == {"number": 2, "text": r"Disallow: /p<\x1b"}
+    assert [one["code"] for one in content["findings"]] == ["misspelt-field"]
+    assert content["source"] is None
+
+
+async def test_each_agent_has_its_own_answer_and_reason() -> None:
+    text = "User-agent: a\nDisallow: /x\n"
+    query = _query(text=text, agents=["a", "b", "Mozilla/5.0"], paths=["/x", "/y"])
+
+    async with _page() as client:
+        content = (await client.post("/answers", json=query)).json()
+
+    assert [one["reason"] for one in content["answers"][:2]] == [
+        "line 2 (Disallow: /x) for 'a' decides",
+        "no group is for this agent",
+    ]
+    assert content["answers"][2]["allowed"] is None
+    assert content["answers"][3]["reason"] == "no rule for 'a' matches"
+
+
+async def test_only_the_first_of_very_many_lines_are_sent() -> None:
+    async with _page() as client:
+        query = _query(text="#\n" * 5_002)
+        content = (await client.post("/answers", json=query)).json()
+
+    assert (len(content["lines"]), content["more_lines"]) == (5_000, 2)
+
+
+async def test_fetched_file_is_answered_with_where_it_came_from() -> None:
+    site = FakeSite()
+    site.serve("http://h", _BODY)
+    paths = ["/p<%1b", "p", "http://h/q", "http://other/", "gopher://h/"]
+    query = _query(text=None, url="http://h/some/page", paths=paths)
+
+    async with _page(site) as client:
+        content = (await client.post("/answers", json=query)).json()
+
+    answers = [(one["allowed"], one["line"]) for one in content["answers"]]
+    assert answers == [
+        (False, 2), (True, None), (True, None), (None, None), (None, None)
+    ]  # fmt: skip
+    assert content["source"]["url"] == "http://h/robots.txt"
+    assert content["source"]["status"] == 200
+    assert content["source"]["fresh_until"] > content["source"]["fetched_at"]
+    assert len(content["lines"]) == 3
+
+
+async def test_site_without_a_file_has_no_lines() -> None:
+    site = FakeSite()
+    site.serve("http://h", status=404)
+
+    async with _page(site) as client:
+        query = _query(text=None, url="http://h/", paths=["/"])
+        content = (await client.post("/answers", json=query)).json()
+
+    assert (content["lines"], content["source"]["access"]) == ([], "unavailable")
+    assert content["answers"][0]["allowed"] is True
+
+
+async def test_fetches_of_a_client_are_bounded() -> None:
+    clock = ManualClock()
+
+    async def ask(client: httpx.AsyncClient, number: int) -> int:
+        query = _query(text=None, url=f"http://h{number}/")
+        return (await client.post("/answers", json=query)).status_code
+
+    async with _page(clock=clock) as client:
+        statuses = [await ask(client, number) for number in range(21)]
+        known = await ask(client, 0)
+        clock.advance(3)
+        later = await ask(client, 20)
+
+    assert statuses == [200] * 20 + [429]
+    assert (known, later) == (200, 200)
+
+
+def test_each_client_has_a_bucket_that_fills() -> None:
+    limit = RateLimit(burst=2, seconds_each=10)
+
+    taken = [limit.take("a", now) for now in (0, 0, 0, 9, 10, 11)]
+
+    assert taken == [True, True, False, False, True, False]
+    assert limit.take("b", 0)
+    assert [limit.take("a", 99) for _ in range(3)] == [True, True, False]
+
+
+@cases("content message", {
+    "no JSON": (b"{", "expected JSON"),
+    "deep JSON": (b"[" * 100_000, "expected JSON"),
+    "other JSON": (b"[]", "expected text, url, agents and paths"),
+    "a long path": (b'{"text":"","url":"","agents":[],"paths":["%s"]}' % (b"x" * 2_001),
+                    "each of at most 2000 characters"),
+    "too many questions": (b'{"text":"","url":"","agents":[],"paths":[%s]}'
+                           % b",".join([b'""'] * 51), "expected at most 50 answers"),
+    "too much": (b"[" + b" " * 2**20 + b"]", "expected at most 1048576 bytes"),
+    "no URL": (b'{"text":null,"url":"x","agents":[],"paths":[]}',
+               "expected an absolute URL"),
+})  # fmt: skip
+async def test_what_the_page_would_not_send_is_an_error(
+    content: bytes, message: str
+) -> None:
+    async with _page() as client:
+        response = await client.post("/answers", content=content, headers=_HEADERS)
+
+    assert response.status_code == 400
+    assert message in response.json()["error"]
+
+
+async def test_form_of_another_site_is_refused() -> None:
+    async with _page() as client:
+        response = await client.post("/answers", data={"text": "x"})
+
+    assert response.status_code == 415

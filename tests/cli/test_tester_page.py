@@ -1,0 +1,185 @@
+"""The tester page in a real browser, headless."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.cli.conftest import running
+from tests.servers.answers import Reply, Routes, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from selenium.webdriver import Chrome
+
+    from tests.servers.loopback import LoopbackServer
+
+_DRIVER = shutil.which("chromedriver")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        _DRIVER is None,
+        reason="expected a browser: apt-get install chromium chromium-driver",
+    ),
+]
+
+_HOSTILE = """\
+User-agent: *
+Disallow: /<script>document.title='owned'</script>
+Disallow: /[red]x[/red]\x1b[31m
+Disalow: /"><img src=x onerror=document.title='owned'>
+"""
+
+_USUAL = """\
+User-agent: *
+Disallow: /a/
+Allow: /a/open
+Disalow: /drafts/
+"""
+
+_SECONDS = 20
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[str]:
+    """The URL of the page, with private addresses allowed."""
+    with running("serve", "--port", "0", "--allow-private") as process:
+        yield process.stdout.readline().decode().strip()
+        process.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chrome]:
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(executable_path=_DRIVER)
+    with webdriver.Chrome(options=options, service=service) as chrome:
+        yield chrome
+
+
+@pytest.fixture
+def opened(page: str, browser: Chrome) -> Callable[..., Chrome]:
+    """Opens the page with what stands in its URL, and waits for its answer."""
+
+    def open_page(*, has_answer: str = "disallowed,", **state: str) -> Chrome:
+        browser.get("about:blank")  # a change of the fragment alone loads nothing
+        browser.get_log("browser")  # that of an earlier test
+        browser.get(f"{page}#{urlencode(state)}")
+        wait_for(browser, has_answer)
+        return browser
+
+    return open_page
+
+
+def wait_for(browser: Chrome, text: str) -> None:
+    """Wait until the status of the page has `text`."""
+    WebDriverWait(browser, _SECONDS).until(
+        lambda _: text in browser.find_element(By.ID, "status").text
+    )
+
+
+def answers(browser: Chrome) -> list[str]:
+    """The third column."""
+    cells = browser.find_elements(By.CSS_SELECTOR, "#answers td:nth-child(3)")
+    return [cell.text for cell in cells]
+
+
+def test_typing_a_path_flips_its_answer(opened: Callable[..., Chrome]) -> None:
+    browser = opened(text="User-agent: *\nDisallow: /private\n", paths="/")
+    before = answers(browser)
+
+    browser.find_element(By.ID, "paths").send_keys("private")
+    wait_for(browser, "1 disallowed")
+
+    assert (before, answers(browser)) == (["✓ allowed"], ["✗ disallowed"])
+    decides = browser.find_element(By.CSS_SELECTOR, "#lines > .decides")
+    assert decides.text.startswith("Disallow: /private")
+    assert "paths=%2Fprivate" in browser.current_url
+
+
+def test_url_of_the_page_can_be_shared(opened: Callable[..., Chrome]) -> None:
+    browser = opened(text="User-agent: b\nDisallow: /\n", agents="a\nb", paths="/x")
+
+    assert answers(browser) == ["✓ allowed", "✗ disallowed"]
+    assert browser.find_element(By.ID, "agents").get_property("value") == "a\nb"
+
+
+def test_hostile_file_is_shown_as_text(opened: Callable[..., Chrome]) -> None:
+    browser = opened(
+        text=_HOSTILE, paths="/<script>document.title='owned'</script>\n/[red]x[/red]"
+    )
+
+    shown = browser.find_element(By.ID, "lines").text
+    assert browser.title == "robots.txt tester"
+    assert "Disallow: /<script>document.title='owned'</script>" in shown
+    assert r"Disallow: /[red]x[/red]\x1b[31m" in shown
+    assert browser.find_elements(By.CSS_SELECTOR, "#lines img, #lines script") == []
+    assert answers(browser)[0] == "✗ disallowed"
+
+
+def test_fetched_file_shows_where_it_came_from(
+    opened: Callable[..., Chrome], serve: Callable[..., LoopbackServer]
+) -> None:
+    routes = {"/robots.txt": redirect("/r"), "/r": Reply(body=_HOSTILE.encode())}
+    server = serve(Routes(routes))
+
+    browser = opened(url=server.url, paths="/")
+
+    source = browser.find_element(By.ID, "source").text.splitlines()
+    assert source[:2] == [
+        f"{server.url}/robots.txt: successful, status 200",
+        f"redirect 302 to {server.url}/r",
+    ]
+    assert source[-1].startswith("next fetch after ")
+
+
+def test_error_is_told(opened: Callable[..., Chrome]) -> None:
+    browser = opened(has_answer="expected an absolute URL", url="x")
+
+    assert browser.find_element(By.ID, "status").get_attribute("class") == "error"
+
+
+def test_page_works_by_keyboard_and_names_its_fields(
+    opened: Callable[..., Chrome],
+) -> None:
+    browser = opened(text="User-agent: *\nDisallow: /\n", paths="/")
+
+    for field in ("text", "url", "agents", "paths"):
+        assert browser.find_element(By.CSS_SELECTOR, f"label[for={field}]").text or (
+            field == "url"
+        )
+    browser.find_element(By.LINK_TEXT, "show line 2").send_keys("\n")
+    assert browser.switch_to.active_element.get_attribute("id") == "line-2"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_fits_its_window_without_a_fault(
+    opened: Callable[..., Chrome], width: int, scheme: str
+) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser = opened(text=_USUAL, agents="ExampleBot", paths="/\n/a/b\n/a/open")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    root = browser.find_element(By.TAG_NAME, "html")
+    metrics = {"width": width, "deviceScaleFactor": 1, "mobile": width < 400}
+    resize = partial(browser.execute_cdp_cmd, "Emulation.setDeviceMetricsOverride")
+    resize(metrics | {"height": 300})
+    resize(metrics | {"height": root.get_property("scrollHeight")})
+
+    assert root.get_property("scrollWidth") <= width
+    assert browser.get_log("browser") == []
+    if folder := os.environ.get("ROBOTSGATE_PICTURES"):  # those of the documentation
+        browser.save_screenshot(str(Path(folder, f"tester-{width}-{scheme}.png")))
