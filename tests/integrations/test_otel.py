@@ -18,6 +18,7 @@ from robotsgate import (
     AccessResult,
     FetchCancelled,
     FetchStarted,
+    PolitenessGate,
     RobotsChecker,
 )
 from robotsgate.integrations.otel import Telemetry
@@ -84,6 +85,24 @@ async def test_checks_and_fetches_are_counted() -> None:
     assert [point.sum for point in points["robotsgate.fetch.size"]] == [26, 0]
     (failures,) = points["robotsgate.store.failures"]
     assert failures.attributes == {"robotsgate.store.operation": "get"}
+
+
+@pytest.mark.anyio
+async def test_turns_of_a_gate_are_counted() -> None:
+    collected = Collected()
+    checker = RobotsChecker(client=FakeSite())
+    async with checker, PolitenessGate(checker, AGENT, default_delay=0) as gate:
+        collected.telemetry.observe_gate(gate)
+
+        async with gate.turn("https://a.example/") as turn:
+            turn.report(status=429)
+        points = collected.points
+
+    assert {name: point.value for name, (point,) in points.items()} == {
+        "robotsgate.gate.turns": 1,
+        "robotsgate.gate.incidents": 1,
+        "robotsgate.gate.waiting": 0,
+    }
 
 
 @pytest.mark.anyio

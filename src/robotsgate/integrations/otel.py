@@ -30,11 +30,12 @@ from robotsgate.checking._events import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opentelemetry.metrics import CallbackOptions, MeterProvider
+    from opentelemetry.metrics import CallbackOptions, CallbackT, MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
     from robotsgate.checking._checker import RobotsChecker
     from robotsgate.checking._events import CheckerEvent
+    from robotsgate.politeness._gate import PolitenessGate
 
 _SCOPE = "robotsgate"
 
@@ -53,6 +54,12 @@ class Telemetry:
 
     - `robotsgate.checks` (counter), by verdict: "allowed", or the reason of a refusal
     - `robotsgate.origins` (gauge): those that are held parsed in memory
+
+    Metrics of the gate that `observe_gate` gets:
+
+    - `robotsgate.gate.turns` (counter): those that have begun
+    - `robotsgate.gate.incidents` (counter): turns after which a host was left alone
+    - `robotsgate.gate.waiting` (gauge): those that wait for a host
 
     Each fetch is a span, "fetch robots.txt", below the span of the question that began
     it.
@@ -116,6 +123,20 @@ class Telemetry:
 
         self._meter.create_observable_counter("robotsgate.checks", [checks])
         self._meter.create_observable_gauge("robotsgate.origins", [origins])
+
+    def observe_gate(self, gate: PolitenessGate) -> None:
+        """Report the counters of `gate` whenever metrics are collected."""
+
+        def stat(name: str) -> CallbackT:
+            return lambda _: [Observation(getattr(gate.stats, name))]
+
+        for name in ("turns", "incidents"):
+            self._meter.create_observable_counter(
+                f"robotsgate.gate.{name}", [stat(name)]
+            )
+        self._meter.create_observable_gauge(
+            "robotsgate.gate.waiting", [stat("waiting")]
+        )
 
     def _record_fetch(self, event: RobotsTxtFetched) -> None:
         attributes: dict[str, str | int] = {"robotsgate.access": event.access.value}
