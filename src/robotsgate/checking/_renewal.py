@@ -2,6 +2,8 @@
 
 Each origin is renewed once, for all that ask. What a fetch means is decided by
 `caching`; here it is only done.
+Longer than other modules, because a renewal with a lease, one in turn and one without
+either share their steps.
 """
 
 from __future__ import annotations
