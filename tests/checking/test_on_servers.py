@@ -80,7 +80,8 @@ def test_wrong_url_raises_without_showing_a_password(url: str) -> None:
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "coredis", None)
-    monkeypatch.delitem(sys.modules, "robotsgate.stores.redis")
+    for module in ("redis", "_redis_server"):
+        monkeypatch.delitem(sys.modules, f"robotsgate.stores.{module}", raising=False)
 
     with pytest.raises(StoreError, match=r"robotsgate\[redis\]"):
         RobotsChecker(user_agent=AGENT, store="redis://host")
