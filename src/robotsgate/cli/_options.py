@@ -21,8 +21,6 @@ from robotsgate.robotstxt._dialect import Dialect
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from robotsgate.stores._base import Store
-
 _Result = TypeVar("_Result")
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
@@ -70,12 +68,12 @@ class Settings:
 
     @asynccontextmanager
     async def checker(
-        self, *, store: Store | None = None, max_origins: int = 10_000
+        self, *, store: str | None = None, max_origins: int = 10_000
     ) -> AsyncIterator[RobotsChecker]:
         """A checker with these settings.
 
         Args:
-            store: in place of memory, where no store was named.
+            store: the URL of one in place of memory, where none was named.
             max_origins: how many origins are held ready parsed, ≥ 1.
         """
         async with AsyncExitStack() as stack:
