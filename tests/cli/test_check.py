@@ -100,6 +100,7 @@ def test_code_says_whether_the_answer_was_decided(
     "an agent that names no crawler":
         (["-a", "Mozilla/5.0", "http://h/"], b"", "expected"),
     "an unknown option": (["--nope"], b"", "(see robotsgate check --help)"),
+    "a time without an end": (["--timeout", "inf"], b"", "expected seconds, got inf"),
     "a header that cannot be sent":
         (["--user-agent", "\n", "http://h/"], b"", "expected user_agent"),
 })  # fmt: skip

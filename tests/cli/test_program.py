@@ -14,7 +14,6 @@ import anyio
 import pytest
 
 from robotsgate.__main__ import main
-from robotsgate.cli import run
 from tests.cli.conftest import installed, on_terminal, running
 from tests.servers.answers import Raw, Reply
 from tests.servers.loopback import Connection
@@ -132,18 +131,33 @@ def test_module_runs_as_the_program_does() -> None:
     assert stdout.startswith("robotsgate, version ")
 
 
-def test_full_disk_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("error", "told"), [
+    (OSError(errno.ENOSPC, "No space"), "robotsgate: [Errno 28] No space\n"),
+    (TypeError("a fault of ours"), "Traceback"),
+])  # fmt: skip
+def test_failure_is_never_taken_for_the_answer_no(
+    program: Callable[..., Ran],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    told: str,
 ) -> None:
     def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise error
 
     monkeypatch.setattr(anyio, "run", fail)
 
-    assert run(["check", "http://h/"]) == 2
-    assert capsys.readouterr().err == (
-        "robotsgate: [Errno 28] No space left on device\n"
-    )
+    ran = program("check", "http://h/")
+
+    assert (ran.code, ran.stderr.startswith(told)) == (2, True)
+
+
+def test_program_without_a_command_shows_its_help(
+    program: Callable[..., Ran],
+) -> None:
+    ran = program()
+
+    assert ran.code == 2
+    assert "robotsgate lint robots.txt" in ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -182,6 +183,8 @@ def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
         **others: Any,  # noqa: ANN401 (those of the command)
     ) -> _Result:
         _log_to_stderr(_log_level(is_quiet=quiet, is_verbose=verbose))
+        if not math.isfinite(timeout):
+            raise click.BadParameter(f"expected seconds, got {timeout!r}")
         chosen = replace(_PRESETS[policy](), fetch_deadline=timeout)
         if proxy is not None:
             chosen = replace(chosen, address_guard=AddressGuard.OFF)

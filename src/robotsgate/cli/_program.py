@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import traceback
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -73,17 +74,23 @@ def run(arguments: Sequence[str]) -> int:
     Errors are one line on stderr. Where nobody reads the output any more, it ends
     without a word.
     """
-    for stream in (sys.stdout, sys.stderr):
-        cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")
     try:
+        for stream in (sys.stdout, sys.stderr):
+            cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")
         code = program.main(
             list(arguments), prog_name="robotsgate", standalone_mode=False
         )
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return Exit.TROUBLE
     except click.ClickException as error:
         complain(_in_one_line(error))
         return Exit.TROUBLE
     except (RobotsError, OSError) as error:
         complain(str(error))
+        return Exit.TROUBLE
+    except Exception:  # noqa: BLE001 (Python would exit with 1, which is an answer)
+        traceback.print_exc()
         return Exit.TROUBLE
     return Exit(code or 0)
 
