@@ -176,6 +176,13 @@ def test_answer_tells(outcome: Outcome, codes: list[str]) -> None:
     assert [one.code for one in findings] == codes
 
 
+@pytest.mark.parametrize("status", [226, 550])
+def test_answer_over_ftp_is_not_judged_as_one_over_http(status: int) -> None:
+    origin = Origin.from_url("ftp://example.com/")
+
+    assert about_answer(Answered(status=status), origin=origin, now=0.0) == []
+
+
 def test_page_lists_every_code_about_an_answer_with_its_severity() -> None:
     found = [
         one

@@ -86,8 +86,8 @@ def _about_answer(
             message = f"a redirect leads to {host}, whose owner then decides"
             yield Severity.WARNING, "foreign-redirect", message
             break
-    if not isinstance(outcome, Answered):
-        return
+    if not isinstance(outcome, Answered) or origin.scheme == "ftp":
+        return  # ftp has other codes, and no headers
     status = outcome.status
     if is_server_error(status) or status == HTTPStatus.TOO_MANY_REQUESTS:
         message = f"status {status}: crawlers stop to fetch the whole site"
