@@ -60,6 +60,19 @@ def test_only_what_binds_an_agent_is_shown(
     assert [str(group["line"]) for group in shown["groups"]] == [lines[0]]
 
 
+def test_stated_usage_preferences_are_shown_by_their_categories(
+    program: Callable[..., Ran],
+) -> None:
+    body = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Signal: search=yes\n"
+
+    rows = program("show", "-", stdin=body).stdout.splitlines()
+    (shown,) = program("show", "--json", "-", stdin=body).records
+
+    assert rows[-2:] == ["2\t*\ttrain-ai of /\tdisallow", "3\t*\tsearch of /\tallow"]
+    uses = shown["usage_preferences"]["content-usage"]
+    assert uses["train-ai"] == {"preference": "disallow", "line": 2}
+
+
 def test_raw_file_is_printed_as_it_is(
     program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
 ) -> None:

@@ -20,7 +20,7 @@ from robotsgate.cli._source import robots_txt_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from robotsgate.robotstxt._model import Group
+    from robotsgate.robotstxt._model import Group, UsagePreferences
     from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 _Row = tuple[int, str, str, str]
@@ -41,7 +41,8 @@ def show(
     """What does a robots.txt say?
 
     Prints a row for each rule and record: its line, its agents, its field and its
-    value. What holds for a whole group stands at the line of the group.
+    value. What holds for a whole group stands at the line of the group. The last rows
+    say what AGENT (else any agent) may use the start page for, where the file says so.
 
     What contains :// is a URL, else a file. Exits with 2 if there is no file to read.
 
@@ -52,18 +53,27 @@ def show(
     """  # noqa: D301 (click's mark for a paragraph to keep as it is)
     robots = anyio.run(robots_txt_of, source, settings)
     groups = robots.groups
+    asking = "*" if agent is None else agent_of(agent)
+    preferences = robots.usage_preferences(asking, "/")
     if agent is not None:
-        token = robots.rules_for(agent_of(agent)).group
+        token = robots.rules_for(asking).group
         groups = tuple(group for group in groups if token in group.tokens)
     if is_raw:
         for line in robots.lines:
             tell_raw(line.text)
     elif as_json:
-        tell_json(robots.as_dict() | {"groups": [group.as_dict() for group in groups]})
+        tell_json(
+            robots.as_dict()
+            | {
+                "groups": [group.as_dict() for group in groups],
+                "usage_preferences": preferences.as_dict(),
+            }
+        )
     else:
         rows = sorted(row for group in groups for row in _rows(group))
         if agent is None:
             rows += _rows_outside(robots)
+        rows += _rows_of_uses(preferences, agent or "*")
         tell_table(
             ("line", "agents", "field", "value"),
             [(str(line), *cells) for line, *cells in rows],
@@ -84,6 +94,13 @@ def _rows(group: Group) -> Iterator[_Row]:
         yield group.line, agents, "request-rate", f"{rate.requests}/{rate.seconds:g}"
     for other in group.other_lines:
         yield other.line, agents, other.field, other.value
+
+
+def _rows_of_uses(preferences: UsagePreferences, agent: str) -> Iterator[_Row]:
+    for uses in (preferences.content_usage, preferences.content_signal):
+        for category, stated in uses.items():
+            if stated.line is not None:
+                yield stated.line, agent, f"{category} of /", stated.preference.value
 
 
 def _rows_outside(robots: RobotsTxt) -> list[_Row]:
