@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pty
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
@@ -81,6 +82,8 @@ def installed(*arguments: object, stdin: bytes = b"", **options: Any) -> Ran:  #
 @contextmanager
 def running(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
     """The installed program while it runs, with pipes for its streams."""
+    # Background jobs of a shell ignore Ctrl-C, and so would what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(  # noqa: S603 (our own program)
         [EXECUTABLE, *map(str, arguments)],
         stdin=subprocess.PIPE,
