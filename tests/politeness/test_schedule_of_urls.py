@@ -83,6 +83,19 @@ async def test_turn_that_nobody_enters_goes_back() -> None:
     assert crawl.gate.stats.under_way == 0
 
 
+async def test_turn_goes_back_if_the_loop_is_left_before_it_is_entered() -> None:
+    """The host stood still for `max_turn_seconds`."""
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async for _ in crawl.gate.schedule(PAGES):
+        break
+    await crawl.run(400, crawl.visit)
+
+    assert crawl.times == [3_600]
+    assert len(crawl.checker._origins.sources) == 0
+
+
 async def test_turn_that_is_entered_after_it_went_back_waits_again() -> None:
     crawl = Crawl()
     await crawl.warm_up()

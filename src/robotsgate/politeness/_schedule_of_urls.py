@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio.lowlevel
 
@@ -32,6 +32,7 @@ from robotsgate.urls._origin import is_url_like, shown_url, without_userinfo
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Iterable
 
+    from robotsgate._clock import Clock
     from robotsgate.politeness._turns import Turns
     from robotsgate.urls._origin import URLLike
 
@@ -88,7 +89,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         self._waiting: dict[str, deque[str | URLLike]] = {}
         self._heap: list[_Ready] = []
         self._numbers = count()
-        self._last: Turn | None = None
+        self._handed_out: list[Turn] = []
         self._one_task = OneTask()
         self._is_closed = False
         turns.schedules.add(self._ahead)
@@ -112,38 +113,34 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         """Read no further, and hand out no more; may be called more than once."""
         self._is_closed = True
         self._ahead.end = StopAsyncIteration()
-        await self._give_back()
         await self._turns.origins.sources.end(self._ahead)
 
     def __del__(self) -> None:
-        """Read no further: nobody wants the URLs any more."""
+        """Read no further, and give the last turn back: nobody wants the URLs."""
         self._turns.origins.sources.cancel(self._ahead)
 
     async def _next(self) -> ScheduledTurn:
         ahead = self._ahead
         self._turns.check_open()
         if ahead.end is None:
-            self._turns.origins.sources.begin(ahead, ahead.read)
+            work = partial(_read, ahead, self._handed_out, self._clock)
+            self._turns.origins.sources.begin(ahead, work)
         for _ in range(2):  # a task that has the last turn may enter it, also on trio
             await anyio.lowlevel.checkpoint()
-        await self._give_back()
+        await _give_back(self._handed_out)
         while True:
             self._sort()
             scheduled = await self._hand_out()
             if scheduled is not None:
                 return scheduled
             if ahead.end is not None and not self._heap:
+                await self._turns.origins.sources.end(ahead)
                 raise ahead.end
             seconds = math.inf
             if self._heap:
                 seconds = self._heap[0].at - self._clock.monotonic()
             await self._clock.wait(seconds, event=ahead.change_event())
             self._turns.check_open()
-
-    async def _give_back(self) -> None:
-        if self._last is not None:
-            await self._last.give_back()
-            self._last = None
 
     def _sort(self) -> None:
         """Let what was read wait for its hosts."""
@@ -179,7 +176,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
                 self._turns.listener.tell(event)
             else:
                 self._drop_first(host)
-                self._last = turn
+                self._handed_out.append(turn)
                 return ScheduledTurn(url, turn)
         return None
 
@@ -197,6 +194,22 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
 
     def _push(self, host: str, at: float) -> None:
         heapq.heappush(self._heap, _Ready(at, next(self._numbers), host))
+
+
+async def _read(
+    ahead: ReadAhead[Any, Any], handed_out: list[Turn], clock: Clock
+) -> bool:
+    """Read the source, then wait for the end of the schedule, whatever brings it."""
+    try:
+        await ahead.read()
+        return await clock.wait(math.inf)
+    finally:
+        await _give_back(handed_out)
+
+
+async def _give_back(handed_out: list[Turn]) -> None:
+    while handed_out:
+        await handed_out.pop().give_back()
 
 
 def _prepare(turns: Turns, url: str | URLLike) -> tuple[str | URLLike, str | None]:
