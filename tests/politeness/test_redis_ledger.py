@@ -282,6 +282,21 @@ class TestAlone:
                 fleet.pass_time(2.01)
                 await granted(other)
 
+    async def test_end_of_a_turn_is_sent_again_until_the_server_takes_it(
+        self, own_fleet: Fleet
+    ) -> None:
+        """The first attempt lost it: the others waited for `max_turn_seconds`."""
+        server = own_fleet.valkey
+        async with own_fleet.ledger() as one, own_fleet.ledger() as other:
+            grant = await granted(one)
+            server.ask("ACL", "SETUSER", "default", "-evalsha")
+            await one.end(grant, TurnEnd.GOOD)
+            await ask(one, "another.example")
+            server.ask("ACL", "SETUSER", "default", "+evalsha")
+            await ask(one, "a.third.example")
+            own_fleet.pass_time(2.01)
+            await granted(other)
+
     async def test_server_that_refuses_the_script_is_as_good_as_gone(
         self, own_fleet: Fleet
     ) -> None:

@@ -222,7 +222,12 @@ class RedisLedger:
 
         async def send_all(client: Client) -> _Answer:
             while self._unsent:
-                await self._run(client, END, *self._unsent.pop())
+                host_and_arguments = self._unsent.pop()
+                try:
+                    await self._run(client, END, *host_and_arguments)
+                except BaseException:
+                    self._unsent.append(host_and_arguments)
+                    raise
             return await work(client)
 
         attempt_over = anyio.Event()
