@@ -475,6 +475,23 @@ async def test_same_task_cannot_wait_for_itself() -> None:
     assert crawl.gate.status(PUBLIC).waiting == 0
 
 
+async def test_same_task_cannot_wait_for_itself_while_a_host_has_one_at_a_time() -> (
+    None
+):
+    """After an incident it waited for `max_turn_seconds`."""
+    crawl = Crawl(max_concurrent_per_host=2, default_delay=1.0)
+
+    async def visit_twice() -> None:
+        async with crawl.gate.turn(OTHER_PAGE):
+            await crawl.clock.wait(10)
+            await crawl.visit(OTHER_PAGE)
+
+    visit = partial(crawl.visit, OTHER_PAGE, status=429, retry_after="5")
+    await crawl.run(1_000, visit_twice, visit)
+
+    assert [type(error) for error in crawl.errors] == [RuntimeError]
+
+
 async def test_child_task_waits_for_the_turn_of_its_parent() -> None:
     crawl = Crawl()
     await crawl.warm_up()

@@ -11,7 +11,7 @@ from robotsgate.caching._freshness import retry_after
 from robotsgate.errors import DisallowedError, TurnNotInTimeError
 from robotsgate.politeness._events import RetryAfterIgnored, TurnsOverdue
 from robotsgate.politeness._queues import Place, Queues
-from robotsgate.politeness._schedule import TurnEnd
+from robotsgate.politeness._schedule import HostState, TurnEnd
 
 if TYPE_CHECKING:
     import anyio
@@ -209,7 +209,8 @@ class Turns:
             RuntimeError: the task of `turn` has all the turns of `host`.
         """
         own = sum(other.task is turn.task for other in self.under_way.get(host, ()))
-        if own >= self.hosts.pace(host).max_at_once:
+        is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
+        if is_probing or own >= self.hosts.pace(host).max_at_once:
             raise RuntimeError(
                 f"expected the turn of {host!r} to end before the same task asks for"
                 " another one, which would wait for itself"
