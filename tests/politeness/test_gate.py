@@ -202,6 +202,24 @@ async def test_file_that_another_task_has_fetched_meanwhile_is_obeyed() -> None:
     assert [type(error) for error in crawl.errors] == [DisallowedError]
 
 
+async def test_delay_of_a_file_that_another_task_has_fetched_meanwhile_is_kept() -> (
+    None
+):
+    """The first page after the fetch came too soon."""
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+    crawl.serve(crawl_delay=60)
+
+    async def refresh() -> None:
+        await crawl.checker.refresh(PUBLIC)
+        await crawl.checker.can_fetch(AGENT, PUBLIC)
+
+    await crawl.run(100, crawl.visit, refresh)
+
+    assert crawl.times == [3_600, 3_600 + DELAY + 60]
+
+
 # --- patience -----------------------------------------------------------------------
 
 

@@ -161,12 +161,12 @@ class Turns:
             if place.event is None or self.origins.is_in_force(leave):
                 return  # nothing has changed
             answer = self.origins.leave_at_once(turn.url)
-            if answer:
-                return
             # The place is kept. What comes is obeyed even if it is stale by then,
             # because the delay may be longer than the file is fresh.
             await self.end(turn, TurnEnd.UNUSED)
-            leave = await self._leave(turn, place, deadline, is_counted=answer is False)
+            leave = answer or await self._leave(
+                turn, place, deadline, is_counted=answer is False
+            )
             await self._wait_in(place, turn, leave, deadline)
         finally:
             self.queues.leave(place)
