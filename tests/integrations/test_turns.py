@@ -34,6 +34,8 @@ pytestmark = pytest.mark.anyio
 # To load the usual certificates takes longer than any of these tests.
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
+HALF = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", Connection.hang)
+
 
 @asynccontextmanager
 async def httpx_client(
@@ -102,8 +104,7 @@ async def opened(client: tuple[str, Any]) -> AsyncIterator[tuple[Send, Politenes
 async def test_turn_lasts_until_the_response_is_closed(
     client: tuple[str, Any], site: Callable[..., LoopbackServer]
 ) -> None:
-    half = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", Connection.hang)
-    server = site(half)
+    server = site(HALF)
 
     async with opened(client) as (send, gate):
         async with send(f"{server.url}/page"):
@@ -112,6 +113,21 @@ async def test_turn_lasts_until_the_response_is_closed(
             pass
 
         assert gate.stats.under_way == 0
+        assert gate.stats.turns == 2
+
+
+async def test_turn_that_a_response_has_may_be_followed_by_one_of_the_gate(
+    client: tuple[str, Any], site: Callable[..., LoopbackServer]
+) -> None:
+    """The end of the first one was not begun yet, so the gate saw a deadlock."""
+    server = site(HALF)
+
+    async with opened(client) as (send, gate):
+        async with send(f"{server.url}/page"):
+            pass
+        async with gate.turn(f"{server.url}/other"):
+            pass
+
         assert gate.stats.turns == 2
 
 

@@ -17,7 +17,7 @@ import ssl
 from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from http.cookies import SimpleCookie
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 from yarl import URL
@@ -103,14 +103,15 @@ def robots_middleware(
         The middleware. It raises a `RobotsDisallowedError`, or an `InvalidURLError`
         for a URL that names no origin.
     """
-    turn_ends = _TurnEnds()
+    # Of turns that are ending: nothing else holds these tasks.
+    ends: set[asyncio.Task[None]] = set()
 
     async def obey(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
         url = request.url
         if _is_ignored.get() or passes_unasked(url.scheme, url.raw_path_qs):
             return await send(request)
         if gate is not None:
-            return await _send_in_turn(request, send, gate, turn_ends)
+            return await _send_in_turn(request, send, gate, ends)
         verdict = await refusal(checker, agent, str(url))
         if verdict is not None:
             raise RobotsDisallowedError(verdict)
@@ -123,9 +124,8 @@ async def _send_in_turn(
     request: ClientRequest,
     send: ClientHandlerType,
     gate: PolitenessGate,
-    turn_ends: _TurnEnds,
+    ends: set[asyncio.Task[None]],
 ) -> ClientResponse:
-    await turn_ends.wait()
     async with AsyncExitStack() as contexts:
         try:
             turn = await contexts.enter_async_context(gate.turn(str(request.url)))
@@ -139,36 +139,17 @@ async def _send_in_turn(
             failure=not is_status,
         )
         if response.connection is not None:
-            turn_ends.end_after(response.connection, contexts.pop_all())
+            left = contexts.pop_all()
+
+            def end_turn() -> None:
+                # A connection is released without waiting, but a ledger may have to.
+                turn.task = None  # so that this one may wait for the end, too
+                end = asyncio.create_task(left.aclose())
+                ends.add(end)
+                end.add_done_callback(ends.discard)
+
+            response.connection.add_callback(end_turn)
         return response
-
-
-class _TurnEnds:
-    """The turns of one session that are ending, after their connections.
-
-    A connection is released without waiting, but the end of a turn may have to wait
-    for a ledger. The task that had the turn waits for that before its next request.
-    """
-
-    def __init__(self) -> None:
-        self._owners: dict[asyncio.Task[None], asyncio.Task[Any] | None] = {}
-
-    def end_after(
-        self, connection: aiohttp.connector.Connection, contexts: AsyncExitStack
-    ) -> None:
-        owner = asyncio.current_task()
-
-        def begin() -> None:
-            ending = asyncio.create_task(contexts.aclose())
-            self._owners[ending] = owner
-            ending.add_done_callback(self._owners.pop)
-
-        connection.add_callback(begin)
-
-    async def wait(self) -> None:
-        owner = asyncio.current_task()
-        if own := [end for end, other in self._owners.items() if other is owner]:
-            await asyncio.wait(own)
 
 
 @contextmanager

@@ -26,7 +26,8 @@ class Turn:
         url: the one that it is for, as given.
         grant: what the ledger gave, for the gate alone; `None` outside of the turn.
         began_at: when it began, for the gate alone, by `Clock.monotonic`.
-        task: the one that has entered it, for the gate alone.
+        task: the one that has entered it, `None` where another one ends it; for the
+            gate alone.
     """
 
     __slots__ = (
