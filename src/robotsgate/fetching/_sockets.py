@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import socket
+from contextlib import suppress
 
 import anyio
 import anyio.abc
@@ -93,14 +94,14 @@ async def connect(address: str, port: int) -> SocketStream:
     try:
         dialling.setblocking(False)  # noqa: FBT003 (positional only)
         dialling.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
+        with suppress(BlockingIOError):
             dialling.connect((address, port))
-        except BlockingIOError:
-            await anyio.wait_writable(dialling)
-            number = dialling.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if number:
-                raise OSError(number, os.strerror(number)) from None
+        await anyio.wait_writable(dialling)
     except BaseException:  # a cancellation must not leave a socket open either
         dialling.close()
         raise
+    number = dialling.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if number:
+        dialling.close()
+        raise OSError(number, os.strerror(number))
     return SocketStream(dialling)
