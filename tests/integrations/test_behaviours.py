@@ -122,6 +122,19 @@ async def test_redirect_to_an_allowed_page_is_followed(
     assert other.targets == ["/robots.txt", "/public"]
 
 
+async def test_redirect_to_a_host_that_cannot_be_is_an_error_of_the_client(
+    opened: Open, site: Site, wrap: Wrap
+) -> None:
+    """It was an `InvalidURLError` alone: a server could end a crawl."""
+    server = site(away=redirect("http://1.2.3.4.5/"))
+
+    async with opened() as get:
+        with pytest.raises(wrap.error, match="IPv4"):
+            await get(f"{server.url}/away")
+
+    assert server.targets == ["/robots.txt", "/away"]
+
+
 async def test_failing_server_without_a_copy_gets_no_request(
     opened: Open, site: Site
 ) -> None:

@@ -23,6 +23,8 @@ class _Stream(StreamInTurn, httpx2.AsyncByteStream):
 
 CLASSES = Classes(
     error=RobotsDisallowedError,
-    response=cast("Any", httpx2.Response),  # the same, of another module
+    # The same, of another module.
+    url_error=cast("Any", httpx2.RequestError),
+    response=cast("Any", httpx2.Response),
     stream=_Stream,
 )

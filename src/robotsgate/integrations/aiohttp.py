@@ -24,7 +24,7 @@ from yarl import URL
 
 from robotsgate.caching._missing_page import BYTES_TO_READ
 from robotsgate.caching._outcome import FailureKind, is_server_error
-from robotsgate.errors import DisallowedError, FetchFailedError
+from robotsgate.errors import DisallowedError, FetchFailedError, InvalidURLError
 from robotsgate.fetching._body import ERROR_PAGE_SECONDS
 from robotsgate.fetching._fetcher import FetchedResponse
 from robotsgate.fetching._headers import as_pairs
@@ -100,8 +100,8 @@ def robots_middleware(
             it answers by its own checker and agent. What passes unasked has no turn.
 
     Returns:
-        The middleware. It raises a `RobotsDisallowedError`, or an `InvalidURLError`
-        for a URL that names no origin.
+        The middleware. It raises a `RobotsDisallowedError`, or an
+        `aiohttp.InvalidURL` for a URL that names no origin.
     """
     # Of turns that are ending: nothing else holds these tasks.
     ends: set[asyncio.Task[None]] = set()
@@ -110,9 +110,12 @@ def robots_middleware(
         url = request.url
         if _is_ignored.get() or passes_unasked(url.scheme, url.raw_path_qs):
             return await send(request)
-        if gate is not None:
-            return await _send_in_turn(request, send, gate, ends)
-        verdict = await refusal(checker, agent, str(url))
+        try:
+            if gate is not None:
+                return await _send_in_turn(request, send, gate, ends)
+            verdict = await refusal(checker, agent, str(url))
+        except InvalidURLError as error:
+            raise aiohttp.InvalidURL(url, str(error)) from error
         if verdict is not None:
             raise RobotsDisallowedError(verdict)
         return await send(request)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import httpx
 
-from robotsgate.errors import DisallowedError
+from robotsgate.errors import DisallowedError, InvalidURLError
 from robotsgate.integrations._refusal import (
     DisallowedRequestError,
     passes_unasked,
@@ -58,13 +58,16 @@ def robots_hook(
         agent: as in `RobotsChecker.can_fetch`.
 
     Returns:
-        The hook. It raises a `RobotsDisallowedError`, or an `InvalidURLError` for a
-        URL that names no origin.
+        The hook. It raises a `RobotsDisallowedError`, or a `RequestError` of the
+        client for a URL that names no origin.
     """
 
     async def refuse_disallowed(request: httpx.Request) -> None:
         if not _passes_unasked(request):
-            verdict = await refusal(checker, agent, str(request.url))
+            try:
+                verdict = await refusal(checker, agent, str(request.url))
+            except InvalidURLError as error:
+                raise _url_error(request, error) from error
             if verdict is not None:
                 raise _classes_of(request).error(verdict, request=request)
 
@@ -119,13 +122,16 @@ class RobotsTransport(httpx.AsyncBaseTransport):
 
         Raises:
             RobotsDisallowedError: it may not.
-            InvalidURLError: its URL names no origin.
+            RequestError: of the client: its URL names no origin.
         """
         if _passes_unasked(request):
             return await self._send(request)
-        if self._gate is not None:
-            return await self._send_in_turn(request, self._gate)
-        verdict = await refusal(self._checker, self._agent, str(request.url))
+        try:
+            if self._gate is not None:
+                return await self._send_in_turn(request, self._gate)
+            verdict = await refusal(self._checker, self._agent, str(request.url))
+        except InvalidURLError as error:
+            raise _url_error(request, error) from error
         if verdict is not None:
             return self._refusal(request, verdict)
         return await self._send(request)
@@ -187,11 +193,17 @@ class Classes(NamedTuple):
     """What depends on the library that a request is of."""
 
     error: type[DisallowedRequestError]
+    url_error: type[httpx.RequestError]
     response: type[httpx.Response]
     stream: Callable[[Any, AsyncExitStack], Any]
 
 
-_CLASSES = Classes(error=RobotsDisallowedError, response=httpx.Response, stream=_Stream)
+_CLASSES = Classes(
+    error=RobotsDisallowedError,
+    url_error=httpx.RequestError,
+    response=httpx.Response,
+    stream=_Stream,
+)
 
 
 def _classes_of(request: object) -> Classes:
@@ -200,6 +212,11 @@ def _classes_of(request: object) -> Classes:
     from robotsgate.integrations._httpx2 import CLASSES  # noqa: PLC0415 (may be missing)
 
     return CLASSES
+
+
+def _url_error(request: httpx.Request, error: InvalidURLError) -> httpx.RequestError:
+    """A redirect may name any URL, so it is an error that a crawl expects."""
+    return _classes_of(request).url_error(str(error), request=request)
 
 
 def _passes_unasked(request: httpx.Request) -> bool:

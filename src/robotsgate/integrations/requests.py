@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from robotsgate.errors import InvalidURLError
 from robotsgate.integrations._extra import missing_extra
 
 try:
@@ -73,14 +74,18 @@ class RobotsAdapter(BaseAdapter):
 
         Raises:
             RobotsDisallowedError: it may not.
-            InvalidURLError: its URL names no origin.
+            requests.exceptions.InvalidURL: its URL names no origin.
         """
         url = request.url or ""
-        if not (
-            passes_unasked(urlsplit(url).scheme, request.path_url)
-            or self._checker.can_fetch(self._agent, url)
-            or (verdict := self._checker.check(self._agent, url))
-        ):
+        try:
+            may_send = (
+                passes_unasked(urlsplit(url).scheme, request.path_url)
+                or self._checker.can_fetch(self._agent, url)
+                or (verdict := self._checker.check(self._agent, url))
+            )
+        except InvalidURLError as error:
+            raise requests.exceptions.InvalidURL(str(error), request=request) from error
+        if not may_send:
             raise RobotsDisallowedError(verdict, request=request)
         return self._wrapped.send(request, *arguments, **options)
 
