@@ -31,6 +31,9 @@ def is_read(html: str | bytes, *, encoding: str | None = None) -> bool:
     "behind a pixel": (f"<noscript><img src=x><p></noscript>{NOINDEX}",),
     "for those without scripts": (f"<noscript>{NOINDEX}</noscript>",),
     "behind a comment": (f"<!-- > <p> -->{NOINDEX}",),
+    "behind an empty comment": (f"<!-->{NOINDEX}",),
+    "behind a comment of a dash": (f"<!--->{NOINDEX}",),
+    "behind a comment that ends loudly": (f"<!-- --!>{NOINDEX}",),
     "behind conditional comments":
         (f"<![if IE]><![endif]><!--[if IE]><p><![endif]-->{NOINDEX}",),
     "behind rubbish": (f"<![x><!x></ ></x><? >&<{NOINDEX}",),
@@ -48,6 +51,7 @@ def test_tag_in_the_head_is_read(html: str) -> None:
     "behind the end of the page": (f"</html>{NOINDEX}",),
     "in a comment": (f"<!-- {NOINDEX} -->",),
     "in a comment without end": (f"<!-- {NOINDEX}",),
+    "in a comment with a torn end": (f"<!-- -- > {NOINDEX} -->",),
     "in a title": (f"<title>{NOINDEX}</title>",),
     "in a script": (f"<script>{NOINDEX}</script>",),
     "in a template": (f"<template>{NOINDEX}</template>",),

@@ -44,6 +44,9 @@ _ENCODINGS = {
     "shift_jis", "utf-8", "utf-16-be", "utf-16-le",
 }  # fmt: skip
 
+# HTML §13.2.5.43: it may also end at once, or by "--!>".
+_COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
+
 # Elements that may stand in a head; any other one ends it (HTML §13.2.6.4.4).
 _OF_HEAD = {
     "base", "basefont", "bgsound", "head", "html", "link", "meta", "noframes",
@@ -120,6 +123,11 @@ class _HeadReader(HTMLParser):
             self._is_in_noscript = False
         elif tag in _AROUND_HEAD:
             raise _EndOfHeadError
+
+    def parse_comment(self, i: int, report: bool = True) -> int:  # noqa: ARG002, FBT001, FBT002 (as it is inherited)
+        """As browsers do, in all versions of Python."""
+        comment = _COMMENT.match(self.rawdata, i)
+        return comment.end() if comment else -1
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 (as it is inherited)
         """As browsers do: the library itself raises AssertionError for `<![x`."""
