@@ -25,6 +25,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 HOSTS = 50
 PAGES = 40
 
+# Short ones: with 0.5 to 1.1 s, each host is done within 5 % of its ideal time.
+DELAYS = (0.06, 0.1, 0.14)
+
 
 @dataclass
 class Host:
@@ -72,7 +75,7 @@ async def test_no_host_sees_a_gap_below_its_delay_and_each_is_done_in_time(
 ) -> None:
     chance = Random(7)  # noqa: S311 (no secret)
     hosts: dict[str, Host] = defaultdict(
-        lambda: Host(chance.choice([0.06, 0.1, 0.14]), chance.choice([0, 0.01, 0.03]))
+        lambda: Host(chance.choice(DELAYS), chance.choice([0, 0.01, 0.03]))
     )
     server = serve(
         lambda request, connection: hosts[request.headers["host"]].answer(
@@ -94,4 +97,6 @@ async def test_no_host_sees_a_gap_below_its_delay_and_each_is_done_in_time(
     assert [
         gap for host in hosts.values() for gap in host.gaps if gap < host.delay
     ] == []
-    assert max(host.lateness for host in hosts.values()) < 2, "on a busy machine"
+    lateness = max(host.lateness for host in hosts.values())
+    print(f"the last host is {lateness:.1%} late")  # noqa: T201 (for a run by hand)
+    assert lateness < 2, "on a busy machine"
