@@ -600,6 +600,27 @@ async def test_question_at_a_blocked_host_is_put_off_and_a_turn_waits() -> None:
     assert len(crawl.began) == 2
 
 
+async def test_question_has_its_answer_in_the_end_though_pages_take_every_turn() -> (
+    None
+):
+    """The fetch gave up before each turn, and so the URL stayed disallowed."""
+    crawl = Crawl()
+    crawl.serve(crawl_delay=60)
+    await crawl.warm_up()
+    answers: list[bool] = []
+
+    async def ask() -> None:
+        for _ in range(10):
+            await crawl.clock.wait(61)
+            url = f"{HTTP_ORIGIN}/page"
+            answers.append(await crawl.checker.can_fetch(AGENT, url))
+
+    await crawl.run(1_000, *[crawl.visit] * 12, ask)
+
+    assert answers[0] is False
+    assert answers[-1] is True
+
+
 @pytest.mark.parametrize(
     ("status", "headers", "state"),
     [

@@ -213,9 +213,12 @@ class Renewals:
         """As `_renew`, where each host has its turns.
 
         Callers that do not wait for the turn get an answer after the deadline of a
-        fetch. The wait ends then, unless others go on waiting.
+        fetch. The wait ends then, unless others go on waiting, or it had ended so
+        before: where pages take all the turns, no later attempt would come in time.
         """
         key = str(origin)
+        last = self._live.by_origin.get(key)
+        was_put_off = last is not None and last.entry.is_put_off
 
         async def fetch() -> Renewed:
             if self._entries.has_lease:
@@ -235,7 +238,8 @@ class Renewals:
             try:
                 return await turns.in_turn(origin, fetch, patience=patience)
             except TurnNotInTimeError:
-                if not self._flights.answer_early(key, put_off):
+                others_wait = self._flights.answer_early(key, put_off)
+                if not (others_wait or was_put_off):
                     break
         return put_off()
 
