@@ -768,6 +768,20 @@ async def test_hosts_may_be_named_otherwise() -> None:
     assert crawl.times == [2 * DELAY, 3 * DELAY]
 
 
+async def test_host_of_many_origins_keeps_the_longest_delay_and_a_few_of_them() -> None:
+    """Each origin more took as long, and as much memory, as all before it."""
+    crawl = Crawl(host_of=lambda _: HOST)
+    await crawl.gate.aclose()  # nothing waits
+    for number in range(60):
+        origin = f"https://{number}.com"
+        crawl.serve(origin=origin, crawl_delay=60 - number)
+        await crawl.checker.can_fetch(AGENT, f"{origin}/")
+
+        assert crawl.gate.status(f"{origin}/").delay == 60
+
+    assert len(crawl.gate._hosts._hosts[HOST].stated) < 60
+
+
 @pytest.mark.parametrize("host", [None, "", 7])
 async def test_host_of_that_names_no_host_is_an_error(host: object) -> None:
     crawl = Crawl(host_of=lambda _: host)

@@ -25,13 +25,17 @@ _NOTHING: _Stated = (None, None)
 # Most hosts that ask for a delay have one origin, and one of a few delays.
 _SHARED_HOSTS = 1_000
 
+# How many origins of a host are remembered: `host_of` may put thousands together.
+_MOST_ORIGINS = 20
+
 
 class _Host(NamedTuple):
     """A host with an origin that asks for a delay; equal ones are one object.
 
     Attributes:
         pace: over all its origins.
-        stated: what each of them asks for, by its key without the name of the host.
+        stated: what each of them asks for, by its key without the name of the host;
+            of many, those with the longest delays.
     """
 
     pace: Pace
@@ -112,6 +116,8 @@ class Hosts:
         if stated == origins.get(origin, _NOTHING):
             return
         origins[origin] = stated
+        if len(origins) > _MOST_ORIGINS:
+            del origins[min(origins, key=lambda key: stated_delay(*origins[key]) or 0)]
         if known is None and len(self._hosts) >= self._max_hosts:
             del self._hosts[next(iter(self._hosts))]  # its next turn learns it again
         self._hosts[host] = self._host_with(tuple(origins.items()))
