@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from robotsgate import sync
 from robotsgate.errors import InvalidURLError
 from robotsgate.integrations._extra import missing_extra
 
@@ -19,8 +20,6 @@ from robotsgate.integrations._refusal import DisallowedRequestError, passes_unas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from robotsgate import sync
 
 __all__ = ["RobotsAdapter", "RobotsDisallowedError"]
 
@@ -58,7 +57,13 @@ class RobotsAdapter(BaseAdapter):
             agent: as in `RobotsChecker.can_fetch`.
             wrapped: sends the requests; closed with this one. `None`: an
                 `HTTPAdapter`.
+
+        Raises:
+            TypeError: `checker` is not one of `robotsgate.sync`.
         """
+        given: object = checker
+        if not isinstance(given, sync.RobotsChecker):
+            raise TypeError(f"expected a checker of robotsgate.sync, got {given!r}")
         super().__init__()
         self._checker = checker
         self._agent = agent
