@@ -5,25 +5,28 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-PAGES = {
+Pages: TypeAlias = "Mapping[str, str | tuple[int, str]]"
+"""By their path: the HTML, or a status and where it redirects to."""
+
+PAGES: Pages = {
     "/robots.txt": "User-agent: *\nDisallow: /diary\n",
     "/": '<a href="/about">About</a> <a href="/diary/monday">Diary</a>',
     "/about": '<a href="/">Home</a>',
     "/diary/monday": "Secrets",
+    "/today": (302, "/diary/monday"),
 }
-REDIRECTS = {"/today": "/diary/monday"}
 PATHS = ("/about", "/diary/monday", "/today")
 
 
 class Site(ThreadingHTTPServer):
     """An origin with some pages."""
 
-    def __init__(self, pages: Mapping[str, str]) -> None:
+    def __init__(self, pages: Pages) -> None:
         """Listen on any free port of this machine."""
         super().__init__(("127.0.0.1", 0), Handler)
         self.pages = pages
@@ -33,25 +36,27 @@ class Handler(BaseHTTPRequestHandler):
     """One request to a `Site`."""
 
     def do_GET(self) -> None:
-        """Answer with the page, with a redirect, or with a 404."""
-        location = REDIRECTS.get(self.path)
-        content = cast("Site", self.server).pages.get(self.path, "").encode()
-        status = 302 if location else 200 if content else 404
+        """Answer with the page, with its status, or with a 404."""
+        page = cast("Site", self.server).pages.get(self.path, (404, ""))
+        content, status, location = page, 200, ""
+        if isinstance(page, tuple):
+            content, (status, location) = "", page
         print(f"    the site answers GET {self.path} with {status}")
         self.send_response(status)
         if location:
             self.send_header("Location", location)
+        body = str(content).encode()
         self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(content)
+        self.wfile.write(body)
 
     def log_message(self, *args: object) -> None:
         """Log nothing."""
 
 
 @contextmanager
-def serving(pages: Mapping[str, str] = PAGES) -> Iterator[str]:
+def serving(pages: Pages = PAGES) -> Iterator[str]:
     """The origin of a site, which runs until the end of the block."""
     server = Site(pages)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
