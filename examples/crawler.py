@@ -1,72 +1,149 @@
-"""Crawl a small site on this machine, obeying its robots.txt and its crawl-delay."""
+"""Crawl two small sites on this machine: each page once, each host in its turn.
+
+It needs `pip install 'robotsgate[examples]'`.
+"""
 
 from __future__ import annotations
 
-import re
-from urllib.parse import urljoin
+import math
+from typing import TYPE_CHECKING
+from urllib.parse import urldefrag, urljoin, urlsplit
 
 import anyio
 import httpx
 from example_site import serving
+from selectolax.lexbor import LexborHTMLParser
 
-from robotsgate import DisallowedError, RobotsChecker, RobotsError
+from robotsgate import (
+    DisallowedError,
+    PolitenessGate,
+    Reason,
+    RobotsChecker,
+    RobotsError,
+    URLLeftOut,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from example_site import Pages
+
+    from robotsgate import GateEvent, Turn
+
+USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
+AT_ONCE = 20
 
 # --- The crawler ------------------------------------------------------------------
 
-AGENT = "ExampleBot"
-USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
-DEFAULT_DELAY = 0.05  # a second or more on the real web
+
+class Crawl:
+    """Visits every page that links lead to, each in the turn of its host."""
+
+    def __init__(
+        self, client: httpx.AsyncClient, tell: Callable[[str, str], object] = print
+    ) -> None:
+        """Know no URL yet; `tell` gets each one with what became of it."""
+        self.client = client
+        self.tell = tell
+        self.seen: set[str] = set()
+        self.to_do = 0
+        self.frontier, self.urls = anyio.create_memory_object_stream[str](math.inf)
+        self.pool = anyio.Semaphore(AT_ONCE)
+        self.again_at: dict[str, float] = {}
+
+    async def run(self, gate: PolitenessGate) -> None:
+        """Visit what was added, and what it links to."""
+        async with self.urls, anyio.create_task_group() as tasks:
+            async for url, turn in gate.schedule(self.urls):
+                await self.pool.acquire()
+                tasks.start_soon(self.visit, str(url), turn)
+
+    async def visit(self, url: str, turn: Turn) -> None:
+        """Get the page, and follow its links."""
+        try:
+            async with turn:
+                page = await self.client.get(url)
+                retry_after = page.headers.get("Retry-After")
+                turn.report(status=page.status_code, retry_after=retry_after)
+        except (httpx.HTTPError, RobotsError) as error:
+            self.finish(url, f"failed: {error}")
+        else:
+            if page.status_code == httpx.codes.TOO_MANY_REQUESTS:
+                self.seen.discard(url)
+                self.add(url)  # in a later turn
+            for link in links(page):
+                self.add(urldefrag(urljoin(url, link)).url)
+            self.finish(url, str(page.status_code))
+        finally:
+            self.pool.release()
+
+    def on_event(self, event: GateEvent) -> None:
+        """Finish a URL that the gate leaves out."""
+        if not isinstance(event, URLLeftOut):
+            return
+        if isinstance(event.error, DisallowedError):
+            verdict = event.error.verdict
+            if verdict.reason is Reason.UNREACHABLE and verdict.fresh_until:
+                self.again_at[event.url] = verdict.fresh_until
+        self.finish(event.url, str(event.error))
+
+    def add(self, url: str) -> None:
+        """Visit `url` too, unless that was done before."""
+        if url not in self.seen:
+            self.seen.add(url)
+            self.to_do += 1
+            self.frontier.send_nowait(url)
+
+    def finish(self, url: str, result: str) -> None:
+        """Tell what became of `url`; after the last one there are no more."""
+        self.tell(url, result)
+        self.to_do -= 1
+        if not self.to_do:
+            self.frontier.close()
 
 
-async def crawl(start: str) -> None:
-    """Visit every page that can be reached from `start` and may be fetched."""
+async def crawl(start: str) -> dict[str, float]:
+    """Crawl from `start`; when to ask again for which URLs, epoch seconds."""
     async with (
         httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
         RobotsChecker(user_agent=USER_AGENT) as checker,
     ):
-        waiting, seen = [start], {start}
-        while waiting:
-            url = waiting.pop(0)
-            try:
-                links = await visit(client, checker, url)
-            except DisallowedError as error:
-                print(f"not {url}: {error.verdict}")
-            except RobotsError as error:
-                print(f"no page: {error}")
-            else:
-                print(f"got {url}")
-                new_links = dict.fromkeys(link for link in links if link not in seen)
-                waiting += new_links
-                seen.update(new_links)
+        run = Crawl(client)
+        run.add(start)
+        async with PolitenessGate(
+            checker,
+            "ExampleBot",
+            default_delay=0.05,  # a second or more on the real web
+            host_of=lambda url: urlsplit(url).netloc,  # each port plays a host
+            on_event=run.on_event,
+        ) as gate:
+            await run.run(gate)
+    return run.again_at
 
 
-async def visit(
-    client: httpx.AsyncClient, checker: RobotsChecker, url: str
-) -> list[str]:
-    """The links of the page at `url`, after the pause that its origin asks for.
-
-    Raises:
-        DisallowedError: robots.txt does not let us.
-        RobotsError: `url` is no web address.
-    """
-    verdict = await checker.check(AGENT, url)
-    if not verdict:
-        raise DisallowedError(verdict)
-    delay = await checker.crawl_delay(AGENT, url)
-    await anyio.sleep(DEFAULT_DELAY if delay is None else delay)
-    page = await client.get(url)
-    return [urljoin(url, link) for link in re.findall(r'href="([^"]+)"', page.text)]
+# --- The links, and the sites -----------------------------------------------------
 
 
-# --- The site ---------------------------------------------------------------------
+def links(page: httpx.Response) -> list[str]:
+    """What a page, a sitemap or a redirect leads to."""
+    if page.next_request is not None:
+        return [str(page.next_request.url)]
+    tree = LexborHTMLParser(page.text)
+    hrefs = [link.attributes["href"] or "" for link in tree.css("a[href]")]
+    return hrefs + [location.text() for location in tree.css("loc")]
 
-PAGES = {
-    "/robots.txt": "User-agent: *\nDisallow: /diary\nCrawl-delay: 0.1\n",
-    "/": '<a href="/about">About</a> <a href="/diary/monday">Diary</a>',
-    "/about": '<a href="/">Home</a> <a href="mailto:me@example.com">Write</a>',
-}
+
+def pages(other_site: str) -> Pages:
+    """Those of a site that links to another one."""
+    return {
+        "/robots.txt": "User-agent: *\nDisallow: /diary\nCrawl-delay: 0.1\n",
+        "/": f'<a href="/about">About</a> <a href="{other_site}/">Friends</a>',
+        "/about": '<a href="/">Home</a> <a href="/diary/monday">Diary</a>',
+    }
 
 
 if __name__ == "__main__":
-    with serving(PAGES) as origin:
-        anyio.run(crawl, f"{origin}/")
+    down: Pages = {"/robots.txt": (503, "")}
+    with serving(down) as other_site, serving(pages(other_site)) as site:
+        for url, moment in anyio.run(crawl, f"{site}/").items():
+            print(f"{url}: to be asked about again at epoch second {moment:.0f}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +21,29 @@ DELAYS = {
     "Request-rate: 3/2s": 2 / 3,
     "429, Retry-After: 2": 0.2,
 }
+
+
+def test_crawler_visits_what_it_may_and_tells_when_to_ask_a_dead_site_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(_EXAMPLES)
+    crawler = importlib.import_module("crawler")
+
+    with (
+        crawler.serving({"/robots.txt": (503, "")}) as other_site,
+        crawler.serving(crawler.pages(other_site)) as site,
+    ):
+        again_at = anyio.run(crawler.crawl, f"{site}/")
+
+    shown = capsys.readouterr().out
+    assert sorted(re.findall("GET (.*) with (.*)", shown)) == [
+        ("/", "200"),
+        ("/about", "200"),
+        ("/robots.txt", "200"),
+        ("/robots.txt", "503"),
+    ]
+    assert "disallowed: line 2 (Disallow: /diary)" in shown
+    assert again_at.keys() == {f"{other_site}/"}
 
 
 @pytest.mark.slow
