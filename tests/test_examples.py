@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import anyio
 import pytest
 from rich.progress import Progress
 
-_EXAMPLES = Path(__file__).parent.parent / "examples"
+_ROOT = Path(__file__).parents[1]
+_EXAMPLES = _ROOT / "examples"
 
 DELAYS = {
     "no crawl-delay": 0.2,
@@ -21,6 +24,23 @@ DELAYS = {
     "Request-rate: 3/2s": 2 / 3,
     "429, Retry-After: 2": 0.2,
 }
+
+
+@pytest.mark.parametrize(
+    ("example", "page"),
+    [("ai_crawler", "crawl-for-a-model"), ("service", "run-a-service")],
+)
+def test_example_shows_what_its_page_says(example: str, page: str) -> None:
+    shown = subprocess.run(  # noqa: S603 (our own example)
+        [sys.executable, "-W", "error", _EXAMPLES / f"{example}.py"],
+        timeout=60,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+
+    text = (_ROOT / f"docs/how-to/{page}.md").read_text(encoding="utf-8")
+    assert f"$ python examples/{example}.py\n{shown}```" in text
 
 
 def test_crawler_visits_what_it_may_and_tells_when_to_ask_a_dead_site_again(
