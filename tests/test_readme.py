@@ -1,0 +1,56 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import respx
+
+if TYPE_CHECKING:
+    import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+def test_program_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = _blocks("python")
+    (shown,) = _blocks("text")
+
+    with respx.mock:
+        rules = "User-agent: *\nDisallow: /basket\n"
+        respx.get("https://shop.example/robots.txt").respond(text=rules)
+        respx.get("https://museum.example/robots.txt").respond(404)
+        respx.get("https://down.example/robots.txt").respond(503)
+        exec(program, {})  # noqa: S102 (our own README)
+
+    assert capsys.readouterr().out == shown
+
+
+def test_links_lead_to_files() -> None:
+    links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", README)}
+
+    assert [link for link in sorted(links) if not (ROOT / link).exists()] == []
+
+
+def test_cells_of_the_comparison_have_links() -> None:
+    table = re.findall(r"^\| \[.*$", README, re.MULTILINE)
+
+    assert len(table) == 5
+    assert [row for row in table if row.count("](") < row.count("|") - 1] == []
+
+
+def test_figures_are_those_of_the_measurement() -> None:
+    sentence = re.search("^A question .* took (.*)$", README, re.MULTILINE)
+    page = (ROOT / "docs/explanation/how-fast.md").read_text(encoding="utf-8")
+
+    assert sentence is not None
+    average, ratio, *_ = re.findall(r"\d+\.\d\d", sentence[1])
+    assert f"| await can_fetch | {average} | 1.00 |" in page
+    assert re.search(rf"\| protego \S+ \| \S+ \| {ratio} \|", page)
