@@ -84,6 +84,20 @@ async def test_scheme_without_robots_txt_is_left_to_the_client() -> None:
             await client.get("gopher://example.com/private")
 
 
+def test_blocking_client_is_refused(library: ModuleType) -> None:
+    """It drops the coroutine of a hook, so every page was fetched."""
+    hook = robots_hook(checker_of(site_of()), AGENT)
+
+    with (
+        library.Client(
+            transport=library.MockTransport(lambda _: library.Response(200)),
+            event_hooks={"request": [hook]},
+        ) as client,
+        pytest.raises(TypeError, match="an AsyncClient, got a blocking one"),
+    ):
+        client.get(PRIVATE)
+
+
 def test_unknown_answer_to_refusals_is_refused() -> None:
     with pytest.raises(ValueError, match="'raise' or 'response', got 'log'"):
         RobotsTransport(checker_of(site_of()), AGENT, on_disallowed="log")  # type: ignore[arg-type]

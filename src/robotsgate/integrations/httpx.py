@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import httpx
+from anyio.lowlevel import current_token
 
 from robotsgate.errors import DisallowedError, InvalidURLError
 from robotsgate.integrations._refusal import (
@@ -59,7 +60,8 @@ def robots_hook(
 
     Returns:
         The hook. It raises a `RobotsDisallowedError`, or a `RequestError` of the
-        client for a URL that names no origin.
+        client for a URL that names no origin, and a TypeError in a client that
+        blocks.
     """
 
     async def refuse_disallowed(request: httpx.Request) -> None:
@@ -71,7 +73,14 @@ def robots_hook(
             if verdict is not None:
                 raise _classes_of(request).error(verdict, request=request)
 
-    return refuse_disallowed
+    def hook(request: httpx.Request) -> Awaitable[None]:
+        try:
+            current_token()
+        except RuntimeError as error:  # a blocking client would await nothing
+            raise TypeError("expected an AsyncClient, got a blocking one") from error
+        return refuse_disallowed(request)
+
+    return hook
 
 
 class RobotsTransport(httpx.AsyncBaseTransport):
