@@ -398,15 +398,41 @@ async def test_turn_that_is_left_by_an_exception_has_failed_unless_reported(
     assert crawl.gate.status(PUBLIC).state is state
 
 
-async def test_redirect_that_robots_txt_refuses_is_no_failure_of_the_host() -> None:
+@pytest.mark.parametrize("url", [PRIVATE, PUBLIC])
+async def test_redirect_that_has_no_turn_is_no_failure_of_the_host(url: str) -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
-    with pytest.raises(DisallowedError):
+    with pytest.raises((DisallowedError, TurnNotInTimeError)):
         async with crawl.gate.turn(PUBLIC):
-            await crawl.gate.turn(PRIVATE).__aenter__()
+            await crawl.visit(url, patience=0)
 
     assert crawl.gate.status(PUBLIC).state is HostState.OPEN
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [(None, HostState.OPEN), (ValueError("broken"), HostState.BLOCKED)],
+)
+async def test_turn_that_is_left_by_a_group_of_errors_is_judged_by_all_of_them(
+    error: Exception | None, state: HostState
+) -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async def fail() -> None:
+        if error is not None:
+            raise error
+
+    async def visit_all() -> None:
+        async with crawl.gate.turn(PUBLIC), anyio.create_task_group() as tasks:
+            tasks.start_soon(fail)
+            tasks.start_soon(crawl.visit, PRIVATE)
+
+    with pytest.raises(ExceptionGroup):
+        await visit_all()
+
+    assert crawl.gate.status(PUBLIC).state is state
 
 
 async def test_cancelled_turn_is_no_failure_of_the_host() -> None:

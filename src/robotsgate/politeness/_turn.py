@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from robotsgate.politeness._turns import Turns
     from robotsgate.urls._origin import URLLike
 
+_SAYS_NOTHING = (DisallowedError, TurnNotInTimeError)
+
 
 class Turn:
     """Leave to make one request to a host; `PolitenessGate.turn` gives it.
@@ -87,12 +89,15 @@ class Turn:
         """End the turn.
 
         Unless something was reported, an exception says that the host failed; a
-        `DisallowedError` and a cancellation say nothing.
+        `DisallowedError`, a `TurnNotInTimeError` and a cancellation say nothing, nor
+        does a group of these.
         """
         end = self._end
         if end is None and error is not None:
+            if isinstance(error, BaseExceptionGroup):
+                error = error.split(_SAYS_NOTHING)[1]
             is_failure = isinstance(error, Exception)
-            is_failure = is_failure and not isinstance(error, DisallowedError)
+            is_failure = is_failure and not isinstance(error, _SAYS_NOTHING)
             end = TurnEnd.INCIDENT if is_failure else TurnEnd.UNJUDGED
         await self._turns.end(self, end or TurnEnd.GOOD, retry_after=self._retry_after)
 
