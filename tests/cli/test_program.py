@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -20,7 +21,6 @@ from tests.servers.loopback import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.cli.conftest import Ran
     from tests.servers.loopback import LoopbackServer
@@ -64,6 +64,24 @@ def test_ctrl_c_ends_it_while_it_waits_for_stdin() -> None:
         process.wait(30)
 
     assert b"got 'x'" in told
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("command", ["show", "lint", "diff"])
+def test_ctrl_c_ends_it_while_it_reads_a_file_from_stdin(command: str) -> None:
+    """An event loop took the first Ctrl-C, and the program went on to read."""
+    files = ["-", "-"] if command == "diff" else ["-"]
+    with running(command, *files) as process:
+        process.stdin.write(b"#" * 100_000)  # more than a pipe holds, so it reads
+        process.stdin.flush()
+        status = Path(f"/proc/{process.pid}/status")
+        while "sleeping" not in status.read_text():
+            pass  # until all is read and it waits for more
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        process.kill()
+
     assert process.returncode == 130
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import anyio
 import click
 
 from robotsgate.cli._exit import Exit
@@ -61,9 +60,7 @@ def diff(
       robotsgate diff https://example.com/ robots.txt
       robotsgate diff -a ExampleBot old.txt new.txt /private /public
     """  # noqa: D301 (click's mark for a paragraph to keep as it is)
-    before = anyio.run(robots_txt_of, old, settings)
-    after = anyio.run(robots_txt_of, new, settings)
-    both = (before, after)
+    both = (robots_txt_of(old, settings), robots_txt_of(new, settings))
     asked = tuple(map(agent_of, agents)) or _agents_named_in(both)
     code = Exit.ALLOWED
     for agent, url, was, is_ in _differences(both, asked, urls or _paths_of(both)):

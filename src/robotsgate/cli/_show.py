@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import anyio
 import click
 
 from robotsgate.cli._exit import Exit
@@ -51,7 +50,7 @@ def show(
       robotsgate show https://example.com/
       robotsgate show --agent ExampleBot robots.txt
     """  # noqa: D301 (click's mark for a paragraph to keep as it is)
-    robots = anyio.run(robots_txt_of, source, settings)
+    robots = robots_txt_of(source, settings)
     groups = robots.groups
     asking = "*" if agent is None else agent_of(agent)
     preferences = robots.usage_preferences(asking, "/")

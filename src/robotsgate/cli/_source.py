@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 import click
 
 from robotsgate.robotstxt._robots_txt import DEFAULT_MAX_BYTES, RobotsTxt
@@ -21,14 +22,19 @@ def is_url(source: str) -> bool:
     return "://" in source
 
 
-async def robots_txt_of(source: str, settings: Settings) -> RobotsTxt:
+def robots_txt_of(source: str, settings: Settings) -> RobotsTxt:
     """The robots.txt in force at a URL, or that of a file.
 
     Raises:
         ClickException: there is no file to read.
     """
-    if not is_url(source):
-        return parsed_file(source, settings.dialect)
+    if is_url(source):
+        return anyio.run(_robots_txt_at, source, settings)
+    # Not on an event loop, which would wait with Ctrl-C for the end of stdin.
+    return parsed_file(source, settings.dialect)
+
+
+async def _robots_txt_at(source: str, settings: Settings) -> RobotsTxt:
     async with settings.checker() as checker:
         robots = await checker.robots_txt(source)
         if robots is not None:
