@@ -6,12 +6,13 @@ It needs `pip install 'robotsgate[examples]'`.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import anyio
 import httpx
-from example_site import serving
+from example_site import DOWN, PAGES, serving
 from selectolax.lexbor import LexborHTMLParser
 
 from robotsgate import (
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from robotsgate import GateEvent, Turn
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
-AT_ONCE = 20
 
 # --- The crawler ------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ class Crawl:
         self.seen: set[str] = set()
         self.to_do = 0
         self.frontier, self.urls = anyio.create_memory_object_stream[str](math.inf)
-        self.pool = anyio.Semaphore(AT_ONCE)
+        self.pool = anyio.Semaphore(20)  # requests at once
         self.again_at: dict[str, float] = {}
 
     async def run(self, gate: PolitenessGate) -> None:
@@ -65,27 +65,26 @@ class Crawl:
                 page = await self.client.get(url)
                 retry_after = page.headers.get("Retry-After")
                 turn.report(status=page.status_code, retry_after=retry_after)
-        except (httpx.HTTPError, RobotsError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, RobotsError) as error:
             self.finish(url, f"failed: {error}")
         else:
             if page.status_code == httpx.codes.TOO_MANY_REQUESTS:
                 self.seen.discard(url)
                 self.add(url)  # in a later turn
             for link in links(page):
-                self.add(urldefrag(urljoin(url, link)).url)
+                self.add(link)
             self.finish(url, str(page.status_code))
         finally:
             self.pool.release()
 
     def on_event(self, event: GateEvent) -> None:
         """Finish a URL that the gate leaves out."""
-        if not isinstance(event, URLLeftOut):
-            return
-        if isinstance(event.error, DisallowedError):
-            verdict = event.error.verdict
-            if verdict.reason is Reason.UNREACHABLE and verdict.fresh_until:
-                self.again_at[event.url] = verdict.fresh_until
-        self.finish(event.url, str(event.error))
+        if isinstance(event, URLLeftOut):
+            if isinstance(event.error, DisallowedError):
+                verdict = event.error.verdict
+                if verdict.reason is Reason.UNREACHABLE and verdict.fresh_until:
+                    self.again_at[event.url] = verdict.fresh_until
+            self.finish(event.url, str(event.error))
 
     def add(self, url: str) -> None:
         """Visit `url` too, unless that was done before."""
@@ -125,25 +124,27 @@ async def crawl(start: str) -> dict[str, float]:
 
 
 def links(page: httpx.Response) -> list[str]:
-    """What a page, a sitemap or a redirect leads to."""
+    """The URLs that a page, a sitemap or a redirect leads to."""
     if page.next_request is not None:
         return [str(page.next_request.url)]
     tree = LexborHTMLParser(page.text)
     hrefs = [link.attributes["href"] or "" for link in tree.css("a[href]")]
-    return hrefs + [location.text() for location in tree.css("loc")]
+    urls = []
+    for href in hrefs + [location.text() for location in tree.css("loc")]:
+        with suppress(ValueError):  # a link like http://[
+            urls.append(urldefrag(urljoin(str(page.url), href)).url)
+    return urls
 
 
 def pages(other_site: str) -> Pages:
     """Those of a site that links to another one."""
-    return {
-        "/robots.txt": "User-agent: *\nDisallow: /diary\nCrawl-delay: 0.1\n",
-        "/": f'<a href="/about">About</a> <a href="{other_site}/">Friends</a>',
-        "/about": '<a href="/">Home</a> <a href="/diary/monday">Diary</a>',
-    }
+    about = (
+        f'<a href="/#top">Home</a> <a href="{other_site}/">Friends</a> <a href="//[">'
+    )
+    return {**PAGES, "/about": about}
 
 
 if __name__ == "__main__":
-    down: Pages = {"/robots.txt": (503, "")}
-    with serving(down) as other_site, serving(pages(other_site)) as site:
+    with serving(DOWN) as other_site, serving(pages(other_site)) as site:
         for url, moment in anyio.run(crawl, f"{site}/").items():
             print(f"{url}: to be asked about again at epoch second {moment:.0f}")

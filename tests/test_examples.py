@@ -50,7 +50,7 @@ def test_crawler_visits_what_it_may_and_tells_when_to_ask_a_dead_site_again(
     crawler = importlib.import_module("crawler")
 
     with (
-        crawler.serving({"/robots.txt": (503, "")}) as other_site,
+        crawler.serving(crawler.DOWN) as other_site,
         crawler.serving(crawler.pages(other_site)) as site,
     ):
         again_at = anyio.run(crawler.crawl, f"{site}/")
