@@ -1,7 +1,4 @@
-"""Crawl two small sites on this machine: each page once, each host in its turn.
-
-It needs `pip install 'robotsgate[examples]'`.
-"""
+"""Crawl two small sites on this machine; this needs `robotsgate[examples]`."""
 
 from __future__ import annotations
 
