@@ -265,6 +265,18 @@ async def test_patience_of_one_behind_others_counts_their_delays() -> None:
     assert len(crawl.began) == 4
 
 
+async def test_patience_counts_on_good_answers_to_those_before() -> None:
+    """Those who came in time were sent away while an incident was wearing off."""
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit(status=429, retry_after="5")
+
+    await crawl.run(100, *[crawl.visit] * 3, partial(crawl.visit, patience=65))
+
+    assert crawl.times[-1] - crawl.times[0] < 65
+    assert crawl.errors == []
+
+
 async def test_patience_ends_behind_a_turn_that_takes_longer_than_thought() -> None:
     crawl = Crawl()
     await crawl.warm_up()

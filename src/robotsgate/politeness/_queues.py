@@ -90,8 +90,8 @@ class Queues:
 
     def seconds_until_ready(self, host: str, *, ahead: int) -> float:
         """The least wait for `host` of one who has so many others before him."""
-        status = self.status(host)
-        return status.wait_seconds + ahead * status.delay
+        delay = self._hosts.pace(host).delay  # what incidents have added may wear off
+        return self.status(host).wait_seconds + ahead * delay
 
     def join(self, place: Place) -> None:
         """Come last, or behind the other fetches of a robots.txt; `leave` follows."""
