@@ -170,6 +170,8 @@ class PolitenessGate:
         or soon after that. A turn that nobody has entered goes back; whoever enters
         it later waits again. A URL that robots.txt disallows, or that names no origin
         with one, is left out, with an event.
+        Callers that wait in `turn` go first. Of two schedules with URLs of one host,
+        one may have to wait for the end of the other.
         You may leave the loop, or cancel it, at any time.
 
         Args:
