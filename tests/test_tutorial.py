@@ -26,7 +26,7 @@ def test_terminals_show_what_the_page_shows(tmp_path: Path) -> None:
     for name, content in FILE.findall(page):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content, encoding="utf-8")
-    (serve, greeting), *asks = COMMAND.findall(page)
+    (serve, greeting), *asks, ask_in_vain = COMMAND.findall(page)
 
     with subprocess.Popen(  # noqa: S603 (our own tutorial)
         [sys.executable, "-u", *serve.split()],
@@ -38,19 +38,25 @@ def test_terminals_show_what_the_page_shows(tmp_path: Path) -> None:
         assert server.stdout is not None
         assert server.stdout.readline() == greeting
         for ask, shown in asks:
-            result = subprocess.run(  # noqa: S603 (our own tutorial)
-                [sys.executable, "-W", "error", *ask.split()],
-                cwd=tmp_path,
-                capture_output=True,
-                check=True,
-                text=True,
-            )
-            assert result.stdout + result.stderr == shown
+            assert _output(ask, tmp_path) == shown
         server.send_signal(signal.SIGINT)
         log = server.communicate()[1]
 
     assert asks
+    assert _output(ask_in_vain[0], tmp_path) == ask_in_vain[1]
     assert _without_dates(log).startswith(_without_dates("".join(LOG.findall(page))))
+
+
+def _output(command: str, folder: Path) -> str:
+    result = subprocess.run(  # noqa: S603 (our own tutorial)
+        [sys.executable, "-W", "error", *command.split()],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return result.stdout
 
 
 def _without_dates(log: str) -> str:
