@@ -21,14 +21,14 @@ class AccessResult(enum.Enum):
     """The server or the network failed; everything is disallowed (§2.3.1.4)."""
 
     RESTRICTED = "restricted"
-    """The policy takes the answer for a closed door; everything is disallowed.
+    """The policy takes the answer for "keep out"; everything is disallowed.
 
-    Not in RFC 9309. `Policy.strict()` counts 401 and 403 so, which the standard
-    counts as unavailable; no other preset uses it.
+    RFC 9309 does not have it. `Policy.strict()` counts 401 and 403 so, which the
+    standard counts as unavailable; no other preset uses it.
     """
 
     REFUSED = "refused"
-    """The address guard let no address be dialled; everything is disallowed.
+    """The address guard refused all addresses; everything is disallowed.
 
-    Not in RFC 9309. /robots.txt itself is disallowed as well.
+    RFC 9309 does not have it. /robots.txt itself is disallowed as well.
     """

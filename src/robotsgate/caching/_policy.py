@@ -21,9 +21,9 @@ _DAY = 24 * _HOUR
 class AddressGuard(enum.Enum):
     """Which addresses a fetch may dial.
 
-    Special addresses are those of loopback, private and provider-internal
-    networks, link-local ones, cloud metadata services, multicast, and whatever
-    else is not public; also inside the IPv6 addresses that embed them.
+    Special addresses are those of loopback, of private, provider-internal and
+    link-local networks, of cloud metadata services, of multicast, and all others
+    that are not public. An IPv6 address that embeds one of them is special too.
     """
 
     REDIRECTS = "redirects"
@@ -33,26 +33,26 @@ class AddressGuard(enum.Enum):
     """No special address at all."""
 
     OFF = "off"
-    """Any address is dialled; for closed networks, where nobody can be harmed."""
+    """Fetches may dial any address; for closed networks."""
 
 
 class AfterUnreachableLimit(enum.Enum):
-    """What an origin gets that is unreachable for longer than the policy's limit.
+    """What is allowed when an origin is unreachable for longer than the limit.
 
-    No member opens a door by the mere passing of time: see `Policy.days_of_evidence`.
+    No member allows anything because time has passed: see `Policy.days_of_evidence`.
     """
 
     ALLOW_IF_ANSWERING = "allow-if-answering"
-    """As if there were no file, but only while the server answers with a status.
+    """Everything, but only while the server answers with a status, such as 500.
 
-    A 5xx is enough. An origin that cannot be reached at all stays disallowed.
+    An origin that sends no answer at all stays disallowed.
     """
 
     ALLOW = "allow"
-    """As if there were no file; a MAY of RFC 9309 §2.3.1.4."""
+    """Everything; a MAY of RFC 9309 §2.3.1.4."""
 
     LAST_COPY = "last-copy"
-    """The last good copy for as long as it takes; without one, as `ALLOW`."""
+    """What the last good copy allows, without an end; without a copy, as `ALLOW`."""
 
     DISALLOW = "disallow"
     """Nothing, until the origin answers."""
@@ -62,40 +62,42 @@ class AfterUnreachableLimit(enum.Enum):
 class Policy:
     """How robots.txt files are fetched, kept and obeyed.
 
-    All spans are seconds, finite and ≥ 0; time-outs are > 0.
+    All spans are seconds, finite and ≥ 0; timeouts are > 0.
 
     Attributes:
         default_lifetime: freshness lifetime of a 2xx or 4xx answer whose headers
             say nothing about it.
         min_lifetime: the shortest lifetime that headers can ask for.
-        max_lifetime: the longest one.
+        max_lifetime: the longest lifetime that headers can ask for.
         stale_window: how long after the first failure the last good copy
             answers for an unreachable origin; 0: never.
-        unreachable_limit: how long an unreachable origin without a copy to use
+        unreachable_limit: how long an unreachable origin without a usable copy
             stays disallowed, RFC 9309 §2.3.1.4's "reasonably long period of time".
-        unreachable_limit_without_copy: the same for an origin whose last answer
-            brought no file; `None`: as `unreachable_limit`.
+        unreachable_limit_without_copy: the same limit if the last answer brought
+            no file; `None`: as `unreachable_limit`.
         outage_grace: how long after the first failure an unreachable origin is
             disallowed even though there is a copy.
-        after_unreachable_limit: what an unreachable origin gets then.
+        after_unreachable_limit: what is allowed after the limit.
         days_of_evidence: on how many different days (UTC) fetches must have failed
             before an unreachable origin is allowed, ≥ 1; at most one for each day
             of the limit.
-        retry_initial: span before an unreachable origin is fetched again, > 0.
-        retry_factor: what each further failure multiplies it by, ≥ 1.
-        retry_max: its upper bound.
-        retry_initial_503: as `retry_initial`, after a 503, which says "soon".
-        retry_after_max: the longest Retry-After that is obeyed; a shorter one than
-            our own back-off changes nothing.
-        max_redirects: how many redirects are followed, 5 or more for RFC 9309.
-        fetch_deadline: for a whole fetch with all of its redirects.
-        connect_timeout: for finding an address and connecting, and once more for
-            a TLS handshake.
-        read_timeout: for the next bytes of a response.
-        store_timeout: for each operation of a store; after it the checker goes on
-            without the store.
-        max_body_bytes: how much of a robots.txt counts, decoded; 512,000 or more
-            for RFC 9309 §2.5.
+        retry_initial: the pause after the first failure, > 0.
+        retry_factor: how many times longer each pause is than the one before, ≥ 1.
+        retry_max: the longest pause, but for a spread of up to a tenth, > 0.
+        retry_initial_503: the pause after the first failure if it was a 503, which
+            promises to be short, > 0.
+        retry_after_max: the longest pause that a server can ask for by Retry-After,
+            > 0; a Retry-After that is shorter than our own pause changes nothing.
+        max_redirects: how many redirects a fetch follows; RFC 9309 asks for 5 or
+            more.
+        fetch_deadline: how long a fetch may take, with all of its redirects.
+        connect_timeout: how long it may take to resolve a name and to connect; a TLS
+            handshake may take as long again.
+        read_timeout: how long to wait for the next bytes of a response.
+        store_timeout: how long an operation of a store may take; after it the
+            checker goes on without the store.
+        max_body_bytes: how many decoded bytes of a robots.txt count; RFC 9309 §2.5
+            asks for 512,000 or more.
         detect_missing_page: whether a 5xx page that says "not found" counts as
             a 404.
         on_access_denied: what 401 and 403 count as.
@@ -171,17 +173,19 @@ class Policy:
 
     @classmethod
     def google_today(cls) -> Policy:
-        """Google's page of 2026: 12 hours of stop, then the copy until day 30.
+        """Google's page of 2026.
 
-        Without a copy, everything is allowed after the 12 hours if the server
-        answers. Stricter than Google only where nothing answers.
+        An outage allows nothing for 12 hours, then what the copy allows until day
+        30. Without a copy, everything is allowed after the 12 hours if the server
+        answers with a status. If no answer comes, it is stricter than Google.
         """
         return cls(outage_grace=12 * _HOUR, unreachable_limit_without_copy=12 * _HOUR)
 
     @classmethod
     def google_2021(cls) -> Policy:
-        """Google's specification of 2021: 30 days of stop, then the last copy.
+        """Google's specification of 2021.
 
+        An outage allows nothing for 30 days, then what the last copy allows.
         Without a copy, everything is allowed after the 30 days.
         """
         return cls(
@@ -193,8 +197,8 @@ class Policy:
     def rfc9309(cls) -> Policy:
         """The letter of RFC 9309 §2.3.1.
 
-        An outage as in `google_2021`; 429 is a 4xx as any other, lifetimes are a
-        day at most, and no error page is read.
+        An outage is as in `google_2021`; 429 counts as any other 4xx, nothing is
+        fresh for more than a day, and a 5xx never counts as a 404.
         """
         return replace(
             cls.google_2021(),

@@ -18,11 +18,13 @@ class Reason(enum.Enum):
     """What decided."""
 
     ALLOWED_BY_RULE = "allowed-by-rule"
+    """An allow line decided; `Verdict.rule` holds it."""
     DISALLOWED_BY_RULE = "disallowed-by-rule"
+    """A disallow line decided; `Verdict.rule` holds it."""
     NO_MATCHING_RULE = "no-matching-rule"
     """Allowed, because no rule of the agent's group matches."""
     NO_GROUP = "no-group"
-    """Allowed, because no group of the file is for the agent, nor one for "*"."""
+    """Allowed, because the file has no group for the agent, and none for "*"."""
     ROBOTS_TXT = "robots-txt"
     """The URL is /robots.txt itself, which is always allowed (RFC 9309 §2.2.2)."""
     UNAVAILABLE = "unavailable"
@@ -30,11 +32,14 @@ class Reason(enum.Enum):
     UNREACHABLE = "unreachable"
     """Disallowed, because the origin failed without a copy (RFC 9309 §2.3.1.4)."""
     UNREACHABLE_TOO_LONG = "unreachable-too-long"
-    """The origin has failed for longer than `Policy.unreachable_limit`."""
+    """The origin has failed for longer than `Policy.unreachable_limit`.
+
+    `Policy.after_unreachable_limit` says what is allowed then.
+    """
     ADDRESS_REFUSED = "address-refused"
-    """Disallowed, because the address guard would not let the origin be dialled."""
+    """Disallowed, because the address guard refused the address of the origin."""
     RESTRICTED = "restricted"
-    """Disallowed, because the policy takes the answer for a closed door."""
+    """Disallowed, because the policy takes the answer for "keep out"."""
     OVERRIDDEN = "overridden"
     """The caller's own file for the origin decided; `Verdict.rule` is its line."""
 
