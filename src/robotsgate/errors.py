@@ -80,8 +80,8 @@ class UnsupportedError(RobotsError):
 class StoreError(RobotsError):
     """A store that cannot be opened or used.
 
-    The checker works without a store that fails later; it raises this only
-    where the caller handed over something that is no store.
+    If a store fails later, the checker goes on without it; it raises this only if
+    the argument `store` is not a store or cannot be opened.
     """
 
 

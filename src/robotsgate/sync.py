@@ -116,8 +116,7 @@ class RobotsChecker:
         """End the fetches under way, and the thread; may be called more than once.
 
         Each thread that waits for a fetch, or needs one from now on, gets a
-        RuntimeError. A store that was handed over stays open. Does nothing in a child
-        process.
+        RuntimeError. Your own store stays open. Does nothing in a child process.
         """
         if self._thread.is_alive():
             self._contexts.close()
@@ -148,8 +147,8 @@ class RobotsChecker:
     ) -> Iterator[CheckResult]:
         """As `robotsgate.RobotsChecker.check_many`.
 
-        `urls` is read in the thread of the event loop. So it must not block, nor ask
-        this checker.
+        The thread of the event loop reads `urls`, so `urls` must not block or ask this
+        checker.
         """
         check = partial(self._checker.check_many, agent, urls, window=window)
         return self._each(self._portal.call(check))

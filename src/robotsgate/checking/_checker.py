@@ -62,9 +62,8 @@ _SYSTEM_CLOCK = SystemClock()
 class RobotsChecker:
     """Fetches, keeps and obeys the robots.txt of every origin it is asked about.
 
-    Use it as an async context manager, or call `aclose` at the end.
-    May be used by any number of tasks of one event loop (asyncio or trio), not by
-    several threads.
+    Use it as an async context manager, or call `aclose` at the end. Any number of
+    tasks of one event loop (asyncio or trio) may use it; threads may not share it.
     """
 
     _own_store: Store | None = None  # also where `__init__` raises
@@ -83,33 +82,34 @@ class RobotsChecker:
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
         on_event: Callable[[CheckerEvent], object] | None = None,
     ) -> None:
-        """Make a checker; nothing is fetched yet.
+        """Make a checker, which fetches nothing yet.
 
         Args:
-            user_agent: the header that robots.txt files are fetched with: that of
-                your crawler. `None`: that of robotsgate, with a UserWarning (unless
-                `client` is a FakeSite): a server may answer a library otherwise.
-            client: sends the requests, and is never closed: an `AsyncClient` of
-                httpx or httpx2, or one of their transports, or a `Fetcher`.
-                `None`: a connection for each fetch, without proxies, over FTP too.
-            store: where entries are kept beside those in use: a store, which is
-                never closed; or the URL of one, which is: "memory:",
-                "sqlite:///robots.db", "redis://host". `None`: "memory:".
+            user_agent: the User-Agent header of your crawler, for fetches of a
+                robots.txt. `None`: that of robotsgate, with a UserWarning (unless
+                `client` is a FakeSite), because a server may answer a library
+                otherwise.
+            client: sends the requests: an `AsyncClient` of httpx or httpx2, one of
+                their transports, or a `Fetcher`. The checker never closes it.
+                `None`: a connection for each fetch, without proxies; ftp works too.
+            store: keeps entries: a store, which the checker never closes, or the URL
+                of one, which it opens and closes: "memory:", "sqlite:///robots.db",
+                "redis://host". `None`: "memory:".
             policy: what answers mean and how long they are kept.
-            dialect: whose reading of a robots.txt is followed.
-            max_origins: how many origins are held ready parsed, ≥ 1.
+            dialect: whose reading of a robots.txt counts.
+            max_origins: how many origins stay parsed in memory, ≥ 1.
             max_concurrent_fetches: how many fetches run at once, ≥ 1.
-            clock: where the time comes from.
-            overrides: files that hold for origins of your own, or by permission;
-                keys are URLs of those origins, and their robots.txt is never fetched.
-            on_event: called with each `CheckerEvent`, in the task of the fetch;
-                it must not block, and what it raises is logged.
+            clock: tells the time, and waits.
+            overrides: the robots.txt of origins of your own, or by permission; keys
+                are URLs of those origins. The checker does not fetch theirs.
+            on_event: called with each `CheckerEvent`, in the task of the fetch; it
+                must not block. The checker logs what it raises.
 
         Raises:
             TypeError: an argument has the wrong type.
             ValueError: an argument is out of range, or a key of `overrides` names
                 no origin, or the same as another one.
-            StoreError: `store` is no store, or cannot be opened.
+            StoreError: `store` is not a store, or cannot be opened.
         """
         check_policy(policy)
         check_bound("max_origins", max_origins)
@@ -155,7 +155,7 @@ class RobotsChecker:
         self._contexts = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """The checker itself, with the connections of its own store."""
+        """Give the checker, whose own store keeps its connections from now on."""
         own_store: object = self._own_store
         if isinstance(own_store, AbstractAsyncContextManager):
             await self._contexts.enter_async_context(own_store)
@@ -172,9 +172,9 @@ class RobotsChecker:
         """End the fetches under way, and forget what is in memory.
 
         A caller that waits for a fetch, or needs one from now on, gets a
-        RuntimeError. A client or a store that was handed over stays open. May be
-        called more than once. A checker that was made with the URL of a store, and is
-        never closed, warns with a ResourceWarning.
+        RuntimeError. The checker leaves your client and your store open. You may call
+        this more than once. A checker that opened its store by a URL warns with a
+        ResourceWarning if you never close it.
         """
         try:
             await self._origins.aclose()
@@ -193,8 +193,8 @@ class RobotsChecker:
     async def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """Whether `agent` may fetch `url` now.
 
-        Does not suspend for an origin that is known and fresh; fetches its
-        robots.txt otherwise. A dead host is an answer, not an exception.
+        For an origin that is known and fresh, this does not suspend; otherwise it
+        fetches the robots.txt. A dead host leads to an answer, not to an exception.
 
         Args:
             agent: a product token, a whole User-Agent header that names a crawler,
@@ -224,9 +224,9 @@ class RobotsChecker:
     ) -> list[bool]:
         """The answers of `can_fetch` for many URLs, in the order of `urls`.
 
-        `False` for what names no origin, or cannot be fetched; `check_many` says why.
-        All URLs are looked at before anything is fetched. Origins that are not known
-        are fetched concurrently.
+        `False` for a URL without an origin, or with one that the checker cannot fetch;
+        `check_many` says why. The checker reads all URLs first, then fetches unknown
+        origins concurrently.
 
         Raises:
             InvalidProductTokenError: as `can_fetch`.
@@ -253,10 +253,10 @@ class RobotsChecker:
     ) -> CheckResults:
         """The answers of `check` for any number of URLs, in the order of `urls`.
 
-        While the first waits for its answer, later URLs are read and the robots.txt
-        of their origins is fetched, so a slow origin holds up only itself.
-        You may leave the loop, or cancel it, at any time; reading goes on while you
-        keep the iterator, unless you call its `aclose`.
+        While the first URL waits for its answer, the checker reads later URLs and
+        fetches the robots.txt of their origins. You may leave the loop, or cancel it,
+        at any time; while you keep the iterator, reading goes on until you call its
+        `aclose`.
 
         Args:
             agent: as in `can_fetch`.
@@ -269,7 +269,7 @@ class RobotsChecker:
             InvalidProductTokenError: as `can_fetch`.
             TypeError: `urls` is a single URL, or nothing to iterate over.
             Exception: while you iterate, what `urls` raises, after the answers to
-                what it gave before.
+                the URLs before.
         """
         check_urls(urls, agent=agent, may_be_async=True)
         check_bound("window", window)
@@ -280,10 +280,10 @@ class RobotsChecker:
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """The answer of `can_fetch` if it is in memory, without waiting.
 
-        `None` where a fetch or a look into the store would be needed, or where the
-        answer takes so long that it is worked out beside the event loop: for files
-        of more than 64 KiB that are not parsed for `agent` yet, for more than 2,000
-        wildcard patterns of `agent`, and for hostile rules on long URLs.
+        `None` if the answer needs a fetch, the store, or a worker thread. It needs a
+        worker thread for files of more than 64 KiB that are not parsed for `agent`
+        yet, for more than 2,000 wildcard patterns of `agent`, and for hostile rules on
+        long URLs.
 
         Raises:
             InvalidProductTokenError: as `can_fetch`.
@@ -295,10 +295,9 @@ class RobotsChecker:
         return answer
 
     async def robots_txt(self, url: str | URLLike) -> RobotsTxt | None:
-        """The robots.txt in force for `url`, parsed; `None` where there is none.
+        """The robots.txt in force for `url`, parsed.
 
-        There is none where the origin has none, or is unreachable and no copy
-        may be used.
+        `None` if the origin has none, or is unreachable and no copy may be used.
         """
         return await self._origins.part(
             Origin.from_url(url), lambda robots_txt: robots_txt
@@ -307,9 +306,9 @@ class RobotsChecker:
     async def crawl_delay(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> float | None:
-        """Seconds between two requests that the origin asks of `agent`, ≥ 0.
+        """The crawl-delay that the origin asks of `agent`, seconds ≥ 0.
 
-        `None` where it does not say. Takes and raises as `can_fetch`.
+        `None` if it asks for none. Takes and raises as `can_fetch`.
         """
         rules = await self._origins.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.crawl_delay
@@ -317,7 +316,7 @@ class RobotsChecker:
     async def request_rate(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> RequestRate | None:
-        """The rate that the origin asks of `agent`; `None` where it does not say."""
+        """The rate that the origin asks of `agent`; `None` if it asks for none."""
         rules = await self._origins.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.request_rate
 
@@ -328,10 +327,11 @@ class RobotsChecker:
         *,
         headers: HeadersLike | None = None,
     ) -> UsagePreferences:
-        """What the origin prefers `url` to be used for; all unknown if disallowed.
+        """What the origin wants `url` to be used for; all unknown if disallowed.
 
-        Takes and raises as `can_fetch`, and a TypeError for `headers` that are not
-        pairs of text. Those of the page, if you have it, may hold Content-Usage too.
+        Takes and raises as `can_fetch`, and raises TypeError for `headers` that are
+        not pairs of text. Pass the headers of the page, if you have it, because they
+        may hold Content-Usage too.
         """
         question = Question.of(agent, url, self._grammar)
         return await self._origins.usage_preferences(question, self._grammar, headers)
@@ -345,9 +345,9 @@ class RobotsChecker:
         return urls or ()
 
     async def prefetch(self, urls: Iterable[str | URLLike]) -> None:
-        """Fetch what is not known of the origins of `urls`, concurrently.
+        """Fetch those origins of `urls` that are not known, concurrently.
 
-        Skips what names no origin, or cannot be fetched.
+        Skips a URL without an origin, or with one that the checker cannot fetch.
 
         Raises:
             InvalidURLError: one of `urls` is neither text nor a URL object.
@@ -362,15 +362,15 @@ class RobotsChecker:
     async def refresh(self, url: str | URLLike) -> None:
         """Fetch the robots.txt of the origin of `url`, however fresh it is.
 
-        Where a fetch is under way already, waits for that one. An override is not
-        fetched.
+        If a fetch is under way already, this waits for that one. It does nothing for
+        an override.
         """
         await self._origins.refresh(Origin.from_url(url))
 
     async def forget(self, url: str | URLLike) -> None:
         """Drop what is known of the origin of `url`, in memory and in the store.
 
-        A fetch that is under way is not stopped, and what it brings is kept. An
+        A fetch that is under way goes on, and the checker keeps its result. An
         override stays in force.
         """
         key = str(Origin.from_url(url))
@@ -381,12 +381,12 @@ class RobotsChecker:
     async def purge(self) -> int | None:
         """Drop from the store what nothing can use any more.
 
-        Worth a call now and then where the store keeps such entries, as
-        `SQLiteStore` does. Not bounded by `Policy.store_timeout`.
+        Call it now and then for a `SQLiteStore`, which keeps such entries.
+        `Policy.store_timeout` does not bound it.
 
         Returns:
-            How many entries that were; 0 where the store drops them by itself, and
-            `None` if it failed, which is reported as any failure of a store is.
+            How many entries it dropped; 0 if the store drops them by itself; `None`
+            if the store failed, which the checker reports as usual.
         """
         return await self._entries.purge()
 

@@ -46,7 +46,7 @@ _Result = TypeVar("_Result")
 # More would wait for each other inside the store, and be taken for its slowness.
 _MOST_AT_ONCE = 64
 
-# A store that hangs, or takes so much of its time-out to fail, rests, because waiting
+# A store that hangs, or takes so much of its timeout to fail, rests, because waiting
 # for it costs each question.
 _PATIENCE = 0.5
 _REST_SECONDS = 30.0
@@ -72,7 +72,7 @@ class Entries:
         Args:
             store: keeps their bytes, and may fail.
             reporter: is told about failures.
-            policy: what entries are used under, and the time-outs.
+            policy: what entries are used under, and the timeouts.
             clock: tells for how long the store rests.
         """
         self._store = store

@@ -64,7 +64,7 @@ def failed(
     Args:
         error: anything but one of `MISTAKES`.
         redirects: those that were followed before.
-        deadline: of the whole fetch, seconds, for the text of a time-out.
+        deadline: of the whole fetch, seconds, for the text of a timeout.
         outer: what the caller of the fetch was handling; Python chains it to
             `error`, with which it has nothing to do.
     """

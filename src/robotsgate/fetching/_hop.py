@@ -23,7 +23,7 @@ class Hop:
         target: path and query as they are sent, ASCII.
         headers: pairs (name, value) to send, without Host.
         guard: which addresses may be dialled.
-        policy: time-outs and sizes.
+        policy: timeouts and sizes.
     """
 
     origin: Origin

@@ -116,7 +116,7 @@ class ClientExchange:
     is_blind = True
 
     def __init__(self, client: AsyncClientLike) -> None:
-        """Use `client`, with its own time-outs; it stays its owner's to close."""
+        """Use `client`, with its own timeouts; it stays its owner's to close."""
         self._client = client
 
     async def get(self, hop: Hop) -> FetchedResponse:

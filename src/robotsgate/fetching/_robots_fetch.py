@@ -82,7 +82,7 @@ class RobotsTxtFetcher:
         Args:
             client: what sends the requests, as for `exchange_for`.
             user_agent: the whole User-Agent header.
-            policy: deadline, time-outs, redirects, sizes and address guard.
+            policy: deadline, timeouts, redirects, sizes and address guard.
 
         Raises:
             TypeError: `client` cannot send requests, or `user_agent` is not a str.

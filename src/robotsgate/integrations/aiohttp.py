@@ -88,13 +88,13 @@ def robots_middleware(
 ) -> aiohttp.ClientMiddlewareType:
     """A middleware that refuses what robots.txt disallows, redirects included.
 
-    `ClientSession(middlewares=(robots_middleware(checker, agent),))`. Requests for
-    /robots.txt, those of the checker, and those inside of `robots_ignored()` pass
-    unasked. The total time-out of the session counts while the checker fetches, and
-    while a request waits for its turn.
+    Use it as `ClientSession(middlewares=(robots_middleware(checker, agent),))`.
+    Requests for /robots.txt, those of the checker, and those inside `robots_ignored()`
+    pass without a question. The total timeout of the session counts while the checker
+    fetches, and while a request waits for its turn.
 
     Args:
-        checker: stays the caller's to close.
+        checker: answers; close it yourself.
         agent: as in `RobotsChecker.can_fetch`.
         gate: gives each request its turn, which ends when its connection is released;
             it answers by its own checker and agent. What passes unasked has no turn.
@@ -172,18 +172,18 @@ def robots_ignored() -> Iterator[None]:
 class AiohttpFetcher:
     """A `Fetcher` over an `aiohttp.ClientSession`, with its connector and proxies.
 
-    Sends none of the session's cookies and credentials, and its other headers only
-    until a redirect leads to another origin. Calls none of its middlewares, and puts
-    no cookies into its jar. The session stays the caller's to close.
+    It does not send the session's cookies and credentials, and sends its other headers
+    only until a redirect leads to another origin. It calls no middlewares of the
+    session, and puts no cookies into its jar. Close the session yourself.
     """
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         """Fetch with `session`.
 
         Args:
-            session: with its own time-outs; its connector should have as many
-                connections as the checker runs fetches at once, because waiting
-                for a free one looks like a server that does not answer.
+            session: sends the requests, with its own timeouts; its connector should
+                have as many connections as the checker runs fetches at once, because
+                a wait for a free one counts as a silent server.
 
         Raises:
             TypeError: `session` is not one of aiohttp.

@@ -48,14 +48,14 @@ def robots_hook(
 ) -> Callable[[Any], Awaitable[None]]:
     """An event hook that refuses what robots.txt disallows, redirects included.
 
-    `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`. A request
-    passes unasked with `extensions={"robots": "ignore"}`, which its redirects keep,
-    and so do any for /robots.txt and those of the checker, which may have the same
-    client. The time-outs of the client do not count while the checker fetches;
-    `Policy.fetch_deadline` bounds that.
+    Use it as `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`.
+    These requests pass without a question: those with
+    `extensions={"robots": "ignore"}` and their redirects, those for /robots.txt, and
+    those of the checker, which may have the same client. The timeouts of the client do
+    not count while the checker fetches; `Policy.fetch_deadline` bounds that.
 
     Args:
-        checker: stays the caller's to close.
+        checker: answers; close it yourself.
         agent: as in `RobotsChecker.can_fetch`.
 
     Returns:

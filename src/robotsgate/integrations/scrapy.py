@@ -114,7 +114,7 @@ class RobotsGateMiddleware:
             default.
         ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` bounds each request of a
             fetch from when it is sent, because waiting in a download slot is not the
-            server's fault; its other time-outs are left to Scrapy.
+            server's fault; its other timeouts are left to Scrapy.
         ROBOTSGATE_MAX_CRAWL_DELAY: the longest crawl-delay that is obeyed, seconds;
             3600 by default.
 

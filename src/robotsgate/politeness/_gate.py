@@ -39,12 +39,12 @@ class PolitenessGate:
     """Lets a crawler ask each host only when its turn has come.
 
     Requests to a host keep its delay, from the end of one to the start of the next:
-    the largest of its crawl-delay, its request-rate and `default_delay`. The fetches
-    of robots.txt that the checker makes keep it too, whoever asks. A host that asks
-    for less (429, 503) is left alone, then asked more slowly.
+    the largest of its crawl-delay, its request-rate and `default_delay`. The checker's
+    own fetches of a robots.txt keep it too. After 429 or 503, the gate leaves the host
+    alone, then asks it more slowly.
 
     Use it as an async context manager, or call `aclose` at the end. A checker can have
-    one open gate. May be used by any number of tasks of one event loop.
+    one open gate. Any number of tasks of one event loop may use it.
     """
 
     def __init__(
@@ -61,25 +61,26 @@ class PolitenessGate:
         ledger: Ledger | None = None,
         on_event: Callable[[GateEvent], object] | None = None,
     ) -> None:
-        """Make a gate; nothing is asked yet.
+        """Make a gate, which asks no host yet.
 
         Args:
-            checker: answers by robots.txt; its clock tells the time. It stays the
-                caller's to close, after the gate.
-            agent: the one that fetches, as in `RobotsChecker.can_fetch`.
-            default_delay: seconds between two requests to a host, at the least; ≥ 0.
-            max_delay: seconds, at the most; what a host asks for beyond it is cut,
-                with an event; ≥ `default_delay`.
+            checker: answers by robots.txt; its clock tells the time. Close it yourself,
+                after the gate.
+            agent: the crawler, as in `RobotsChecker.can_fetch`.
+            default_delay: the shortest delay of a host, seconds ≥ 0.
+            max_delay: the longest delay of a host, seconds ≥ `default_delay`; if a
+                host asks for more, an event says so.
             max_concurrent_per_host: how many turns of a host may be under way, ≥ 1. A
-                host that states a crawl-delay has one at a time all the same.
-            max_turn_seconds: after which a turn that nobody has ended counts as
-                ended, with an event; > 0.
-            max_hosts: how many hosts are remembered, ≥ 1.
+                host that states a crawl-delay has one at a time.
+            max_turn_seconds: a turn that is older counts as ended, and an event says
+                so; seconds > 0.
+            max_hosts: how many hosts the gate remembers, ≥ 1.
             host_of: gives the name of the host that a URL belongs to, for example
                 its registrable domain. `None`: the host name in the URL.
-            ledger: remembers the hosts, and is never closed. `None`: a `LocalLedger`.
-            on_event: called with each `GateEvent`; it must not block, and what it
-                raises is logged.
+            ledger: remembers the hosts; the gate never closes it. `None`: a
+                `LocalLedger`.
+            on_event: called with each `GateEvent`; it must not block. The gate logs
+                what it raises.
 
         Raises:
             TypeError: an argument has the wrong type.
@@ -130,23 +131,23 @@ class PolitenessGate:
         """Give no more turns; the checker fetches without waiting from now on.
 
         A caller that waits for a turn gets a RuntimeError. Turns that are under way
-        may go on. The checker and a ledger that was handed over stay open. May be
-        called more than once.
+        may go on. The checker and your own ledger stay open. You may call this more
+        than once.
         """
         self._origins.close()
         self._turns.close()
 
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
-        """A turn for one request to the host of `url`, to be used by `async with`.
+        """A turn for one request to the host of `url`; enter it by `async with`.
 
-        It waits for the robots.txt of the origin, then for the host, behind those who
-        came before. If the robots.txt has expired by then, it is asked again.
+        The turn waits for the robots.txt of the origin, then for the host, in the order
+        of arrival. If the robots.txt has expired by then, the gate asks again.
 
         Args:
             url: the one to fetch, as in `RobotsChecker.can_fetch`.
-            patience: seconds for both waits, ≥ 0; `None`: for as long as it takes. 0:
-                now or not at all, but a robots.txt that is not known is fetched all
-                the same, for the next who asks.
+            patience: seconds for both waits, ≥ 0; `None`: without a limit. 0: now or
+                not at all; the checker then still fetches an unknown robots.txt, for
+                later questions.
 
         Raises:
             TypeError: `patience` is not a number.
@@ -167,9 +168,9 @@ class PolitenessGate:
 
         An async iterator of pairs `(url, turn)`. Each turn has begun: enter it by
         `async with`, in the loop or in another task, before you ask for the next one
-        or soon after that. A turn that nobody has entered goes back; whoever enters
-        it later waits again. A URL that robots.txt disallows, or that names no origin
-        with one, is left out, with an event.
+        or soon after that. A turn that you have not entered goes back; if you enter
+        it later, it waits again. The gate leaves out a URL that robots.txt disallows,
+        or that has no origin with a robots.txt, and an event says so.
         Callers that wait in `turn` go first. Of two schedules with URLs of one host,
         one may have to wait for the end of the other.
         You may leave the loop, or cancel it, at any time.

@@ -97,8 +97,8 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
     async def __anext__(self) -> ScheduledTurn:
         """The next URL whose host may be asked; waits until there is one.
 
-        The turn that came before goes back if nobody has entered it; whoever enters
-        it later waits again.
+        The turn before goes back if no task has entered it; if one enters it later,
+        it waits again.
 
         Raises:
             RuntimeError: the gate is closed, or another task waits for a turn.

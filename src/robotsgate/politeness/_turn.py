@@ -19,7 +19,7 @@ _SAYS_NOTHING = (DisallowedError, TurnNotInTimeError)
 
 
 class Turn:
-    """Leave to make one request to a host; `PolitenessGate.turn` gives it.
+    """The right to make one request to a host; `PolitenessGate.turn` gives it.
 
     Use it as an async context manager around the request and the reading of its
     response.

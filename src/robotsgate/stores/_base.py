@@ -20,21 +20,21 @@ class Store(Protocol):
 
     Any method may be called by many tasks at once and cancelled at any await.
     A store that fails raises `StoreError`; the checker then works without it.
-    A store may lose the bytes of any key at any time; it must never give changed
-    ones. What `update` has returned from is as safe as the store promises: here,
-    memory ends with the process, a file survives when the process is killed.
+    A store may lose the bytes of any key at any time, but never give changed ones.
+    Each store says what it keeps after `update` has returned: memory ends with the
+    process, a file survives when the process is killed.
     """
 
     async def get(self, key: str) -> bytes | None:
-        """The bytes last kept under `key`; `None` where there are none."""
+        """The bytes last kept under `key`; `None` if there are none."""
         ...
 
     async def update(self, key: str, change: Change) -> None:
         """Replace what `key` holds by what `change` makes of it, in one step.
 
-        No other writer of the store comes between the read and the write, so that
-        nobody loses what another brought. What `change` raises is raised, and then
-        nothing was written.
+        No other writer of the store comes between the read and the write, so no
+        process loses what another one wrote. If `change` raises, nothing is written,
+        and the error goes to the caller.
 
         Raises:
             StoreError: the store failed, or other writers were always faster.
@@ -46,9 +46,9 @@ class Store(Protocol):
         ...
 
     async def purge(self, now: float) -> int:
-        """Drop what nothing can use from `now` on; how many keys that were.
+        """Drop what nothing can use from `now` on, and say how many keys that were.
 
-        0 if the store drops it by itself.
+        0 if the store drops them by itself.
         """
         ...
 
@@ -62,7 +62,7 @@ class ListableStore(Store, Protocol):
     """A store that can tell what it holds."""
 
     def keys(self) -> AsyncIterator[str]:
-        """All keys, each once, in no order; those that come meanwhile may be missed."""
+        """All keys, each once, in no order; keys written meanwhile may be missing."""
         ...
 
     async def count(self) -> int:
@@ -74,10 +74,10 @@ class ListableStore(Store, Protocol):
 class FetchLease(Protocol):
     """Lets one of many processes at a time fetch an origin.
 
-    A store that many processes share may be one as well; the checker then asks it
-    before each fetch. A process that does not get the lease looks into the store for
-    what the owner brings, and asks again now and then: the lease of an owner that
-    died ends by itself. Each method is atomic and may be cancelled at any await.
+    A store that many processes share may have these methods too; the checker then
+    asks for a lease before each fetch. A process that does not get it looks into the
+    store for the result, and asks again now and then, because the lease of a process
+    that died ends by itself. Each method is atomic and may be cancelled at any await.
     """
 
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:

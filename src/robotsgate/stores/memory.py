@@ -28,9 +28,8 @@ _Kept = tuple[bytes, float]
 class MemoryStore:
     """A store that ends with the process.
 
-    Keys are kept by last use and not by age, because a copy that is no longer fresh
-    is what answers in an outage. When there is no room, the key that has not been
-    used for longest goes.
+    When there is no room, the key that has not been used for longest goes. Age does
+    not count, because a stale copy answers in an outage.
     """
 
     def __init__(

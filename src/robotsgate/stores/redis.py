@@ -52,8 +52,8 @@ class RedisStore:
     Works with Redis 6 or later and with Valkey, alone or as a cluster. The server
     drops a key by itself when nothing can use it any more, by its own clock.
 
-    Use it as an async context manager, around the checkers: it then keeps its
-    connections. Used without, it works, and connects for each operation.
+    Use it as an async context manager around the checkers: it then keeps its
+    connections. Otherwise it connects for each operation.
     """
 
     def __init__(

@@ -50,11 +50,11 @@ _Result = TypeVar("_Result")
 
 
 class SQLiteStore:
-    """A store that lasts: what `update` has returned from survives the process.
+    """A store in a file: what `update` has written survives the process.
 
-    All work is done in worker threads, for one event loop. Processes on one machine
-    may share a file; do not put it on a network file system. When there is no room,
-    the keys that were written longest ago go.
+    Worker threads do all work, for one event loop. Processes on one machine may share
+    a file; do not put it on a network file system. When there is no room, the keys
+    that were written longest ago go.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class SQLiteStore:
     ) -> None:
         """Open the file, and make it if there is none; takes milliseconds.
 
-        If another process has locked the file just now, that is left to the first
-        call that needs it, which raises what would be raised here.
+        If another process has locked the file, the first call that needs the file
+        opens it, and raises these errors.
 
         Args:
             path: of the file; SQLite keeps two more next to it, whose names end in
