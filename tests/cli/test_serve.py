@@ -41,6 +41,23 @@ def test_page_is_served_until_ctrl_c(
     assert (process.returncode, stderr) == (130, b"")
 
 
+def test_client_gets_no_more_fetches_by_headers_of_a_proxy() -> None:
+    query = {"text": None, "agents": [], "paths": []}
+
+    with running("serve", "--port", "0") as process:
+        url = process.stdout.readline().decode().strip()
+        with httpx.Client(base_url=url, trust_env=False) as client:
+            for number in range(1, 22):
+                last = client.post(
+                    "answers",
+                    json=query | {"url": f"http://127.0.0.1:{number}/"},
+                    headers={"X-Forwarded-For": f"198.51.100.{number}"},
+                )
+        process.send_signal(signal.SIGINT)
+
+    assert last.status_code == 429
+
+
 def test_server_without_its_extra_says_what_to_install(
     program: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,11 @@ async def _serve(host: str, port: int, settings: Settings) -> None:
             app = page_app(
                 checker, dialect=settings.dialect, monotonic=SystemClock().monotonic
             )
-            config = uvicorn.Config(app, log_level="warning", server_header=False)
+            config = uvicorn.Config(
+                app,
+                log_level="warning",
+                server_header=False,
+                proxy_headers=False,  # anybody could send them to get more fetches
+            )
             tell(f"http://{name}:{listener.getsockname()[1]}/")
             await uvicorn.Server(config).serve(sockets=[listener])
