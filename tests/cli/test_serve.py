@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,21 @@ def test_client_gets_no_more_fetches_by_headers_of_a_proxy() -> None:
         process.send_signal(signal.SIGINT)
 
     assert last.status_code == 429
+
+
+def test_client_that_leaves_early_is_not_reported() -> None:
+    with running("serve", "--port", "0") as process:
+        url = httpx.URL(process.stdout.readline().decode().strip())
+        with socket.create_connection((url.host, url.port)) as leaving:
+            leaving.sendall(
+                b"POST /answers HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n"
+                b"Content-Type: application/json\r\n\r\n"
+            )
+        httpx.get(url, trust_env=False)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=30)
+
+    assert stderr == b""
 
 
 def test_server_without_its_extra_says_what_to_install(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -114,7 +115,7 @@ class _Answerer:
                 content = await self._about_url(query, client)
         except _TooManyError as error:
             return _error(429, str(error))
-        except (BadRequestError, RobotsError) as error:
+        except (BadRequestError, RobotsError, ClientDisconnect) as error:
             return _error(400, str(error))
         return JSONResponse(content, headers=_HEADERS)
 
