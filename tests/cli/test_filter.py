@@ -169,6 +169,17 @@ def test_memory_does_not_grow_with_the_number_of_lines(
     assert int(peak) < 80 * 1_024
 
 
+def test_terminal_gets_no_escapes_of_urls(
+    serve: Callable[..., LoopbackServer], tmp_path: Path
+) -> None:
+    urls = tmp_path / "urls"
+    urls.write_text(f"{serve(Reply(body=_BODY)).url}/\x1b]0;x\u202e\n")
+
+    shown = on_terminal("filter", "-a", "a", stdin=urls)
+
+    assert rb"/\x1b]0;x\u202e" in shown
+
+
 def test_progress_is_shown_on_a_terminal(
     serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:

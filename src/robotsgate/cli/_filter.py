@@ -20,6 +20,7 @@ from robotsgate.caching._verdict import printable
 from robotsgate.checking._question import Agent
 from robotsgate.cli._exit import Exit
 from robotsgate.cli._options import Settings, agent_of, fetching_options
+from robotsgate.cli._output import console
 from robotsgate.cli._progress import Counts, progress
 from robotsgate.cli._stdin import LONGEST_LINE, blocks_of_lines
 from robotsgate.errors import InvalidURLError, UnsupportedError
@@ -129,6 +130,7 @@ class _Filter:
         self._rejected = rejected
         self._url_field = url_field
         self._counts = Counts()
+        self._shown = printable if console().is_terminal else str
 
     async def run(self, settings: Settings) -> None:
         """Filter stdin to stdout."""
@@ -182,7 +184,9 @@ class _Filter:
         answers = await checker.can_fetch_many(self._agent, urls)
         batch.count = len(lines)
         batch.allowed = [
-            f"{line}\n" for line, answer in zip(lines, answers, strict=True) if answer
+            f"{self._shown(line)}\n"
+            for line, answer in zip(lines, answers, strict=True)
+            if answer
         ]
         if self._rejected is not None:
             batch.rejected = [
