@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from robotsgate.__main__ import main
-from tests.cli.conftest import installed, on_terminal, running
+from tests.cli.conftest import EXECUTABLE, installed, on_terminal, running
 from tests.servers.answers import Raw, Reply
 from tests.servers.loopback import Connection
 
@@ -167,6 +167,15 @@ def test_failure_is_never_taken_for_the_answer_no(
     ran = program("check", "http://h/")
 
     assert (ran.code, ran.stderr.startswith(told)) == (2, True)
+
+
+def test_error_that_cannot_be_told_is_not_the_answer_no() -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 (a device)
+        code = subprocess.call(  # noqa: S603 (our own program)
+            [EXECUTABLE, "check", "x"], stderr=full
+        )
+
+    assert code == 2
 
 
 def test_program_without_a_command_shows_its_help(

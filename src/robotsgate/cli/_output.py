@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -70,5 +71,6 @@ def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def complain(message: str) -> None:
-    """Print one line on stderr."""
-    sys.stderr.write(f"robotsgate: {printable(message)}\n")
+    """Print one line on stderr, if that takes it: the exit code tells in any case."""
+    with suppress(OSError):
+        sys.stderr.write(f"robotsgate: {printable(message)}\n")
