@@ -44,6 +44,7 @@ def site(serve: Callable[..., LoopbackServer]) -> str:
     "several agents": (["-a", "a", "-a", "b", "/x", "/p"], 1,
                        [True, False, False, False]),
     "one crawler with two names": (["-a", "none,news,a", "/p"], 0, [True]),
+    "the same with spaces": (["-a", "none, news, a", "/p"], 0, [True]),
     "a header with a comma": (["-a", "Mozilla/5.0 (like, compatible; a/1.0)", "/p"], 1,
                               [False]),
 })  # fmt: skip

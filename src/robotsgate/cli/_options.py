@@ -162,8 +162,8 @@ agents_option = click.option(
 
 def agent_of(text: str) -> str | tuple[str, ...]:
     """The agent that `text` names: commas separate names, but not in a header."""
-    is_list = "," in text and not {" ", "/", "("}.intersection(text)
-    return tuple(text.split(",")) if is_list else text
+    is_list = "," in text and not {"/", "("}.intersection(text)
+    return tuple(map(str.strip, text.split(","))) if is_list else text
 
 
 def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
