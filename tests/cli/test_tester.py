@@ -33,11 +33,19 @@ def anyio_backend() -> str:
 
 @asynccontextmanager
 async def _page(
-    site: FakeSite | None = None, *, clock: ManualClock | None = None
+    site: FakeSite | None = None,
+    *,
+    clock: ManualClock | None = None,
+    own_name: str | None = None,
 ) -> AsyncIterator[httpx.AsyncClient]:
     clock = clock or ManualClock()
     async with RobotsChecker(client=site or FakeSite(), clock=clock) as checker:
-        app = page_app(checker, dialect=Dialect.RFC9309, monotonic=clock.monotonic)
+        app = page_app(
+            checker,
+            dialect=Dialect.RFC9309,
+            monotonic=clock.monotonic,
+            own_name=own_name,
+        )
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(
             transport=transport, base_url="http://tester"
@@ -192,3 +200,23 @@ async def test_form_of_another_site_is_refused() -> None:
         response = await client.post("/answers", data={"text": "x"})
 
     assert response.status_code == 415
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("tester:8000", 200),
+        ("localhost:8000", 200),
+        ("127.0.0.1:8000", 200),
+        ("[::1]:8000", 200),
+        ("evil.example", 403),
+    ],
+)
+async def test_page_with_a_name_answers_under_no_name_of_others(
+    host: str, status: int
+) -> None:
+    """A hostile page could let its name lead to this machine, and ask in its place."""
+    async with _page(own_name="tester") as client:
+        response = await client.post("/answers", json=_query(), headers={"Host": host})
+
+    assert response.status_code == status

@@ -27,7 +27,8 @@ from robotsgate.cli._output import tell
     "--allow-private",
     "allows_private",
     is_flag=True,
-    help="Fetch from private and loopback addresses as well.",
+    help="Fetch from private and loopback addresses as well; the page then answers"
+    " only under the name that --host gives, under addresses and as localhost.",
 )
 @fetching_options
 def serve(*, host: str, port: int, allows_private: bool, settings: Settings) -> None:
@@ -45,10 +46,13 @@ def serve(*, host: str, port: int, allows_private: bool, settings: Settings) -> 
     if not allows_private:
         policy = replace(settings.policy, address_guard=AddressGuard.PUBLIC_ONLY)
         settings = replace(settings, policy=policy)
-    anyio.run(_serve, host, port, settings)
+    own_name = host if allows_private else None
+    anyio.run(_serve, host, port, settings, own_name)
 
 
-async def _serve(host: str, port: int, settings: Settings) -> None:
+async def _serve(
+    host: str, port: int, settings: Settings, own_name: str | None
+) -> None:
     try:
         import uvicorn  # noqa: PLC0415 (an extra that only this command needs)
 
@@ -62,7 +66,10 @@ async def _serve(host: str, port: int, settings: Settings) -> None:
         name = f"[{host}]" if ":" in host else host
         async with settings.checker() as checker:
             app = page_app(
-                checker, dialect=settings.dialect, monotonic=SystemClock().monotonic
+                checker,
+                dialect=settings.dialect,
+                monotonic=SystemClock().monotonic,
+                own_name=own_name,
             )
             config = uvicorn.Config(
                 app,

@@ -6,6 +6,7 @@ import json
 from contextlib import aclosing
 from functools import partial
 from importlib.resources import files
+from ipaddress import ip_address
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,11 @@ _HEADERS = {
 
 
 def page_app(
-    checker: RobotsChecker, *, dialect: Dialect, monotonic: Callable[[], float]
+    checker: RobotsChecker,
+    *,
+    dialect: Dialect,
+    monotonic: Callable[[], float],
+    own_name: str | None = None,
 ) -> Starlette:
     """The app.
 
@@ -68,8 +73,13 @@ def page_app(
         checker: fetches, with the guard that is wanted; stays the caller's to close.
         dialect: whose reading of pasted files is followed.
         monotonic: tells the time, seconds.
+        own_name: the host name under which alone it answers, besides addresses and
+            localhost: another name may be that of a hostile page, whose owner has
+            let it lead here. `None`: under any.
     """
-    answerer = _Answerer(checker, dialect=dialect, monotonic=monotonic)
+    answerer = _Answerer(
+        checker, dialect=dialect, monotonic=monotonic, own_name=own_name
+    )
     routes = [
         Route(path, partial(_give_file, name, kind))
         for path, (name, kind) in _FILES.items()
@@ -92,8 +102,10 @@ class _Answerer:
         *,
         dialect: Dialect,
         monotonic: Callable[[], float],
+        own_name: str | None,
     ) -> None:
         self._checker = checker
+        self._own_name = own_name
         self._dialect = dialect
         self._monotonic = monotonic
         self._limit = RateLimit(burst=_FETCHES_AT_ONCE, seconds_each=_SECONDS_EACH)
@@ -101,6 +113,11 @@ class _Answerer:
 
     async def answer(self, request: Request) -> Response:
         """The file with its findings, and an answer to each agent and path."""
+        name = request.url.hostname or ""
+        if self._own_name is not None and not (
+            name in {self._own_name, "localhost"} or _is_address(name)
+        ):
+            return _error(403, f"expected the host {self._own_name!r}, got another one")
         # Another site could send forms, but not this type.
         if request.headers.get("content-type") != "application/json":
             return _error(415, "expected application/json")
@@ -155,6 +172,14 @@ class _Answerer:
 
     async def _in_thread(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 class _TooManyError(Exception):
