@@ -6,14 +6,13 @@ that it starts on this machine.
 
 from __future__ import annotations
 
-import threading
 import time
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import anyio
 import httpx
+from example_site import running
 
 from robotsgate import Preference, RobotsChecker
 from robotsgate.page import PageDirectives
@@ -103,23 +102,9 @@ class Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-@contextmanager
-def serving() -> Iterator[str]:
-    """The origin of the site, which runs until the end of the block."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 async def main() -> None:
     """Decide about each page of the site."""
-    with serving() as origin:
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as origin:
         async with (
             httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
             RobotsChecker(user_agent=USER_AGENT) as checker,

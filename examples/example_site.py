@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -56,10 +56,14 @@ class Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
+def serving(pages: Pages = PAGES) -> AbstractContextManager[str]:
+    """The origin of a site with `pages`, which runs until the end of the block."""
+    return running(Site(pages))
+
+
 @contextmanager
-def serving(pages: Pages = PAGES) -> Iterator[str]:
-    """The origin of a site, which runs until the end of the block."""
-    server = Site(pages)
+def running(server: ThreadingHTTPServer) -> Iterator[str]:
+    """The origin of `server`, which runs until the end of the block."""
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple, cast
+
+from example_site import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,13 +86,7 @@ def serving() -> Iterator[list[Site]]:
         Site("Request-rate: 3/2s", "Request-rate: 3/2\nDisallow: /no", 0.1, busy_at=0),
         Site("429, Retry-After: 2", "Disallow: /no", 0.05, busy_at=4),
     ]
-    threads = [Thread(target=site.serve_forever, args=(0.01,)) for site in sites]
-    for thread in threads:
-        thread.start()
-    try:
+    with ExitStack() as stack:
+        for site in sites:
+            stack.enter_context(running(site))
         yield sites
-    finally:
-        for site, thread in zip(sites, threads, strict=True):
-            site.shutdown()
-            thread.join()
-            site.server_close()
