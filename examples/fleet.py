@@ -12,21 +12,20 @@ import importlib
 import importlib.util
 import subprocess
 import sys
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 import anyio
 import httpx
+from example_site import serving
 
 from robotsgate import PolitenessGate, RedisLedger, RobotsChecker
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 NAMES = ("first", "second")
 PATHS = ("/shoes", "/hats", "/basket")
+PAGES = {
+    "/robots.txt": "User-agent: *\nDisallow: /basket\nCrawl-delay: 1\n",
+    "/shoes": "Shoes",
+    "/hats": "Hats",
+}
 
 HOW_TO_START = """\
 This example needs a Valkey or Redis server. Either
@@ -54,9 +53,10 @@ async def crawl(redis: str, site: str, name: str) -> None:
         for path in PATHS:
             if await checker.can_fetch("ExampleBot", site + path):
                 async with gate.turn(site + path) as turn:
-                    page = await client.get(f"{site}{path}?{name}")
+                    print(f"the {name} process gets {path}", flush=True)
+                    page = await client.get(site + path)
                     turn.report(status=page.status_code)
-        print(f"robots.txt files that the {name} has fetched: {checker.stats.fetches}")
+        print(f"robots.txt fetches of the {name} process: {checker.stats.fetches}")
 
 
 # --- The fleet, the site and the server -------------------------------------------
@@ -64,7 +64,7 @@ async def crawl(redis: str, site: str, name: str) -> None:
 
 def main(redis: str) -> None:
     """Let both processes crawl the site at the same time."""
-    with serving() as site:
+    with serving(PAGES) as site:
         command = [sys.executable, __file__, redis, site]
         processes = [
             subprocess.Popen([*command, name])  # noqa: S603 (this very file)
@@ -73,35 +73,6 @@ def main(redis: str) -> None:
         codes = [process.wait() for process in processes]
     if any(codes):
         sys.exit(f"expected both processes to succeed, got the codes {codes}")
-
-
-class Handler(BaseHTTPRequestHandler):
-    """A site that wants one request a second."""
-
-    def do_GET(self) -> None:
-        """Answer, and tell what was asked for."""
-        print(f"    the site is asked for {self.path}", flush=True)
-        rules = b"User-agent: *\nDisallow: /basket\nCrawl-delay: 1\n"
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(rules if self.path == "/robots.txt" else b"A page")
-
-    def log_message(self, *args: object) -> None:
-        """Log nothing."""
-
-
-@contextmanager
-def serving() -> Iterator[str]:
-    """The origin of the site, which runs until the end of the block."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 if __name__ == "__main__":
