@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncIterator
 
+import anyio
+import httpx
 import pytest
 
-from robotsgate import RobotsChecker
+from robotsgate import RobotsChecker, Verdict
 from robotsgate.testing import FakeSite, ManualClock
 
 
@@ -38,3 +40,27 @@ async def test_shoes_are_fetched_while_the_shop_is_down(
     assert verdict.allowed
     assert verdict.is_stale
     assert web.requests == ["https://shop.example/robots.txt"] * 2
+
+
+# --- Sequences and delays
+@pytest.mark.anyio
+async def test_busy_shop_is_asked_again_after_its_pause(
+    checker: RobotsChecker, web: FakeSite, clock: ManualClock
+) -> None:
+    busy = httpx.Response(503, headers={"Retry-After": "120"})
+    rules = httpx.Response(200, text="User-agent: *\nDisallow: /basket")
+    web.serve("https://shop.example", [busy, rules], delay=5)
+    verdicts: list[Verdict] = []
+
+    async def ask() -> None:
+        verdicts.append(await checker.check("ExampleBot", "https://shop.example/"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await clock.pass_time(5)
+        assert [verdict.status for verdict in verdicts] == [503]
+
+        await clock.pass_time(130)
+        tasks.start_soon(ask)
+        await clock.pass_time(5)
+        assert [verdict.status for verdict in verdicts] == [503, 200]
