@@ -123,7 +123,7 @@ class TurnNotInTimeError(RobotsError):
     """The turn of a host does not come within the patience of the caller.
 
     Attributes:
-        ready_at: the turn comes no sooner, epoch seconds.
+        ready_at: the earliest time of the turn, epoch seconds.
     """
 
     def __init__(self, message: str, *, ready_at: float) -> None:

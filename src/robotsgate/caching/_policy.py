@@ -39,7 +39,7 @@ class AddressGuard(enum.Enum):
 class AfterUnreachableLimit(enum.Enum):
     """What is allowed when an origin is unreachable for longer than the limit.
 
-    No member allows anything because time has passed: see `Policy.days_of_evidence`.
+    Time alone opens nothing: see `Policy.days_of_evidence`.
     """
 
     ALLOW_IF_ANSWERING = "allow-if-answering"
@@ -83,7 +83,7 @@ class Policy:
             of the limit.
         retry_initial: the pause after the first failure, > 0.
         retry_factor: how many times longer each pause is than the one before, ≥ 1.
-        retry_max: the longest pause, but for a spread of up to a tenth, > 0.
+        retry_max: the longest pause, > 0; up to a tenth is added to each pause.
         retry_initial_503: the pause after the first failure if it was a 503, which
             promises to be short, > 0.
         retry_after_max: the longest pause that a server can ask for by Retry-After,

@@ -65,9 +65,8 @@ class Verdict(JSONValue):
 
     Attributes:
         allowed: the answer.
-        url: that was asked about, as it was given, but for its userinfo.
-        agent: that was asked about, as it was given; a tuple where it was a
-            sequence.
+        url: as the caller gave it, without its userinfo.
+        agent: as the caller gave it; a tuple if it was a sequence.
         reason: what decided.
         rule: the allow or disallow line that decided; `None` where none did.
         group: the product token whose groups were used, "*" for the fallback,
@@ -77,16 +76,16 @@ class Verdict(JSONValue):
         is_stale: whether the rules are those of a copy that is used beyond its
             freshness lifetime because the origin is unreachable.
         origin: scheme, host and port, without a default port.
-        status: the HTTP status of what `access` stands for, 226 or 550 of FTP;
-            `None` without.
+        status: the HTTP status behind `access`, or the FTP reply 226 or 550; `None`
+            if there was none.
         redirects: those that were followed to get there, in order: pairs (URL that
             was followed, cut at 2 KB; status of the response that led there).
         error: what went wrong there; `None` if nothing.
         fetched_at: when the answer that decides was received, epoch seconds;
             `None` where none decides.
-        fresh_until: until when it stands, epoch seconds; for an unreachable
-            origin, when it will be fetched again; `None` for an override, which
-            stands as long as the checker.
+        fresh_until: until when the verdict holds, epoch seconds; for an unreachable
+            origin, when a question makes the checker fetch it again; `None` for an
+            override, which holds as long as the checker is open.
     """
 
     allowed: bool

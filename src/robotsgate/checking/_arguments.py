@@ -15,8 +15,8 @@ from robotsgate.urls._origin import without_userinfo
 _DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
 _NO_USER_AGENT = (
     "expected the user_agent of your crawler, such as"
-    " 'ExampleBot/1.0 (+https://example.org/bot)': servers may answer it otherwise"
-    f" than {_DEFAULT_USER_AGENT!r}"
+    " 'ExampleBot/1.0 (+https://example.org/bot)': servers may answer"
+    f" {_DEFAULT_USER_AGENT!r} differently"
 )
 _CLOCK_METHODS = ("now", "monotonic", "wait")
 

@@ -87,8 +87,8 @@ class RobotsChecker:
         Args:
             user_agent: the User-Agent header of your crawler, for fetches of a
                 robots.txt. `None`: that of robotsgate, with a UserWarning (unless
-                `client` is a FakeSite), because a server may answer a library
-                otherwise.
+                `client` is a FakeSite), because servers may answer a
+                library differently.
             client: sends the requests: an `AsyncClient` of httpx or httpx2, one of
                 their transports, or a `Fetcher`. The checker never closes it.
                 `None`: a connection for each fetch, without proxies; ftp works too.

@@ -19,17 +19,17 @@ class CheckerStats(JSONValue):
 
     Attributes:
         checks: questions answered about an agent and a URL.
-        allowed: those of them that were answered with yes; why is not counted,
-            because to find that out takes longer than the answer.
-        disallowed: how many were answered with no, by what decided; without
-            reasons that never did.
+        allowed: how many were answered with yes; the reasons are not counted,
+            because finding one takes longer than the answer.
+        disallowed: how many were answered with no, by what decided; reasons that
+            never decided are left out.
         fetches: fetches of a robots.txt, redirects not counted.
         successful: fetches that brought a file.
         unavailable: fetches that showed that there is none.
         unreachable: fetches that failed.
         restricted: fetches that a strict policy takes for a closed door.
         refused: fetches that the address guard refused.
-        joined: questions that waited for a fetch that another one had begun.
+        joined: questions that waited for a fetch that another question began.
         store_hits: origins for which the store had an entry still in force.
         store_misses: origins for which it had none.
         lease_waits: pauses made because another process was fetching an origin.

@@ -27,7 +27,7 @@ class FetchedResponse:
 
 
 class Fetcher(Protocol):
-    """Sends single GETs; hand one to `RobotsChecker(client=...)`.
+    """Sends single GETs; pass one as `RobotsChecker(client=...)`.
 
     The checker sets the deadline, follows the redirects and decides what a response
     means. It cancels `get` when the deadline passes; nothing may stay open then.
@@ -44,8 +44,8 @@ class Fetcher(Protocol):
             url: absolute, http or https, ASCII, without userinfo and fragment; to
                 be sent as it is.
             headers: pairs (name, value) to send, in place of the client's own.
-            max_bytes: where to stop reading the body, coded or not; it may be
-                exceeded by what came with the last read.
+            max_bytes: where to stop reading the body, coded or not; what came with
+                the last read may exceed it.
 
         Raises:
             FetchFailedError: no usable response came.

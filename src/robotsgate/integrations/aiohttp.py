@@ -97,7 +97,8 @@ def robots_middleware(
         checker: answers; close it yourself.
         agent: as in `RobotsChecker.can_fetch`.
         gate: gives each request its turn, which ends when its connection is released;
-            it answers by its own checker and agent. What passes unasked has no turn.
+            it answers by its own checker and agent. A request that passes without a
+            question has no turn.
 
     Returns:
         The middleware. It raises a `RobotsDisallowedError`, or an
@@ -157,10 +158,10 @@ async def _send_in_turn(
 
 @contextmanager
 def robots_ignored() -> Iterator[None]:
-    """Lets all requests pass that are sent inside of the block, unasked.
+    """Lets all requests inside the block pass without a question.
 
     A context manager, because a middleware cannot see the options of a request. It
-    counts for the task that enters it, and for those that begin inside.
+    counts for the task that enters it, and for tasks that begin inside.
     """
     token = _is_ignored.set(True)
     try:

@@ -86,8 +86,8 @@ def robots_hook(
 class RobotsTransport(httpx.AsyncBaseTransport):
     """A transport that refuses what robots.txt disallows, and sends the rest on.
 
-    A client uses it neither for what goes through `proxy=` nor for what `mounts=`
-    names; `robots_hook` sees all. The same requests pass unasked.
+    A client does not use it for requests through `proxy=` or `mounts=`; `robots_hook`
+    sees all requests. The same requests pass without a question.
     """
 
     def __init__(
@@ -102,13 +102,13 @@ class RobotsTransport(httpx.AsyncBaseTransport):
         """Wrap a transport.
 
         Args:
-            checker: stays the caller's to close.
+            checker: answers; close it yourself.
             agent: as in `RobotsChecker.can_fetch`.
             wrapped: sends the requests; closed with this one. `None`: an
                 `httpx.AsyncHTTPTransport`. A client of httpx2 needs one of httpx2.
             gate: gives each request its turn, which ends when the response is closed;
-                it answers by its own checker and agent. What passes unasked has no
-                turn.
+                it answers by its own checker and agent. A request that passes
+                without a question has no turn.
             on_disallowed: "raise" a `RobotsDisallowedError`, or answer with a
                 "response": 403, with the verdict in the header x-robotsgate-verdict.
 

@@ -39,8 +39,8 @@ class RobotsAdapter(BaseAdapter):
     """An adapter that refuses what robots.txt disallows, redirects included.
 
     `session.mount("https://", RobotsAdapter(checker, agent))`, and the same for
-    "http://". Requests for /robots.txt pass unasked. To let others pass, mount an
-    `HTTPAdapter` for the longer prefix of their URLs.
+    "http://". Requests for /robots.txt pass without a question. To let others
+    pass, mount an `HTTPAdapter` for a longer prefix, which their URLs begin with.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RobotsAdapter(BaseAdapter):
         """Wrap an adapter.
 
         Args:
-            checker: that of `robotsgate.sync`; stays the caller's to close.
+            checker: one of `robotsgate.sync`; close it yourself.
             agent: as in `RobotsChecker.can_fetch`.
             wrapped: sends the requests; closed with this one. `None`: an
                 `HTTPAdapter`.

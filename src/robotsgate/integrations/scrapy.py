@@ -1,8 +1,8 @@
 """Obeys robots.txt in Scrapy, in place of its own middleware, or as its parser.
 
 Needs the extra scrapy, and Scrapy on asyncio, as it is by default. Robots.txt files
-come through Scrapy's own downloader, with its proxies, handlers and delays; what they
-mean, how long they are kept and which redirects are followed is the checker's.
+come through Scrapy's own downloader, with its proxies, handlers and delays; the
+checker decides what they mean, how long it keeps them and which redirects it follows.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class RobotsGateParser(RobotParser):
         """Whether `user_agent` may fetch the absolute `url`.
 
         Raises:
-            InvalidURLError: `url` is no absolute URL.
+            InvalidURLError: `url` is not an absolute URL.
         """
         return self.robots_txt.can_fetch(_agent(user_agent), to_unicode(url))
 

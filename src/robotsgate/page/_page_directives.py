@@ -1,6 +1,6 @@
 """Says what a page lets an agent do with it, from all that it states.
 
-Where statements disagree, the most restrictive counts.
+Where statements disagree, the most restrictive one counts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PageDirectives(JSONValue):
     Attributes:
         directives: what holds, by the names: of each the most restrictive one.
             "all" and "none" stand for what they mean; "index" and "follow" are not
-            listed beside their opposites.
+            listed next to their opposites.
         diagnostics: what the site may want to know, one sentence each, without a
             final period: directives that are unknown, repeated or contradicted. At
             most about a hundred.
@@ -57,8 +57,8 @@ class PageDirectives(JSONValue):
     ) -> PageDirectives:
         """What the META tags in the head of `html` say; nothing in it raises.
 
-        The tags named "robots", and those that name `agent`. At most 2,000,000 bytes
-        are read, and nothing behind the head.
+        The tags named "robots" count, and those that name `agent`. At most 2,000,000
+        bytes are read, and nothing after the head.
 
         Args:
             html: the page, decoded or not.
@@ -92,7 +92,7 @@ class PageDirectives(JSONValue):
     ) -> PageDirectives:
         """What the headers X-Robots-Tag say; nothing in them raises.
 
-        Those for all agents, and those that name `agent`, as in
+        The headers for all agents count, and those that name `agent`, as in
         "googlebot: noindex, nofollow".
 
         Args:
@@ -117,7 +117,7 @@ class PageDirectives(JSONValue):
         )
 
     def combined(self, *others: PageDirectives) -> PageDirectives:
-        """What holds where these and `others` do: of each the most restrictive.
+        """These directives and those of `others`: of each name the most restrictive.
 
         `PageDirectives.combined(of_html, of_headers)` does the same.
         """

@@ -38,10 +38,10 @@ _SYSTEM_CLOCK = SystemClock()
 
 
 class Grant(NamedTuple):
-    """Leave to make one request now.
+    """The right to make one request now.
 
     Attributes:
-        host: whom it is about.
+        host: the host that may be asked.
         pace: of the host when it was given.
         began_at: seconds by the clock of the ledger.
         is_robots_txt: whether the request fetches a robots.txt.
@@ -60,12 +60,12 @@ class Grant(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """No leave yet.
+    """No right to make a request yet.
 
     Attributes:
-        seconds: after which to ask again, > 0. No request can start sooner, except
-            where a host without a delay has all places taken: ask again also when
-            a turn of this process ends.
+        seconds: ask again after so many, > 0. No request can start sooner, with
+            one exception: if a host has no delay and all its places are taken, the
+            end of a turn frees one. So ask again then, too.
         overdue: as in `Grant`.
     """
 
@@ -91,12 +91,12 @@ class LedgerStatus:
 
 
 class Ledger(Protocol):
-    """Where gates keep what they know about hosts, and who gets leave to ask one.
+    """Where gates keep what they know about hosts, and learn when they may ask one.
 
     `start` and `end` are atomic, also between the processes that share a ledger. The
     ledger has its own clock: no time of a caller enters it. It does not queue: of
-    several callers that ask for one host, the first to ask when it is ready gets leave,
-    unless another process of a fleet has waited for longer.
+    several callers that ask for one host, the first one that asks when the host is
+    ready may make its request, unless another process of a fleet has waited for longer.
     No method raises because of the world; a ledger that cannot reach its server goes on
     by what it knows.
     """
@@ -146,8 +146,8 @@ class LocalLedger:
 
     It never suspends. Gates that have the same clock may share it.
 
-    A host is forgotten when nothing of it can matter any more. Over the bound, hosts
-    without a turn under way are forgotten before that.
+    It forgets a host when nothing of it can matter any more. Over the bound, it forgets
+    hosts without a turn under way before that.
     """
 
     def __init__(

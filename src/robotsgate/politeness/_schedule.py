@@ -1,8 +1,8 @@
 """When the next request to a host may start.
 
 Pure: what is known about a host is one record of numbers, each rule is a function of
-the record and the time, and nothing here waits. Any clock will do that does not go
-back, as long as all times of a record come from the same one.
+the record and the time, and nothing here waits. Any clock that does not go back
+will do, as long as all times of a record come from the same one.
 
 The rules:
 

@@ -133,7 +133,7 @@ class Severity(enum.Enum):
     """How much a `Diagnostic` matters."""
 
     ERROR = "error"
-    """Crawlers read the line otherwise than it is meant, or not at all."""
+    """Crawlers read the line in another way than its author meant, or not at all."""
     WARNING = "warning"
     """The line may not do what it is meant to do."""
     NOTE = "note"
@@ -244,10 +244,10 @@ class CategoryPreference(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsagePreferences(JSONValue):
-    """What a site prefers its content to be used for: an agent and a URL.
+    """What a site wants one agent to use the content of one URL for.
 
-    The vocabularies stand side by side and may contradict each other. Preferences
-    are no permission to fetch: see `RobotsTxt.can_fetch`.
+    The vocabularies stand side by side and may contradict each other. A
+    preference is not a permission to fetch: see `RobotsTxt.can_fetch`.
 
     Attributes:
         content_usage: of Content-Usage, for "train-ai" and "search": ALLOW,

@@ -176,8 +176,8 @@ class RobotsTxt:
     ) -> UsagePreferences:
         """What the site prefers `url` to be used for; takes and raises as `can_fetch`.
 
-        Those of the agent's groups, and of the whole file where a line stands above
-        the first group. All unknown where `agent` may not fetch `url`. The header
+        The lines of the agent's groups count, and those above the first group. All are
+        unknown if `agent` may not fetch `url`. The header
         Content-Usage of the page may say more: see
         `RobotsChecker.usage_preferences`.
         """
@@ -189,11 +189,11 @@ class RobotsTxt:
         )
 
     def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
-        """Seconds between two requests of `agent`, ≥ 0; `None` if not said.
+        """Seconds between two requests of `agent`, ≥ 0; `None` if there is none.
 
-        That of the first crawl-delay of the agent's groups, in seconds or with one
-        of the units s, m, h and d ("2m", without a space); if it makes no sense,
-        there is none. One that stands above a user-agent line is not for that agent.
+        The first crawl-delay of the agent's groups counts, in seconds or with one of
+        the units s, m, h and d ("2m", without a space); if it makes no sense, there is
+        none. A crawl-delay above a user-agent line does not bind that agent.
         """
         return self.rules_for(agent).crawl_delay
 

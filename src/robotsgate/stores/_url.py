@@ -21,7 +21,7 @@ def open_store(url: str) -> ListableStore:
     """The store that `url` names; it is yours to close.
 
     A file of "sqlite:///" is found from the working directory; one with a fourth
-    slash, from the root. A server is not asked before it is needed.
+    slash, from the root. It connects to a server when an operation first needs it.
 
     Args:
         url: "memory:", "sqlite:///file", "redis://user:password@host:6379/0",

@@ -90,7 +90,7 @@ class MemoryStore:
         return dropped
 
     async def keys(self) -> AsyncIterator[str]:
-        """As `ListableStore.keys`; listing a key is no use of it."""
+        """As `ListableStore.keys`; listing a key does not count as using it."""
         for number, key in enumerate(list(self._kept), 1):
             if number % _KEYS_BETWEEN_CHECKPOINTS == 0:
                 await anyio.lowlevel.checkpoint()

@@ -24,9 +24,8 @@ _SYSTEM_CLOCK = SystemClock()
 class FakeSite(httpx.AsyncBaseTransport):
     """An httpx transport that answers from memory for any number of origins.
 
-    Hand it to `RobotsChecker(client=...)`, or as `transport` to the `AsyncClient` of
-    httpx or httpx2.
-    What is not served answers 404.
+    Pass it as `RobotsChecker(client=...)`, or as `transport` to the `AsyncClient` of
+    httpx or httpx2. It answers 404 for a URL that it does not serve.
 
     Attributes:
         requests: the URLs that were asked for, in order.
@@ -59,10 +58,10 @@ class FakeSite(httpx.AsyncBaseTransport):
 
         Args:
             origin: its URL, without a path.
-            body: of the response; a `str` stands for its UTF-8. Or what answers the
-                requests one after the other, responses of httpx or exceptions to
-                raise, and the last of them from then on; or one response. `status`
-                and `headers` may not be given then.
+            body: of the response; a `str` stands for its UTF-8. Or one response of
+                httpx; or a list of responses and of exceptions to raise, which answer
+                the requests one after the other, the last of them from then on.
+                `status` and `headers` go only with bytes or a `str`.
             status: of the response, 100 to 999.
             headers: of the response.
             delay: seconds before each answer, by the clock of the site, ≥ 0.
@@ -70,8 +69,8 @@ class FakeSite(httpx.AsyncBaseTransport):
         Raises:
             TypeError: one of several answers is neither a response nor an exception.
             ValueError: `origin` names none, or has a path or the scheme ftp; there is
-                no answer; `delay` is out of range; or there are `status` or `headers`
-                beside responses.
+                no answer; `delay` is out of range; or `status` or `headers` come with
+                responses.
         """
         if isinstance(body, bytes | str):
             body = httpx.Response(status, headers=headers, content=body)

@@ -10,7 +10,7 @@ import anyio.lowlevel
 
 
 class ManualClock:
-    """A clock that stands still until it is told otherwise.
+    """A clock that stands still until a test moves it.
 
     `advance` and `set` move it and wake nobody; `pass_time` also wakes each task that
     waits on it when its time has come.

@@ -55,8 +55,8 @@ _KEPT_ORIGINS = 128
 class URLLike(Protocol):
     """A URL object of httpx, httpx2 or yarl, whose `str()` is the URL.
 
-    Told from numbers and `None` by `join`, because pyright does not see that the
-    `host` of yarl is one.
+    `join` tells it from numbers and `None`; `host` would not do, because pyright does
+    not see that yarl has one.
     """
 
     def join(self, url: Self, /) -> Self:
