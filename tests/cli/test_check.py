@@ -156,19 +156,20 @@ def test_explanation_marks_the_line_and_names_what_competes(
         f"      302 to {server.url}/other",
         "    what would change the answer:",
         (
-            "      a Disallow line for 'a' that matches,"
-            " with a pattern longer than /p/ok"
+            "      a Disallow line for 'a',"
+            " with a pattern that matches and is longer than /p/ok"
         ),
-        "      no line 6: then line 5 decides",
+        "      removing line 6: then line 5 decides",
     ]
 
 
 @cases("path agent changes", {
     "a rule alone": ("/x", "b", (
-        "an Allow line for any agent that matches, with a pattern at least as long as /"
-        " | no line 10: then no rule matches")),
+        "an Allow line for any agent,"
+        " with a pattern that matches and is at least as long as /"
+        " | removing line 10: then no rule matches")),
     "an allow alone": ("/a", "c", (
-        "a Disallow line for 'c' that matches, with a pattern longer than /")),
+        "a Disallow line for 'c', with a pattern that matches and is longer than /")),
     "no rule": ("/x", "news", "a Disallow line for 'news' whose pattern matches"),
     "robots.txt itself":
         ("/robots.txt", "a", "nothing: robots.txt itself may always be fetched"),

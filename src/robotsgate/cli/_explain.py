@@ -99,10 +99,11 @@ def _changes(verdict: Verdict, matches: tuple[Rule, ...]) -> tuple[str, ...]:
     is_allowed = rule.kind is RuleKind.ALLOW
     length = "longer than" if is_allowed else "at least as long as"
     wanted = "a Disallow" if is_allowed else "an Allow"
-    pattern = f"a pattern {length} {rule.pattern}"
-    changes = [f"{wanted} line for {group} that matches, with {pattern}"]
+    pattern = f"a pattern that matches and is {length} {rule.pattern}"
+    changes = [f"{wanted} line for {group}, with {pattern}"]
+    removal = f"removing line {lines}{more}"
     if opposite is not None:
-        changes.append(f"no line {lines}{more}: then line {opposite.line} decides")
+        changes.append(f"{removal}: then line {opposite.line} decides")
     elif not is_allowed:
-        changes.append(f"no line {lines}{more}: then no rule matches")
+        changes.append(f"{removal}: then no rule matches")
     return tuple(changes)
