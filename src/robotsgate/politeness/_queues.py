@@ -2,6 +2,8 @@
 
 The first of them asks the ledger, and the others wait for it. Fetches of a robots.txt
 go before pages. Hosts know nothing of each other.
+`_schedule.py` decides when a request may start, not this module, which waits by its
+`Clock`.
 """
 
 from __future__ import annotations
