@@ -60,7 +60,7 @@ def check(
 ) -> Exit:
     """May AGENT fetch each URL, and which line decides?
 
-    Reads URLs from stdin, one a line, where there is none or "-".
+    Without a URL, or with "-", reads URLs from stdin, one on each line.
 
     Exits with 0 if all are allowed, 1 if some are disallowed, 3 if some could not
     be decided, because the server cannot be reached, 2 if something else is wrong.

@@ -32,7 +32,7 @@ _Agent = str | tuple[str, ...]
     "agents",
     multiple=True,
     metavar="AGENT",
-    help="Who asks; may be repeated. Default: all that the files name, and any other.",
+    help="The crawler; may be repeated. Default: all in the files, and any other.",
 )
 @json_option
 @fetching_options
@@ -50,8 +50,8 @@ def diff(
 ) -> Exit:
     """Which answers differ between two robots.txt?
 
-    OLD and NEW are URLs, files or -. Without URLs, and paths will do, those are asked
-    about that the patterns of both files stand for.
+    OLD and NEW are URLs, files or -. URL may be a path alone; without it, asks about
+    one URL for each pattern of both files.
 
     Exits as diff does: 0 if no answer differs, 1 if some do, 2 for trouble.
 

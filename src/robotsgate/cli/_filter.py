@@ -41,12 +41,12 @@ _MOST_ORIGINS = 2_000
 
 
 @click.command("filter")
-@click.option("-a", "--agent", required=True, metavar="AGENT", help="Who may fetch.")
+@click.option("-a", "--agent", required=True, metavar="AGENT", help="The crawler.")
 @click.option(
     "--rejected",
     type=click.File("w", encoding="utf-8", errors="backslashreplace", lazy=False),
     metavar="FILE",
-    help="Where the other lines go, each with its reason.",
+    help="A file for the other lines, each with its reason.",
 )
 @click.option(
     "--json", "is_json", is_flag=True, help="Each line is a JSON object, also of FILE."
@@ -70,9 +70,9 @@ def filter_(
 ) -> Exit:
     """Which URLs of stdin may AGENT fetch?
 
-    Prints them in their order, fastest where those of one site stand together. A line
-    that is no URL stops nothing. With --store, a second run does not fetch again what
-    the first one fetched; without it, the files are kept in a temporary folder.
+    Prints them in their order. This is fastest if the URLs of one site stand together.
+    A line that is not a URL does not stop it. With --store, a second run does not fetch
+    again what the first one fetched; without it, a temporary folder keeps the files.
 
     \b
     Examples:

@@ -48,8 +48,8 @@ _STYLES = {
 def lint(*, form: str, is_strict: bool, settings: Settings, source: str) -> Exit:
     """Which lines of a robots.txt do not do what they seem to?
 
-    What contains :// is a URL, else a file. A URL is always fetched, so that you see
-    what the server answers now; --store changes nothing here.
+    An argument with :// is a URL, any other is a file. A URL is always fetched, so that
+    you see what the server answers now; --store changes nothing here.
 
     Exits with 1 if there are errors, 2 if there is no file to read.
 

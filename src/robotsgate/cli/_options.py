@@ -141,7 +141,7 @@ dialect_option = click.option(
     type=click.Choice([dialect.value for dialect in Dialect]),
     default=Dialect.RFC9309.value,
     show_default=True,
-    help="Whose reading of a robots.txt is followed.",
+    help="The dialect to read a robots.txt in.",
     callback=lambda _context, _option, value: Dialect(value),
 )
 json_option = click.option(

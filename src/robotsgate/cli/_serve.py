@@ -21,7 +21,7 @@ from robotsgate.cli._output import tell
     type=click.IntRange(0, 65_535),
     default=8000,
     show_default=True,
-    help="Where to listen; 0: any port.",
+    help="Where to listen; 0: any free port.",
 )
 @click.option(
     "--allow-private",
@@ -35,8 +35,8 @@ def serve(*, host: str, port: int, allows_private: bool, settings: Settings) -> 
     """Serve a page to try a robots.txt on.
 
     Paste a file or give a URL, type agents and paths, and see each answer at once.
-    Whoever can open the page lets this machine fetch: only from public addresses,
-    and a bounded number of times.
+    Everybody who can open the page can make this machine fetch, but only from public
+    addresses, and a bounded number of times.
 
     \b
     Examples:

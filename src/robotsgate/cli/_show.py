@@ -43,7 +43,8 @@ def show(
     value. What holds for a whole group stands at the line of the group. The last rows
     say what AGENT (else any agent) may use the start page for, where the file says so.
 
-    What contains :// is a URL, else a file. Exits with 2 if there is no file to read.
+    An argument with :// is a URL, any other is a file. Exits with 2 if there is no file
+    to read.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Dialect(enum.Enum):
-    """Whose reading of a robots.txt is followed."""
+    """The way to read a robots.txt."""
 
     RFC9309 = "rfc9309"
     """The standard, with product tokens that may hold digits and dots."""
