@@ -46,8 +46,8 @@ _SYSTEM_CLOCK = SystemClock()
 class RobotsChecker:
     """A `robotsgate.RobotsChecker` without `await`: its methods block the thread.
 
-    May be used by any number of threads. Use it as a context manager, or call
-    `close`; one that is still open when the interpreter exits is closed then.
+    Any number of threads may use it. Use it as a context manager, or call `close`; the
+    interpreter closes an open one when it exits.
     A child process cannot use the checker of the process that forked it.
     """
 

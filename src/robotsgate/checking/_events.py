@@ -85,7 +85,7 @@ class AccessChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFailed(Event):
-    """A store could not do what it was asked; the checker went on without it.
+    """An operation of a store failed; the checker went on without it.
 
     Attributes:
         origin: the key of the origin; empty for "purge", which is about them all.

@@ -58,7 +58,7 @@ class Telemetry:
     Metrics of the gate that `observe_gate` gets:
 
     - `robotsgate.gate.turns` (counter): those that have begun
-    - `robotsgate.gate.incidents` (counter): turns after which a host was left alone
+    - `robotsgate.gate.incidents` (counter): turns that made the gate leave a host alone
     - `robotsgate.gate.waiting` (gauge): those that wait for a host
 
     Each fetch is a span, "fetch robots.txt", below the span of the question that began

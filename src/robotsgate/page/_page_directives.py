@@ -36,7 +36,7 @@ class PageDirectives(JSONValue):
     """What a page lets one agent do with it.
 
     Attributes:
-        directives: what holds, by the names: of each the most restrictive one.
+        directives: by name, the most restrictive directive of each name.
             "all" and "none" stand for what they mean; "index" and "follow" are not
             listed next to their opposites.
         diagnostics: what the site may want to know, one sentence each, without a
@@ -96,8 +96,8 @@ class PageDirectives(JSONValue):
         "googlebot: noindex, nofollow".
 
         Args:
-            headers: of the response, as a client gives them. Where a client joins
-                headers of one name, the name of an agent holds for what follows.
+            headers: of the response, as a client gives them. If a client joins
+                headers of one name, the name of an agent holds for what follows it.
             agent: as in `from_html`.
 
         Raises:

@@ -30,7 +30,7 @@ class DelayClamped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsOverdue(Event):
-    """Turns were ended because they were older than `max_turn_seconds`.
+    """Turns count as ended, because they are older than `max_turn_seconds`.
 
     Attributes:
         host: the host that they belong to.
@@ -57,7 +57,7 @@ class RetryAfterIgnored(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class URLLeftOut(Event):
-    """A URL has no turn in a schedule.
+    """A schedule leaves a URL out.
 
     Attributes:
         url: as the source gave it, without userinfo.

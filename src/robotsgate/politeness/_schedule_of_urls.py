@@ -1,8 +1,8 @@
 """Hands out the URLs of a source as their hosts become free.
 
-The source is read ahead in a task of its own. Which host is next is known from when
-each will be ready at the earliest, and a turn begins only when it is handed out:
-nobody holds a host that he does not ask yet.
+A task of its own reads the source ahead. The next host is the one that will be ready
+first. A turn begins only when the caller gets it, so that no caller holds a host that
+it does not ask yet.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class ScheduledTurn(NamedTuple):
-    """What a schedule hands out.
+    """A URL of a schedule, with its turn.
 
     Attributes:
         url: as the source gave it.
@@ -58,7 +58,7 @@ class _Ready(NamedTuple):
 
 
 class TurnSchedule(AsyncIterator[ScheduledTurn]):
-    """The URLs of a source with their turns, in the order in which those come.
+    """The URLs of a source with their turns, in the order of the turns.
 
     Not an async generator: trio warns of those that are not read to their end.
     """
@@ -110,7 +110,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
             return await self._next()
 
     async def aclose(self) -> None:
-        """Read no further, and hand out no more; may be called more than once."""
+        """Read no further, and give no more turns; may be called more than once."""
         self._is_closed = True
         self._ahead.end = StopAsyncIteration()
         await self._turns.origins.sources.end(self._ahead)

@@ -20,7 +20,7 @@ class GateStats(JSONValue):
         incidents: turns that ended with 429, 503 or a failure.
         disallowed: turns refused by robots.txt.
         not_in_time: turns that would have come after the patience of their callers.
-        overdue: turns that were ended because they were too old.
+        overdue: turns that count as ended because they were too old.
         waiting: how many wait for a host now, fetches of a robots.txt included.
         under_way: turns that have not ended yet.
         event_failures: calls of `on_event` that raised.
@@ -46,7 +46,7 @@ class HostStatus(JSONValue):
         delay: seconds between two requests, what is left of incidents included.
         waiting: how many wait for it, fetches of a robots.txt included.
         under_way: how many turns, and fetches of a robots.txt.
-        ready_at: when one who came now would have a turn, at the earliest, epoch
+        ready_at: the earliest time at which a new caller would have a turn, epoch
             seconds.
     """
 

@@ -110,8 +110,8 @@ class Turn:
     ) -> None:
         """Say how the request went; the last report counts.
 
-        After 429, 503 and failures the host is left alone for a while, then asked
-        more slowly.
+        After 429, 503 and failures, the gate leaves the host alone for a while, then
+        asks it more slowly.
 
         Args:
             status: of the response.

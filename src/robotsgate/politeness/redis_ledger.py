@@ -59,12 +59,12 @@ class RedisLedger:
     """A ledger for a fleet, whose processes together are as polite as one.
 
     Works with Redis 6 or later and with Valkey, alone or as a cluster. Each start and
-    each end is one script, by the time of the server, and about one key, which the
-    server drops when nothing of it can matter any more. Processes that wait for a host
-    get it in their order of arrival. A process that dies holds its turn until
+    each end is one script, which takes the time of the server and touches one key. The
+    server drops the key when nothing of it can matter any more. Processes that wait for
+    a host get it in their order of arrival. A process that dies holds its turn until
     `max_turn_seconds` after the start.
 
-    Where the server does not answer within a second, this process goes on alone: by
+    If the server does not answer within a second, this process goes on alone: by
     what it knows about the hosts, with their delays times `workers`. Each start and
     each end then looks for the server again.
 
@@ -86,8 +86,8 @@ class RedisLedger:
 
         Args:
             url: as for `RedisStore`.
-            workers: how many processes share the server, ≥ 1: how much longer the
-                delays of one that is alone are.
+            workers: how many processes share the server, ≥ 1; a process that is alone
+                multiplies its delays by it.
             prefix: stands before the key of each host.
             max_hosts: as for `LocalLedger`: how many this process remembers.
             ssl_context: as for `RedisStore`.

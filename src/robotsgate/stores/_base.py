@@ -18,7 +18,7 @@ call it more than once, and in another thread.
 class Store(Protocol):
     """Keeps bytes under a key; knows neither what they mean nor the time.
 
-    Any method may be called by many tasks at once and cancelled at any await.
+    Many tasks may call a method at once, and a call may be cancelled at any await.
     A store that fails raises `StoreError`; the checker then works without it.
     A store may lose the bytes of any key at any time, but never give changed ones.
     Each store says what it keeps after `update` has returned: memory ends with the

@@ -60,7 +60,7 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Go on by `seconds` and wake nobody.
 
-        A task whose time comes this way is woken by the next `pass_time`.
+        The next `pass_time` wakes a task whose time comes this way.
 
         Raises:
             ValueError: `seconds` is negative or not finite; use `set` for a clock that

@@ -7,7 +7,7 @@ Inherit, and tell how to make one; `make_store` is a fixture that gives a functi
         def make_store(self):
             return MyStore
 
-For failures that tell what was compared, put this into your conftest.py:
+For messages that show the values, put this into your conftest.py:
 `pytest.register_assert_rewrite("robotsgate.testing.stores")`. The tests run on each
 of asyncio and trio that is installed.
 """
@@ -67,8 +67,8 @@ class StoreContract:
     """The contract; `make_store` gives an empty store on each call.
 
     Attributes:
-        keeps_what_is_useless: whether bytes stay until they are purged; not where
-            they leave by themselves.
+        keeps_what_is_useless: whether useless bytes stay until a purge; `False` for a
+            store that drops them by itself.
     """
 
     keeps_what_is_useless = True
