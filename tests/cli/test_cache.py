@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,7 +38,7 @@ def store(program: Callable[..., Ran], tmp_path: Path, site: str, dead: str) -> 
     store = f"sqlite:///{tmp_path}/robots.db"
     program("check", "--store", store, site, dead)
     program("check", "--store", store, "--policy", "strict", site)
-    with sqlite3.connect(tmp_path / "robots.db") as file:
+    with closing(sqlite3.connect(tmp_path / "robots.db", isolation_level=None)) as file:
         file.execute(
             "INSERT INTO kept (key, keep_until, value) VALUES ('http://x', 1, x'00')"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -227,7 +228,7 @@ def test_warning_is_one_line_unless_it_is_unwanted(
     """A store that fails during the run changes no answer."""
     path = tmp_path / "robots.db"
     program("check", "--store", f"sqlite:///{path}", site)
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute("UPDATE kept SET value = x'00'")
 
     ran = program("check", option, "--store", f"sqlite:///{path}", f"{site}/")
