@@ -139,15 +139,15 @@ class Telemetry:
         )
 
     def _record_fetch(self, event: RobotsTxtFetched) -> None:
-        attributes: dict[str, str | int] = {"robotsgate.access": event.access.value}
+        attributes = {"robotsgate.access": event.access.value}
         if event.failure is not None:
             attributes["error.type"] = event.failure.value
         self._durations.record(event.elapsed_seconds, attributes)
         self._sizes.record(event.body_bytes, attributes)
-        if event.status is not None:
-            attributes["http.response.status_code"] = event.status
         span = self._spans.pop(event.origin)
         span.set_attributes(attributes)
+        if event.status is not None:
+            span.set_attribute("http.response.status_code", event.status)
         for url, status in event.redirects:
             span.add_event(
                 "redirect", {"url.full": url, "http.response.status_code": status}
