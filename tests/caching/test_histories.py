@@ -316,12 +316,9 @@ def test_random_history_is_judged_alike(policy: Policy) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
-def test_thousands_of_random_histories_are_judged_alike(
-    policy: Policy, part: int
-) -> None:
-    for seed in range(750 * part, 750 * (part + 1)):
+def test_hundreds_of_random_histories_are_judged_alike(policy: Policy) -> None:
+    for seed in range(40, 400):
         run_random(seed, policy)
 
 
