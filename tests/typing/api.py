@@ -99,6 +99,7 @@ from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-de
 if TYPE_CHECKING:
     import requests
     import scrapy
+    from scrapy.crawler import Crawler
 
     from robotsgate.stores import Change
 
@@ -172,7 +173,7 @@ def refused_by_a_client(error: RobotsDisallowedError) -> None:
     raise own from theirs
 
 
-async def in_scrapy(crawler: scrapy.crawler.Crawler, request: scrapy.Request) -> None:
+async def in_scrapy(crawler: Crawler, request: scrapy.Request) -> None:
     middleware = crawler.get_downloader_middleware(RobotsGateMiddleware)
     if middleware is not None:
         assert_type(middleware.checker, RobotsChecker)
