@@ -190,8 +190,19 @@ def test_every_name_on_the_api_page_exists() -> None:
     assert missing == []
 
 
-def test_every_public_name_is_on_the_api_page() -> None:
+@pytest.mark.parametrize(
+    "module",
+    [
+        "robotsgate",
+        "robotsgate.integrations.aiohttp",
+        "robotsgate.integrations.httpx",
+        "robotsgate.integrations.requests",
+        "robotsgate.integrations.scrapy",
+        "robotsgate.page",
+    ],
+)
+def test_every_public_name_is_on_the_api_page(module: str) -> None:
     documented = {path.rpartition(".")[2] for path in documented_names()}
-    missing = set(exports_of("robotsgate")) - documented
+    missing = set(exports_of(module)) - documented
 
     assert missing <= {"__version__"}
