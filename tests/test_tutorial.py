@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +38,7 @@ def test_terminals_show_what_the_page_shows(tmp_path: Path) -> None:
         assert server.stdout.readline() == greeting
         for ask, shown in asks:
             assert _output(ask, tmp_path) == shown
-        server.send_signal(signal.SIGINT)
+        server.terminate()
         log = server.communicate()[1]
 
     assert asks
