@@ -335,3 +335,20 @@ def test_reference_agrees_on_random_files() -> None:
 @pytest.mark.slow
 def test_reference_agrees_on_a_hundred_thousand_random_files() -> None:
     check_random_files(500, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("head", "urls"),
+    [
+        ("# our license: https://a.example/l\n", ()),
+        ("# license\r \tLICENSE: https://a.example/l\r", ("https://a.example/l",)),
+        (f"{' ' * 200}License: https://a.example/l\n", ("https://a.example/l",)),
+    ],
+    ids=["in a comment", "indented, behind another one", "indented far"],
+)
+def test_license_above_the_first_group_is_told_from_the_word(
+    head: str, urls: tuple[str, ...]
+) -> None:
+    robots_txt = RobotsTxt.parse(f"{head}User-agent: *\nDisallow:\n")
+
+    assert robots_txt.usage_preferences("ExampleBot", "/").license == urls

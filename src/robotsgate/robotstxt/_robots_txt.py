@@ -23,8 +23,9 @@ from robotsgate.robotstxt._records import first_crawl_delay, first_request_rate
 from robotsgate.robotstxt._rfc9309 import RFC9309
 from robotsgate.robotstxt._spelt_rules import spelt_rules
 from robotsgate.robotstxt._usage_preferences import (
-    CONTENT_USAGE,
     USAGE_FIELDS,
+    USAGE_FIELDS_OF_ALL,
+    may_state_usage,
     usage_preferences,
 )
 
@@ -325,10 +326,10 @@ class RobotsTxt:
         Not Content-Usage, which is a rule of a group.
         """
         outside = self._outline.outside
-        if self._outline.text.find(":", 0, outside.end) < 0:
-            return ()  # most files begin with a group
+        if not may_state_usage(self._outline.text[: outside.end]):
+            return ()  # nearly all files; reading would take longer
         others = read(self._outline, [outside], self._grammar).others
-        return tuple(one for one in _usage_lines(others) if one[0] != CONTENT_USAGE)
+        return tuple(one for one in others if one[0] in USAGE_FIELDS_OF_ALL)
 
     def _compiled(
         self, sections: Sequence[Section]

@@ -26,10 +26,29 @@ CONTENT_USAGE = "content-usage"
 CONTENT_SIGNAL = "content-signal"
 LICENSE = "license"
 
-USAGE_FIELDS = (CONTENT_USAGE, CONTENT_SIGNAL, LICENSE)
+USAGE_FIELDS_OF_ALL = (CONTENT_SIGNAL, LICENSE)
+"""Those that hold for all agents where they stand above the first group."""
+
+USAGE_FIELDS = (CONTENT_USAGE, *USAGE_FIELDS_OF_ALL)
+
+# Spaces before a field that are looked at; behind more of them, the line is read.
+_LONGEST_INDENT = 100
 
 _UNKNOWN = CategoryPreference(preference=Preference.UNKNOWN)
 _RESTRICTIVENESS = {one: place for place, one in enumerate(Preference)}
+
+
+def may_state_usage(text: str) -> bool:
+    """Whether a line of `text` may begin with one of `USAGE_FIELDS_OF_ALL`."""
+    text = text.lower()
+    for field in USAGE_FIELDS_OF_ALL:
+        at = text.find(field)
+        while at >= 0:
+            before = text[max(0, at - _LONGEST_INDENT) : at].replace("\r", "\n")
+            if not before.rpartition("\n")[2].strip():
+                return True
+            at = text.find(field, at + 1)
+    return False
 
 
 def usage_preferences(
