@@ -191,10 +191,11 @@ def ask():
     with contextlib.suppress(RuntimeError):
         checker.can_fetch(AGENT, PUBLIC)
 
-checker = sync.RobotsChecker(client=GatedSite(), store="sqlite:///{path}")
+site = GatedSite()
+checker = sync.RobotsChecker(client=site, store="sqlite:///{path}")
 threading.Thread(target=ask, daemon=True).start()
-while not checker.stats.fetches_under_way:
-    pass
+while not site.under_way:
+    checker.stats  # lets the thread of the loop run
 """
 
 FORKED = """

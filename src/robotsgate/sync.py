@@ -100,8 +100,8 @@ class RobotsChecker:
             contexts.enter_context(
                 self._portal.wrap_async_context_manager(self._checker)
             )
-            atexit.register(self._close_at_exit)
-            contexts.callback(atexit.unregister, self._close_at_exit)
+            atexit.register(self.close)
+            contexts.callback(atexit.unregister, self.close)
             self._contexts = contexts.pop_all()
 
     def __enter__(self) -> Self:
@@ -217,12 +217,6 @@ class RobotsChecker:
         if not self._thread.is_alive():  # a child process has no thread of its parent
             raise RuntimeError("the checker is closed, or of another process")
         return self._way_in
-
-    def _close_at_exit(self) -> None:
-        # Python 3.12 and later start no thread then, which a store may need to close.
-        # What it holds is on disk all the same.
-        with suppress(RuntimeError):
-            self.close()
 
     def _end_thread(self) -> None:
         self._portal.call(self._portal.stop)

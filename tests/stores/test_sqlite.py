@@ -657,6 +657,23 @@ print(os.waitstatus_to_exitcode(status), *anyio.run(in_parent, store))
 """
 
 
+async def test_store_closes_its_file_where_no_thread_can_start(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at the exit of Python 3.12, where an open checker closes itself."""
+
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    store = SQLiteStore(path)
+    await store.update(KEY, to(b"kept"))
+    with monkeypatch.context() as patch:
+        patch.setattr(anyio.to_thread, "run_sync", fail)
+        await store.aclose()
+
+    assert not path.with_name(f"{path.name}-wal").exists()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 def test_child_of_a_fork_is_refused_and_harms_nothing(path: Path) -> None:
     # Python 3.12 and newer warn of the fork of a process with threads.

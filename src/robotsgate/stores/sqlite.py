@@ -292,7 +292,10 @@ class _Worker:
     async def aclose(self) -> None:
         """Close the connection, after what waits."""
         async with self._turn:
-            await self._thread.result_of(self.connection.close)
+            try:
+                await self._thread.result_of(self.connection.close)
+            except RuntimeError:  # Python 3.12 and later: no new thread at exit
+                self.connection.close()
 
     def _work_off(self) -> None:
         """Do what waits, or nothing of it while the file is locked."""
