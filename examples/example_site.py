@@ -27,9 +27,9 @@ PATHS = ("/about", "/diary/monday", "/today")
 class Site(ThreadingHTTPServer):
     """An origin with some pages."""
 
-    def __init__(self, pages: Pages) -> None:
-        """Listen on any free port of this machine."""
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, pages: Pages, host: str) -> None:
+        """Listen on any free port of `host`."""
+        super().__init__((host, 0), Handler)
         self.pages = pages
 
 
@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         content, status, location = page, 200, ""
         if isinstance(page, tuple):
             content, (status, location) = "", page
-        print(f"    the site answers GET {self.path} with {status}")
+        print(f"    the site answers GET {self.path} with {status}", flush=True)
         self.send_response(status)
         if location:
             self.send_header("Location", location)
@@ -56,9 +56,11 @@ class Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def serving(pages: Pages = PAGES) -> AbstractContextManager[str]:
+def serving(
+    pages: Pages = PAGES, *, host: str = "127.0.0.1"
+) -> AbstractContextManager[str]:
     """The origin of a site with `pages`, which runs until the end of the block."""
-    return running(Site(pages))
+    return running(Site(pages, host))
 
 
 @contextmanager
@@ -67,7 +69,8 @@ def running(server: ThreadingHTTPServer) -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        host, port = server.server_address[:2]
+        yield f"http://{host!s}:{port}"
     finally:
         server.shutdown()
         thread.join()

@@ -11,11 +11,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import anyio
+from example_site import serving
 
 from robotsgate import RobotsChecker, SystemClock
 from robotsgate.testing import ManualClock
@@ -35,22 +34,16 @@ async def ask(store: str, origin: str, days_later: int) -> None:
 
 def main() -> None:
     """Run the processes, one after the other."""
-    with tempfile.TemporaryDirectory() as folder:
+    pages: dict[str, str | tuple[int, str]] = {
+        "/robots.txt": "User-agent: *\nDisallow: /private\n"
+    }
+    with tempfile.TemporaryDirectory() as folder, serving(pages) as origin:
         store = f"sqlite:///{Path(folder) / 'robots.db'}"
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            origin = f"http://127.0.0.1:{server.server_port}"
-            run("The first process, while the server is up:", store, origin, 0)
-            Handler.status = 503
-            run("A second one, two days later; the server is down:", store, origin, 2)
-            run("A third one, in the middle of the outage:", store, origin, 20)
-            run("A fourth one, after 30 days of outage:", store, origin, 33)
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
+        run("The first process, while the server is up:", store, origin, 0)
+        pages["/robots.txt"] = (503, "")
+        run("A second one, two days later; the server is down:", store, origin, 2)
+        run("A third one, in the middle of the outage:", store, origin, 20)
+        run("A fourth one, after 30 days of outage:", store, origin, 33)
 
 
 def run(title: str, store: str, origin: str, days_later: int) -> None:
@@ -58,23 +51,6 @@ def run(title: str, store: str, origin: str, days_later: int) -> None:
     print(title, flush=True)
     command = [sys.executable, __file__, store, origin, str(days_later)]
     subprocess.run(command, check=True)  # noqa: S603 (this very file)
-
-
-class Handler(BaseHTTPRequestHandler):
-    """The server: its rules, or 503."""
-
-    status = 200
-
-    def do_GET(self) -> None:
-        """Answer."""
-        body = b"User-agent: *\nDisallow: /private\n" if self.status == 200 else b""  # noqa: PLR2004
-        self.send_response(self.status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        """Log nothing."""
 
 
 if __name__ == "__main__":

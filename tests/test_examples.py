@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import subprocess
 import sys
@@ -10,6 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import anyio
+import crawler
+import polite_crawler
 import pytest
 from rich.progress import Progress
 
@@ -44,11 +45,8 @@ def test_example_shows_what_its_page_says(example: str, page: str) -> None:
 
 
 def test_crawler_visits_what_it_may_and_tells_when_to_ask_a_dead_site_again(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.syspath_prepend(_EXAMPLES)
-    crawler = importlib.import_module("crawler")
-
     with (
         crawler.serving(crawler.DOWN) as other_site,
         crawler.serving(crawler.pages(other_site)) as site,
@@ -68,15 +66,13 @@ def test_crawler_visits_what_it_may_and_tells_when_to_ask_a_dead_site_again(
 
 @pytest.mark.slow
 def test_polite_crawler_keeps_each_delay_and_obeys_a_429(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.syspath_prepend(_EXAMPLES)
-    crawler = importlib.import_module("polite_crawler")
     picture = tmp_path / "politeness.png"
 
-    with crawler.serving() as sites, Progress(disable=True) as progress:
-        anyio.run(crawler.crawl, sites, progress)
-        crawler.draw(sites, picture)
+    with polite_crawler.serving() as sites, Progress(disable=True) as progress:
+        anyio.run(polite_crawler.crawl, sites, progress)
+        polite_crawler.draw(sites, picture)
 
     for site in sites:
         for one, other in pairwise(site.log):
