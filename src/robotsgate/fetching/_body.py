@@ -28,9 +28,9 @@ ACCEPT_ENCODING = "gzip, deflate"
 _RAW_SLACK = 2
 _RAW_BYTES_AT_LEAST = 65_536
 
-# Each piece costs ten to twenty microseconds, whatever is in it: a tenth of a second
-# for all. A server that sends one line at a time may send 75 KB; few do.
-_LEAST_BYTES_OF_A_PIECE = 256
+# Each piece costs ten to twenty microseconds, whatever is in it. A server may send a
+# file one line at a time, and the lines of real files have 23 bytes or more on average.
+_LEAST_BYTES_OF_A_PIECE = 20
 _PIECES_OF_ANY_LENGTH = 3_000
 
 # Thousands of pieces may come in one segment, and reading those never waits.

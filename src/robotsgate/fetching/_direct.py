@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 # All of a response but its body: the head, informational responses, the framing of
 # chunks, trailers, and one read of which nobody knows yet what it is. The longest head
-# that other clients take is 16 KiB (Node.js) to 100 KiB (httpx).
+# that other clients take is 16 KiB (Node.js) to 100 KiB (httpx). A chunk of one line
+# may add half of its length.
 _MOST_BYTES_BESIDE_THE_BODY = 64 * 1024
 
 # What TLS may send beside that: a handshake takes 2 to 20 KiB, each record 22 bytes or
@@ -232,7 +233,7 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         dialled.bytes_left += 2 * len(data)
         self._bytes += len(data)
         of_body = 0 if self.body is None else self.body.bytes
-        if self._bytes - of_body > _MOST_BYTES_BESIDE_THE_BODY:
+        if self._bytes > _MOST_BYTES_BESIDE_THE_BODY + 1.5 * of_body:
             raise httpcore.RemoteProtocolError(_TOO_MANY_BYTES)
         return data
 
