@@ -132,6 +132,15 @@ class RobotsChecker:
         """As `robotsgate.RobotsChecker.check`."""
         return self._portal.call(self._checker.check, agent, url)
 
+    def _refusal(self, agent: str | Sequence[str], url: str) -> Verdict | None:
+        """The verdict that refuses `url`; `None` where it may be fetched."""
+        answer = self._answer_quickly(agent, url)
+        if answer:
+            return None
+        check = partial(self._checker._check, agent, url, counted=answer)  # noqa: SLF001 (one package)
+        verdict = self._portal.call(check)
+        return None if verdict else verdict
+
     def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
     ) -> list[bool]:

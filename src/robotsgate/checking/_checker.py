@@ -217,7 +217,18 @@ class RobotsChecker:
 
     async def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict:
         """The answer of `can_fetch` with what led to it; takes and raises the same."""
-        return await self._origins.verdict(Question.of(agent, url, self._grammar))
+        return await self._check(agent, url)
+
+    async def _check(
+        self,
+        agent: str | Sequence[str],
+        url: str | URLLike,
+        *,
+        counted: bool | None = None,
+    ) -> Verdict:
+        """As `check`; the answer `counted` is in the stats already."""
+        question = Question.of(agent, url, self._grammar)
+        return await self._origins.verdict(question, counted=counted)
 
     async def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]

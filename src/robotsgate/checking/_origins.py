@@ -179,12 +179,15 @@ class Origins:
         self.reporter.report_answer(question, rules, allowed=answer)
         return answer
 
-    async def verdict(self, question: Question) -> Verdict:
-        """The answer with all that led to it."""
+    async def verdict(
+        self, question: Question, *, counted: bool | None = None
+    ) -> Verdict:
+        """The answer with all that led to it; not counted where it is `counted`."""
         standing = await self.standing(question.origin)
         rules = await self.standing_for(standing, question.agent)
         verdict = await self.explain(standing, rules, question)
-        self.reporter.report_answer(question, rules, allowed=verdict.allowed)
+        if verdict.allowed is not counted:
+            self.reporter.report_answer(question, rules, allowed=verdict.allowed)
         return verdict
 
     async def usage_preferences(

@@ -83,15 +83,12 @@ class RobotsAdapter(BaseAdapter):
         """
         url = request.url or ""
         try:
-            may_send = (
-                passes_unasked(urlsplit(url).scheme, request.path_url)
-                or self._checker.can_fetch(self._agent, url)
-                or (verdict := self._checker.check(self._agent, url))
-            )
+            if not passes_unasked(urlsplit(url).scheme, request.path_url):
+                verdict = self._checker._refusal(self._agent, url)  # noqa: SLF001 (one package)
+                if verdict is not None:
+                    raise RobotsDisallowedError(verdict, request=request)
         except InvalidURLError as error:
             raise requests.exceptions.InvalidURL(str(error), request=request) from error
-        if not may_send:
-            raise RobotsDisallowedError(verdict, request=request)
         return self._wrapped.send(request, *arguments, **options)
 
     def close(self) -> None:

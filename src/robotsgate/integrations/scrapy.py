@@ -196,9 +196,10 @@ class RobotsGateMiddleware:
         slot = request.meta.get("download_slot")
         case = (agent, url.scheme, url.netloc, slot)
         is_settled = self._settled_until.get(case, 0.0) > _CLOCK.now()
-        if is_settled and self.checker.peek(agent, request.url):
+        answer = self.checker.peek(agent, request.url) if is_settled else None
+        if answer:
             return
-        verdict = await self.checker.check(agent, request.url)
+        verdict = await self.checker._check(agent, request.url, counted=answer)  # noqa: SLF001 (one package)
         await self._announce(verdict, request)
         await self._learn_delay(verdict.origin, agent, request)
         # An override has none, but this checker has no overrides.
