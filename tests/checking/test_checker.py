@@ -937,6 +937,7 @@ async def test_refresh_fetches_what_is_fresh() -> None:
 
     assert (before, unchanged, after) == (True, True, False)
     assert len(site.requests) == 2
+    assert checker.stats.store_misses == 1  # a refresh takes nothing from the store
 
 
 async def test_refresh_joins_a_fetch_that_is_under_way() -> None:

@@ -190,7 +190,8 @@ class Renewals:
         self._forgotten |= {key} & self._forgetting
         known = await self._look_up(key)
         standing = self._current(known, is_forced=is_forced)
-        self._reporter.report_look_up(is_hit=standing is not None)
+        if not is_forced:  # a refresh fetches, whatever the store has
+            self._reporter.report_look_up(is_hit=standing is not None)
         if standing is not None:
             return standing, False
         if self.turns is not None:

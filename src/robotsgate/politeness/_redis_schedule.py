@@ -53,6 +53,8 @@ _NUMBERS = {
 
 # ARGV: 1: the millisecond at which the time of a host begins that is not known, 2:
 # whether it is about a robots.txt, 3 to 6: the pace.
+# A change of what is kept needs another default prefix of the keys, because processes
+# of two versions may share a server.
 _RECORD = """
 local NEVER = -math.huge
 local FIELDS = {
