@@ -90,7 +90,7 @@ def _about_answer(
         return  # ftp has other codes, and no headers
     status = outcome.status
     if is_server_error(status) or status == HTTPStatus.TOO_MANY_REQUESTS:
-        message = f"status {status}: crawlers stop to fetch the whole site"
+        message = f"status {status}: crawlers stop fetching the whole site"
         yield Severity.WARNING, "server-error", message
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         message = f"status {status}: crawlers may fetch everything"
