@@ -143,7 +143,7 @@ ADDRESSES = Group(
             )
         ),
         refused(
-            "is inside itself, with `AddressGuard.PUBLIC_ONLY`",
+            "has an address inside, with `AddressGuard.PUBLIC_ONLY`",
             _inside,
             policy=_PUBLIC_ONLY,
             accepted=(0,),
@@ -156,7 +156,7 @@ ADDRESSES = Group(
             accepted=(0,),
         ),
         rules_decide(
-            "is inside itself",
+            "has an address inside",
             _inside,
             policy=_REDIRECTS,
             accepted=(1,),

@@ -80,12 +80,8 @@ CODINGS = Group(
         ),
         unreachable("sends `br`", _coded("br", b"\x0b\x0f\x80" + RULES), says="'br'"),
         unreachable("sends `zstd`", _coded("zstd", b"\x28\xb5\x2f\xfd"), says="'zstd'"),
-        unreachable(
-            "sends a coding that nobody knows", _coded("rot13", RULES), says="'rot13'"
-        ),
-        no_rules(
-            "announces a coding nobody knows, for an empty body", _coded("br", b"")
-        ),
+        unreachable("sends an unknown coding", _coded("rot13", RULES), says="'rot13'"),
+        no_rules("announces an unknown coding, for an empty body", _coded("br", b"")),
         no_rules("announces gzip for an empty body", _coded("gzip", b"")),
         unreachable(
             "announces gzip and sends the plain rules",
@@ -136,10 +132,10 @@ CODINGS = Group(
             says="CodingError",
         ),
         rules_decide(
-            "sends gzip with rubbish behind it", _coded("gzip", _GZIPPED + RULES)
+            "sends gzip with rubbish after it", _coded("gzip", _GZIPPED + RULES)
         ),
         rules_decide(
-            "sends deflate with rubbish behind it, for ever",
+            "sends deflate with rubbish after it, for ever",
             answering(
                 Raw(
                     head("200 OK", "Content-Encoding: deflate") + zlib.compress(RULES),

@@ -104,7 +104,9 @@ CONNECTIONS = Group(
     name="connections",
     faults=(
         unreachable("refuses the connection", _refusing, says="ConnectError"),
-        timed_out("lets the system accept, and never looks", _never_accepting),
+        timed_out(
+            "lets its system accept the connection, and never reads", _never_accepting
+        ),
         timed_out(
             "accepts, reads, and says nothing", answering(Raw(b"", Connection.hang))
         ),
@@ -120,12 +122,12 @@ CONNECTIONS = Group(
             says="",
         ),
         unreachable(
-            "closes where the answer should come",
+            "closes instead of answering",
             answering(Raw(b"")),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "resets where the answer should come",
+            "resets instead of answering",
             answering(Raw(b"", Connection.reset)),
             says="ReadError",
         ),
@@ -163,7 +165,7 @@ CONNECTIONS = Group(
             answering(Raw(_SIZED + RULES[:_HALF], Connection.hang)),
         ),
         rules_decide(
-            "sends all of the body and keeps the connection",
+            "sends all of the body and keeps the connection open",
             answering(Raw(_SIZED + RULES, Connection.hang)),
         ),
         rules_decide(
@@ -171,7 +173,7 @@ CONNECTIONS = Group(
             answering(Raw(_SIZED + RULES, Connection.hang), reads_requests=False),
         ),
         rules_decide(
-            "sends a second answer behind the first",
+            "sends a second answer after the first",
             answering(Raw((_SIZED + RULES) * 2, Connection.hang)),
         ),
     ),
@@ -193,7 +195,7 @@ TIMES = Group(
             answering(Raw(b"", dripping(head("100 Continue")))),
         ),
         timed_out(
-            "redirects five times, and takes its time for each",
+            "redirects five times, slowly",
             answering(_redirecting_slowly()),
         ),
         rules_decide(
@@ -232,12 +234,12 @@ HANDSHAKES = Group(
             says="certificate",
         ),
         unreachable(
-            "has a certificate that it signed itself",
+            "has a self-signed certificate",
             answering(Reply(body=RULES), ssl_context=certificates.self_signed()),
             says="certificate",
         ),
         unreachable(
-            "has a certificate of an authority that nobody knows",
+            "has a certificate of an unknown authority",
             answering(
                 Reply(body=RULES), ssl_context=certificates.of_another_authority()
             ),
@@ -263,7 +265,7 @@ HANDSHAKES = Group(
             says="more bytes than any answer needs",
         ),
         unreachable(
-            "sends a thousand session tickets behind the handshake",
+            "sends a thousand session tickets after the handshake",
             answering(
                 Reply(body=RULES), ssl_context=certificates.with_very_many_tickets()
             ),
@@ -289,12 +291,12 @@ HANDSHAKES = Group(
             says="alert",
         ),
         unreachable(
-            "speaks plain HTTP where TLS should be",
+            "speaks plain HTTP instead of TLS",
             _before_http(_answer_handshake(head("400 Bad Request"))),
             says="SSL",
         ),
         unreachable(
-            "speaks TLS where plain HTTP should be",
+            "speaks TLS instead of plain HTTP",
             _plain_http_to_tls,
             says="",
         ),
@@ -304,7 +306,7 @@ HANDSHAKES = Group(
             says="RemoteProtocolError",
         ),
         rules_decide(
-            "ends a body without a length, over TLS and without its goodbye",
+            "ends a body without a length, over TLS, without `close_notify`",
             answering(Raw(head("200 OK") + RULES), ssl_context=certificates.valid()),
         ),
     ),

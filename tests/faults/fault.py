@@ -35,7 +35,7 @@ class Effect(enum.Enum):
     RULES = "what the rules allow"
     EVERYTHING = "everything"
     NOTHING = "nothing"
-    NOTHING_AT_ALL = "nothing, nor `/robots.txt`"
+    NOTHING_AT_ALL = "nothing, not even `/robots.txt`"
 
 
 _EFFECTS = {

@@ -42,7 +42,7 @@ HEADS = Group(
             says="RemoteProtocolError",
         ),
         timed_out(
-            "greets as SSH does, and waits for ours",
+            "greets as SSH does, and waits for a greeting",
             answering(Raw(b"SSH-2.0-OpenSSH_9.9\r\n", Connection.hang)),
         ),
         unreachable(
@@ -228,12 +228,12 @@ BODIES = Group(
             ),
         ),
         unreachable(
-            "announces a transfer coding that nobody knows",
+            "announces an unknown transfer coding",
             answering(Raw(head("200 OK", "Transfer-Encoding: gzip") + RULES)),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends plain rules where chunks should be",
+            "sends plain rules instead of chunks",
             answering(Raw(_CHUNKED + RULES.replace(b"\n", b"\r\n"), Connection.hang)),
             says="RemoteProtocolError",
         ),
@@ -325,7 +325,7 @@ BODIES = Group(
             max_bytes=4 * _MEBIBYTE,
         ),
         no_rules(
-            "sends a body behind a 204",
+            "sends a body after a 204",
             answering(Raw(head("204 No Content") + RULES, Connection.hang)),
         ),
     ),

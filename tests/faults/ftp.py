@@ -40,7 +40,7 @@ FTP = Group(
     faults=(
         rules_decide("sends the file over FTP", _ftp(FtpPart(data=_sending_rules))),
         rules_decide(
-            "names another address for the file, which is not dialled",
+            "names another address for the data, which is not dialled",
             _ftp(FtpPart(data=_sending_rules, host="127,9,9,9")),
         ),
         rules_decide("sends a file without end", _ftp(FtpPart(data=_sending_for_ever))),
@@ -48,12 +48,12 @@ FTP = Group(
             "has no such file (550)", _ftp(FtpPart(replies={"RETR": b"550 no"}))
         ),
         unreachable(
-            "lets nobody log in without a password",
+            "refuses the anonymous login (530)",
             _ftp(FtpPart(replies={"PASS": b"530 Login incorrect"})),
             says="530 Login incorrect",
         ),
         unreachable(
-            "has no place for another guest",
+            "has too many users (421)",
             _ftp(FtpPart(greeting=b"421 come again")),
             says="421 come again",
         ),
@@ -73,12 +73,12 @@ FTP = Group(
             says="Connection refused",
         ),
         unreachable(
-            "breaks the file off",
+            "aborts the transfer (426)",
             _ftp(FtpPart(data=_sending_rules, end=b"426 aborted")),
             says="426 aborted",
         ),
         unreachable(
-            "sends the file and then denies it (550)",
+            "sends the file and then replies 550",
             _ftp(FtpPart(data=_sending_rules, end=b"550 no such file")),
             says="550 no such file",
         ),
@@ -103,7 +103,7 @@ FTP = Group(
             says="more bytes than any reply needs",
         ),
         unreachable(
-            "speaks HTTP",
+            "speaks HTTP instead of FTP",
             _ftp(FtpPart(greeting=b"HTTP/1.1 400 what?")),
             says="HTTP/1.1",
         ),

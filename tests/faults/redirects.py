@@ -127,53 +127,57 @@ REDIRECTS = Group(
             asked=("/other", "/robots.txt"),
         ),
         rules_decide(
-            "redirects to a place of 10 kB",
+            "redirects to a `Location` of 10 kB",
             _to("/" + "x" * 10_000, "/" + "x" * 10_000),
         ),
         unreachable(
-            "redirects to a place of 20 kB", _to("/" + "x" * 20_000, "/"), says="20001"
+            "redirects to a `Location` of 20 kB",
+            _to("/" + "x" * 20_000, "/"),
+            says="20001",
         ),
         rules_decide(
-            "redirects to a place with UTF-8 in it, `/é`",
+            "redirects to a `Location` with UTF-8 in it, `/é`",
             _raw_location("/é".encode(), "/%C3%A9"),
             asked=("/robots.txt", "/%C3%A9"),
         ),
         rules_decide(
-            "redirects to a place with Latin-1 in it, `/é`",
+            "redirects to a `Location` with Latin-1 in it, `/é`",
             _raw_location("/é".encode("latin-1"), "/%C3%A9"),
             asked=("/robots.txt", "/%C3%A9"),
         ),
         rules_decide(
-            "redirects to a place with a space in it, `/a b`",
+            "redirects to a `Location` with a space in it, `/a b`",
             _to("/a b", "/a%20b"),
             asked=("/robots.txt", "/a%20b"),
         ),
         unreachable(
-            "redirects to a place with a control character in it",
+            "redirects to a `Location` with a control character in it",
             _raw_location(b"/a\x01b", "/"),
             says="control characters",
         ),
         unreachable(
-            "redirects without saying where",
+            "redirects without a `Location`",
             answering(Reply(status=302)),
             says="Location",
         ),
-        unreachable("redirects to an empty place", _to("", "/"), says="Location"),
+        unreachable("redirects to an empty `Location`", _to("", "/"), says="Location"),
         unreachable(
             "answers 304, which nobody asked for",
             answering(Raw(head("304 Not Modified"), Connection.hang)),
         ),
         unreachable(
-            "answers 304 with a place, which is not followed",
+            "answers 304 with a `Location`, which is not followed",
             answering(Raw(head("304 Not Modified", "Location: /a"), Connection.hang)),
             asked=("/robots.txt",),
         ),
         unreachable(
-            "redirects to two places at once",
+            "sends two `Location` headers that differ",
             _to_two_places("/a", "/b"),
             says="2 places at once",
         ),
-        rules_decide("redirects to one place twice", _to_two_places("/a", "/a")),
+        rules_decide(
+            "sends the same `Location` header twice", _to_two_places("/a", "/a")
+        ),
         unreachable("redirects to `ftp:`", _to("ftp://127.0.0.1/a", "/"), says="'ftp'"),
         unreachable("redirects to `file:`", _to("file:///etc/passwd", "/"), says=""),
         unreachable("redirects to `data:`", _to("data:,User-agent", "/"), says=""),
@@ -182,12 +186,14 @@ REDIRECTS = Group(
         ),
         unreachable("redirects to a URL without a host", _to("http://", "/"), says=""),
         unreachable(
-            "redirects to a port that cannot be, `:99999`",
+            "redirects to an impossible port, `:99999`",
             _to("http://127.0.0.1:99999/", "/"),
             says="",
         ),
         unavailable("redirects to itself", _to("/robots.txt", "/"), says="loop"),
-        unavailable("redirects to itself by `#`", _to("#", "/"), says="loop"),
+        unavailable(
+            "redirects to itself with a fragment, `#`", _to("#", "/"), says="loop"
+        ),
         unavailable(
             "redirects to itself with a cookie, and serves the rules for it",
             answering(_to_itself_with_a_cookie),
@@ -196,7 +202,7 @@ REDIRECTS = Group(
         ),
         unavailable("redirects there and back", _between_two, says="loop"),
         unavailable(
-            "redirects to somewhere else each time",
+            "redirects to a new path each time",
             _growing,
             says="more than 5 redirects",
             asked=("/robots.txt", "/a", "/aa", "/aaa", "/aaaa", "/aaaaa"),
