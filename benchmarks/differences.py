@@ -77,8 +77,7 @@ class Tally:
             " them.\n"
             f"`Dialect.RFC9309` differs on {differences:,}, and refuses to answer"
             f" {self.refused:,}.\n"
-            f"{len(self.unexplained):,} of its differences are outside the classes of"
-            " the table.\n"
+            f"{len(self.unexplained):,} of these differences are not in the tables.\n"
         )
 
 
@@ -144,7 +143,7 @@ def parts_of_page(result: Tally) -> dict[str, str]:
     return {
         "counts": result.summary(),
         "classes": _classes(result, met),
-        "unmet": _head("where we would part") + "".join(unmet),
+        "unmet": _head("difference") + "".join(unmet),
     }
 
 
@@ -161,19 +160,19 @@ def _classes(result: Tally, met: list[Point]) -> str:
     if several:
         total = f"{sum(count for _, count in several):,}"
         kinds = ", ".join(
-            f"{' and '.join(map(str, numbers))} ({count:,})"
+            f"{' and '.join(map(str, numbers))} ({count:,}×)"
             for numbers, count in several
         )
-        says = f"What it says on rows {kinds}."
+        says = f"See rows {kinds}."
         cells = _cells("more than one of these at once", total, *_shown(SEVERAL), says)
         rows.append(cells)
     if result.refused:
         rows.append(_row(REFUSED.name, f"{result.refused:,}", of=REFUSED))
-    text = _head("where we part", "questions") + "".join(rows)
+    text = _head("difference", "questions") + "".join(rows)
     if result.ambiguous:
         text += (
-            f"\n{result.ambiguous:,} differences would stand in either of two rows;"
-            " they count in the upper one.\n"
+            f"\n{result.ambiguous:,} differences fit two rows;"
+            " the table counts them in the upper one.\n"
         )
     return text
 

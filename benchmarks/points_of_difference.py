@@ -234,9 +234,9 @@ def _octets_escaped(question: Question, octets: re.Pattern[bytes]) -> Question:
 
 
 @_point(
-    "a URL that clients read in another way than it looks",
-    "§2.2.2: rules are matched against the URI. A backslash is in none; clients"
-    " send a slash instead, and what is sent is what the rules are about.",
+    "a URL that clients change before they send it",
+    "§2.2.2: rules are matched against the URI. No URI has a backslash; clients send"
+    " a slash instead, and the rules are about what they send.",
     "User-agent: *\nDisallow: /private/",
     path="\\private\\orders",
 )
@@ -267,7 +267,7 @@ def settle_unreserved(question: Question) -> Question:
 
 
 @_point(
-    "a group whose name begins as the agent's and goes on with a digit or a dot",
+    "a group whose name is the agent's, then a digit or a dot, and more",
     "§2.2.1: a group is for the crawler whose product token it names. Nothing makes"
     " `News24Bot` a name of `News`.",
     "User-agent: News24Bot\nDisallow: /",
@@ -281,8 +281,8 @@ def settle_other_names(question: Question) -> Question:
 
 @_point(
     "an agent whose own name has digits or dots",
-    "§2.2.1: a crawler obeys the group that matches its product token. That a token"
-    " may have digits and dots is ours: the alphabet of §2.2 has none.",
+    "§2.2.1: a crawler obeys the group that matches its product token. We accept"
+    " digits and dots in a token; §2.2 does not.",
     "User-agent: News24Bot\nDisallow: /",
     path="/",
     agent="News24Bot",
@@ -308,7 +308,7 @@ def settle_header(question: Question) -> Question:
 @_point(
     "a user-agent line with a whole header, or with letters outside ASCII",
     "§2.2.1: the line names a product token. A header stands for the token in it, not"
-    " for all that begin with `Mozilla`; and a name is not its first letters.",
+    " for all agents that begin with `Mozilla`. A name is more than its first letters.",
     "User-agent: Mozilla/5.0 (compatible; ExampleBot/1.0)\nDisallow: /",
     path="/",
 )
@@ -329,7 +329,7 @@ def settle_names(question: Question) -> Question:
 
 @_point(
     "`/robots.txt` itself",
-    "§2.2.2: `/robots.txt` is allowed without saying so.",
+    "§2.2.2: `/robots.txt` is implicitly allowed.",
     "User-agent: *\nDisallow: /",
     path="/robots.txt",
 )
@@ -340,7 +340,7 @@ def settle_robots_txt(question: Question) -> Question:
 
 
 @_point(
-    "a character that no URI may hold, raw in one and escaped in the other",
+    "a character that no URI may hold, raw on one side and escaped on the other",
     "§2.2.2: paths are compared percent-encoded, as RFC 3986 defines it. No URI can"
     " have a space (RFC 3986 §2), so `%20` is the only way to ask for it.",
     "User-agent: *\nDisallow: /media library/",
@@ -352,9 +352,9 @@ def settle_unsafe(question: Question) -> Question:
 
 
 @_point(
-    "the first one or two octets of a byte order mark",
-    "§2.3: the file is UTF-8, where a mark has all of its three octets. A part of"
-    " it belongs to the field, which is then unknown (§2.2).",
+    "the first one or two bytes of a byte order mark",
+    "§2.3: the file is UTF-8, where a mark has three bytes. A part of one belongs to"
+    " the field, which is then unknown (§2.2).",
     b"\xef\xbbUser-agent: *\nDisallow: /private/",
     path="/private/",
 )
@@ -420,8 +420,8 @@ def settle_case_of_escapes(question: Question) -> Question:
 
 
 @_point(
-    "octets outside ASCII in the URL",
-    "§2.2.2: octets outside ASCII are percent-encoded, also in the URL.",
+    "bytes outside ASCII in the URL",
+    "§2.2.2: bytes outside ASCII are percent-encoded, also in the URL.",
     "User-agent: *\nDisallow: /café/",
     path="/café/menu",
 )
@@ -466,7 +466,7 @@ def settle_colons(question: Question) -> Question:
 
 @_point(
     "an allow of `index.html`",
-    "§2.2.2: a rule matches if its path comes to an end before an octet differs.",
+    "§2.2.2: a rule matches only URLs that begin with its path.",
     "User-agent: *\nDisallow: /\nAllow: /news/index.html",
     path="/news/",
 )
@@ -494,7 +494,7 @@ def settle_dot_segments(question: Question) -> Question:
 
 
 @_point(
-    "a line of more than 16,663 octets",
+    "a line of more than 16,663 bytes",
     "§2.2: a line ends with CR or LF. §2.5 permits limits on files only.",
     f"User-agent: *\nDisallow:{' ' * 17_000}/private/",
     path="/private/",
@@ -518,8 +518,8 @@ REFUSED = Point(
         body=b"User-agent: *\nDisallow: /cart/", agent=": *", url=f"{SITE}/"
     ),
     standard=(
-        "§2.2.1: a product token is made of letters, `_` and `-`. Where there is none,"
-        " no group can be meant, and a mistake of the caller is not answered."
+        "§2.2.1: a product token is made of letters, `_` and `-`. An agent without one"
+        " is a mistake of the caller, so we raise an error."
     ),
 )
 """No difference in the answer: we give none."""

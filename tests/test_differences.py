@@ -147,4 +147,4 @@ def test_page_has_the_examples_of_all_points_and_nothing_unexplained() -> None:
         assert example in page
     assert [len(points) for points in reasons(SEVERAL)] == [2]
     assert "`Dialect.GOOGLE` differs from Google on 0 of them." in page
-    assert "\n0 of its differences are outside the classes of the table." in page
+    assert "\n0 of these differences are not in the tables." in page
