@@ -268,21 +268,21 @@ _STORE_ROWS = {
     "get of an unknown origin, µs": ("get unknown", 1e6),
     "update, new, µs": ("update, new", 1e6),
     "update, renewed, µs": ("update, renewed", 1e6),
-    "update, another goes for it, µs": ("update, at the bound", 1e6),
+    "update that drops another, µs": ("update, at the bound", 1e6),
     "the longest update, new, ms": ("longest update, new", 1e3),
     "the longest update, renewed, ms": ("longest update, renewed", 1e3),
-    "the longest update, another goes, ms": ("longest update, at the bound", 1e3),
+    "the longest that drops another, ms": ("longest update, at the bound", 1e3),
     "purge, nothing to drop, ms": ("purge nothing", 1e3),
-    "the event loop held by it, ms": ("purge nothing, held", 1e3),
+    "event loop held by this purge, ms": ("purge nothing, held", 1e3),
     "purge, all to drop, ms": ("purge all", 1e3),
-    "the event loop held by that, ms": ("purge all, held", 1e3),
+    "event loop held by that purge, ms": ("purge all, held", 1e3),
     "a full garbage collection, ms": ("collect", 1e3),
 }
 _LIVE_ROWS = {
     "can_fetch, shuffled, µs": ("question", 1e6),
     "can_fetch, stored but not live, µs": ("admit", 1e6),
-    "the same, another goes for it, µs": ("evict", 1e6),
-    "the same, all were asked before, once, ms": ("first eviction", 1e3),
+    "the same, and another is dropped, µs": ("evict", 1e6),
+    "the same, if all were used, once, ms": ("first eviction", 1e3),
     "a full garbage collection, ms": ("collect", 1e3),
 }
 
@@ -321,7 +321,7 @@ def _tables(figures: Mapping[str, Mapping[int, Figures]]) -> list[Table]:
         for live, stored in _EXAMPLES
     ]
     note = f"An entry has {largest['entry']:,.0f} bytes in the mean."
-    columns = ("live", "stored", "memory", "bound of what the live ones weigh")
+    columns = ("live", "stored", "memory", "bound for the live ones")
     return [
         Table("memory", ("held", "origins", "MiB", "bytes for each"), rows, [note]),
         Table("formula", ("part", "bytes"), parts),
@@ -342,8 +342,8 @@ def _costs(
         for row, (key, unit) in rows.items()
     ]
     notes = (
-        f"get and shuffled questions: by the clock, the best of {_TURNS} turns.",
-        "Holds of the event loop: by the clock, once; all else by the processor.",
+        f"get and shuffled questions: wall-clock time, the best of {_TURNS} turns.",
+        "Event loop held: wall-clock time, once; all else: processor time, once.",
     )
     columns = ("done", *(f"{count:,} {held}" for count in figures))
     return Table(name, columns, cells, notes)
