@@ -69,10 +69,10 @@ def measure(work: Workload) -> list[Table | Bar]:
         notes=(
             "Processor time of one question on asyncio: connect, GET, parse, answer.",
             f"{count} origins, each at a loopback address of its own, plain HTTP.",
-            "The server is another process; the client or checker is made and closed.",
+            "The server is another process; the time includes a new client or checker.",
         ),
     )
-    what = f"cold origins, {_AT_ONCE} at once, processor time by that of {_AIOHTTP}"
+    what = f"cold origins, {_AT_ONCE} at once, processor time compared with {_AIOHTTP}"
     return [
         table,
         Bar(what=what, value=_ratio(best, _OURS, 0), bar=1.6, stretch=1.2),

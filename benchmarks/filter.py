@@ -64,7 +64,7 @@ def main(words: Sequence[str] | None = None) -> None:
         rows=[(name, rates[name], mib) for name, (_, mib) in runs.items()],
         notes=(
             f"{given.urls:,} URLs of {given.origins:,} origins, shuffled.",
-            "By the clock on the wall, from the start of the process to its end.",
+            "Wall-clock time, from the start of the process to its end.",
         ),
     )
     bars = [

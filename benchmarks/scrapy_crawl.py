@@ -112,7 +112,7 @@ def main(words: Sequence[str] | None = None) -> None:
         ),
     )
     bar = Bar(
-        what="a question about a known origin, by that of Scrapy's own middleware",
+        what="a question about a known origin, compared with Scrapy's own middleware",
         value=best[_OURS][1] / best[_THEIRS][1],
         bar=1,
     )

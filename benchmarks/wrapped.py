@@ -81,7 +81,7 @@ def main(words: Sequence[str] | None = None) -> None:
         ),
     )
     bar = Bar(
-        what="the hook for httpx, by a bare request on loopback (mean)",
+        what="the hook for httpx, compared with a bare request on loopback (mean)",
         value=best[_HOOK] / best[_BARE],
         bar=0.03,
     )

@@ -60,8 +60,8 @@ def _bars(soaking: Soaking, more_threads: int) -> list[Bar]:
     most = "memory, more than after the warm-up"
     values = {
         "wrong answers": counts["wrong"],
-        "fetches that came to something else": counts["odd fetches"],
-        "connections to addresses inside": counts["knocks"],
+        "fetches with another result than expected": counts["odd fetches"],
+        "connections that the address guard should refuse": counts["knocks"],
         "file descriptors, more than at the start": end.descriptors - start.descriptors,
         "tasks, more than at the start": end.tasks - start.tasks,
         "threads, more than at the start": more_threads,
