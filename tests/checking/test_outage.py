@@ -127,7 +127,8 @@ async def test_outage_goes_as_the_page_promises(
         answers.append(await crawl.answer())
         crawl.clock.advance(6 * HOUR)
 
-    assert [answers[4 * day] for day in (0, 1, 29, 31)] == expected
+    steady = set(answers[4 : 4 * 29 + 1])
+    assert [answers[0], *steady, answers[4 * 31]] == expected
     crawl.site.serve(ORIGIN, RULES)
     crawl.clock.advance(DAY)
     assert await crawl.answer() == "the copy"
