@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from robotsgate import AccessResult, AddressGuard, FailureKind, Policy, RobotsChecker
+from robotsgate import AddressGuard, FailureKind, Policy
 from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.fetching._ftp import FtpExchange, _Session
 from robotsgate.fetching._hop import Hop
 from robotsgate.urls._origin import Origin
 from tests.fetching.fetches import PATIENCE_SECONDS, RULES, fetched, guard
-from tests.servers.answers import Reply
 from tests.servers.ftp import FtpPart, FtpServer
 from tests.servers.loopback import Connection, LoopbackServer, dead_port
 
@@ -26,12 +25,6 @@ if TYPE_CHECKING:
     from robotsgate.urls._address_class import IPAddress
 
 pytestmark = pytest.mark.anyio
-
-AGENT = "ExampleBot"
-
-
-def checker_of() -> RobotsChecker:
-    return RobotsChecker(user_agent=AGENT)
 
 
 def hop_to(url: str) -> Hop:
@@ -54,67 +47,11 @@ async def test_file_is_retrieved(tmp_path: Path, host: str) -> None:
     assert outcome == Answered(status=226, body=RULES)
 
 
-async def test_missing_file_is_unavailable(tmp_path: Path) -> None:
+async def test_missing_file_is_an_answer(tmp_path: Path) -> None:
     with FtpServer(tmp_path) as server:
-        async with checker_of() as checker:
-            verdict = await checker.check(AGENT, f"{server.url}/private")
+        outcome = await fetched(server.url)
 
-    assert verdict.allowed
-    assert (verdict.access, verdict.status) == (AccessResult.UNAVAILABLE, 550)
-
-
-async def test_refused_login_is_unreachable(tmp_path: Path) -> None:
-    (tmp_path / "robots.txt").write_bytes(RULES)
-
-    with FtpServer(tmp_path, is_anonymous=False) as server:
-        async with checker_of() as checker:
-            verdict = await checker.check(AGENT, f"{server.url}/public")
-
-    assert not verdict.allowed
-    assert (verdict.access, verdict.status) == (AccessResult.UNREACHABLE, None)
-    assert "530" in (verdict.error or "")
-
-
-async def test_large_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
-    (tmp_path / "robots.txt").write_bytes(RULES + b"#" * 10_000_000)
-    policy = Policy(max_body_bytes=20_000)
-
-    with FtpServer(tmp_path) as server:
-        outcome = await fetched(server.url, policy=policy)
-
-    assert isinstance(outcome, Answered)
-    assert outcome.body.startswith(RULES)
-    assert len(outcome.body) == 20_001
-
-
-async def test_many_callers_cause_one_retrieval(tmp_path: Path) -> None:
-    (tmp_path / "robots.txt").write_bytes(RULES)
-    answers = []
-
-    with FtpServer(tmp_path) as server:
-        async with checker_of() as checker, anyio.create_task_group() as tasks:
-
-            async def ask(path: str) -> None:
-                answers.append(await checker.can_fetch(AGENT, server.url + path))
-
-            for _ in range(20):
-                tasks.start_soon(ask, "/private")
-
-    assert answers == [False] * 20
-    assert len(server.retrieved) == 1
-
-
-async def test_ftp_and_http_at_one_host_are_two_origins(tmp_path: Path) -> None:
-    (tmp_path / "robots.txt").write_bytes(RULES)
-
-    with FtpServer(tmp_path) as ftp, LoopbackServer(Reply(status=404)) as http:
-        async with checker_of() as checker:
-            answers = [
-                await checker.can_fetch(AGENT, f"{server.url}/private")
-                for server in (ftp, http)
-            ]
-
-    assert answers == [False, True]
+    assert outcome == Answered(status=550)
 
 
 async def test_guard_refuses_addresses_of_ftp(tmp_path: Path) -> None:

@@ -32,29 +32,19 @@ class FtpServer:
 
     Attributes:
         url: of its origin, without a final slash.
-        retrieved: the names of the files that were sent.
     """
 
-    def __init__(
-        self, folder: Path, *, host: str = "127.0.0.1", is_anonymous: bool = True
-    ) -> None:
-        """Listen; whoever may log in sees `folder`."""
+    def __init__(self, folder: Path, *, host: str = "127.0.0.1") -> None:
+        """Listen; anybody sees `folder`."""
         with warnings.catch_warnings():
             # It stands on asyncore, which Python 3.11 deprecates.
             warnings.simplefilter("ignore", DeprecationWarning)
             from pyftpdlib import authorizers, handlers, servers  # noqa: PLC0415
         users = authorizers.DummyAuthorizer()
-        if is_anonymous:
-            users.add_anonymous(str(folder))
-        self.retrieved: list[str] = []
-        retrieved = self.retrieved
+        users.add_anonymous(str(folder))
 
         class Handler(handlers.FTPHandler):  # type: ignore[misc]  # has no types
             authorizer = users
-            auth_failed_timeout = 0
-
-            def on_file_sent(self, file: str) -> None:
-                retrieved.append(file)
 
         self._server: Any = servers.FTPServer((host, 0), Handler)
         name = f"[{host}]" if ":" in host else host
