@@ -464,6 +464,15 @@ async def test_checker_that_leaves_its_own_store_open_warns(tmp_path: Path) -> N
     await store.aclose()
 
 
+def test_checker_that_cannot_be_made_leaves_no_file_open(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="AsyncClient"):
+        RobotsChecker(
+            user_agent=AGENT, client=object(), store=f"sqlite:///{tmp_path}/robots.db"
+        )
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_checker_can_be_made_outside_of_an_event_loop() -> None:
     checker = RobotsChecker(user_agent=AGENT)
 

@@ -338,6 +338,22 @@ async def test_two_processes_make_one_fetch_and_wait_through_the_clock() -> None
     assert other.stats.lease_waits == 11
 
 
+async def test_refresh_waits_for_the_fetch_of_another_and_asks_itself() -> None:
+    clock, store, site = ManualClock(), LeaseStore(), GatedSite()
+    one, other = (fleet_checker(site, store, clock) for _ in range(2))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.can_fetch, AGENT, PUBLIC)
+        await let_others_run()
+        tasks.start_soon(other.refresh, PUBLIC)
+        await clock.pass_time(1)
+        site.gate.set()
+        await clock.pass_time(1)
+
+    assert site.most_under_way == 1
+    assert [one.stats.fetches, other.stats.fetches] == [1, 1]
+
+
 async def test_lease_that_does_not_end_is_waited_for_twice_its_time() -> None:
     clock, store, site = ManualClock(), LeaseStore(), site_of()
     store.owners[ORIGIN] = "nobody"
