@@ -204,22 +204,6 @@ async def test_copy_that_is_used_for_ever_is_kept_for_ever() -> None:
     assert store.kept_until == [None]
 
 
-@pytest.mark.parametrize(
-    ("later", "is_read"),
-    [(31 * DAY - 1, True), (31 * DAY, False)],
-    ids=["before its end", "at its end"],
-)
-async def test_entry_counts_until_nothing_can_use_it(
-    later: float, *, is_read: bool
-) -> None:
-    guarded = Guarded(MemoryStore())
-    await guarded.keep(entry_of())
-
-    read = await guarded.entries.get(ORIGIN, NOW + later)
-
-    assert (read is not None) is is_read
-
-
 async def test_outage_of_a_clock_that_is_far_ahead_is_dropped_alone() -> None:
     guarded = Guarded(MemoryStore())
     ahead = Outage(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -24,7 +22,6 @@ from robotsgate.testing import FakeSite
 from .builders import (
     AGENT,
     ORIGIN,
-    OTHER_ORIGIN,
     PRIVATE,
     PUBLIC,
     ROBOTS_TXT,
@@ -106,52 +103,6 @@ async def test_500_impatient_callers_make_one_request_and_peek_has_its_result(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("others", [0, 499])
-async def test_cancelled_first_caller_leaves_the_fetch_to_the_others(
-    site: GatedSite, others: int
-) -> None:
-    checker = checker_of(site)
-    answers: list[bool] = []
-
-    async def ask() -> None:
-        answers.append(await checker.can_fetch(AGENT, PRIVATE))
-
-    async with anyio.create_task_group() as tasks:
-        async with anyio.create_task_group() as first:
-            first.start_soon(ask)
-            await let_others_run()
-            for _ in range(others):
-                tasks.start_soon(ask)
-            await let_others_run()
-            first.cancel_scope.cancel()
-        site.gate.set()
-    await let_others_run()
-
-    assert answers == [False] * others
-    assert checker.peek(AGENT, PRIVATE) is False
-    assert (site.requests, site.most_under_way) == ([ROBOTS_TXT], 1)
-
-
-@pytest.mark.anyio
-async def test_origins_do_not_wait_for_each_other(site: GatedSite) -> None:
-    prompt = site_of()
-
-    async def answer(request: httpx.Request) -> httpx.Response:
-        chosen = site if request.url.host == "other.example" else prompt
-        return await chosen.handle_async_request(request)
-
-    checker = checker_of(httpx.MockTransport(answer))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(checker.can_fetch, AGENT, OTHER_ORIGIN)
-        await let_others_run()
-        answered = await checker.can_fetch(AGENT, PRIVATE)
-        unknown = checker.peek(AGENT, OTHER_ORIGIN)
-        site.gate.set()
-
-    assert (answered, unknown) == (False, None)
-
-
-@pytest.mark.anyio
 async def test_fetch_that_was_given_up_is_kept_in_the_store() -> None:
     store = GatedStore("update")
     checker = checker_of(site_of(), store=store)
@@ -167,29 +118,6 @@ async def test_fetch_that_was_given_up_is_kept_in_the_store() -> None:
 
 
 # --- the end ----------------------------------------------------------------------
-
-
-@pytest.mark.anyio
-async def test_close_while_100_callers_wait_tells_each_of_them(site: GatedSite) -> None:
-    checker = checker_of(site)
-    errors: list[str] = []
-
-    async def ask() -> None:
-        with pytest.raises(RuntimeError) as caught:
-            await checker.can_fetch(AGENT, PUBLIC)
-        errors.append(str(caught.value))
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(100):
-            tasks.start_soon(ask)
-        await let_others_run()
-        await checker.aclose()
-        site.gate.set()
-
-    assert errors == ["the checker is closed"] * 100
-    assert (site.requests, checker.stats.live_origins) == ([], 0)
-    with pytest.raises(RuntimeError, match="the checker is closed"):
-        await checker.can_fetch(AGENT, PUBLIC)
 
 
 @pytest.mark.anyio
@@ -336,38 +264,6 @@ async def test_async_generator_fixture_may_hold_a_checker(
     allowed = await checker_of_fixture.can_fetch(AGENT, PRIVATE)
 
     assert (allowed, number in {1, 2}) == (False, True)
-
-
-LEAVES_THE_LOOP = """
-import sys
-import anyio
-from robotsgate import RobotsChecker
-from robotsgate.testing import FakeSite
-
-class HangingSite(FakeSite):
-    async def handle_async_request(self, request):
-        await anyio.sleep_forever()
-
-async def main():
-    checker = RobotsChecker(client=HangingSite())
-    with anyio.move_on_after(0.05):
-        await checker.can_fetch("ExampleBot", "https://example.com/")
-    print(checker.stats.fetches_under_way)
-
-anyio.run(main, backend=sys.argv[1])
-"""
-
-
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_event_loop_may_end_without_a_close(backend: str) -> None:
-    command = [sys.executable, "-W", "error", "-c", LEAVES_THE_LOOP, backend]
-
-    process = subprocess.run(  # noqa: S603 (this very interpreter)
-        command, capture_output=True, text=True, timeout=60, check=False
-    )
-
-    assert (process.returncode, process.stderr) == (0, "")
-    assert process.stdout.split() == ["1"]
 
 
 @pytest.mark.anyio

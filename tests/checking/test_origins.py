@@ -346,22 +346,6 @@ async def test_origin_refreshed_while_it_is_read_is_answered_by_its_new_copy(
     assert checker.peek(AGENT, PUBLIC) is False
 
 
-async def test_cancelled_callers_leave_a_large_file_to_be_read() -> None:
-    checker = await known_checker()
-
-    async with anyio.create_task_group() as tasks, reading_held_up(checker):
-        for _ in range(10):
-            tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
-        await until_reading(checker)
-        tasks.cancel_scope.cancel()
-        await let_others_run()
-    under_way = len(checker._origins._readings)
-    allowed = await checker.can_fetch(AGENT, f"{PRIVATE}/1/x")
-
-    assert (under_way, allowed) == (1, False)
-    assert checker.peek(AGENT, PUBLIC) is True
-
-
 async def test_close_ends_the_reading_of_a_large_file() -> None:
     checker = await known_checker()
 
