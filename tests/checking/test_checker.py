@@ -16,7 +16,6 @@ from robotsgate import (
     CheckerStats,
     DiagnosticKind,
     Dialect,
-    FailureKind,
     FetchStarted,
     InvalidProductTokenError,
     InvalidURLError,
@@ -103,26 +102,6 @@ QUESTIONS_OF_AGENT: dict[
     "request_rate": RobotsChecker.request_rate,
     "usage_preferences": RobotsChecker.usage_preferences,
 }
-
-
-@pytest.fixture(params=list(QUESTIONS.values()), ids=list(QUESTIONS))
-def ask(
-    request: pytest.FixtureRequest,
-) -> Callable[[RobotsChecker, str], Coroutine[Any, Any, object]]:
-    question: Callable[[RobotsChecker, str], Coroutine[Any, Any, object]] = (
-        request.param
-    )
-    return question
-
-
-@pytest.fixture(params=list(QUESTIONS_OF_AGENT.values()), ids=list(QUESTIONS_OF_AGENT))
-def ask_for(
-    request: pytest.FixtureRequest,
-) -> Callable[[RobotsChecker, Any, Any], Coroutine[Any, Any, object]]:
-    question: Callable[[RobotsChecker, Any, Any], Coroutine[Any, Any, object]] = (
-        request.param
-    )
-    return question
 
 
 # --- can_fetch, check and their reasons ---------------------------------------
@@ -340,6 +319,7 @@ async def test_url_without_an_origin_is_refused_where_there_is_no_agent(
         await getattr(checker, method)("/relative")
 
 
+@pytest.mark.parametrize("ask", QUESTIONS_OF_AGENT.values(), ids=QUESTIONS_OF_AGENT)
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
@@ -351,7 +331,7 @@ async def test_url_without_an_origin_is_refused_where_there_is_no_agent(
     ],
 )
 async def test_agent_without_a_token_is_refused_by_name(
-    ask_for: Callable[[RobotsChecker, Any, Any], Coroutine[Any, Any, object]],
+    ask: Callable[[RobotsChecker, Any, Any], Coroutine[Any, Any, object]],
     agent: Any,  # noqa: ANN401 (the mistakes of a caller)
     message: str,
 ) -> None:
@@ -359,7 +339,7 @@ async def test_agent_without_a_token_is_refused_by_name(
     checker = checker_of(site)
 
     with pytest.raises(InvalidProductTokenError, match=message) as caught:
-        await ask_for(checker, agent, PUBLIC)
+        await ask(checker, agent, PUBLIC)
     with pytest.raises(InvalidProductTokenError, match=message):
         checker.peek(agent, PUBLIC)
 
@@ -471,13 +451,6 @@ def test_checker_that_cannot_be_made_leaves_no_file_open(tmp_path: Path) -> None
         )
 
     assert list(tmp_path.iterdir()) == []
-
-
-def test_checker_can_be_made_outside_of_an_event_loop() -> None:
-    checker = RobotsChecker(user_agent=AGENT)
-
-    assert checker.stats == CheckerStats()
-    assert checker.peek(AGENT, PUBLIC) is None
 
 
 # --- can_fetch_many -----------------------------------------------------------
@@ -702,16 +675,6 @@ async def test_few_urls_that_take_long_let_others_run(
 
 
 # --- peek ---------------------------------------------------------------------
-
-
-async def test_peek_knows_nothing_before_the_first_question() -> None:
-    site = site_of()
-    checker = checker_of(site)
-
-    answer = checker.peek(AGENT, PRIVATE)
-
-    assert answer is None
-    assert site.requests == []
 
 
 async def test_peek_knows_what_was_fetched_until_it_expires() -> None:
@@ -1059,17 +1022,10 @@ async def test_purge_of_a_store_that_fails_is_told(
     assert caplog.messages == [f"store failed to purge: {event.error!r}"]
 
 
-async def test_forget_of_an_unknown_origin_does_nothing() -> None:
-    checker = checker_of(site_of())
-
-    await checker.forget(PUBLIC)
-
-    assert checker.stats == CheckerStats()
-
-
 # --- the end ------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
 async def test_closed_checker_refuses_questions(
     ask: Callable[[RobotsChecker, str], Coroutine[Any, Any, object]],
 ) -> None:
@@ -1202,22 +1158,6 @@ async def test_fetch_is_told_as_an_event() -> None:
             next_fetch_at=clock.now() + DAY,
         ),
     ]
-
-
-async def test_failed_fetch_is_told_with_its_error() -> None:
-    events: list[CheckerEvent] = []
-    site = FakeSite()
-    site.fail(ORIGIN, httpx.ReadTimeout("too slow"))
-    checker = checker_of(site, on_event=events.append)
-
-    await checker.can_fetch(AGENT, PUBLIC)
-
-    event = events[-1]
-    assert isinstance(event, RobotsTxtFetched)
-    assert (event.access, event.status) == (AccessResult.UNREACHABLE, None)
-    assert event.failure is FailureKind.TIMEOUT
-    assert event.error == "ReadTimeout: too slow"
-    assert event.body_bytes == 0
 
 
 async def test_changed_access_is_told_and_logged(

@@ -9,7 +9,7 @@ import pytest
 from robotsgate import RobotsChecker
 from robotsgate.testing import FakeSite, ManualClock
 
-from .builders import AGENT, DAY, HOUR, MINUTE, ORIGIN, PRIVATE, PUBLIC, RULES
+from .builders import AGENT, DAY, HOUR, ORIGIN, PRIVATE, PUBLIC, RULES
 
 pytestmark = pytest.mark.anyio
 
@@ -70,50 +70,3 @@ async def test_origin_that_comes_back_after_any_jumps_is_known_again(
 
         assert await checker.can_fetch(AGENT, PUBLIC)
         assert not await checker.can_fetch(AGENT, PRIVATE)
-
-
-@pytest.mark.parametrize(
-    ("back", "requests"),
-    [(0.001, 1), (5 * MINUTE, 1), (5 * MINUTE + 1, 2), (365 * DAY, 2)],
-)
-async def test_clock_set_back_by_more_than_five_minutes_fetches_again(
-    back: float, requests: int
-) -> None:
-    clock, site = ManualClock(), FakeSite()
-    site.serve(ORIGIN, RULES)
-
-    async with RobotsChecker(client=site, clock=clock) as checker:
-        await checker.can_fetch(AGENT, PRIVATE)
-        clock.set(clock.now() - back)
-        peeked = checker.peek(AGENT, PRIVATE)
-        answers = [await checker.can_fetch(AGENT, PRIVATE) for _ in range(2)]
-
-    assert peeked is (False if requests == 1 else None)
-    assert answers == [False, False]
-    assert len(site.requests) == requests
-
-
-async def test_clock_set_back_within_the_lifetime_changes_nothing() -> None:
-    clock, site = ManualClock(), FakeSite()
-    site.serve(ORIGIN, RULES)
-
-    async with RobotsChecker(client=site, clock=clock) as checker:
-        await checker.can_fetch(AGENT, PRIVATE)
-        clock.advance(2 * HOUR)
-        await checker.can_fetch(AGENT, PRIVATE)
-        clock.set(clock.now() - HOUR)
-        allowed = await checker.can_fetch(AGENT, PRIVATE)
-
-    assert (allowed, len(site.requests)) == (False, 1)
-
-
-async def test_clock_set_back_does_not_stop_the_retries_of_an_outage() -> None:
-    clock, site = ManualClock(), FakeSite()
-    site.serve(ORIGIN, status=503)
-
-    async with RobotsChecker(client=site, clock=clock) as checker:
-        await checker.can_fetch(AGENT, PRIVATE)
-        clock.set(clock.now() - DAY)
-        site.serve(ORIGIN, RULES)
-
-        assert await checker.can_fetch(AGENT, PUBLIC)

@@ -12,7 +12,7 @@ from robotsgate import Dialect, Reason, RobotsChecker, RobotsTxt
 from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.urls._origin import split_url
 
-from .builders import AGENT, answered_at_once, checker_of, site_of
+from .builders import AGENT, answered_at_once, checker_of
 
 HOT_BODY = (
     "User-agent: ExampleBot\n"
@@ -49,6 +49,7 @@ HOT_SPELLINGS = (
     "https://example.com:08443",
     "https://user:pass@example.com",
     "https://user@EXAMPLE.com:8443",
+    "https://user:p;w@example.com",
     "https://[2001:DB8:0::1]",
     "http://3221225991",
     "http://0xc0.0.2.7",
@@ -207,24 +208,3 @@ async def test_host_with_a_semicolon_gets_the_same_answer_hot_and_cold(
     hot = [checker.peek(AGENT, f"{origin}/private") for _ in range(2)]
 
     assert [cold, *hot] == [False] * 3
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        pytest.param("https://user:p;w@example.com/private", id="userinfo with ;"),
-        pytest.param("https://example.com\\private", id="a backslash"),
-        pytest.param("https://example.com/pri\tvate", id="a tab"),
-        pytest.param("https://example.com/public/../private", id="dots"),
-        pytest.param("https:\\\\example.com/private", id="backslashes for slashes"),
-    ],
-)
-@pytest.mark.anyio
-@pytest.mark.parametrize("dialect", Dialect)
-async def test_rules_bind_the_path_that_is_dialled(dialect: Dialect, url: str) -> None:
-    """A checker knows the origin that is dialled, so it must judge its path."""
-    checker = checker_of(site_of(), dialect=dialect)
-
-    allowed = await checker.can_fetch(AGENT, url)
-
-    assert allowed is False

@@ -41,14 +41,7 @@ WAYS: dict[str, Callable[[RobotsChecker, str], Awaitable[object]]] = {
     "check": lambda checker, url: checker.check(AGENT, url),
     "can_fetch_many": lambda checker, url: checker.can_fetch_many(AGENT, [url]),
 }
-
-
-@pytest.fixture(params=list(WAYS.values()), ids=list(WAYS))
-def ask(
-    request: pytest.FixtureRequest,
-) -> Callable[[RobotsChecker, str], Awaitable[object]]:
-    way: Callable[[RobotsChecker, str], Awaitable[object]] = request.param
-    return way
+in_each_way = pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +81,7 @@ async def test_verdict_has_the_agent_as_given(
     assert verdict.agent == shown
 
 
+@in_each_way
 async def test_answers_are_counted_by_what_refused(
     ask: Callable[[RobotsChecker, str], Awaitable[object]],
 ) -> None:
@@ -120,6 +114,7 @@ async def test_stats_are_ready_for_json() -> None:
     }
 
 
+@in_each_way
 async def test_refusals_are_logged_for_debugging(
     ask: Callable[[RobotsChecker, str], Awaitable[object]],
     caplog: pytest.LogCaptureFixture,
