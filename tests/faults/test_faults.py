@@ -7,12 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from robotsgate import RobotsChecker
-from tests.faults.fault import RULES, Fault, Group, observe
+from tests.faults.fault import Fault, Group, observe
 from tests.faults.matrix import GROUPS
 from tests.faults.page import promised, rows_of
-from tests.faults.stage import Stage
-from tests.servers.answers import Reply, redirect
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/what-can-go-wrong.md"
 FAULTS = [fault for group in GROUPS for fault in group.faults]
@@ -42,21 +39,6 @@ async def test_verdict_is_as_promised_when_the_server(fault: Fault) -> None:
     assert seen.files_left <= 0
     assert fault.asked in {None, seen.asked}
     assert fault.accepted in {None, seen.accepted}
-
-
-@pytest.mark.anyio
-async def test_name_and_password_of_a_redirect_are_sent_to_nobody() -> None:
-    with Stage() as stage:
-        second = stage.serve(Reply(body=RULES))
-        location = second.url.replace("//", "//name:password@")
-        first = stage.serve(redirect(f"{location}/robots.txt"))
-        async with RobotsChecker(user_agent="Bot") as checker:
-            await checker.check("ExampleBot", first.url)
-        (request,) = second.requests
-
-    assert b"password" not in request.head
-    assert "authorization" not in request.headers
-    assert request.headers["host"] == second.url.removeprefix("http://")
 
 
 def test_each_fault_has_a_name_of_its_own() -> None:

@@ -62,6 +62,11 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
         "ConnectError: certificate verify failed",
     ),
     "TLS, bare": (ssl.SSLError(1, "alert"), FailureKind.TLS, "SSLError: alert"),
+    "TLS that has asked for more bytes": (
+        in_context(httpx.ReadError(""), ssl.SSLWantReadError(2, "did not complete")),
+        FailureKind.TRANSFER,
+        "ReadError",
+    ),
     "refused": (
         caused(httpx.ConnectError("All connection attempts failed"), REFUSED),
         FailureKind.CONNECT,

@@ -32,27 +32,6 @@ PUBLIC, OTHER_PUBLIC, PRIVATE = "93.184.216.34", "1.1.1.1", "10.0.0.1"
 PUBLIC_ONLY = Policy(address_guard=AddressGuard.PUBLIC_ONLY)
 
 
-@pytest.mark.parametrize(
-    "target",
-    ["http://10.0.0.1/", "http://[64:ff9b::a00:1]/", "http://intern.test/"],
-    ids=["a number", "one of IPv6 that NAT64 translates", "a name"],
-)
-async def test_redirect_into_a_closed_network_is_refused(
-    serve: Serve, target: str
-) -> None:
-    server = serve(redirect(target))
-    names = {"a.test": [PUBLIC], "intern.test": [PRIVATE]}
-    board = Switchboard(names, {PUBLIC: server})
-
-    outcome = await fetched("http://a.test", client=board.client())
-
-    assert outcome == Failed(
-        kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
-    )
-    assert "the address guard refuses" in outcome.error
-    assert board.dialled == [PUBLIC]
-
-
 async def test_redirect_between_public_addresses_is_followed(serve: Serve) -> None:
     first = serve(redirect("http://b.test/robots.txt"))
     second = serve(Reply(body=RULES))
@@ -63,16 +42,6 @@ async def test_redirect_between_public_addresses_is_followed(serve: Serve) -> No
 
     assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
     assert board.dialled == [PUBLIC, OTHER_PUBLIC]
-
-
-async def test_redirect_within_a_closed_network_is_followed(serve: Serve) -> None:
-    first = serve(redirect("http://10.0.0.2/robots.txt"))
-    second = serve(Reply(body=RULES))
-    board = Switchboard({"a.test": [PRIVATE]}, {PRIVATE: first, "10.0.0.2": second})
-
-    outcome = await fetched("http://a.test", client=board.client())
-
-    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
 
 
 async def test_name_is_resolved_once_for_each_hop_and_that_address_is_dialled(
@@ -113,16 +82,6 @@ async def test_special_addresses_of_a_name_are_left_out(serve: Serve) -> None:
 
     assert outcome == Answered(status=200, body=RULES)
     assert board.dialled == [PUBLIC]
-
-
-async def test_guard_that_is_off_refuses_nothing(serve: Serve) -> None:
-    first, second = serve(redirect("http://10.0.0.1/")), serve(Reply(body=RULES))
-    board = Switchboard({"a.test": [PUBLIC]}, {PUBLIC: first, PRIVATE: second})
-    policy = Policy(address_guard=AddressGuard.OFF)
-
-    outcome = await fetched("http://a.test", client=board.client(), policy=policy)
-
-    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
 
 
 async def test_certificate_and_name_are_still_those_of_the_host(serve: Serve) -> None:
