@@ -613,15 +613,3 @@ def test_copy_of_a_store_that_comes_back_serves_in_the_outage() -> None:
 
     world.now += DAY
     assert world.attempt(process, BROKEN) is Effect.RULES
-
-
-def test_failure_that_a_fresh_answer_overtook_changes_nothing() -> None:
-    world, one, two = World(), Process(), Process()
-    began_at = world.now
-    world.now += 1
-    world.attempt(one, OK)
-    answer = one.entry
-    world.now += 1
-
-    assert world.attempt(two, BROKEN, began_at=began_at) is Effect.RULES
-    assert two.entry == answer

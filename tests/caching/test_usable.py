@@ -14,10 +14,6 @@ COPY = answer()
 AHEAD = answer(answered_at=NOW + SKEW + 1, fresh_until=NOW + DAY)
 
 
-def test_nothing_is_usable_of_nothing() -> None:
-    assert usable(None, now=NOW, policy=Policy()) is None
-
-
 @pytest.mark.parametrize(
     ("known", "expected"),
     [

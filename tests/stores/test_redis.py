@@ -18,7 +18,6 @@ import pytest
 from coredis import Redis
 
 from robotsgate import StoreError
-from robotsgate.stores import _lasting_client
 from robotsgate.stores.redis import RedisStore
 from robotsgate.testing.stores import (
     KEY,
@@ -30,7 +29,7 @@ from robotsgate.testing.stores import (
 )
 from tests.cancellation import cancelled_at
 from tests.servers.answers import Raw
-from tests.servers.loopback import Connection, LoopbackServer, dead_port
+from tests.servers.loopback import LoopbackServer, dead_port
 from tests.servers.valkey import Valkey, running_valkey, tls_before
 from tests.stores.child import bytes_of
 
@@ -456,30 +455,6 @@ class TestLife:
         for operation in OPERATIONS.values():
             with pytest.raises(StoreError, match="closed"):
                 await operation(store)
-
-    async def test_call_under_way_when_the_context_ends_raises(self) -> None:
-        """A server that accepts and says nothing."""
-        with LoopbackServer(Raw(b"", Connection.hang), reads_requests=False) as silent:
-            store = RedisStore(f"redis://127.0.0.1:{silent.port}")
-
-            async def get() -> None:
-                with pytest.raises(StoreError, match="closed"):
-                    await store.get(KEY)
-
-            with anyio.fail_after(_PATIENCE_SECONDS):
-                async with anyio.create_task_group() as tasks, store:
-                    tasks.start_soon(get)
-                    await anyio.wait_all_tasks_blocked()
-
-    async def test_call_to_a_client_that_never_gives_up_ends_all_the_same(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(_lasting_client, "CALL_SECONDS", 0.1)
-        with LoopbackServer(Raw(b"", Connection.hang), reads_requests=False) as silent:
-            with anyio.fail_after(_PATIENCE_SECONDS):
-                async with RedisStore(lambda: Redis("127.0.0.1", silent.port)) as store:
-                    with pytest.raises(StoreError, match="TimeoutError"):
-                        await store.get(KEY)
 
 
 class TestFailures:
