@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import ssl
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.servers.loopback import Answer
+
+_NUMBERS = itertools.count()
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -65,6 +69,25 @@ def valkey() -> Iterator[Valkey]:
     """A server that the tests of a module share; each has keys of its own."""
     with running_valkey() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def nothing_is_left() -> Iterator[None]:
+    """The collector finds here what coredis has left, and in no later module."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A prefix of keys that no other test uses."""
+    return f"test{next(_NUMBERS)}:"
+
+
+@pytest.fixture(params=[True, False], ids=["kept connections", "a connection each"])
+def opened(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """Uses a store as a context manager, or does without."""
+    return (lambda store: store) if request.param else nullcontext
 
 
 @pytest.fixture

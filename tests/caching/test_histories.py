@@ -18,6 +18,8 @@ from robotsgate.caching._policy import AfterUnreachableLimit, Policy
 from robotsgate.caching._terms import keep_until
 
 from . import judge
+from .builders import DAY, HOUR, MINUTE, ORIGIN, PRESETS
+from .builders import NOW as START
 
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
@@ -25,18 +27,8 @@ if TYPE_CHECKING:
 
     from .judge import History
 
-MINUTE = 60.0
-HOUR = 3_600.0
-DAY = 86_400.0
-ORIGIN = "https://example.com"
-START = 1_800_000_000.0
-
-PRESETS = {
-    "default": Policy(),
-    "google_today": Policy.google_today(),
-    "google_2021": Policy.google_2021(),
-    "rfc9309": Policy.rfc9309(),
-    "strict": Policy.strict(),
+POLICIES = {
+    **PRESETS,
     "no stale window": Policy(stale_window=0.0),
     "long stale window": Policy(stale_window=50 * DAY),
     "long grace": Policy(outage_grace=40 * DAY),
@@ -309,14 +301,14 @@ def run_random(seed: int, policy: Policy) -> None:
         life.step()
 
 
-@pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_random_history_is_judged_alike(policy: Policy) -> None:
     for seed in range(40):
         run_random(seed, policy)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_hundreds_of_random_histories_are_judged_alike(policy: Policy) -> None:
     for seed in range(40, 400):
         run_random(seed, policy)

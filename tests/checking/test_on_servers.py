@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -25,31 +23,18 @@ from tests.checking.builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from robotsgate.testing import FakeSite
     from tests.servers.valkey import Valkey
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_is_left")]
 
 # Far more than anything here takes.
 _PATIENCE_SECONDS = 10.0
 
 # The server drops keys by its own clock, which must not be later than the checkers'.
 NOW = LATER
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """The collector finds what coredis has left here, and in no other module."""
-    yield
-    gc.collect()
-
-
-@pytest.fixture(params=[True, False], ids=["kept connections", "a connection each"])
-def opened(request: pytest.FixtureRequest) -> Callable[[RedisStore], Any]:
-    """Uses a store as a context manager, or does without."""
-    return (lambda store: store) if request.param else nullcontext
 
 
 SITES = {f"http://{number}.example": number % 2 == 0 for number in range(6)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import socket
 import threading
@@ -23,13 +22,13 @@ from robotsgate.testing.stores import KEY, to
 from tests.servers.valkey_cluster import HOST, running_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from robotsgate.stores._lasting_client import Client
     from tests.servers.loopback import Connection, LoopbackServer, Request
     from tests.servers.valkey import Valkey
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_is_left")]
 
 _NUMBERS = itertools.count()
 
@@ -44,13 +43,6 @@ _MOST_CUTS = 50_000
 _REPLACED = 1
 
 _FAILURES = (RedisError, OSError, EOFError, ExceptionGroup)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """The collector finds what coredis has left here, and in no other module."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture

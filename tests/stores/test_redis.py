@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import itertools
 import ssl
 import tempfile
 import traceback
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack
 from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -41,9 +39,7 @@ if TYPE_CHECKING:
 
     from robotsgate import Store
 
-pytestmark = pytest.mark.anyio
-
-_NUMBERS = itertools.count()
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_is_left")]
 
 # Far more than anything here takes.
 _PATIENCE_SECONDS = 10.0
@@ -60,24 +56,6 @@ OPERATIONS: dict[str, Callable[[RedisStore], Awaitable[object]]] = {
     "count": lambda store: store.count(),
 }
 WRITING = ["update", "delete", "acquire"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """The collector finds what coredis has left here, and in no other module."""
-    yield
-    gc.collect()
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"test{next(_NUMBERS)}:"
-
-
-@pytest.fixture(params=[True, False], ids=["kept connections", "a connection each"])
-def opened(request: pytest.FixtureRequest) -> Callable[[RedisStore], Any]:
-    """Uses a store as a context manager, or does without."""
-    return (lambda store: store) if request.param else nullcontext
 
 
 class TestRedisStore(StoreContract):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import itertools
 from typing import TYPE_CHECKING
 
 import anyio
@@ -24,9 +22,11 @@ if TYPE_CHECKING:
     from robotsgate import Store
     from tests.servers.valkey import Valkey
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-
-_NUMBERS = itertools.count()
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("nothing_is_left"),
+]
 
 # Far more than a cluster needs to replace a node.
 _PATIENCE_SECONDS = 30.0
@@ -34,23 +34,11 @@ _PATIENCE_SECONDS = 30.0
 _KEYS = [f"http://{number:02}.example" for number in range(60)]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """The collector finds what coredis has left here, and in no other module."""
-    yield
-    gc.collect()
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[list[Valkey]]:
     """Three nodes that many tests share; each has a prefix of its own."""
     with running_cluster() as nodes:
         yield nodes
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"test{next(_NUMBERS)}:"
 
 
 def client_of(node: Valkey) -> Callable[[], RedisCluster[bytes]]:

@@ -24,6 +24,7 @@ from robotsgate.stores.sqlite import SQLiteStore
 from robotsgate.testing import FakeSite
 from robotsgate.testing.stores import KEY, NOW, StoreContract, keys_of, to
 from tests.cancellation import cancelled_at
+from tests.checking.builders import let_others_run
 from tests.stores.crash import kill_writers
 from tests.stores.crowd import crowd_on
 
@@ -79,11 +80,6 @@ def locked(path: Path) -> Iterator[None]:
         connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("COMMIT")
-
-
-async def let_others_run() -> None:
-    for _ in range(20):
-        await anyio.lowlevel.checkpoint()
 
 
 async def update_together(store: Store, values: dict[str, bytes]) -> None:
