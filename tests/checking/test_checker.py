@@ -27,7 +27,6 @@ from robotsgate import (
     RobotsChecker,
     RobotsTxt,
     RobotsTxtFetched,
-    RuleKind,
     StoreError,
     StoreFailed,
     UnsupportedError,
@@ -152,23 +151,6 @@ async def test_all_ways_to_ask_give_the_answer_of_the_verdict(
     assert checker.peek(AGENT, url) is verdict.allowed
     assert await checker.can_fetch(AGENT, url) is verdict.allowed
     assert await checker.can_fetch_many(AGENT, [url]) == [verdict.allowed]
-
-
-async def test_verdict_of_a_file_names_the_rule_and_its_line() -> None:
-    clock = ManualClock()
-    checker = checker_of(site_of(), clock=clock)
-
-    verdict = await checker.check(AGENT, PRIVATE)
-
-    assert verdict.rule is not None
-    assert (verdict.rule.kind, verdict.rule.line) == (RuleKind.DISALLOW, 2)
-    assert verdict.group == "*"
-    assert verdict.access is AccessResult.SUCCESSFUL
-    assert (verdict.status, verdict.redirects, verdict.error) == (200, (), None)
-    assert verdict.is_stale is False
-    assert verdict.origin == ORIGIN
-    assert verdict.fetched_at == clock.now()
-    assert verdict.fresh_until == clock.now() + DAY
 
 
 async def test_verdict_of_a_stale_copy_names_the_rule_and_the_failure() -> None:

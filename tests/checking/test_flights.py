@@ -206,19 +206,6 @@ async def test_work_sees_the_context_variables_of_its_first_caller() -> None:
     assert await flights.result_of("key", look) == "the first caller's"
 
 
-async def test_deadline_of_a_caller_does_not_bind_the_work() -> None:
-    flights: Flights[object] = Flights()
-    work = Work("result")
-
-    with anyio.CancelScope(deadline=anyio.current_time() - 1) as impatient:
-        await flights.result_of("key", work)
-    work.gate.set()
-    result = await flights.result_of("key", work)
-
-    assert impatient.cancelled_caught
-    assert (result, work.begun) == ("result", 1)
-
-
 ENDS_WITHOUT_ACLOSE = """
 import sys
 import anyio

@@ -27,7 +27,6 @@ from .builders import (
     ROBOTS_TXT,
     RULES,
     GatedSite,
-    GatedStore,
     checker_of,
     concurrently,
     let_others_run,
@@ -100,21 +99,6 @@ async def test_500_impatient_callers_make_one_request_and_peek_has_its_result(
     assert (checker.peek(AGENT, PRIVATE), checker.peek(AGENT, PUBLIC)) == (False, True)
     assert site.requests == [ROBOTS_TXT]
     assert checker.stats.fetches_under_way == 0
-
-
-@pytest.mark.anyio
-async def test_fetch_that_was_given_up_is_kept_in_the_store() -> None:
-    store = GatedStore("update")
-    checker = checker_of(site_of(), store=store)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(checker.can_fetch, AGENT, PRIVATE)
-        await let_others_run()
-        tasks.cancel_scope.cancel()
-    store.gate.set()
-    await let_others_run()
-
-    assert len(store.behind) == 1
 
 
 # --- the end ----------------------------------------------------------------------

@@ -14,7 +14,6 @@ import pytest
 from robotsgate import (
     FailureKind,
     FetchedResponse,
-    FetchFailedError,
 )
 from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.fetching._exchange import exchange_for
@@ -123,17 +122,6 @@ RESPONSES: dict[str, tuple[FetchedResponse, Answered | Failed]] = {
 @pytest.mark.parametrize(("given", "outcome"), RESPONSES.values(), ids=RESPONSES)
 async def test_fetcher_brings(given: FetchedResponse, outcome: object) -> None:
     assert await fetched("http://a.test", client=ScriptedFetcher(given)) == outcome
-
-
-@pytest.mark.parametrize("kind", FailureKind)
-async def test_failure_that_a_fetcher_tells_is_taken_as_it_is(
-    kind: FailureKind,
-) -> None:
-    fetcher = ScriptedFetcher(FetchFailedError("why", kind=kind))
-
-    outcome = await fetched("http://a.test", client=fetcher)
-
-    assert outcome == Failed(kind=kind, error=ANY)
 
 
 async def test_mistake_of_a_fetcher_is_raised() -> None:
