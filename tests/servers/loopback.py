@@ -157,7 +157,6 @@ class LoopbackServer:
         self._requests: list[Request] = []
         self._connections: set[Connection] = set()
         self._accepted = 0
-        self._handshake_errors: list[OSError] = []
         self._threads: list[threading.Thread] = []
         self._is_stopping = False
 
@@ -197,12 +196,6 @@ class LoopbackServer:
         with self._changed:
             return self._accepted
 
-    @property
-    def handshake_errors(self) -> list[OSError]:
-        """What TLS handshakes failed with."""
-        with self._changed:
-            return list(self._handshake_errors)
-
     def is_left_alone(self) -> bool:
         """Whether every client closes its connections, soon if not yet."""
         with self._changed:
@@ -241,22 +234,13 @@ class LoopbackServer:
             # OSError: the client has left, or the server was stopped.
             with suppress(OSError):
                 if self._ssl_context is not None:
-                    self._shake_hands(connection, self._ssl_context)
+                    connection.shake_hands(self._ssl_context)
                 self._answer_all(connection)
         finally:
             connection.close()
             with self._changed:
                 self._connections.discard(connection)
                 self._changed.notify_all()
-
-    def _shake_hands(self, connection: Connection, context: ssl.SSLContext) -> None:
-        try:
-            connection.shake_hands(context)
-        except OSError as error:
-            with self._changed:
-                self._handshake_errors.append(error)
-                self._changed.notify_all()
-            raise
 
     def _answer_all(self, connection: Connection) -> None:
         if not self._reads_requests:
