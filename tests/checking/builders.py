@@ -57,31 +57,6 @@ class GatedSite(FakeSite):
             self.under_way -= 1
 
 
-class SlowSite(FakeSite):
-    """Takes its time, by the clock that it turns, for each answer."""
-
-    def __init__(self, clock: ManualClock, *, seconds: float) -> None:
-        super().__init__()
-        self._clock = clock
-        self._seconds = seconds
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self._clock.advance(self._seconds)
-        return await super().handle_async_request(request)
-
-
-class CountingClock(ManualClock):
-    """Counts how often it is looked at."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looks = 0
-
-    def now(self) -> float:
-        self.looks += 1
-        return super().now()
-
-
 class TickingClock(ManualClock):
     """Goes on by a millisecond whenever it is looked at."""
 

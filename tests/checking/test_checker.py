@@ -43,11 +43,9 @@ from .builders import (
     PUBLIC,
     ROBOTS_TXT,
     RULES,
-    CountingClock,
     FailingStore,
     GatedSite,
     GatedStore,
-    SlowSite,
     TickingClock,
     answered_at_once,
     checker_of,
@@ -731,6 +729,13 @@ async def test_known_origin_is_answered_without_suspending(
 async def test_check_of_a_known_origin_looks_at_the_clock_once(
     question: Callable[[RobotsChecker], object],
 ) -> None:
+    class CountingClock(ManualClock):
+        looks = 0
+
+        def now(self) -> float:
+            self.looks += 1
+            return super().now()
+
     clock = CountingClock()
     checker = checker_of(site_of(), clock=clock)
     await checker.can_fetch(AGENT, PUBLIC)
@@ -1059,10 +1064,15 @@ async def test_200_callers_of_what_is_never_fresh_share_requests(
 
 async def test_lifetime_begins_when_the_answer_is_there() -> None:
     clock = ManualClock()
-    site = SlowSite(clock, seconds=10)
-    events: list[CheckerEvent] = []
-    checker = checker_of(site, clock=clock, on_event=events.append)
     began_at = clock.now()
+    events: list[CheckerEvent] = []
+
+    def answer_slowly(_: httpx.Request) -> httpx.Response:
+        clock.advance(10)
+        return httpx.Response(404)
+
+    site = httpx.MockTransport(answer_slowly)
+    checker = checker_of(site, clock=clock, on_event=events.append)
 
     verdict = await checker.check(AGENT, PUBLIC)
 

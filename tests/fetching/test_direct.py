@@ -105,7 +105,7 @@ async def test_respx_sees_the_request(scheme: str) -> None:
     assert route.calls.last.request.headers["accept-encoding"] == "gzip, deflate"
 
 
-# --- bytes without end ----------------------------------------------------------
+# --- small pieces ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
