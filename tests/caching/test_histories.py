@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,10 +64,9 @@ DEAD = failed(FailureKind.CONNECT)
 TIMEOUT = failed(FailureKind.TIMEOUT)
 POOL = failed(FailureKind.POOL)
 REFUSED = failed(FailureKind.ADDRESS_REFUSED)
-FORBIDDEN = answered(403)
 
 OUTCOMES: list[Outcome] = [
-    *(OK, MISSING, FORBIDDEN, REFUSED, POOL, BROKEN, TOO_MANY, DEAD, TIMEOUT),
+    *(OK, MISSING, answered(403), REFUSED, POOL, BROKEN, TOO_MANY, DEAD, TIMEOUT),
     *(answered(status) for status in (206, 304, 407, 410, 503, 600)),
     *(answered(status, retry_after=DAY) for status in (429, 500, 503)),
     answered(503, retry_after=120),
@@ -341,7 +340,6 @@ def effect_after(policy: Policy, *events: Event) -> Effect | None:
 
 BUSY = answered(503, retry_after=DAY)
 ALLOW_AT_LIMIT = Policy(after_unreachable_limit=AfterUnreachableLimit.ALLOW)
-DENIED_RESTRICTS = Policy(on_access_denied=AccessResult.RESTRICTED)
 
 NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
     "429 and 500 in turn, 500 last: open": (
@@ -354,55 +352,15 @@ NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
         daily([BROKEN, TOO_MANY], 0, 35),
         Effect.DISALLOW,
     ),
-    "full pools at first sight never open": (
-        Policy(),
-        daily(POOL, 0, 40),
-        Effect.DISALLOW,
-    ),
-    "full pools, then an outage: it begins with its first failure": (
-        Policy(),
-        [*daily(POOL, 0, 20), *daily(BROKEN, 21, 50)],
-        Effect.DISALLOW,
-    ),
-    "full pools after freshness: the copy, for its window": (
-        Policy(),
-        [(0, OK), *daily(POOL, 2, 30)],
-        Effect.RULES,
-    ),
-    "full pools after freshness and the window: closed": (
-        Policy(),
-        [(0, OK), *daily(POOL, 2, 32)],
-        Effect.DISALLOW,
-    ),
     "full pools within an outage that opened leave it open": (
         Policy(),
         [*daily(BROKEN, 0, 31), (31.5, POOL)],
         Effect.ALLOW,
     ),
-    "no stale window: closed from the first failure": (
-        Policy(stale_window=0.0),
-        [(0, OK), (2, BROKEN)],
-        Effect.DISALLOW,
-    ),
     "no stale window: open after the limit all the same": (
         Policy(stale_window=0.0),
         [(0, OK), *daily(BROKEN, 2, 33)],
         Effect.ALLOW,
-    ),
-    "stale window longer than the limit: the copy": (
-        Policy(stale_window=50 * DAY),
-        [(0, OK), *daily(BROKEN, 2, 51)],
-        Effect.RULES,
-    ),
-    "stale window longer than the limit: open after both": (
-        Policy(stale_window=50 * DAY),
-        [(0, OK), *daily(BROKEN, 2, 52)],
-        Effect.ALLOW,
-    ),
-    "grace longer than the limit: closed": (
-        Policy(outage_grace=40 * DAY),
-        daily(BROKEN, 0, 39),
-        Effect.DISALLOW,
     ),
     "grace longer than the limit: open after both": (
         Policy(outage_grace=40 * DAY),
@@ -454,21 +412,6 @@ NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
         [(0, REFUSED), *daily(TIMEOUT, 1, 32)],
         Effect.REFUSE,
     ),
-    "refused, then 31 days of 500: refused": (
-        Policy(),
-        [(0, REFUSED), *daily(BROKEN, 1, 32)],
-        Effect.REFUSE,
-    ),
-    "restricted, then 31 days of time-outs: closed": (
-        replace(ALLOW_AT_LIMIT, on_access_denied=AccessResult.RESTRICTED),
-        [(0, FORBIDDEN), *daily(TIMEOUT, 2, 33)],
-        Effect.DISALLOW,
-    ),
-    "restricted, then 31 days of 500: closed": (
-        DENIED_RESTRICTS,
-        [(0, FORBIDDEN), *daily(BROKEN, 2, 33)],
-        Effect.DISALLOW,
-    ),
     "refused in an outage: the copy is gone for good": (
         Policy(),
         [(0, OK), (2, BROKEN), (3, REFUSED), (4, BROKEN)],
@@ -477,11 +420,6 @@ NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
     "31 days of our own dead network: closed": (
         Policy(),
         daily(DEAD, 0, 31, per_day=4),
-        Effect.DISALLOW,
-    ),
-    "31 days of our own dead network with a copy: closed": (
-        Policy(),
-        [(0, OK), *daily(DEAD, 2, 33)],
         Effect.DISALLOW,
     ),
     "31 days of a dead network, which counts as ALLOW: open": (
@@ -558,16 +496,6 @@ NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
         Policy(),
         [(31 * n, BROKEN) for n in range(12)],
         Effect.DISALLOW,
-    ),
-    "33 days of 500 for whoever is strict: closed": (
-        Policy.strict(),
-        daily(BROKEN, 0, 33, per_day=4),
-        Effect.DISALLOW,
-    ),
-    "33 days of 500, then an answer": (
-        Policy(),
-        [*daily(BROKEN, 0, 33), (34, OK)],
-        Effect.RULES,
     ),
 }
 
