@@ -214,19 +214,14 @@ async def test_robots_txt_itself_is_always_allowed(dialect: Dialect, url: str) -
     ("agent", "allowed"),
     [
         pytest.param("ExampleBot-News", False, id="a token"),
-        pytest.param("EXAMPLEBOT-NEWS", False, id="a token in another case"),
-        pytest.param("ExampleBot-News/2.1 (+https://e.org)", False, id="a header"),
         pytest.param(
             "Mozilla/5.0 (compatible; ExampleBot-News/2.1; +https://e.org)",
             False,
-            id="a browser-like header",
+            id="a header",
         ),
-        pytest.param("ExampleBot", True, id="another token"),
-        pytest.param("Stranger", True, id="a token without a group"),
         pytest.param(["ExampleBot-News", "ExampleBot"], False, id="a list"),
         pytest.param(("ExampleBot", "ExampleBot-News"), True, id="a tuple"),
         pytest.param(["Stranger", "ExampleBot-News"], False, id="the second of a list"),
-        pytest.param(["Stranger", "Other"], True, id="none of a list"),
     ],
 )
 async def test_agent_may_be_a_token_a_header_or_a_sequence(
