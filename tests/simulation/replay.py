@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .loops import run_on
-from .scenario import Ask, scenario
+from .scenario import scenario
 from .simulation import STEPS, SimulationError, run
 
 if TYPE_CHECKING:
@@ -37,46 +36,14 @@ def replay_of(seed: int, error: SimulationError, *, backend: str) -> str:
 
 
 def _smaller(steps: Sequence[tuple[int, Step]], backend: str) -> SimulationError | None:
-    """How as few of `steps` as can be found fail; `None` if they no longer do."""
-    error = _failure(steps, backend)
-    size = len(steps) // 2
-    while error is not None and size:
-        steps, error = _without(steps, error, size, backend)
-        size //= 2
-    if error is not None:
-        error = _with_fewer_callers(steps, error, backend)
-    return error
-
-
-def _without(
-    steps: Sequence[tuple[int, Step]], error: SimulationError, size: int, backend: str
-) -> tuple[Sequence[tuple[int, Step]], SimulationError]:
-    """`steps` without whatever `size` of them in a row are not needed to fail."""
-    start = 0
-    while start < len(steps):
-        fewer = [*steps[:start], *steps[start + size :]]
-        failure = _failure(fewer, backend)
-        if failure is None:
-            start += size
-        else:
-            steps, error = fewer[: failure.number + 1], failure
-    return steps, error
-
-
-def _with_fewer_callers(
-    steps: Sequence[tuple[int, Step]], error: SimulationError, backend: str
-) -> SimulationError:
-    for number, (salt, step) in enumerate(steps):
-        callers = step.callers if isinstance(step, Ask) else ()
-        needed = list(callers)
-        for caller in callers if len(callers) > 1 else ():
-            rest = tuple(other for other in needed if other is not caller)
-            smaller = replace(step, callers=rest)
-            fewer = [*steps[:number], (salt, smaller), *steps[number + 1 :]]
-            failure = _failure(fewer, backend) if rest else None
-            if failure is not None and failure.number == error.number:
-                steps, error, needed = fewer, failure, list(rest)
-    return error
+    """How `steps` fail without those that are not needed; `None` if they do not."""
+    smallest = None
+    for number in reversed(range(len(steps))):
+        fewer = [*steps[:number], *steps[number + 1 :]]
+        error = _failure(fewer, backend)
+        if error is not None:
+            steps, smallest = fewer[: error.number + 1], error
+    return smallest
 
 
 def _failure(steps: Sequence[tuple[int, Step]], backend: str) -> SimulationError | None:
