@@ -10,18 +10,16 @@ import aiohttp
 import httpx
 import pytest
 
-from robotsgate import Policy, RobotsChecker
+from robotsgate import Policy
 from robotsgate.caching._outcome import (
     Answered,
     Failed,
     FailureKind,
-    TooManyRedirects,
 )
 from robotsgate.fetching._own_requests import is_own_request
 from robotsgate.integrations.aiohttp import AiohttpFetcher
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import Raw, Reply, Routes, chunked, dripping, endless
-from tests.servers.answers import redirect as redirect_to
 from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
@@ -54,22 +52,6 @@ async def fetched_by_session(
 
 def head(status: str, *lines: str) -> bytes:
     return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode()
-
-
-async def test_rules_behind_a_session_decide(serve: Serve) -> None:
-    server = serve(Reply(body=RULES))
-
-    async with (
-        aiohttp.ClientSession() as session,
-        RobotsChecker(user_agent="Bot", client=AiohttpFetcher(session)) as checker,
-    ):
-        answers = [
-            await checker.can_fetch("ExampleBot", f"{server.url}/{path}")
-            for path in ("public", "private")
-        ]
-
-    assert answers == [True, False]
-    assert server.accepted == 1
 
 
 async def test_session_sends_our_headers_and_nothing_that_identifies(
@@ -161,19 +143,9 @@ ANSWERS: dict[str, tuple[Answer, Outcome]] = {
         Raw(head("200 OK"), endless(b"#" * 999)),
         Answered(status=200, body=b"#" * 512_001),
     ),
-    "a bomb": (
-        Reply(
-            headers={"Content-Encoding": "gzip"}, body=gzip.compress(bytes(50_000_000))
-        ),
-        Answered(status=200, body=bytes(512_001)),
-    ),
     "a missing file with a page without an end": (
         Raw(head("404 No"), endless(b"x" * 999)),
         Answered(status=404),
-    ),
-    "an error with its page": (
-        Reply(status=500, headers={"Retry-After": "9"}, body=PAGE),
-        Answered(status=500, headers={"retry-after": "9"}, body=PAGE),
     ),
     "an error with a page without an end": (
         Raw(head("500 No"), endless(b"x" * 999)),
@@ -183,28 +155,12 @@ ANSWERS: dict[str, tuple[Answer, Outcome]] = {
         Raw(head("500 No", "Content-Length: 99") + PAGE),
         Answered(status=500, body=PAGE),
     ),
-    "a redirect to nowhere": (
-        Reply(status=302),
-        Answered(status=302, error="a redirect without a Location"),
-    ),
-    "a loop": (
-        redirect_to("/robots.txt"),
-        TooManyRedirects(status=302, error=ANY),
-    ),
-    "an unknown coding": (
-        Reply(headers={"Content-Encoding": "br"}, body=b"x"),
-        Failed(kind=FailureKind.CODING, error=ANY),
-    ),
     "half a file": (
         Raw(head("200 OK", "Content-Length: 99") + RULES),
         Failed(kind=FailureKind.PROTOCOL, error=ANY),
     ),
     "rubbish": (Raw(b"rubbish\r\n\r\n"), Failed(kind=FailureKind.PROTOCOL, error=ANY)),
     "no answer": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),
-    "a reset": (
-        Raw(b"", Connection.reset),
-        Failed(kind=FailureKind.TRANSFER, error=ANY),
-    ),
 }
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from robotsgate import DisallowedError, Policy, Reason
-from robotsgate.testing import ManualClock
-from tests.checking.builders import DAY, RULES, concurrently
+from robotsgate import DisallowedError, Reason
+from tests.checking.builders import RULES
 from tests.integrations.wraps import WRAPS
 from tests.servers.answers import Held, Raw, Reply, Routes, redirect
 from tests.servers.loopback import Connection
@@ -110,18 +109,6 @@ async def test_redirect_to_a_disallowed_page_is_not_followed(
     assert other.targets == ["/robots.txt"]
 
 
-async def test_redirect_to_an_allowed_page_is_followed(
-    opened: Open, site: Site
-) -> None:
-    other = site()
-    server = site(away=redirect(f"{other.url}/public"))
-
-    async with opened() as get:
-        assert await get(f"{server.url}/away") == 200
-
-    assert other.targets == ["/robots.txt", "/public"]
-
-
 async def test_redirect_to_a_host_that_cannot_be_is_an_error_of_the_client(
     opened: Open, site: Site, wrap: Wrap
 ) -> None:
@@ -133,47 +120,6 @@ async def test_redirect_to_a_host_that_cannot_be_is_an_error_of_the_client(
             await get(f"{server.url}/away")
 
     assert server.targets == ["/robots.txt", "/away"]
-
-
-async def test_failing_server_without_a_copy_gets_no_request(
-    opened: Open, site: Site
-) -> None:
-    server = site(Reply(status=503))
-
-    async with opened() as get:
-        with pytest.raises(DisallowedError) as refusal:
-            await get(f"{server.url}/public")
-
-    assert refusal.value.verdict.reason is Reason.UNREACHABLE
-    assert server.targets == ["/robots.txt"]
-
-
-async def test_copy_decides_while_the_server_fails(opened: Open, serve: Serve) -> None:
-    answers: dict[str, Answer] = {"/robots.txt": ROBOTS, "/public": PAGE}
-    server = serve(Routes(answers))
-    clock = ManualClock()
-
-    async with opened(clock=clock) as get:
-        await get(f"{server.url}/public")
-        clock.advance(1.1 * DAY)
-        answers["/robots.txt"] = Reply(status=503)
-        status = await get(f"{server.url}/public")
-        with pytest.raises(DisallowedError) as refusal:
-            await get(f"{server.url}/private")
-
-    assert status == 200
-    assert refusal.value.verdict.is_stale
-    assert server.targets == ["/robots.txt", "/public"] * 2
-
-
-async def test_herd_on_a_new_origin_makes_one_fetch(opened: Open, site: Site) -> None:
-    server = site()
-
-    async with opened() as get:
-        statuses = await concurrently(100, lambda: get(f"{server.url}/public"))
-
-    assert statuses == [200] * 100
-    assert server.targets == ["/robots.txt"] + ["/public"] * 100
 
 
 async def test_request_that_ignores_robots_txt_asks_nobody(
@@ -215,19 +161,6 @@ async def test_cancelled_request_for_a_page_is_never_sent(
 
     assert scope.cancelled_caught
     assert server.targets == ["/robots.txt", "/public"]
-
-
-async def test_silence_at_robots_txt_refuses_after_the_deadline(
-    opened: Open, site: Site
-) -> None:
-    server = site(SILENCE)
-
-    async with opened(policy=Policy(fetch_deadline=0.3)) as get:
-        with pytest.raises(DisallowedError) as refusal:
-            await get(f"{server.url}/public")
-
-    assert refusal.value.verdict.error == "no answer within 0.3 s"
-    assert server.targets == ["/robots.txt"]
 
 
 async def test_silence_at_a_page_is_a_time_out_of_the_client(

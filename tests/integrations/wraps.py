@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import aiohttp
-import anyio
 import anyio.to_thread
 import httpx
 import httpx2
@@ -50,8 +49,8 @@ class Wrap:
         backend: the event loop.
         open: opens a client around a new checker, both until the block ends. Takes
             the TLS context, and perhaps the URL of a `proxy`, the `seconds` that the
-            client waits for an answer, whether it `shares` its connections with the
-            checker; and options of the checker.
+            client waits for an answer, and whether it `shares` its connections with
+            the checker.
         error: what a refused request raises besides a `DisallowedError`.
         timeout: what the client raises after its own time-out.
         is_blocking: whether it holds a thread, which nobody can cancel.
@@ -64,8 +63,8 @@ class Wrap:
     is_blocking: bool = False
 
 
-def _checker(client: object, **options: Any) -> RobotsChecker:  # noqa: ANN401 (those of RobotsChecker)
-    return RobotsChecker(user_agent=AGENT, client=client, **options)  # type: ignore[arg-type]
+def _checker(client: object) -> RobotsChecker:
+    return RobotsChecker(user_agent=AGENT, client=client)  # type: ignore[arg-type]
 
 
 def _get(client: Any) -> Get:  # noqa: ANN401 (of httpx or httpx2)
@@ -85,13 +84,12 @@ def _httpx_hook(library: ModuleType, backend: str) -> Wrap:
         proxy: str | None = None,
         seconds: float = 5,
         shares: bool = False,
-        **options: object,
     ) -> AsyncIterator[Get]:
         async with (
             library.AsyncClient(
                 verify=tls, proxy=proxy, timeout=seconds, follow_redirects=True
             ) as client,
-            _checker(client if shares else None, **options) as checker,
+            _checker(client if shares else None) as checker,
         ):
             client.event_hooks = {"request": [robots_hook(checker, AGENT)]}
             yield _get(client)
@@ -112,10 +110,9 @@ def _httpx_transport(library: ModuleType, backend: str) -> Wrap:
         proxy: str | None = None,
         seconds: float = 5,
         shares: bool = False,
-        **options: object,
     ) -> AsyncIterator[Get]:
         transport = library.AsyncHTTPTransport(verify=tls, proxy=proxy)
-        async with _checker(transport if shares else None, **options) as checker:
+        async with _checker(transport if shares else None) as checker:
             wrap = RobotsTransport(checker, AGENT, wrapped=transport)
             async with library.AsyncClient(
                 transport=wrap, timeout=seconds, follow_redirects=True
@@ -137,7 +134,6 @@ async def _aiohttp(
     proxy: str | None = None,
     seconds: float = 5,
     shares: bool = False,
-    **options: object,
 ) -> AsyncIterator[Get]:
     async with (
         aiohttp.ClientSession(
@@ -145,7 +141,7 @@ async def _aiohttp(
             proxy=proxy,
             timeout=aiohttp.ClientTimeout(sock_read=seconds),
         ) as session,
-        _checker(AiohttpFetcher(session) if shares else None, **options) as checker,
+        _checker(AiohttpFetcher(session) if shares else None) as checker,
     ):
         middleware = robots_middleware(checker, AGENT)
 
@@ -164,26 +160,24 @@ async def _requests(
     proxy: str | None = None,
     seconds: float = 5,
     shares: bool = False,
-    **options: Any,  # noqa: ANN401 (those of RobotsChecker)
 ) -> AsyncIterator[Get]:
     # The checker has a client of its own, because a Session is not asynchronous.
     client = httpx.AsyncClient(verify=tls, proxy=proxy) if shares else None
     with (
-        sync.RobotsChecker(user_agent=AGENT, client=client, **options) as checker,
+        sync.RobotsChecker(user_agent=AGENT, client=client) as checker,
         requests.Session() as session,
     ):
         adapter = RobotsAdapter(checker, AGENT, wrapped=_TLSAdapter(tls))
         session.mount("http://", adapter)
         session.mount("https://", adapter)
         session.proxies = {"all": proxy} if proxy else {}
-        threads = anyio.CapacityLimiter(100)
 
         async def get(url: str, *, is_ignoring: bool = False) -> int:
             own = f"{url.rpartition('/')[0]}/"
             if is_ignoring:
                 session.mount(own, requests.adapters.HTTPAdapter())
             work = partial(session.get, url, timeout=seconds)
-            response = await anyio.to_thread.run_sync(work, limiter=threads)
+            response = await anyio.to_thread.run_sync(work)
             if is_ignoring:
                 del session.adapters[own]
             return response.status_code
@@ -196,7 +190,7 @@ class _TLSAdapter(requests.adapters.HTTPAdapter):
 
     def __init__(self, tls: ssl.SSLContext) -> None:
         self._tls = tls
-        super().__init__(pool_maxsize=100)
+        super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
         super().init_poolmanager(*arguments, ssl_context=self._tls, **options)
