@@ -100,14 +100,3 @@ def test_finding_is_replayed_small(
     assert failure.startswith("AssertionError in check, line ")
     assert data == "    on b'x'"
     assert summary == "2 inputs, findings: 1"
-
-
-def test_name_that_is_no_target_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["fuzzing", "parser", "--replay", "file"])
-
-    with pytest.raises(SystemExit):
-        main()
-
-    assert "expected a target of robotstxt, headers" in capsys.readouterr().err
