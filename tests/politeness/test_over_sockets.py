@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 HOSTS = 50
 PAGES = 40
 
-# Short ones: with 0.5 to 1.1 s, each host is done within 5 % of its ideal time.
+# Short ones, with which a busy machine may take up to three times the ideal time.
 DELAYS = (0.06, 0.1, 0.14)
 
 
@@ -99,4 +99,4 @@ async def test_no_host_sees_a_gap_below_its_delay_and_each_is_done_in_time(
     ] == []
     lateness = max(host.lateness for host in hosts.values())
     print(f"the last host is {lateness:.1%} late")  # noqa: T201 (for a run by hand)
-    assert lateness < 2, "on a busy machine"
+    assert lateness < 2
