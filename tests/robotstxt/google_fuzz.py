@@ -1,32 +1,18 @@
-"""Compares `Dialect.GOOGLE` with Google's own matcher on nasty input.
+"""Nasty questions to `Dialect.GOOGLE` and to Google's own matcher.
 
-A case is one body with many questions, and is made of one seed; a run takes the
-seeds in turn from the first on:
-
-    python -m tests.robotstxt.google_fuzz --seed 0 --decisions 1000000
-
-Each difference is printed with the seed of its case; `--decisions 1` with that
-seed replays the case.
+A case is one body with many questions, and is made of one seed.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
 
 from jwm.robotstxt import googlebot  # type: ignore[import-untyped]  # C++ inside
 
 from robotsgate.robotstxt import Dialect, RobotsTxt
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-__all__ = ["Case", "Difference", "case", "differences", "google_allows", "minimised"]
-
-_Text = TypeVar("_Text", str, bytes)
+__all__ = ["Case", "case", "differences", "google_allows"]
 
 _LONGEST_LINE = 16_663
 
@@ -113,19 +99,6 @@ class Case:
     questions: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A question to which the two answer differently."""
-
-    seed: int
-    body: bytes
-    agent: str
-    url: str
-    google: bool
-    can_fetch: bool
-    matched: bool
-
-
 def google_allows(body: bytes, agent: str, url: str) -> bool:
     """The answer of Google's own matcher."""
     is_allowed: bool = googlebot.RobotsMatcher().OneAgentAllowedByRobots(
@@ -157,54 +130,16 @@ def case(seed: int) -> Case:
     return Case(body=body, questions=questions)
 
 
-def differences(one: Case, *, seed: int) -> Iterator[Difference]:
+def differences(one: Case) -> list[tuple[str, str]]:
     """The questions of a case that are answered differently."""
     robots = RobotsTxt.parse(one.body, dialect=Dialect.GOOGLE, max_bytes=None)
-    for agent, url in one.questions:
-        expected = google_allows(one.body, agent, url)
-        can_fetch = robots.can_fetch(agent, url)
-        matched = robots.match(agent, url).allowed
-        if not expected is can_fetch is matched:
-            yield Difference(
-                seed=seed,
-                body=one.body,
-                agent=agent,
-                url=url,
-                google=expected,
-                can_fetch=can_fetch,
-                matched=matched,
-            )
-
-
-def minimised(found: Difference) -> Difference:
-    """A smaller body, agent and URL that show the same difference."""
-
-    def differs(body: bytes, agent: str, url: str) -> bool:
-        one = Case(body=body, questions=((agent, url),))
-        return any(differences(one, seed=found.seed))
-
-    body, agent, url = found.body, found.agent, found.url
-    body = _shrunk(body, lambda smaller: differs(smaller, agent, url))
-    agent = _shrunk(agent, lambda smaller: differs(body, smaller, url))
-    url = _shrunk(url, lambda smaller: differs(body, agent, smaller))
-    body = _shrunk(body, lambda smaller: differs(smaller, agent, url))
-    one = Case(body=body, questions=((agent, url),))
-    return next(differences(one, seed=found.seed))
-
-
-def _shrunk(text: _Text, still: Callable[[_Text], bool]) -> _Text:
-    size = max(len(text) // 2, 1)
-    while True:
-        start = 0
-        while start < len(text):
-            smaller = text[:start] + text[start + size :]
-            if still(smaller):
-                text = smaller
-            else:
-                start += size
-        if size == 1:
-            return text
-        size //= 2
+    return [
+        (agent, url)
+        for agent, url in one.questions
+        if not google_allows(one.body, agent, url)
+        is robots.can_fetch(agent, url)
+        is robots.match(agent, url).allowed
+    ]
 
 
 def _file(chance: Random, patterns: list[bytes], agents: list[str]) -> bytes:
@@ -377,35 +312,3 @@ def _fitting(chance: Random, pattern: bytes) -> bytes:
     if kind < 0.2:
         return path.upper()
     return path
-
-
-def main() -> int:
-    """Run cases until enough decisions were compared; 1 if any differs."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--seed", type=int, default=0)
-    arguments.add_argument("--decisions", type=int, default=1_000_000)
-    chosen = arguments.parse_args()
-    decisions = count = 0
-    seed = chosen.seed
-    while decisions < chosen.decisions:
-        one = case(seed)
-        for found in differences(one, seed=seed):
-            count += 1
-            small = minimised(found)
-            sys.stdout.write(
-                f"--seed {seed} --decisions 1: agent {small.agent!r}, "
-                f"URL {small.url!r}, body {small.body!r}: "
-                f"Google {small.google}, can_fetch {small.can_fetch}, "
-                f"match {small.matched}\n"
-            )
-        decisions += len(one.questions)
-        seed += 1
-    sys.stdout.write(
-        f"{decisions:,} decisions, seeds {chosen.seed} to {seed - 1}, "
-        f"{count:,} differences\n"
-    )
-    return 1 if count else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -127,12 +127,6 @@ def test_weight_grows_with_rules_and_their_patterns() -> None:
     assert two.weight == 2 * short.weight
 
 
-def test_rule_is_known_as_the_file_writes_it() -> None:
-    rule_set = RuleSet(RuleLines(["/%C3%A9"], [7], ["/\xc3\xa9"]))
-
-    assert rule_set.as_written(0) == ("/\xc3\xa9", False, 7)
-
-
 def test_rule_sets_of_the_same_lines_are_the_same() -> None:
     first, second = _rule_set([(False, "/a")]), _rule_set([(False, "/a")])
     other = RuleSet(RuleLines(["/a"], [2], ["/a"]))

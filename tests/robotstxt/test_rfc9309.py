@@ -279,8 +279,6 @@ def test_example_of_rfc_9309(
     "a dollar inside, encoded in the URL": ("/a$b", "/a%24b"),
     "dot segments": ("/a/b", "/a/./c/../b"),
     "encoded dot segments": ("/a/b", "/a/%2e%2E/a/b"),
-    "encoded dots before plain ones": ("/a/b", "/c/%2e%2e/../a/b"),
-    "encoded dots are segments": ("/a/b", "/a/c/d/%2e%2e/../b"),
     "dots in a query stay": ("/?a=/../b", "/?a=/../b"),
 })  # fmt: skip
 def test_rule_matches_each_spelling_of_its_path(rule: str, path: str) -> None:
@@ -390,21 +388,9 @@ def test_robots_txt_itself_is_allowed(url: str, *, is_robots_txt: bool) -> None:
     assert robots.can_fetch("a", url) is is_robots_txt
 
 
-@pytest.mark.parametrize(
-    "value", ["MJ12bot", "008", "sitecheck.internetseer.com", "my_bot-1.0"]
-)
-def test_tokens_may_hold_digits_and_dots(value: str) -> None:
-    robots = RobotsTxt.parse(f"User-agent: {value}\nDisallow: /")
-
-    assert robots.groups[0].tokens == (value.lower(),)
-    assert not robots.can_fetch(value, "/")
-    assert robots.can_fetch(value[:2], "/")
-
-
-@pytest.mark.parametrize("end", ["", "/1.0", " (x)"])
-def test_name_with_letters_outside_ascii_is_one_name(end: str) -> None:
+def test_name_with_letters_outside_ascii_is_one_name() -> None:
     """It was cut before the first of them, and bound "J"."""
-    robots = RobotsTxt.parse(f"User-agent: Jävla-Foobot{end}\nDisallow: /")
+    robots = RobotsTxt.parse("User-agent: Jävla-Foobot/1.0\nDisallow: /")
 
     assert not robots.can_fetch("JÄVLA-foobot/2.0", "/")
     assert robots.match("J", "/").group is None
@@ -473,21 +459,3 @@ def test_octets_outside_utf8_match_their_escapes() -> None:
 
     assert not robots.can_fetch("a", "/%e9t%e9")
     assert robots.can_fetch("a", "/é")
-
-
-@pytest.mark.parametrize("value", ["googlebot/1.2", "googlebot*", "Googlebot (x)"])
-def test_token_ends_before_the_first_other_character(value: str) -> None:
-    robots = RobotsTxt.parse(f"User-agent: {value}\nDisallow: /")
-
-    assert not robots.can_fetch("Googlebot", "/")
-
-
-@cases("lines", {
-    "disalow": ("User-agent: a\ndisalow: /",),
-    "disallowed": ("User-agent: a\ndisallowed: /",),
-    "no colon": ("User-agent: a\ndisallow /",),
-    "useragent": ("useragent: a\nDisallow: /",),
-    "user agent": ("user agent: a\nDisallow: /",),
-})  # fmt: skip
-def test_misspelt_field_means_nothing(lines: str) -> None:
-    assert RobotsTxt.parse(lines).can_fetch("a", "/")

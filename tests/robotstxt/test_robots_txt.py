@@ -166,7 +166,6 @@ def test_crawl_delay_is_that_of_the_agents_group(
 
 @cases("body delay", {
     "the first": ("User-agent: a\nCrawl-delay: 1\nCrawl-delay: 2", 1),
-    "a unit": ("User-agent: a\nCrawl-delay: 2m", 120),
     "a broken one is none, and not the next one":
         ("User-agent: a\nCrawl-delay: x\nCrawl-delay: 2", None),
     "a broken one is none, and not that of the token's next group":
@@ -174,7 +173,6 @@ def test_crawl_delay_is_that_of_the_agents_group(
     "a broken one is none, and not that of any agent":
         ("User-agent: a\nCrawl-delay: x\nAllow:\nUser-agent: *\nCrawl-delay: 2", None),
     "nought": ("User-agent: a\nCrawl-delay: 0", 0),
-    "with a comment": ("User-agent: a\nCrawl-delay: 3 # s", 3),
     "outside of groups": ("Crawl-delay: 1\nUser-agent: a", None),
     "above the agent's line":
         ("User-agent: b\nCrawl-delay: 1\nUser-agent: a\nDisallow: /", None),
@@ -371,14 +369,9 @@ def test_all_rules_that_match_are_told_in_order_of_priority(
 
 
 def test_rule_is_shown_as_the_file_writes_it() -> None:
-    rule = (
-        RobotsTxt.parse("User-agent: a\nDisallow: /é%2f%41 b")
-        .match("a", "/é%2fA b")
-        .rule
-    )
+    robots = RobotsTxt.parse("User-agent: a\nDisallow: /é%2f%41 b")
 
-    assert rule is not None
-    assert str(rule) == "Disallow: /é%2f%41 b"
+    assert str(robots.match("a", "/é%2fA b").rule) == "Disallow: /é%2f%41 b"
 
 
 def test_first_agent_with_a_group_counts() -> None:
@@ -394,20 +387,15 @@ def test_first_agent_with_a_group_counts() -> None:
     assert robots.match(["*", "a"], "/").group == "*"
 
 
-@pytest.mark.parametrize(("agent", "url", "words"), [
-    ("https://example.com/", "ExampleBot", "'https://example.com/': arguments swapped"),
-    ("", "/", "got ''"), ([], "/", "got []"), (None, "/", "got None"),
-])  # fmt: skip
-def test_agent_without_a_token_raises(agent: str, url: str, words: str) -> None:
+def test_agent_without_a_token_raises() -> None:
     robots = RobotsTxt.parse(_FILE)
 
     for ask in (robots.can_fetch, robots.match, robots.matches):
-        with pytest.raises(InvalidProductTokenError) as caught:
-            ask(agent, url)
-        assert words in str(caught.value)
+        with pytest.raises(InvalidProductTokenError, match="arguments swapped"):
+            ask("https://example.com/", "ExampleBot")
     for ask_rate in (robots.crawl_delay, robots.request_rate):
         with pytest.raises(InvalidProductTokenError):
-            ask_rate(agent)
+            ask_rate("")
 
 
 def test_agents_of_one_group_share_their_rules() -> None:

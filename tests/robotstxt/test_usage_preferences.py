@@ -316,8 +316,8 @@ def places_of_stated(usages: list[str], signals: list[str]) -> list[int]:
     return [list(Preference).index(one.preference) for one in categories]
 
 
-def check_random_files(first: int, count: int) -> None:
-    for seed in range(first, first + count):
+def test_reference_agrees_on_random_files() -> None:
+    for seed in range(500):
         chance = Random(seed)  # noqa: S311 (reproducible)
         file = aipref.random_file(chance)
         robots = RobotsTxt.parse(file)
@@ -326,15 +326,6 @@ def check_random_files(first: int, count: int) -> None:
             preferences = robots.usage_preferences(agent, path).content_usage
             stated = {name: one.preference.value for name, one in preferences.items()}
             assert stated == aipref.preferences(file, agent, path), (seed, agent, path)
-
-
-def test_reference_agrees_on_random_files() -> None:
-    check_random_files(0, 500)
-
-
-@pytest.mark.slow
-def test_reference_agrees_on_a_hundred_thousand_random_files() -> None:
-    check_random_files(500, 100_000)
 
 
 @pytest.mark.parametrize(
