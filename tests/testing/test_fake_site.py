@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -19,6 +20,7 @@ from tests.checking.builders import (
     ROBOTS_TXT,
     RULES,
 )
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -45,12 +47,7 @@ async def test_site_answers_as_told(library: ModuleType) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("body", "sent"),
-    [
-        pytest.param(b"", b"", id="nothing"),
-        pytest.param("caf\u00e9", b"caf\xc3\xa9", id="text"),
-        pytest.param(b"\xff\x00", b"\xff\x00", id="bytes"),
-    ],
+    ("body", "sent"), [("caf\u00e9", b"caf\xc3\xa9"), (b"\xff\x00", b"\xff\x00")]
 )
 async def test_site_sends_bytes_as_they_are_and_text_as_utf8(
     body: bytes | str, sent: bytes
@@ -102,17 +99,7 @@ async def test_site_answers_404_for_what_is_not_served() -> None:
     ]
 
     assert statuses == [404, 404, 200]
-
-
-@pytest.mark.anyio
-async def test_site_remembers_requests_in_order() -> None:
-    site = FakeSite()
-
-    await response_of(site, PUBLIC)
-    await response_of(site, PRIVATE)
-    await response_of(site, PUBLIC)
-
-    assert site.requests == [PUBLIC, PRIVATE, PUBLIC]
+    assert site.requests == [PUBLIC, "http://example.com/robots.txt", ROBOTS_TXT]
 
 
 @pytest.mark.anyio
@@ -129,17 +116,6 @@ async def test_site_raises_what_it_was_told_until_told_otherwise() -> None:
 
     assert (await response_of(site, ROBOTS_TXT)).status_code == 200
     assert site.requests == [ROBOTS_TXT] * 3
-
-
-@pytest.mark.anyio
-async def test_site_changes_its_answer_when_told() -> None:
-    site = FakeSite()
-    site.serve(ORIGIN, RULES)
-    site.serve(ORIGIN, status=503)
-
-    response = await response_of(site, ROBOTS_TXT)
-
-    assert (response.status_code, response.content) == (503, b"")
 
 
 @pytest.mark.anyio
@@ -226,31 +202,6 @@ async def test_site_waits_for_each_answer_by_its_clock() -> None:
     assert answers == [(5, None), (7, "ReadTimeout: too slow")]
 
 
-@pytest.mark.parametrize(
-    ("body", "arguments", "message"),
-    [
-        (["User-agent: *"], {}, "responses or exceptions, got 'User-agent: .'"),
-        ([httpx.Response(200)], {"status": 404}, "status and headers in the responses"),
-        (httpx.Response(200), {"headers": {}}, "status and headers in the responses"),
-        (b"", {"delay": -1}, "delay of 0 or more seconds, got -1"),
-        (b"", {"delay": float("nan")}, "delay of 0 or more seconds, got nan"),
-    ],
-    ids=["text in a list", "status", "headers", "negative delay", "nan"],
-)
-def test_site_refuses_wrong_answers_when_it_is_told(
-    body: Any,  # noqa: ANN401 (the mistakes of a caller)
-    arguments: dict[str, Any],
-    message: str,
-) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        FakeSite().serve(ORIGIN, body, **arguments)
-
-
-def test_site_refuses_an_ftp_origin() -> None:
-    with pytest.raises(ValueError, match=r"http or https origin, got 'ftp://e.com'"):
-        FakeSite().serve("ftp://e.com")
-
-
 @pytest.mark.anyio
 async def test_site_takes_a_single_response() -> None:
     site = FakeSite()
@@ -261,21 +212,27 @@ async def test_site_takes_a_single_response() -> None:
     assert (response.status_code, response.text) == (203, RULES)
 
 
-def test_site_refuses_no_answer_at_all() -> None:
-    with pytest.raises(ValueError, match=r"one answer or more, got \[\]"):
-        FakeSite().serve(ORIGIN, [])
-
-
-def test_site_refuses_a_page() -> None:
-    with pytest.raises(ValueError, match=r"expected an origin, .* the path '/private'"):
-        FakeSite().serve(PRIVATE, RULES)
-
-
-@pytest.mark.parametrize("origin", ["example.com", "/robots.txt", ""])
-def test_site_refuses_what_is_no_origin(origin: str) -> None:
-    site = FakeSite()
-
-    with pytest.raises(ValueError, match="expected an absolute URL"):
-        site.serve(origin)
-    with pytest.raises(ValueError, match="expected an absolute URL"):
-        site.fail(origin, OSError())
+@cases("origin body arguments message", {
+    "text in a list":
+        (ORIGIN, ["User-agent: *"], {}, "responses or exceptions, got 'User-agent: .'"),
+    "no answer": (ORIGIN, [], {}, r"one answer or more, got \[\]"),
+    "status beside a response":
+        (ORIGIN, [httpx.Response(200)], {"status": 404}, "in the responses themselves"),
+    "headers beside a response":
+        (ORIGIN, httpx.Response(200), {"headers": {}}, "in the responses themselves"),
+    "delay below 0":
+        (ORIGIN, b"", {"delay": -1}, "delay of 0 or more seconds, got -1"),
+    "delay nan":
+        (ORIGIN, b"", {"delay": math.nan}, "delay of 0 or more seconds, got nan"),
+    "a page": (PRIVATE, b"", {}, "expected an origin, .* the path '/private'"),
+    "ftp": ("ftp://e.com", b"", {}, "http or https origin, got 'ftp://e.com'"),
+    "no origin": ("example.com", b"", {}, "expected an absolute URL"),
+})  # fmt: skip
+def test_site_refuses_wrong_answers_when_it_is_told(
+    origin: str,
+    body: Any,  # noqa: ANN401 (the mistakes of a caller)
+    arguments: dict[str, Any],
+    message: str,
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        FakeSite().serve(origin, body, **arguments)

