@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from robotsgate import Origin, RobotsChecker
-    from robotsgate.checking._gated import GatedOrigins, Renewed
+    from robotsgate.checking._gated import GatedOrigins, RenewalResult
 
 pytestmark = pytest.mark.anyio
 
@@ -53,10 +53,10 @@ class Turns:
     async def in_turn(
         self,
         origin: Origin,
-        fetch: Callable[[], Awaitable[Renewed]],
+        fetch: Callable[[], Awaitable[RenewalResult]],
         *,
         patience: float,
-    ) -> Renewed:
+    ) -> RenewalResult:
         is_free = str(origin) != self._held
         if not (is_free or await self._clock.wait(patience, event=self.gate)):
             raise TurnNotInTimeError("late", ready_at=self.ready_at(origin))

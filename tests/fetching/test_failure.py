@@ -16,7 +16,7 @@ from robotsgate.caching._outcome import FailureKind
 from robotsgate.errors import FetchFailedError
 from robotsgate.fetching._address_guard import AddressRefusedError
 from robotsgate.fetching._body import CodingError
-from robotsgate.fetching._failure import failed
+from robotsgate.fetching._failure import outcome_of
 
 
 def caused(error: Exception, *causes: BaseException) -> Exception:
@@ -140,7 +140,7 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
 
 @pytest.mark.parametrize(("error", "kind", "text"), ROWS.values(), ids=ROWS)
 def test_exception_stands_for(error: Exception, kind: FailureKind, text: str) -> None:
-    outcome = failed(error, redirects=HOPS, deadline=2.5)
+    outcome = outcome_of(error, redirects=HOPS, deadline=2.5)
 
     assert outcome.kind is kind
     assert outcome.error.startswith(text)
@@ -177,7 +177,7 @@ def test_exception_of_each_library_stands_for(
     if not hasattr(library, name):
         return  # httpcore has fewer
 
-    outcome = failed(getattr(library, name)("why"), redirects=(), deadline=1.0)
+    outcome = outcome_of(getattr(library, name)("why"), redirects=(), deadline=1.0)
 
     assert (outcome.kind, outcome.error) == (kind, f"{name}: why")
 
@@ -186,7 +186,7 @@ def test_ring_of_causes_ends() -> None:
     error, other = httpx.ConnectError(""), OSError()
     error.__cause__, other.__cause__ = other, error
 
-    outcome = failed(error, redirects=(), deadline=30)
+    outcome = outcome_of(error, redirects=(), deadline=30)
 
     assert outcome.kind is FailureKind.CONNECT
     assert outcome.error == "ConnectError"
@@ -196,7 +196,7 @@ def test_chain_of_causes_is_followed_so_far_only() -> None:
     causes: list[BaseException] = [OSError() for _ in range(50)]
     error = caused(httpx.ReadError(""), *causes, NO_NAME)
 
-    outcome = failed(error, redirects=(), deadline=30)
+    outcome = outcome_of(error, redirects=(), deadline=30)
 
     assert outcome.kind is FailureKind.TRANSFER
 
@@ -204,7 +204,7 @@ def test_chain_of_causes_is_followed_so_far_only() -> None:
 def test_group_of_causes_is_followed_so_far_only() -> None:
     group = ExceptionGroup("many", [OSError() for _ in range(50)] + [NO_NAME])
 
-    outcome = failed(caused(httpx.ReadError(""), group), redirects=(), deadline=30)
+    outcome = outcome_of(caused(httpx.ReadError(""), group), redirects=(), deadline=30)
 
     assert outcome.kind is FailureKind.TRANSFER
 
@@ -218,7 +218,7 @@ def test_what_the_caller_was_handling_is_no_cause() -> None:
         try:
             raise httpx.RemoteProtocolError("illegal status line")  # noqa: TRY301
         except httpx.RemoteProtocolError as error:
-            found = failed(error, redirects=(), deadline=1.0, outer=outer)
+            found = outcome_of(error, redirects=(), deadline=1.0, outer=outer)
 
     assert found.kind is FailureKind.PROTOCOL
     assert found.error == "RemoteProtocolError: illegal status line"
@@ -242,4 +242,4 @@ def test_what_the_caller_was_handling_is_no_cause() -> None:
 def test_bytes_that_an_error_quotes_are_not_shown(text: str, shown: str) -> None:
     error = httpx.RemoteProtocolError(text)
 
-    assert failed(error, redirects=(), deadline=1.0).error == shown
+    assert outcome_of(error, redirects=(), deadline=1.0).error == shown

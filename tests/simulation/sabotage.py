@@ -184,7 +184,7 @@ def store_may_raise(patch: pytest.MonkeyPatch) -> None:
     ) -> Any:  # noqa: ANN401 (as Entries)
         return await work()
 
-    patch.setattr(Entries, "_guarded", guarded)
+    patch.setattr(Entries, "_call_store", guarded)
 
 
 @leads_to("was not forgotten")

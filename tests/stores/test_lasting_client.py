@@ -389,8 +389,8 @@ class TestOpening:
             for _ in range(2):
                 with pytest.raises(StoreError, match="Redis failed"):
                     await store.get(KEY)
-                assert store._server._opened is not None
-                await _until_settled(store._server._opened)
+                assert store._server._lasting_client is not None
+                await _until_settled(store._server._lasting_client)
             allow(_PATIENCE_SECONDS)
             await store.update(KEY, to(b"1"))
             found = await store.get(KEY)

@@ -237,10 +237,10 @@ async def test_known_file_that_cannot_be_written_is_refused(path: Path) -> None:
 def test_file_that_another_process_makes_meanwhile_is_taken(path: Path) -> None:
     def make_first(statement: str) -> None:
         if statement.startswith("PRAGMA synchronous"):  # it was new a moment ago
-            with closing(_sqlite_file.connected(str(path))) as other:
+            with closing(_sqlite_file.connect(str(path))) as other:
                 _sqlite_file.prepare(other, str(path))
 
-    with closing(_sqlite_file.connected(str(path))) as connection:
+    with closing(_sqlite_file.connect(str(path))) as connection:
         connection.set_trace_callback(make_first)
         _sqlite_file.prepare(connection, str(path))
 

@@ -98,7 +98,7 @@ class Entries:
         async def read() -> bytes | None:
             return await self._store.get(self._key(origin))
 
-        data = await self._guarded("get", origin, read)
+        data = await self._call_store("get", origin, read)
         decode = partial(self._entry, origin, data, now)
         try:
             if isinstance(data, bytes) and len(data) > MAX_BYTES_AT_ONCE:
@@ -146,7 +146,7 @@ class Entries:
         async def write() -> None:
             await self._store.update(self._key(origin), change_bytes)
 
-        await self._guarded("update", origin, write)
+        await self._call_store("update", origin, write)
         return made[-1] if made else change(None)
 
     async def delete(self, origin: str) -> None:
@@ -155,7 +155,7 @@ class Entries:
         async def delete() -> None:
             await self._store.delete(self._key(origin))
 
-        await self._guarded("delete", origin, delete)
+        await self._call_store("delete", origin, delete)
 
     async def purge(self) -> int | None:
         """Drop what nothing can use any more; how many keys, `None` if that failed.
@@ -183,7 +183,7 @@ class Entries:
             )
 
         try:
-            return await self._guarded("acquire", origin, acquire) is not False
+            return await self._call_store("acquire", origin, acquire) is not False
         except BaseException:  # cancelled when the lease may be ours already
             await self.release(origin)
             raise
@@ -198,7 +198,7 @@ class Entries:
             await lease.release(self._key(origin), self._owner)
 
         with anyio.CancelScope(shield=True):
-            await self._guarded("release", origin, release)
+            await self._call_store("release", origin, release)
 
     def _key(self, origin: str) -> str:
         return key_of(origin, self._terms)
@@ -222,7 +222,7 @@ class Entries:
         )
         return usable(entry, now=now, policy=self._policy)
 
-    async def _guarded(
+    async def _call_store(
         self, operation: str, origin: str, work: Callable[[], Awaitable[_Result]]
     ) -> _Result | None:
         """The result of `work`; `None` where the store fails, hangs or rests."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from robotsgate.urls._origin import Origin, URLLike
 
 
-Renewed = tuple["Standing", bool]
+RenewalResult = tuple["Standing", bool]
 """How an origin stands, and whether it was fetched for that."""
 
 
@@ -33,10 +33,10 @@ class FetchTurns(Protocol):
     async def in_turn(
         self,
         origin: Origin,
-        fetch: Callable[[], Awaitable[Renewed]],
+        fetch: Callable[[], Awaitable[RenewalResult]],
         *,
         patience: float,
-    ) -> Renewed:
+    ) -> RenewalResult:
         """What `fetch` returns, which is called when a request may begin.
 
         Raises:
@@ -137,7 +137,7 @@ class GatedOrigins:
             return None
         return Leave(key, self._live.by_agent[name][key])
 
-    def known(self, origin: str) -> Leave | None:
+    def last_leave(self, origin: str) -> Leave | None:
         """What memory last knew of the origin with this key."""
         rules = self._live.by_agent.get(self._agent.name, {}).get(origin)
         return None if rules is None else Leave(origin, rules)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._entries import Entries
-    from robotsgate.checking._gated import FetchTurns, Renewed
+    from robotsgate.checking._gated import FetchTurns, RenewalResult
     from robotsgate.checking._live import LiveOrigins
     from robotsgate.checking._reporter import Reporter
     from robotsgate.checking._standing import Standing
@@ -84,7 +84,7 @@ class Renewals:
         self._policy = policy
         self._clock = clock
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
-        self._flights: Flights[Renewed] = Flights()
+        self._flights: Flights[RenewalResult] = Flights()
         self._forgetting: set[str] = set()
         self._forgotten: set[str] = set()  # those of them that are renewed meanwhile
         self.turns: FetchTurns | None = None
@@ -184,7 +184,7 @@ class Renewals:
             if is_fetched or standing.entry.is_put_off:
                 return standing
 
-    async def _renew(self, origin: Origin, *, is_forced: bool) -> Renewed:
+    async def _renew(self, origin: Origin, *, is_forced: bool) -> RenewalResult:
         key = str(origin)
         self._forgotten.discard(key)  # that was of an earlier renewal
         self._forgotten |= {key} & self._forgetting
@@ -210,7 +210,7 @@ class Renewals:
         *,
         turns: FetchTurns,
         is_forced: bool,
-    ) -> Renewed:
+    ) -> RenewalResult:
         """As `_renew`, where each host has its turns.
 
         Callers that do not wait for the turn get an answer after the deadline of a
@@ -221,7 +221,7 @@ class Renewals:
         last = self._live.by_origin.get(key)
         was_put_off = last is not None and last.entry.is_put_off
 
-        async def fetch() -> Renewed:
+        async def fetch() -> RenewalResult:
             if self._entries.has_lease:
                 return await self._renew_with_lease(origin, is_forced=is_forced)
             async with self._places:
@@ -232,7 +232,7 @@ class Renewals:
                     return standing, False
                 return await self._fetch(origin, known), True
 
-        def put_off() -> Renewed:
+        def put_off() -> RenewalResult:
             return self._put_off(key, looked_up, until=turns.ready_at(origin)), False
 
         for patience in (self._policy.fetch_deadline, math.inf):
@@ -263,7 +263,9 @@ class Renewals:
         )
         return self._live.admit(entry, now)
 
-    async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewed:
+    async def _renew_with_lease(
+        self, origin: Origin, *, is_forced: bool
+    ) -> RenewalResult:
         """As `_renew`, where one process of a fleet fetches for all."""
         key = str(origin)
         began_at = self._clock.monotonic()

@@ -75,7 +75,7 @@ def ls(*, store_url: str, as_json: bool) -> None:
 
 async def _ls(store_url: str, *, as_json: bool) -> None:
     rows = []
-    async with _opened(store_url) as store:
+    async with _open(store_url) as store:
         async for key, entry in _entries(store):
             if as_json:
                 tell_json(_record(key, entry))
@@ -99,7 +99,7 @@ def show(*, store_url: str, as_json: bool, url: str) -> None:
 
 async def _show(store_url: str, origin: Origin, *, as_json: bool) -> None:
     is_empty = True
-    async with _opened(store_url) as store:
+    async with _open(store_url) as store:
         async for key, entry in _entries(store, origin):
             is_empty = False
             record = _record(key, entry)
@@ -125,7 +125,7 @@ def forget(*, store_url: str, urls: tuple[str, ...]) -> None:
 
 
 async def _forget(store_url: str, origins: set[str]) -> None:
-    async with _opened(store_url) as store:
+    async with _open(store_url) as store:
         keys = [key async for key in _keys(store) if _split(key)[0] in origins]
         for key in keys:
             await store.delete(key)
@@ -140,7 +140,7 @@ def purge(*, store_url: str) -> None:
 
 
 async def _purge(store_url: str) -> None:
-    async with _opened(store_url) as store:
+    async with _open(store_url) as store:
         count = await store.purge(SystemClock().now())
     tell(f"{count} deleted")
 
@@ -155,7 +155,7 @@ def stats(*, store_url: str, as_json: bool) -> None:
 
 async def _stats(store_url: str, *, as_json: bool) -> None:
     counts: Counter[str] = Counter()
-    async with _opened(store_url) as store:
+    async with _open(store_url) as store:
         async for _, entry in _entries(store):
             counts[_UNREADABLE if entry is None else entry.access.value] += 1
     record = {"entries": counts.total(), **dict(sorted(counts.items()))}
@@ -166,7 +166,7 @@ async def _stats(store_url: str, *, as_json: bool) -> None:
 
 
 @asynccontextmanager
-async def _opened(store_url: str) -> AsyncIterator[ListableStore]:
+async def _open(store_url: str) -> AsyncIterator[ListableStore]:
     store = open_store(store_url)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.aclose)

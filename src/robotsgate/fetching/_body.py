@@ -274,7 +274,7 @@ class _Inflate:
         while not self.is_over:
             if self._inflate is None and not self._begin():
                 return b""
-            piece = self._inflated(max_bytes)
+            piece = self._next_piece(max_bytes)
             if piece or not self._waiting:
                 return piece
         return b""
@@ -299,7 +299,7 @@ class _Inflate:
         self._inflate = zlib.decompressobj(window)
         return True
 
-    def _inflated(self, max_bytes: int) -> bytes:
+    def _next_piece(self, max_bytes: int) -> bytes:
         inflate = self._inflate
         assert inflate is not None  # noqa: S101 (`take` has begun)
         try:

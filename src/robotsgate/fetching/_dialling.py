@@ -81,22 +81,22 @@ async def connect_to_any(
     winners: list[SocketStream] = []
     errors: list[OSError] = []
 
-    async def attempt(address: str, ended: anyio.Event) -> None:
+    async def attempt(address: str, ended_event: anyio.Event) -> None:
         try:
             winners.append(await connect(address, port))
             attempts.cancel_scope.cancel()
         except OSError as error:
             errors.append(error)
         finally:
-            ended.set()
+            ended_event.set()
 
     try:
         async with anyio.create_task_group() as attempts:
             for address in _interleaved(addresses)[:MOST_ADDRESSES]:
-                ended = anyio.Event()
-                attempts.start_soon(attempt, str(address), ended)
+                ended_event = anyio.Event()
+                attempts.start_soon(attempt, str(address), ended_event)
                 with anyio.move_on_after(_ATTEMPT_DELAY_SECONDS):
-                    await ended.wait()
+                    await ended_event.wait()
     except BaseException:  # a cancellation must not leave a socket open either
         for winner in winners:
             winner.close()

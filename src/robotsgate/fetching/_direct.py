@@ -192,7 +192,7 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         local_address: str | None = None,  # noqa: ARG002 (never given)
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,  # noqa: ARG002 (never given)
     ) -> httpcore.AsyncNetworkStream:
-        with _connecting(), anyio.fail_after(timeout):
+        with _httpcore_errors(), anyio.fail_after(timeout):
             addresses = self._guard.permitted(host, await self._resolve(host, port))
             self._socket = await connect_to_any(addresses, port, self._connect)
         return self
@@ -203,9 +203,9 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (the name is httpcore's)
     ) -> httpcore.AsyncNetworkStream:
-        dialled, _ = self._dialled()
+        dialled, _ = self._socket_and_stream()
         dialled.bytes_left = _MOST_BYTES_OF_TLS
-        with _connecting(), anyio.fail_after(timeout):
+        with _httpcore_errors(), anyio.fail_after(timeout):
             self._stream = await TLSStream.wrap(
                 dialled,
                 hostname=server_hostname,
@@ -216,7 +216,7 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         return self
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (the name is httpcore's)
-        dialled, stream = self._dialled()
+        dialled, stream = self._socket_and_stream()
         try:
             with anyio.fail_after(timeout):
                 data = await stream.receive(max_bytes)
@@ -239,7 +239,7 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109 (only the deadline ends it)
         try:
-            _, stream = self._dialled()
+            _, stream = self._socket_and_stream()
             await stream.send(buffer)
         except _BROKEN as error:
             raise httpcore.WriteError(str(error)) from error
@@ -254,14 +254,14 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
     def get_extra_info(self, info: str) -> None:
         """Nothing: httpcore only asks for HTTP/2."""
 
-    def _dialled(self) -> tuple[SocketStream, ByteStream]:
+    def _socket_and_stream(self) -> tuple[SocketStream, ByteStream]:
         """The socket, and what is read and written: that, or TLS over it."""
         assert self._socket is not None  # noqa: S101 (httpcore dials first)
         return self._socket, self._stream or self._socket
 
 
 @contextmanager
-def _connecting() -> Iterator[None]:
+def _httpcore_errors() -> Iterator[None]:
     """Raise what goes wrong before a request can be sent as httpcore does."""
     try:
         yield

@@ -52,7 +52,7 @@ _QUOTED_BYTES = re.compile(r"""bytearray\(|\bb['"]""")
 _MAX_CAUSES = 20
 
 
-def failed(
+def outcome_of(
     error: Exception,
     *,
     redirects: Redirects,

@@ -151,11 +151,11 @@ class _Session(ftplib.FTP):
         *others, last = map(str, self._addresses)
         for address in others:
             with suppress(OSError):
-                return self._connected(address)
+                return self._connect(address)
             self.close()
-        return self._connected(last)
+        return self._connect(last)
 
-    def _connected(self, address: str) -> socket.socket:
+    def _connect(self, address: str) -> socket.socket:
         self.connect(address, self._port, self._policy.connect_timeout)
         return cast("socket.socket", self.sock)  # which `connect` has made
 

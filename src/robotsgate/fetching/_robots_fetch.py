@@ -30,7 +30,7 @@ from robotsgate.fetching._body import (
 )
 from robotsgate.fetching._direct import DirectExchange
 from robotsgate.fetching._exchange import exchange_for
-from robotsgate.fetching._failure import MISTAKES, failed
+from robotsgate.fetching._failure import MISTAKES, outcome_of
 from robotsgate.fetching._ftp import FtpExchange
 from robotsgate.fetching._headers import values_of
 from robotsgate.fetching._hop import Hop
@@ -135,7 +135,7 @@ class RobotsTxtFetcher:
         except MISTAKES:
             raise
         except Exception as error:  # noqa: BLE001 (a client may be anybody's code)
-            outcome = failed(
+            outcome = outcome_of(
                 error,
                 redirects=_redirects(trail),
                 deadline=self._policy.fetch_deadline,
@@ -163,25 +163,25 @@ class RobotsTxtFetcher:
             response = await exchange.get(hop)
             is_redirect = 300 <= response.status <= 399 and response.status != 304  # noqa: PLR2004
             if not is_redirect:
-                return self._answered(response, trail)
+                return self._answer(response, trail)
             try:
                 url = redirect_target(hop.url, _location(response))
             except RedirectError as error:
-                return self._answered(response, trail, error=str(error))
+                return self._answer(response, trail, error=str(error))
             previous = origin
             origin, target = split_url(url)
             if origin != previous:
                 leave_origin()
             target = quote(target, safe=_SENT_AS_IT_IS)
             if f"{origin}{target}" in trail:
-                return _not_followed(response, trail, f"a redirect loop at {url}")
+                return _too_many_redirects(response, trail, f"a redirect loop at {url}")
             if len(trail) > self._policy.max_redirects:
                 error_text = f"more than {self._policy.max_redirects} redirects"
-                return _not_followed(response, trail, error_text)
+                return _too_many_redirects(response, trail, error_text)
             _LOGGER.debug("%s redirects to %s", hop.url, url)
             status = response.status
 
-    def _answered(
+    def _answer(
         self, response: FetchedResponse, trail: _Trail, *, error: str | None = None
     ) -> Answered:
         return Answered(
@@ -231,7 +231,7 @@ def _location(response: FetchedResponse) -> str | None:
     return locations.pop() if locations else None
 
 
-def _not_followed(
+def _too_many_redirects(
     response: FetchedResponse, trail: _Trail, error: str
 ) -> TooManyRedirects:
     return TooManyRedirects(

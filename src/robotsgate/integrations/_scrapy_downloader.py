@@ -95,7 +95,7 @@ class DownloaderFetcher:
                 _BYTES_LEFT: max_bytes,
             },
         )
-        response = await self._downloaded(request)
+        response = await self._download(request)
         return FetchedResponse(
             status=response.status,
             headers=as_pairs(
@@ -107,7 +107,7 @@ class DownloaderFetcher:
             is_decoded=False,
         )
 
-    async def _downloaded(self, request: scrapy.Request) -> Response:
+    async def _download(self, request: scrapy.Request) -> Response:
         """The response to `request`.
 
         Raises:

@@ -167,7 +167,7 @@ class RobotsGateMiddleware:
         # agent, an origin as it is written, and a slot.
         self._settled_until: LRUCache[tuple[str | None, ...], float]
         self._settled_until = LRUCache(_MAX_KNOWN)
-        self._closing = asyncio.Event()
+        self._closing_event = asyncio.Event()
         connect = crawler.signals.connect
         connect(self._spider_opened, signals.spider_opened)
         connect(self._spider_closed, signals.spider_closed)
@@ -266,17 +266,17 @@ class RobotsGateMiddleware:
     async def _spider_opened(self) -> None:
         # Scrapy runs each handler in a task of its own, and the connections of a
         # store must be closed by the task that opened them.
-        opened = asyncio.Event()
-        self._task = asyncio.create_task(self._keep_open(opened))
-        await opened.wait()
+        open_event = asyncio.Event()
+        self._task = asyncio.create_task(self._keep_open(open_event))
+        await open_event.wait()
 
-    async def _keep_open(self, opened: asyncio.Event) -> None:
+    async def _keep_open(self, open_event: asyncio.Event) -> None:
         async with self.checker:
-            opened.set()
-            await self._closing.wait()
+            open_event.set()
+            await self._closing_event.wait()
 
     async def _spider_closed(self) -> None:
-        self._closing.set()
+        self._closing_event.set()
         await self._task
 
 

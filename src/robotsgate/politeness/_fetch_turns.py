@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from robotsgate._clock import Clock
-    from robotsgate.checking._gated import Renewed
+    from robotsgate.checking._gated import RenewalResult
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._queues import Queues
     from robotsgate.urls._origin import Origin
@@ -39,10 +39,10 @@ class FetchTurns:
     async def in_turn(
         self,
         origin: Origin,
-        fetch: Callable[[], Awaitable[Renewed]],
+        fetch: Callable[[], Awaitable[RenewalResult]],
         *,
         patience: float,
-    ) -> Renewed:
+    ) -> RenewalResult:
         """What `fetch` returns, which is called when a request may begin."""
         place = Place(self._host(origin), is_robots_txt=True)
         deadline = self._clock.monotonic() + patience
@@ -68,7 +68,7 @@ class FetchTurns:
         return self._hosts.host(origin.robots_url, str(origin))
 
 
-def _end_of(renewed: Renewed, now: float) -> tuple[TurnEnd, float | None]:
+def _end_of(renewed: RenewalResult, now: float) -> tuple[TurnEnd, float | None]:
     """What a fetch says about the host, and for how many seconds it asks to wait."""
     standing, is_fetched = renewed
     if not is_fetched:

@@ -212,7 +212,7 @@ class PolitenessGate:
         """
         origin = str(Origin.from_url(url))
         host = self._hosts.host(url, origin)
-        known = self._origins.known(origin)
+        known = self._origins.last_leave(origin)
         if known is not None:
             self._hosts.learn(host, known)
         status = self._queues.status(host)

@@ -109,7 +109,7 @@ class RedisLedger:
         self._process = secrets.randbelow(_MOST_PROCESSES)
         self._alone_since = math.inf
         # While it is alone, one call at a time looks for the server.
-        self._attempt_over: anyio.Event | None = None
+        self._over_event: anyio.Event | None = None
         # The turns of the fleet whose ends the server has not heard of.
         self._unsent: list[tuple[str, list[str]]] = []
 
@@ -215,8 +215,8 @@ class RedisLedger:
         self, work: Callable[[Client], Awaitable[_Answer]]
     ) -> _Answer | None:
         """What `work` gives with a client; `None` if the server does not answer."""
-        if self._attempt_over is not None:
-            await self._attempt_over.wait()
+        if self._over_event is not None:
+            await self._over_event.wait()
             if self._memory.is_alone:
                 return None
 
@@ -230,9 +230,9 @@ class RedisLedger:
                     raise
             return await work(client)
 
-        attempt_over = anyio.Event()
+        over_event = anyio.Event()
         if self._memory.is_alone:
-            self._attempt_over = attempt_over
+            self._over_event = over_event
         error: Exception = TimeoutError(f"no answer within {_ANSWER_SECONDS:g} s")
         try:
             with anyio.move_on_after(_ANSWER_SECONDS):
@@ -242,9 +242,9 @@ class RedisLedger:
         except StoreError as raised:
             error = raised
         finally:
-            attempt_over.set()
-            if self._attempt_over is attempt_over:
-                self._attempt_over = None
+            over_event.set()
+            if self._over_event is over_event:
+                self._over_event = None
         self._lose(error)
         return None
 

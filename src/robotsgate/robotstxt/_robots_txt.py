@@ -282,7 +282,7 @@ class RobotsTxt:
             if len(self._by_agent) >= MAX_KNOWN_AGENTS:
                 self._by_agent.clear()
                 self._by_sections.clear()
-            known = self._by_agent[tokens] = self._merged(tokens)
+            known = self._by_agent[tokens] = self._agent_rules(tokens)
         return known
 
     @cached_property
@@ -293,11 +293,11 @@ class RobotsTxt:
             read(self._outline, [section], self._grammar) for section in sections
         )
 
-    def _merged(self, tokens: Sequence[str]) -> AgentRules:
+    def _agent_rules(self, tokens: Sequence[str]) -> AgentRules:
         for token in (*tokens, "*"):
             sections = self._outline.by_token.get(token)
             if sections is not None:
-                rules, rates, usage_lines = self._compiled(
+                rules, rates, usage_lines = self._rules_and_records(
                     [section for section, _ in sections]
                 )
                 if not rates and not usage_lines:
@@ -331,7 +331,7 @@ class RobotsTxt:
         others = read(self._outline, [outside], self._grammar).others
         return tuple(one for one in others if one[0] in USAGE_FIELDS_OF_ALL)
 
-    def _compiled(
+    def _rules_and_records(
         self, sections: Sequence[Section]
     ) -> tuple[RuleSet, list[Rate], list[Other]]:
         """What `sections` hold, held once for all agents that share them."""

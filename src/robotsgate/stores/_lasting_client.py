@@ -35,9 +35,9 @@ class _Connection:
     Attributes:
         client: `None` before it is open, and when it is not open any more.
         error: why it could not be opened, if so.
-        is_settled: set when it is open, or is known not to be.
+        settled_event: set when it is open, or is known not to be.
         is_retired: whether it is closed as soon as nobody uses it.
-        is_unused: set then.
+        unused_event: set then.
         calls: how many are using it.
         scope: of the task that holds it open.
     """
@@ -45,19 +45,19 @@ class _Connection:
     def __init__(self) -> None:
         self.client: Client | None = None
         self.error: Exception | None = None
-        self.is_settled = anyio.Event()
+        self.settled_event = anyio.Event()
         self.is_retired = False
-        self.is_unused = anyio.Event()
+        self.unused_event = anyio.Event()
         self.calls = 0
         self.scope = anyio.CancelScope()
 
-    async def opened(self) -> Client:
+    async def open_client(self) -> Client:
         """The client, as soon as it is open.
 
         Raises:
             Exception: why it cannot be opened.
         """
-        await self.is_settled.wait()
+        await self.settled_event.wait()
         if self.client is None:
             raise self.error or ConnectionError("the client is not open")
         return self.client
@@ -65,7 +65,7 @@ class _Connection:
     def close_if_unused(self) -> None:
         """Let it go when it is retired and nobody uses it."""
         if self.is_retired and self.calls == 0:
-            self.is_unused.set()
+            self.unused_event.set()
 
 
 class LastingClient:
@@ -105,7 +105,7 @@ class LastingClient:
             TimeoutError: it takes more than `CALL_SECONDS`.
             Exception: what it raises, or what opening the client raises.
         """
-        is_over = anyio.Event()
+        over_event = anyio.Event()
         results: list[_Result] = []
         errors: list[Exception] = []
 
@@ -115,10 +115,10 @@ class LastingClient:
             except Exception as error:  # noqa: BLE001 (handed to who has called)
                 errors.append(error)
             finally:
-                is_over.set()
+                over_event.set()
 
         self._calls.start_soon(call)
-        await is_over.wait()
+        await over_event.wait()
         if errors:
             raise errors[0]
         if not results:
@@ -128,22 +128,22 @@ class LastingClient:
     async def _result_of_call(
         self, work: Callable[[Client], Awaitable[_Result]]
     ) -> _Result:
-        connection = self._current or self._opening()
+        connection = self._current or self._next_connection()
         connection.calls += 1
         try:
             with anyio.fail_after(CALL_SECONDS):
-                return await work(await connection.opened())
+                return await work(await connection.open_client())
         except ResponseError:
             raise
         except Exception:
             if connection is self._current:
-                self._opening()
+                self._next_connection()
             raise
         finally:
             connection.calls -= 1
             connection.close_if_unused()
 
-    def _opening(self) -> _Connection:
+    def _next_connection(self) -> _Connection:
         """The connection that takes over as soon as it is open."""
         if self._next is None:
             self._next = _Connection()
@@ -157,15 +157,15 @@ class LastingClient:
                 async with self._make() as client:
                     connection.scope.deadline = math.inf
                     connection.client = client
-                    connection.is_settled.set()
+                    connection.settled_event.set()
                     self._retire(self._current)
                     self._current, self._next = connection, None
-                    await connection.is_unused.wait()
+                    await connection.unused_event.wait()
         except Exception as error:  # noqa: BLE001 (handed to who waits for it)
             connection.error = error
         finally:
             connection.client = None
-            connection.is_settled.set()
+            connection.settled_event.set()
             if self._next is connection:
                 self._next = None
             if self._current is connection:

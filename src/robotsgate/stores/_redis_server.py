@@ -42,23 +42,23 @@ class RedisServer:
             StoreError: `url` is not one of these; what is in it is not shown.
         """
         self._make = url if callable(url) else _maker(url, ssl_context)
-        self._opened: LastingClient | None = None
+        self._lasting_client: LastingClient | None = None
         self._is_closed = False
 
     @property
     def is_open(self) -> bool:
         """Whether connections are or were kept."""
-        return self._opened is not None
+        return self._lasting_client is not None
 
     async def open(self) -> None:
         """Keep the connections from now on."""
-        self._opened = await LastingClient(self._make).__aenter__()
+        self._lasting_client = await LastingClient(self._make).__aenter__()
 
     async def close_connections(self) -> None:
         """Refuse all calls, end those under way, and close what `open` has opened."""
         self._is_closed = True
-        assert self._opened is not None  # noqa: S101 (opened before)
-        await self._opened.aclose()
+        assert self._lasting_client is not None  # noqa: S101 (opened before)
+        await self._lasting_client.aclose()
 
     def close(self) -> None:
         """Refuse all calls from now on."""
@@ -73,8 +73,8 @@ class RedisServer:
         if self._is_closed:
             raise StoreError("the connection to Redis is closed")
         try:
-            if self._opened is not None:
-                return await self._opened.result_of(work)
+            if self._lasting_client is not None:
+                return await self._lasting_client.result_of(work)
             async with self._make() as client:
                 return await work(client)
         except _FAILURES as error:

@@ -71,7 +71,7 @@ def is_locked(error: BaseException) -> bool:
     )
 
 
-def connected(path: str) -> sqlite3.Connection:
+def connect(path: str) -> sqlite3.Connection:
     """A connection to the file, which any thread may use."""
     return sqlite3.connect(
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False

@@ -15,7 +15,7 @@ import anyio
 from robotsgate._threads import Threads
 from robotsgate.errors import StoreError
 from robotsgate.stores._sqlite_file import (
-    connected,
+    connect,
     is_locked,
     pragma,
     prepare,
@@ -257,7 +257,7 @@ class _Worker:
         transaction: Callable[[sqlite3.Connection], AbstractContextManager[object]],
     ) -> None:
         """Enter `transaction` around what is done together in the file at `path`."""
-        self.connection = connected(path)
+        self.connection = connect(path)
         self._path = path
         self._transaction = transaction
         self._is_prepared = False

@@ -94,23 +94,23 @@ def shown_file(robots: RobotsTxt) -> dict[str, Any]:
 def answers(robots: RobotsTxt, query: Query) -> list[dict[str, Any]]:
     """What the rules of a pasted file say to each agent and path."""
     return [
-        answer_of(agent, path, _judged(robots, agent, path))
+        answer_of(agent, path, _decision(robots, agent, path))
         for path, agent in product(query.paths, query.agents)
     ]
 
 
 def answer_of(
-    agent: str, path: str, judged: tuple[bool, int | None, str] | str
+    agent: str, path: str, decision: tuple[bool, int | None, str] | str
 ) -> dict[str, Any]:
     """One answer: whether it is allowed, the line that decides, why; or an error."""
     names = {"agent": printable(agent), "path": printable(path)}
-    if isinstance(judged, str):
-        return names | {"allowed": None, "line": None, "reason": printable(judged)}
-    allowed, line, reason = judged
+    if isinstance(decision, str):
+        return names | {"allowed": None, "line": None, "reason": printable(decision)}
+    allowed, line, reason = decision
     return names | {"allowed": allowed, "line": line, "reason": printable(reason)}
 
 
-def _judged(
+def _decision(
     robots: RobotsTxt, agent: str, path: str
 ) -> tuple[bool, int | None, str] | str:
     try:
