@@ -101,7 +101,7 @@ SITES: dict[str, Pages] = {
         "/robots.txt": (301, "/rules.txt"),
         "/rules.txt": RULES,
     },
-    "A loop of redirects: there is no robots.txt to be had": {
+    "A loop of redirects: counts as no robots.txt, so allowed": {
         "/robots.txt": (302, "/robots.txt")
     },
     "Too many requests: disallowed": {"/robots.txt": (429, "")},

@@ -260,7 +260,7 @@ async def test_error_that_no_caller_waits_for_is_logged(
         await anyio.lowlevel.checkpoint()
 
     (record,) = caplog.records
-    assert record.getMessage() == "no caller waits for key, which failed"
+    assert record.getMessage() == "key failed, and no caller waits for it"
     assert record.exc_info is not None
 
 

@@ -38,7 +38,7 @@ def test_finding_is_printed_as_compilers_do(
 
     assert ran.code == 1
     assert ran.stdout.splitlines() == [
-        f"{file}:1:1: warning: the file is longer than what is read of it [file-cut]",
+        f"{file}:1:1: warning: the file is too long: only its start is read [file-cut]",
         (
             f"{file}:2:3: error: only lenient crawlers understand 'disalow'"
             " [misspelt-field]"

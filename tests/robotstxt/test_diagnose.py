@@ -117,12 +117,12 @@ def _found(
     "group without rules": (
         "\n" + _GROUP + "Crawl-delay: 1\n\nUser-agent: b\nAllow: /", 2,
         DiagnosticKind.GROUP_WITHOUT_RULES,
-        "this group has no rules, so those below line 5 bind it"
+        "this group has no rules, so the rules below line 5 bind it"
     ),
     "group with only a sitemap": (
         _GROUP + "Sitemap: http://h/s\nUser-agent: b\nAllow: /", 1,
         DiagnosticKind.GROUP_WITHOUT_RULES,
-        "this group has no rules, so those below line 3 bind it"
+        "this group has no rules, so the rules below line 3 bind it"
     ),
     "NUL": (
         "# a\0b", 1, DiagnosticKind.NUL, "NUL, at which some crawlers end the line"

@@ -113,7 +113,7 @@ def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
     if version != VERSION:
         raise CodecError(f"expected an entry of version {VERSION}, got {version}")
     if checksum != zlib.crc32(data[_BYTES_BEFORE_CHECKED:], seed):
-        raise CodecError("expected the bytes unchanged")
+        raise CodecError("expected bytes that match their checksum")
     if length > _LONGEST_HEAD:
         raise CodecError(f"expected a head of at most {_LONGEST_HEAD} bytes")
     end = _FRAME.size + length

@@ -267,7 +267,7 @@ _ORDERED = (
 def _networks(value: object) -> tuple[str, ...]:
     """The networks of `value` in canonical form."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise TypeError(f"expected allowed_networks as several networks, got {value!r}")
+        raise TypeError(f"expected allowed_networks as a list or tuple, got {value!r}")
     networks = []
     for text in value:
         if isinstance(text, int | bytes):  # which `ip_network` would take for one

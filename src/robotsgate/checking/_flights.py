@@ -220,7 +220,7 @@ class Flights(Generic[_Result]):
             except Exception as error:
                 flight.error = error
                 if not flight.waiting:  # a mistake must not pass in silence
-                    _LOGGER.exception("no caller waits for %s, which failed", key)
+                    _LOGGER.exception("%s failed, and no caller waits for it", key)
             finally:
                 end()
 

@@ -66,7 +66,7 @@ class OneTask:
             RuntimeError: another task is inside.
         """
         if self._is_inside:
-            raise RuntimeError("expected one task at a time, and another one waits")
+            raise RuntimeError("expected one task at a time, but another one waits")
         self._is_inside = True
 
     def __exit__(self, *exc_info: object) -> None:

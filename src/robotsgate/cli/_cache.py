@@ -40,7 +40,7 @@ def _existing(_context: object, _option: object, store_url: str) -> str:
     """`store_url`, if it does not name a file that opening it would make."""
     _, is_sqlite, path = store_url.partition("sqlite:///")
     if is_sqlite and not Path(path).exists():
-        raise click.BadParameter(f"expected a store at {path!r}, and there is none")
+        raise click.BadParameter(f"expected a store at {path!r}, but there is none")
     return store_url
 
 
@@ -93,7 +93,7 @@ async def _ls(store_url: str, *, as_json: bool) -> None:
 @json_option
 @click.argument("url")
 def show(*, store_url: str, as_json: bool, url: str) -> None:
-    """Show what is kept about the origin of URL, but for the file."""
+    """Show what the store holds about the origin of URL, without the file."""
     anyio.run(partial(_show, store_url, Origin.from_url(url), as_json=as_json))
 
 
@@ -120,7 +120,7 @@ async def _show(store_url: str, origin: Origin, *, as_json: bool) -> None:
 @_store_option
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
 def forget(*, store_url: str, urls: tuple[str, ...]) -> None:
-    """Delete what is kept about the origin of each URL."""
+    """Delete what the store holds about the origin of each URL."""
     anyio.run(_forget, store_url, {str(Origin.from_url(url)) for url in urls})
 
 

@@ -45,7 +45,7 @@ _STYLES = {
 @click.command()
 @agents_option
 @click.option(
-    "--explain", "explains", is_flag=True, help="Show the lines that led to it."
+    "--explain", "explains", is_flag=True, help="Show the lines behind each answer."
 )
 @json_option
 @fetching_options
@@ -62,8 +62,8 @@ def check(
 
     Without a URL, or with "-", reads URLs from stdin, one on each line.
 
-    Exits with 0 if all are allowed, 1 if some are disallowed, 3 if some could not
-    be decided, because the server cannot be reached, 2 if something else is wrong.
+    Exits with 0 if all are allowed, 1 if some are disallowed, 2 if something is wrong,
+    3 if some could not be decided because a server cannot be reached.
 
     \b
     Examples:

@@ -51,7 +51,7 @@ def diff(
     """Which answers differ between two robots.txt?
 
     OLD and NEW are URLs, files or -. URL may be a path alone; without it, asks about
-    one URL for each pattern of both files.
+    paths that the patterns of both files match or just miss.
 
     Exits as diff does: 0 if no answer differs, 1 if some do, 2 for trouble.
 

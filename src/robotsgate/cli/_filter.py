@@ -57,7 +57,7 @@ _MOST_ORIGINS = 2_000
     default="url",
     show_default=True,
     metavar="NAME",
-    help="Where the URL of a JSON object stands.",
+    help="The name under which a JSON object has its URL.",
 )
 @fetching_options
 def filter_(
@@ -71,8 +71,9 @@ def filter_(
     """Which URLs of stdin may AGENT fetch?
 
     Prints them in their order. This is fastest if the URLs of one site stand together.
-    A line that is not a URL does not stop it. With --store, a second run does not fetch
-    again what the first one fetched; without it, a temporary folder keeps the files.
+    A line that is not a URL does not stop the command. With --store, a second run does
+    not fetch again what the first one fetched; without it, a temporary folder keeps the
+    files.
 
     \b
     Examples:

@@ -39,7 +39,7 @@ _STYLES = {
     type=click.Choice(["text", "json", "sarif"]),
     default="text",
     show_default=True,
-    help="How to print the findings: as a compiler does, an object a line, or SARIF.",
+    help="Print findings as a compiler does, as one JSON object a line, or as SARIF.",
 )
 @click.option("--json", "form", flag_value="json", help="Same as --format json.")
 @click.option("--strict", "is_strict", is_flag=True, help="Warnings count as errors.")

@@ -94,7 +94,7 @@ class Settings:
 
 
 _QUIET = click.option(
-    "-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."
+    "-q", "--quiet", is_flag=True, help="Print only errors on stderr."
 )
 _VERBOSE = click.option(
     "-v", "--verbose", is_flag=True, help="Log each step on stderr."
@@ -123,7 +123,7 @@ _FETCHING = (
         default=Policy().fetch_deadline,
         show_default=True,
         metavar="SECONDS",
-        help="The longest time for one robots.txt, redirects included.",
+        help="The longest time to fetch one robots.txt, with its redirects.",
     ),
     click.option(
         "--policy",

@@ -15,20 +15,22 @@ from robotsgate.cli._output import tell
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The address to listen on."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     default=8000,
     show_default=True,
-    help="Where to listen; 0: any free port.",
+    help="The port to listen on; 0: any free one.",
 )
 @click.option(
     "--allow-private",
     "allows_private",
     is_flag=True,
-    help="Fetch from private and loopback addresses as well; the page then answers"
-    " only under the name that --host gives, under addresses and as localhost.",
+    help="Fetch from private and loopback addresses, too. The page then answers only"
+    " under the name in --host, under IP addresses and as localhost.",
 )
 @fetching_options
 def serve(*, host: str, port: int, allows_private: bool, settings: Settings) -> None:

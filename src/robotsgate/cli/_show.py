@@ -40,8 +40,8 @@ def show(
     """What does a robots.txt say?
 
     Prints a row for each rule and record: its line, its agents, its field and its
-    value. What holds for a whole group stands at the line of the group. The last rows
-    say what AGENT (else any agent) may use the start page for, where the file says so.
+    value. A record for a whole group has the line of the group. The last rows say what
+    AGENT (else any agent) may use the start page for, if the file says so.
 
     An argument with :// is a URL, any other is a file. Exits with 2 if there is no file
     to read.

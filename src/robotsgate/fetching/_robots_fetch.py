@@ -61,8 +61,8 @@ _SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
 
 _BLIND = (
     "the address guard (AddressGuard.%s) cannot see which addresses your client dials, "
-    "directly or through a proxy: it refuses only those that a URL names by number, "
-    "and localhost; guard your network in another way, or say that you do not need it "
+    "directly or through a proxy: it refuses only addresses that stand in a URL, and "
+    "localhost; guard your network in another way, or say that you do not need it "
     "with Policy(address_guard=AddressGuard.OFF)"
 )
 

@@ -74,7 +74,8 @@ class PageDirectives(JSONValue):
             raise TypeError(f"expected html as bytes or str, got {type(html).__name__}")
         names = {"robots", *product_tokens(agent)}
         tags, is_whole = meta_tags(html, names, encoding=encoding)
-        diagnostics = [] if is_whole else ["the head is longer than what is read of it"]
+        message = "the head is too long: only its start is read"
+        diagnostics = [] if is_whole else [message]
         return _page_directives(
             [
                 directive

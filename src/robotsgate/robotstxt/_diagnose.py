@@ -120,7 +120,7 @@ def _about_the_file(
     text: str, *, is_cut: bool, encoding: str | None
 ) -> Iterator[_Told]:
     if is_cut:
-        message = "the file is longer than what is read of it"
+        message = "the file is too long: only its start is read"
         yield 0, _WHOLE, DiagnosticKind.FILE_CUT, message
     if encoding is not None:
         message = f"the file is in {encoding}, which many crawlers do not read"
@@ -178,7 +178,7 @@ def _about_groups(outline: Outline, records: Sequence[Records]) -> Iterator[_Tol
         start = section.agents[0][1]
         for (_, line), (_, next_line) in pairwise(section.agents):
             if bisect(between, line) != bisect(between, next_line):
-                message = "this group has no rules, so those below"
+                message = "this group has no rules, so the rules below"
                 message += f" line {next_line} bind it"
                 yield start, _WHOLE, DiagnosticKind.GROUP_WITHOUT_RULES, message
                 start = next_line
