@@ -1,4 +1,4 @@
-"""What a robots.txt holds for one agent, its groups merged (RFC 9309 §2.2.1)."""
+"""Holds the groups of a robots.txt for one agent, merged (RFC 9309 §2.2.1)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class AgentRules:
 
     Attributes:
         group: the product token whose groups were merged, "*" for the fallback,
-            `None` where there is no group for the agent.
-        rules: ready to be matched.
-        crawl_delay: seconds, ≥ 0.
-        request_rate: requests in seconds.
-        usage_lines: the records of these groups, and of the whole file, that say
-            what content may be used for, in the order of the file.
+            `None` if there is no group for the agent.
+        rules: the merged rules.
+        crawl_delay: seconds, ≥ 0; `None` if there is none.
+        request_rate: the same for the request rate.
+        usage_lines: the records of `USAGE_FIELDS` in these groups, and those that hold
+            for the whole file, in the order of the file.
     """
 
     group: str | None
@@ -39,7 +39,7 @@ class AgentRules:
 
         Args:
             target: in the form of the dialect's grammar.
-            is_robots_txt: whether it is the file itself, always allowed.
+            is_robots_txt: whether it is the file itself, which is always allowed.
         """
         number = None if is_robots_txt else self.rules.decisive(target)
         if number is None:
@@ -54,7 +54,7 @@ class AgentRules:
 
 
 def rule_of(raw: tuple[str, bool, int]) -> Rule:
-    """The rule of `RuleSet.as_written` or `Records.rules`."""
+    """The `Rule` for one item of `RuleSet.as_written` or `Records.rules`."""
     written, is_allow, line = raw
     kind = RuleKind.ALLOW if is_allow else RuleKind.DISALLOW
     return Rule(kind=kind, pattern=readable(written), line=line)

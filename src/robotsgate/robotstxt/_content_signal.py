@@ -1,8 +1,8 @@
 """Reads Content-Signal, Cloudflare's words for what content may be used for.
 
-contentsignals.org (2025-09-24), and `use`, which Cloudflare added on 2026-07-01.
-No document gives a grammar. Letter case does not matter here; a signal that is
-repeated counts as its most restrictive one.
+Sources: contentsignals.org (2025-09-24); Cloudflare for `use` (2026-07-01).
+No document gives a grammar. This module ignores letter case. If a signal is repeated,
+the most restrictive value counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CATEGORIES = tuple(_SIGNALS)
 
 
 def in_lines(lines: Iterable[tuple[str, int]]) -> list[Statement]:
-    """What such records, (value, line), state."""
+    """What Content-Signal records state; each is given as (value, line)."""
     return [
         (category, preference, line)
         for value, line in lines

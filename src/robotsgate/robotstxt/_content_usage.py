@@ -1,8 +1,8 @@
 """Reads Content-Usage, by which a site says what its content may be used for.
 
+Sources, both drafts of the IETF that may change:
 draft-ietf-aipref-attach-05 (2026-08-19): rules of a group, and a response header.
 draft-ietf-aipref-vocab-08 (2026-09-13): categories, values, and how they combine.
-Both are drafts of the IETF, and may change.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _WHITE_SPACE = re.compile("[ \t]")
 def in_rules(
     rules: Iterable[tuple[str, int]], target: str, grammar: Grammar
 ) -> list[Statement]:
-    """What the rules with the longest of the paths that match `target` state.
+    """What the rules state that have the longest path that matches `target`.
 
-    attach-05 §3.1. Paths of one length count together.
+    attach-05 §3.1. If several paths have that length, all of them count.
 
     Args:
         rules: (value of the record as latin-1, line).
@@ -58,13 +58,13 @@ def in_rules(
 
 
 def in_header(values: Iterable[str]) -> list[Statement]:
-    """What the fields of that name in a response state (attach-05 §2)."""
+    """What the Content-Usage headers of a response state (attach-05 §2)."""
     joined = ", ".join(values).strip(" \t")
     return _statements(joined.encode("utf-8", "surrogatepass"), None)
 
 
 def _path_and_dictionary(value: str) -> tuple[str, str]:
-    """The path of a rule, "" where there is none, and what follows."""
+    """The path of a rule, or "" if there is none, and the text after it."""
     if not value.startswith("/"):
         return "", value
     path, *rest = _WHITE_SPACE.split(value, maxsplit=1)
@@ -74,7 +74,8 @@ def _path_and_dictionary(value: str) -> tuple[str, str]:
 def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
     """What a dictionary of RFC 9651 §3.2 states (vocab-08, "Processing Algorithm").
 
-    Nothing where it does not parse, nor where a value is neither of the tokens.
+    A dictionary that does not parse states nothing, nor does a member whose value is
+    not one of the tokens y and n.
     """
     # Imported here: few files have such a line.
     from http_sf import StructuredFieldError, Token, parse  # noqa: PLC0415
@@ -83,7 +84,7 @@ def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
         parsed = parse(dictionary, tltype="dictionary")
     except StructuredFieldError:
         return []
-    # Its type is that of all kinds of fields; each member has its parameters.
+    # `parse` is typed for fields of all kinds. A member is (value, parameters).
     members = cast("Mapping[str, tuple[object, object]]", parsed)
     return [
         (category, preference, line)

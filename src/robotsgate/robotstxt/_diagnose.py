@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _LONGEST_QUOTE = 80
 
-# Comparing each rule with each wildcard of its group then takes some 50 ms.
+# So many comparisons of a rule with a wildcard take some 50 ms.
 _MOST_COMPARISONS = 100_000
 
 _BYTE_ORDER_MARK = "\xef\xbb\xbf"
@@ -41,7 +41,7 @@ _NOTES = {
 _Told = tuple[int, int, DiagnosticKind, str]
 """Line, place, kind and message of a `Diagnostic`.
 
-A place is an index of the line's octets plus 1, or one of those below.
+A place counts the octets of the line, 1 for the first, or is a constant from below.
 """
 
 _WHOLE, _FIELD, _VALUE = 0, -1, -2
@@ -60,11 +60,11 @@ def diagnostics(
 
     Args:
         outline: the file, cut up.
-        records: what stands outside of its sections, then in each of them.
-        text: what they were cut from; lines end with LF.
-        grammar: the dialect they were read in.
+        records: those before its sections, then those of each section.
+        text: the file; lines end with LF.
+        grammar: that of the dialect in which the file was read.
         is_cut: whether the file was longer than its limit.
-        encoding: what its byte order mark tells, if that is not UTF-8.
+        encoding: the one that its byte order mark names, if that is not UTF-8.
     """
     whole_lines, lines = text.split("\n"), grammar.counted(text).split("\n")
     told = [
@@ -102,7 +102,7 @@ def _severity(kind: DiagnosticKind) -> Severity:
 
 
 def _column(line: str, place: int, white_space: str) -> int:
-    """Which character of `line`, from 1 on, stands at `place`; 0 for all of it."""
+    """The character of `line` at `place`, 1 for the first; 0 for the whole line."""
     if place == _WHOLE:
         return 0
     if place < 0:
@@ -131,7 +131,7 @@ def _about_the_file(
 
 
 def _about_octets(lines: Sequence[str], counted: Sequence[str]) -> Iterator[_Told]:
-    """The first line that is not UTF-8, and all that are cut or hold odd octets."""
+    """The first line that is not UTF-8, and all lines cut or with a NUL or a mark."""
     is_told = False
     for number, line in enumerate(lines, 1):
         if not is_told and not is_utf8(line):
@@ -169,7 +169,7 @@ def _about_agents(
 
 
 def _about_groups(outline: Outline, records: Sequence[Records]) -> Iterator[_Told]:
-    """Runs of user-agent lines that records without a rule interrupt."""
+    """Runs of user-agent lines that are interrupted by records other than rules."""
     for section, read in zip(outline.sections, records[1:], strict=True):
         if not (read.disallows or read.allows):
             continue
@@ -222,9 +222,9 @@ def _about_rules(
 
 
 def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told]:
-    """Those of `rules`, (spelt pattern, whether it allows, line), that do nothing."""
-    # Of those that match the same the longest decides, and allow before disallow: a
-    # rank is the length, whether it allows, and the line, the first one first.
+    """The rules that do nothing; each is (spelt pattern, whether it allows, line)."""
+    # Of rules that match the same URLs the longest decides, then allow, then the first
+    # line. So a rank is (length, whether it allows, the line negated).
     winners: dict[str, tuple[int, bool, int]] = {}
     for text, is_allow, line in rules:
         rank = (len(text), is_allow, -line)
@@ -246,7 +246,7 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
             continue
         seen.add((text, is_allow))
         if is_allow == winner[1] and not text.endswith("$") and "*" not in text:
-            # What matches the pattern itself matches all that it matches.
+            # A wildcard that matches the pattern matches all that the pattern matches.
             ranks = (rank for other, rank in wildcards if matches(other, text))
             winner = max([winner, *ranks])
         if is_allow == winner[1]:

@@ -1,4 +1,4 @@
-"""Names the two ways to read a robots.txt, and what each must decide."""
+"""Names the two dialects of robots.txt, and what each must decide."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Dialect(enum.Enum):
     """The standard, with product tokens that may hold digits and dots."""
 
     GOOGLE = "google"
-    """Google's published parser to the letter, spelling mistakes included."""
+    """Google's published parser to the letter; it accepts some misspelt fields."""
 
 
 class Field(enum.Enum):
@@ -37,20 +37,20 @@ class Grammar(Protocol):
     """Everything in which the dialects differ; the parser knows none by name."""
 
     white_space: str
-    """What may stand around a field and a value."""
+    """The characters that may stand around a field and a value."""
 
     known_fields: Mapping[str, Field]
-    """Frequent spellings, exactly as files write them: a short cut for `field`."""
+    """Frequent spellings, exactly as files write them: quicker than `field`."""
 
     implies_robots_txt: bool
     """Whether /robots.txt itself is always allowed (RFC 9309 §2.2.2)."""
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """`body` in UTF-8, from its first character on."""
+        """`body` without its byte order mark; a dialect may change it to UTF-8."""
         ...
 
     def counted(self, text: str) -> str:
-        """`text`, whose lines end with LF, as far as each line counts."""
+        """`text` with each line cut to the part that counts; lines end with LF."""
         ...
 
     def field(self, key: str) -> Field:
@@ -58,7 +58,7 @@ class Grammar(Protocol):
         ...
 
     def split_without_colon(self, line: str) -> tuple[str, str] | None:
-        """Key and value of a line that has no colon; `None` where it is void."""
+        """Key and value of a line without a colon; `None` if it is not a record."""
         ...
 
     def group_token(self, value: str) -> str:
@@ -74,11 +74,11 @@ class Grammar(Protocol):
         ...
 
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
-        """What allow rules stand for besides: (place of its rule, pattern)."""
+        """Further patterns that allow rules stand for: (index of the rule, pattern)."""
         ...
 
     def target(self, url: str | URLLike) -> str:
-        """What patterns are matched against: path and query, from "/" on."""
+        """The path and query of `url`, from "/" on, as patterns are matched with it."""
         ...
 
     def target_of_path(self, path: str) -> str:

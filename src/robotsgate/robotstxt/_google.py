@@ -1,7 +1,7 @@
 """Reads a robots.txt as Google's published parser does, to the letter.
 
 Source: github.com/google/robotstxt, robots.cc.
-Its strings end at a NUL, which is why NUL cuts lines and URLs here.
+Strings of that parser end at a NUL, so NUL cuts lines and URLs here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.urls._origin import URLLike
 
-# 2,083 characters (the longest URL of an old browser) times eight, less one.
+# As in robots.cc: the longest URL of an old browser (2,083) times eight, less one.
 _MAX_LINE_LENGTH = 16_663
 
 _TOKEN_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
@@ -49,7 +49,7 @@ _UNKNOWN_TO_GOOGLE = {
 
 
 class _Google:
-    """Starts of fields, frequent typos, missing colons, bytes as they come."""
+    """Takes fields by their start, frequent misspellings and missing colons."""
 
     white_space = " \t\x0b\x0c"
     implies_robots_txt = False
@@ -58,7 +58,7 @@ class _Google:
         self.known_fields: Mapping[str, Field] = frequent_spellings()
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """Without as much of a byte order mark as there is at the start."""
+        """`body` without its byte order mark, even if only a part of that is there."""
         for start in (b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"):
             if body.startswith(start):
                 return body[len(start) :]
@@ -76,7 +76,7 @@ class _Google:
         return _UNKNOWN_TO_GOOGLE.get(key, Field.OTHER)
 
     def split_without_colon(self, line: str) -> tuple[str, str] | None:
-        """Two words are a key and a value; only space and tab part words."""
+        """Two words are a key and a value; only space and tab separate words."""
         words = [
             word
             for word in line.strip(self.white_space).replace("\t", " ").split(" ")
@@ -93,7 +93,7 @@ class _Google:
         return value[: len(value) - len(rest)].lower()
 
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
-        """The agents as they are: Google's matcher reduces only the file's side."""
+        """The agents as they are: Google's matcher reduces only those of the file."""
         agents = (agent,) if isinstance(agent, str) else agent
         return tuple(
             one.encode("utf-8", "surrogatepass").lower().decode("latin-1")
@@ -104,7 +104,7 @@ class _Google:
         return with_escapes_upper(values)
 
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
-        """An allowed …/index.html is its folder as well."""
+        """An allow rule for …/index.html allows the folder as well."""
         if _INDEX_FILE not in "\n".join(patterns):
             return []
         return [
@@ -115,7 +115,7 @@ class _Google:
         ]
 
     def target(self, url: str | URLLike) -> str:
-        """Path, parameters and query of whatever text stands for a URL."""
+        """Path, parameters and query of any text, as Google's parser finds them."""
         text = as_octets(str(url))
         start = 2 if text.startswith("//") else 0
         scheme_end = text.find("://", start)
@@ -147,7 +147,7 @@ def _has_overlong_line(text: str) -> bool:
 
 
 def _first_of(characters: str, text: str, start: int) -> int:
-    """Where the first of `characters` stands at or after `start`; -1 for nowhere."""
+    """The index of the first of `characters` at or after `start`; -1 if none."""
     places = (text.find(character, start) for character in characters)
     return min((place for place in places if place >= 0), default=-1)
 

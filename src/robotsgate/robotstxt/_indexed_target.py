@@ -1,32 +1,32 @@
 """Matches one long target against very many patterns.
 
-To search a text for thousands of parts, one by one, takes the product of their
-lengths at worst, and a robots.txt may be written to be that worst. Here it is known
-for each short piece of the target where it last occurs; nearly all patterns of such
-a file hold a piece that occurs nowhere, or too early, and are done with at once.
+To search a text for thousands of parts, one by one, takes up to the product of their
+lengths, and a hostile robots.txt may be written to take that long. So an index tells
+where each short piece of the target occurs last. Nearly every pattern of such a file
+holds a piece that occurs nowhere, or too early, and needs no search.
 """
 
 from __future__ import annotations
 
 from robotsgate.robotstxt._pattern import parts
 
-# Longer parts are looked up by their pieces.
+# Longer parts are looked up piece by piece.
 _LONGEST_PIECE = 8
 
-# An index takes about 1 KB a character. No server takes such a URL.
+# An index takes about 1 KB for each character. No server takes longer URLs.
 _LONGEST_INDEXED = 32_768
 
-# CPython searches texts of less than 30,000 characters in a way whose worst case is
-# the product of both lengths; longer ones in their sum (its fastsearch.h, since
-# 3.10). No pattern holds a "#": comments begin with it.
+# CPython may need time for the product of both lengths to search a text of less than
+# 30,000 characters. In a longer text it needs only their sum (fastsearch.h, since
+# 3.10). No pattern holds a "#", because that begins a comment.
 _FILLER = "#" * 30_000
 
 
 class IndexedTarget:
-    """A target that is asked about more than once."""
+    """A target that many patterns are matched against."""
 
     def __init__(self, target: str) -> None:
-        """Take over `target`; pieces are indexed when they are first asked for."""
+        """Keep `target`; each length of pieces is indexed when it is first needed."""
         self._target = target
         self._searched = target + _FILLER
         self._indexes: list[dict[str, int] | None] = [None] * (_LONGEST_PIECE + 1)
@@ -36,7 +36,7 @@ class IndexedTarget:
         """As `robotsgate.robotstxt._pattern.matches`."""
         target = self._target
         has_end = pattern.endswith("$")
-        # Seen at a glance, and enough for most of the rules that a hostile file has.
+        # A quick test, which excludes most of the rules that a hostile file has.
         final = "" if has_end else pattern[pattern.rfind("*") + 1 :]
         if self._latest_start(final) < 0:
             return False
@@ -65,7 +65,7 @@ class IndexedTarget:
         return len(target) - len(end) >= position
 
     def _latest_start(self, part: str) -> int:
-        """No place after this one holds `part`; negative where none does."""
+        """An index after which `part` does not begin; negative if it never does."""
         if not self._is_indexed:
             return len(self._target) - len(part)
         if len(part) <= _LONGEST_PIECE:
@@ -81,7 +81,7 @@ class IndexedTarget:
         return latest
 
     def _last_starts(self, length: int) -> dict[str, int]:
-        """Where each piece of this length begins last."""
+        """For each piece of this length the index where it begins last."""
         known = self._indexes[length]
         if known is None:
             target = self._target

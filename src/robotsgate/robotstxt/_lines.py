@@ -1,4 +1,4 @@
-"""Tells what each line of a robots.txt is, for those who show the file."""
+"""Tells what each line of a robots.txt is, for programs that show the file."""
 
 from __future__ import annotations
 

@@ -4,9 +4,8 @@ Works on patterns and targets that are in one spelling already, and knows no
 dialect. No regular expressions: nothing here can backtrack.
 
 The question "is it allowed?" is answered in two steps. First, does any disallow
-rule match at all, and does any allow rule? Mostly that is enough, and it is found
-without looking at the rules one by one. Only when both kinds match, the most
-specific rule is searched for.
+rule match at all, and does any allow rule? Mostly that is enough, and needs no look
+at each single rule. The most specific rule is searched for only if both kinds match.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ if TYPE_CHECKING:
 # Up to here trying each prefix in turn is faster than a binary search.
 _FEW_PREFIXES = 32
 
-# Measured on CPython 3.11: a rule without the characters of its pattern.
+# Measured on CPython 3.11, without the characters of the pattern.
 _BYTES_OF_A_RULE = 300
 
-# How many characters of wildcard patterns times characters of a target are compared
-# at once. At worst each pair is: that takes some milliseconds.
+# The characters of all wildcard patterns times those of a target that is answered at
+# once. At worst each pair is compared, which takes some milliseconds.
 _QUICK_WORK = 4_000_000
 
-# So many wildcard patterns, and characters of them, are cut within some milliseconds.
+# To cut this many wildcard patterns, of this many characters, takes some milliseconds.
 # The most that any of 2,156 real files has for all agents is 582 of 24,726 characters.
 _MANY_WILDCARDS = 2_000
 _MANY_WILD_CHARACTERS = 100_000
 
-# So many rules are sorted out within some milliseconds.
+# To prepare this many rules takes some milliseconds.
 _QUICKLY_PREPARED = 2_000
 
 
@@ -61,10 +60,10 @@ NO_RULES = RuleLines([], [], [])
 
 
 class RuleSet:
-    """The allow and disallow rules of one agent, ready to be asked.
+    """The allow and disallow rules of one agent.
 
-    A rule is known by its number: the disallow rules come first, then the allow
-    rules.
+    Methods name a rule by its number, 0 for the first: the disallow rules come
+    first, then the allow rules.
 
     Attributes:
         quick_length: targets up to this length, in characters, are answered
@@ -76,7 +75,7 @@ class RuleSet:
     def __init__(
         self, disallows: RuleLines = NO_RULES, allows: RuleLines = NO_RULES
     ) -> None:
-        """Take over rules."""
+        """Keep the rules, and prepare those that disallow."""
         self._disallows = _Side(disallows)
         # Not prepared yet: most files are never asked what they allow.
         self._allows = _Side(allows) if allows.patterns else _NONE
@@ -105,7 +104,7 @@ class RuleSet:
         return 2 * characters + _BYTES_OF_A_RULE * len(self)
 
     def allows(self, target: str) -> bool:
-        """Whether the rules let `target` be fetched; a target no rule matches is."""
+        """Whether the rules allow `target`; true if no rule matches."""
         answer = self.allows_at_once(target)
         return self._allow_is_longest(target) if answer is None else answer
 
@@ -150,7 +149,7 @@ class RuleSet:
         order = [
             index for index, pattern in enumerate(patterns) if matcher.matches(pattern)
         ]
-        # Stable: allow stays before disallow, and the first line before later ones.
+        # The sort is stable: allow stays before disallow, and each in file order.
         order.sort(key=lambda index: -len(patterns[index]))
         return [(index - count) % len(patterns) for index in order]
 
@@ -199,14 +198,13 @@ class _Side:
         wildcards: the patterns that are more than plain text, each once, the longest
             first.
         is_ready: whether the attributes that follow are there.
-        starred: the patterns that only end with stars, by what is before the stars,
-            unless there are very many.
+        starred: the patterns with stars at their end only, by the text before the
+            stars; empty if there are very many wildcards.
         searched: the other wildcards.
-        prefixes: the other patterns, and the keys of `starred`: a few as they come,
-            or many, sorted.
-        shortest: those of many prefixes that begin with no other one; `None` for few.
+        prefixes: the other patterns, and the keys of `starred`; sorted unless few.
+        shortest: the prefixes that begin with no other one; `None` if there are few.
         anchors: for each of `searched` a text that a target must hold; empty if
-            there are very many.
+            there are very many wildcards.
     """
 
     __slots__ = (
@@ -235,7 +233,7 @@ class _Side:
         self.is_ready = False
 
     def prepare(self) -> None:
-        """Sort the patterns out; threads that do so at once give the same."""
+        """Set the other attributes; threads that do so at once set the same values."""
         prefixes = self.patterns
         starred, searched = _NONE_STARRED, self.wildcards
         is_quick = len(self.wildcards) <= _MANY_WILDCARDS
@@ -259,7 +257,7 @@ class _Side:
 
     @property
     def few_prefixes(self) -> tuple[str, ...] | None:
-        """All that there is to match, where that is a few prefixes."""
+        """The prefixes, if they are few and there is nothing else to match."""
         is_few = self.shortest is None and not self.searched
         return self.prefixes if is_few else None
 
@@ -276,11 +274,11 @@ class _Side:
         return False
 
     def longest(self, target: str, indexed: IndexedTarget | None) -> str:
-        """The longest pattern that matches `target`, of equals the first one, or "".
+        """The longest pattern that matches `target`, or ""; of equals the first one.
 
         Args:
-            target: what patterns are matched against.
-            indexed: `target`, where it is long for so many wildcards.
+            target: the path and query.
+            indexed: the same, if comparing all wildcards with it may take long.
         """
         prefix = self._longest_prefix(target)
         best = self.starred.get(prefix, prefix)
@@ -294,7 +292,7 @@ class _Side:
         return self._longer(best, next(filter(indexed.matches, self.searched), ""))
 
     def _longer(self, one: str, other: str) -> str:
-        """The longer pattern; of equals that which the file has first."""
+        """The longer pattern; of equally long ones the first of the file."""
         if len(one) != len(other):
             return one if len(one) > len(other) else other
         return one if one == other else min(one, other, key=self.patterns.index)
@@ -319,7 +317,7 @@ class _Side:
 
 
 def _without_empty(rules: RuleLines) -> RuleLines:
-    """Without the patterns of no characters, which match nothing."""
+    """`rules` without empty patterns, which match nothing."""
     if "" not in rules.patterns:
         return rules
     kept = [rule for rule in zip(*rules, strict=True) if rule[0]]
@@ -327,7 +325,7 @@ def _without_empty(rules: RuleLines) -> RuleLines:
 
 
 def _begins_with_one(target: str, shortest: Sequence[str]) -> bool:
-    """Whether `target` begins with one of such prefixes as `_shortest` gives."""
+    """Whether `target` begins with one of the prefixes that `_shortest` gave."""
     before = bisect_right(shortest, target)
     return before > 0 and target.startswith(shortest[before - 1])
 
@@ -335,8 +333,8 @@ def _begins_with_one(target: str, shortest: Sequence[str]) -> bool:
 def _shortest(prefixes: Sequence[str]) -> list[str]:
     """The sorted `prefixes` without those that begin with another one of them.
 
-    In such a list only the last element that sorts before a target can be a
-    prefix of it.
+    In such a list only one element can be a prefix of a target: the last one that
+    sorts before the target.
     """
     shortest: list[str] = []
     for prefix in prefixes:

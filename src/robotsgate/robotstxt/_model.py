@@ -25,8 +25,8 @@ class Rule(JSONValue):
 
     Attributes:
         kind: allow or disallow.
-        pattern: the path pattern as the file writes it, comment and white space
-            cut; bytes that are not UTF-8 appear as U+FFFD.
+        pattern: the path pattern as the file writes it, without comment and white
+            space around it; bytes that are not UTF-8 appear as U+FFFD. May be empty.
         line: where it stands, 1 for the first line.
     """
 
@@ -41,7 +41,7 @@ class Rule(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRate(JSONValue):
-    """A `Request-rate` record: so many requests in so many seconds.
+    """A `Request-rate` record: at most `requests` requests in `seconds` seconds.
 
     Not part of RFC 9309. A time of day behind the rate is ignored: the rate
     holds all day.
@@ -62,12 +62,12 @@ class Group(JSONValue):
     Attributes:
         tokens: the product tokens of its user-agent lines, in lower case and in
             order; "*" for any agent; "" for a line that names no token.
-        rules: its rules in order, those that can match nothing included.
+        rules: its rules in order, also those that can match nothing.
         line: the first of its user-agent lines, 1 for the first line.
         crawl_delay: seconds that its first crawl-delay asks for, ≥ 0; `None` if
             there is none, or if it makes no sense. It does not bind agents whose
             user-agent lines stand below it: see `RobotsTxt.crawl_delay`.
-        request_rate: what its first request-rate asks for, in the same way.
+        request_rate: what its first request-rate asks for; `None` as above.
         other_lines: its records that say nothing about fetching.
     """
 
@@ -88,7 +88,8 @@ class OtherLine(JSONValue):
     Attributes:
         line: where it stands, 1 for the first line.
         field: the name before the colon, in lower case.
-        value: what follows, comment and white space cut; may be empty.
+        value: the text after the colon, without comment and white space around it;
+            may be empty.
     """
 
     line: int
@@ -108,7 +109,7 @@ class LineKind(enum.Enum):
     OTHER = "other"
     """A record that says nothing about fetching (see `OtherLine`)."""
     NO_RECORD = "no-record"
-    """Neither a record nor empty."""
+    """Text that is neither a record nor a comment."""
     COMMENT = "comment"
     BLANK = "blank"
 
@@ -119,7 +120,7 @@ class Line(JSONValue):
 
     Attributes:
         number: 1 for the first line.
-        text: all of it, comment and white space included, without its end; bytes
+        text: all of it with comment and white space, without its line end; bytes
             that are not UTF-8 appear as U+FFFD.
         kind: what it is.
     """
@@ -133,7 +134,7 @@ class Severity(enum.Enum):
     """How much a `Diagnostic` matters."""
 
     ERROR = "error"
-    """Crawlers read the line in another way than its author meant, or not at all."""
+    """Crawlers ignore the line, or read it in another way than its author meant."""
     WARNING = "warning"
     """The line may not do what it is meant to do."""
     NOTE = "note"
@@ -188,13 +189,13 @@ class Diagnostic(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match(JSONValue):
-    """What the rules say about one agent and one URL; true exactly if they allow.
+    """What the rules say about one agent and one URL; true if they allow it.
 
     Attributes:
-        allowed: the answer.
-        rule: the rule that decided; `None` where no rule matches.
+        allowed: whether the agent may fetch the URL.
+        rule: the rule that decided; `None` if no rule matches.
         group: the product token whose groups were used, "*" for the fallback,
-            `None` where no group is for this agent.
+            `None` if there is no group for this agent.
         is_robots_txt: whether the URL is /robots.txt itself, which is always
             allowed (RFC 9309 §2.2.2).
     """
@@ -210,18 +211,18 @@ class Match(JSONValue):
 
 
 class Preference(enum.Enum):
-    """What a site prefers for one category of use, the most restrictive first."""
+    """What a site prefers for one category of use, the most restrictive value first."""
 
     DISALLOW = "disallow"
     ALLOW = "allow"
     IMMEDIATE = "immediate"
-    """Of `use` in Content-Signal: the content may be used, and nothing kept."""
+    """Of `use` in Content-Signal: the content may be used, but not kept."""
     REFERENCE = "reference"
     """Of `use` in Content-Signal: an index, excerpts and links may be kept."""
     FULL = "full"
     """Of `use` in Content-Signal: the content may be summarized and reproduced."""
     UNKNOWN = "unknown"
-    """Nothing is stated that robotsgate understands."""
+    """The site states nothing that robotsgate understands."""
 
 
 Statement = tuple[str, Preference, int | None]
@@ -233,9 +234,9 @@ class CategoryPreference(JSONValue):
     """What a site prefers for one category, and where it says so.
 
     Attributes:
-        preference: the most restrictive of all that is stated.
-        line: the first line that states it, 1 for the first line; `None` where
-            only a response header does, or nothing.
+        preference: the most restrictive one that is stated.
+        line: the first line that states it, 1 for the first line; `None` if only a
+            response header states it, or nothing does.
     """
 
     preference: Preference
@@ -246,16 +247,16 @@ class CategoryPreference(JSONValue):
 class UsagePreferences(JSONValue):
     """What a site wants one agent to use the content of one URL for.
 
-    The vocabularies stand side by side and may contradict each other. A
-    preference is not a permission to fetch: see `RobotsTxt.can_fetch`.
+    The vocabularies are kept apart and may contradict each other. A preference is
+    not a permission to fetch: see `RobotsTxt.can_fetch`.
 
     Attributes:
-        content_usage: of Content-Usage, for "train-ai" and "search": ALLOW,
-            DISALLOW or UNKNOWN.
-        content_signal: of Content-Signal, for "search", "ai-input" and "ai-train"
-            the same; for "use" IMMEDIATE, REFERENCE, FULL or UNKNOWN.
-        license: the absolute URLs of License, each once, in the order of the file;
-            not fetched.
+        content_usage: what Content-Usage states for the keys "train-ai" and
+            "search": ALLOW, DISALLOW or UNKNOWN.
+        content_signal: what Content-Signal states for "search", "ai-input" and
+            "ai-train", likewise; for "use" IMMEDIATE, REFERENCE, FULL or UNKNOWN.
+        license: the absolute URLs of the License lines, each once, in the order of
+            the file. robotsgate does not fetch them.
     """
 
     content_usage: Mapping[str, CategoryPreference]

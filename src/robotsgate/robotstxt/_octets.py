@@ -2,8 +2,8 @@
 
 RFC 9309 §2.2.2: bytes outside ASCII are percent-encoded, unreserved characters
 (RFC 3986 §2.3) are decoded, hexadecimal digits are upper-case.
-Beyond its letter, characters that no URI may hold (space, quotes, brackets,
-controls, a "%" without two digits) are encoded as well, because every client
+The RFC does not name the characters that no URI may hold (space, quotes, brackets,
+controls, a "%" without two digits). They are encoded as well, because every client
 encodes them before it sends them.
 Text is latin-1 here: one character for each byte.
 """
@@ -26,8 +26,8 @@ _DECODED = {
 }
 _UPPER = {pair: f"%{pair.upper()}" for pair in _DECODED}
 
-# A "%" that does not begin an escape as it should be: two digits in upper case that
-# stand for no unreserved character. Most escapes are in order.
+# Finds a "%" that has to be changed. Nearly all escapes stay: they have two upper-case
+# digits, and do not stand for an unreserved character.
 _UNUSUAL_ESCAPE = re.compile(
     r"%(?![0189A-F][0-9A-F]|2[0-9ABCF]|3[A-F]|40|5[BCDE]|60|7[BCDF])"
 )
@@ -36,10 +36,10 @@ _PLAIN = (_UNRESERVED | _RESERVED) - set("#$%*")
 
 
 def _changed_unless(safe: frozenset[str]) -> bytes:
-    """A table for `bytes.translate` that leaves only `safe` as it is.
+    """A table for `bytes.translate` that changes all characters but `safe`.
 
-    To translate with a table and to compare is twice as fast as to delete what is
-    safe and to see whether anything is left.
+    To translate and compare is twice as fast as to delete the safe characters and
+    look for others.
     """
     return bytes(octet ^ (chr(octet) not in safe) for octet in range(256))
 
@@ -61,17 +61,17 @@ class _Safe:
         }
 
 
-# The ends of lines part patterns. A "%" is looked at by itself.
+# Line ends separate patterns. `_UNUSUAL_ESCAPE` finds the "%" to change.
 _IN_PATTERNS = _Safe(_PLAIN | set("#$*%\r\n"))
 _IN_TARGETS = _Safe(_PLAIN | set("#%"))
 
 UNLESS_PLAIN_CHANGED = _changed_unless(_PLAIN)
-"""Leaves a target in ASCII as it is only if `is_plain` may be true of it."""
+"""A table that changes an ASCII target unless `is_plain` may be true of it."""
 
 _ENCODED_OUTSIDE_ASCII = {octet: f"%{octet:02X}" for octet in range(0x80, 0x100)}
 
 
-# UTF-32 first: the marks of UTF-16 are its beginnings.
+# UTF-32 first: one of its marks begins with a mark of UTF-16.
 _WIDE_ENCODINGS = {
     b"\xff\xfe\0\0": "utf-32-le",
     b"\0\0\xfe\xff": "utf-32-be",
@@ -82,7 +82,7 @@ _FIRST_OCTETS = {mark[:1] for mark in _WIDE_ENCODINGS}
 
 
 def wide_encoding(body: bytes) -> str | None:
-    """The encoding that a byte order mark other than that of UTF-8 tells."""
+    """The encoding that a UTF-16 or UTF-32 byte order mark names, else `None`."""
     if body[:1] in _FIRST_OCTETS:  # at a glance: nearly no file has such a mark
         for mark, encoding in _WIDE_ENCODINGS.items():
             if body.startswith(mark):
@@ -98,14 +98,14 @@ def as_octets(text: str) -> str:
 
 
 def readable(octets: str) -> str:
-    """The text that `octets` are in UTF-8, U+FFFD where they are none."""
+    """`octets` decoded as UTF-8, with U+FFFD for those that are not UTF-8."""
     if octets.isascii():
         return octets
     return octets.encode("latin-1").decode("utf-8", "replace")
 
 
 def is_utf8(octets: str) -> bool:
-    """Whether `octets` are a text in UTF-8."""
+    """Whether `octets` are valid UTF-8."""
     try:
         octets.encode("latin-1").decode("utf-8")
     except UnicodeDecodeError:
@@ -121,10 +121,10 @@ def lower(octets: str) -> str:
 
 
 def is_plain(target: str) -> bool:
-    """Whether `target` is in its one spelling already, seen at a glance.
+    """Whether a quick look shows that `target` is in its one spelling already.
 
-    True for most targets of most sites: then nothing is escaped, nothing needs
-    to be, there are no "." segments, no fragment and no "*" or "$".
+    True for most targets of most sites: they have no escape and need none, and have
+    no "." segment, no fragment, and no "*" or "$".
     """
     if "/." in target or not target.isascii():
         return False
@@ -133,7 +133,7 @@ def is_plain(target: str) -> bool:
 
 
 def normalised_patterns(octets: str) -> str:
-    """Patterns, joined by LF, with each escape in the one form of this module.
+    """Patterns, joined by LF, in the spelling that `normalised_target` gives.
 
     "*" and "$" are left alone.
     """
@@ -141,9 +141,9 @@ def normalised_patterns(octets: str) -> str:
 
 
 def normalised_target(target: str) -> str:
-    """Path and query in the one spelling that patterns are compared in.
+    """Path and query in the one spelling in which patterns are compared with them.
 
-    A "*" or "$" is itself here, and no wildcard.
+    A "*" or "$" is an ordinary character here, not a wildcard.
 
     Args:
         target: begins with "/"; without fragment and without dot segments.
@@ -162,7 +162,7 @@ def _normalised(octets: str, safe: _Safe) -> str:
 def with_escapes_upper(octets: str) -> str:
     """`octets` with %xx in upper case and bytes outside ASCII encoded.
 
-    What Google's parser does to a pattern, and all that it does.
+    Google's parser changes a pattern in no other way.
     """
     if "%" not in octets and octets.isascii():
         return octets

@@ -1,8 +1,8 @@
 """Cuts the text of a robots.txt into groups, and those into records (RFC 9309 §2.2).
 
-In two steps, because most groups of a file are never asked for: `outline` finds
-the user-agent lines and what each group spans, `read` reads the lines of one group.
-Values are given as they stand, patterns not yet normalised.
+In two steps, because most groups of a file are never asked for: `outline` finds the
+user-agent lines and the span of each group, `read` reads the lines of one group.
+Values stay as they are in the file; patterns are not yet normalised.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rate = tuple[Field, str, int]
 Other = tuple[str, str, int]
 """A record of an unknown field: (lower-case key, raw value, line)."""
 
-# Every spelling of the user-agent field that any dialect takes has this in it.
+# Every spelling of the user-agent field that any dialect takes contains this.
 _PART_OF_USER_AGENT = "agent"
 
 _RULES = (Field.DISALLOW, Field.ALLOW)
@@ -40,8 +40,8 @@ class Section:
     """One run of user-agent lines with the lines that follow it, up to the next run.
 
     Attributes:
-        start: where it begins in the text.
-        end: where in the text the next one begins.
+        start: the index in the text where it begins.
+        end: the index in the text where the next one begins.
         lines_before: how many lines stand before it.
         agents: (token, line) of its user-agent lines.
     """
@@ -56,15 +56,15 @@ class Records:
     """What stands in one or more sections, in the order of the file.
 
     Attributes:
-        disallows: raw patterns, empty ones included.
-        disallow_lines: where each of them stands.
-        allows: raw patterns, empty ones included.
-        allow_lines: where each of them stands.
+        disallows: raw patterns, also empty ones.
+        disallow_lines: the line of each.
+        allows: raw patterns, also empty ones.
+        allow_lines: the line of each.
         rates: crawl-delay and request-rate records.
         sitemaps: (raw value, line).
         others: records of unknown fields.
         misspelt: (key, line) of fields that only a lenient dialect takes.
-        void: lines that are no record at all.
+        void: lines with text that is not a record.
     """
 
     __slots__ = (
@@ -111,11 +111,11 @@ class Outline:
     """A robots.txt, cut up.
 
     Attributes:
-        text: all that counts, without comments.
-        outside: what stands before the first user-agent line.
+        text: the part of the file that counts, without comments.
+        outside: the lines before the first user-agent line.
         sections: in the order of the file.
         by_token: for each token, the sections that name it, each once, with the
-            first line that does.
+            first line in it that does.
     """
 
     text: str
@@ -178,7 +178,7 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
     result = Records()
     white_space = grammar.white_space
     disallow, allow, user_agent = Field.DISALLOW, Field.ALLOW, Field.USER_AGENT
-    # With the unknown fields as they are written: mostly the same ones again.
+    # Also gets unknown fields as the file spells them, because most are repeated.
     fields: dict[str, Field | str] = {**grammar.known_fields}
     for section in sections:
         lines = file.text[section.start : section.end].split("\n")
@@ -228,9 +228,9 @@ def _user_agent_lines(
 
 
 def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
-    """Whether an allow or disallow record stands there; it ends a group's start.
+    """Whether a rule, which ends a run of user-agent lines, stands from start to end.
 
-    `start` and `end` are those of whole lines.
+    Both are indexes of the start of a line.
     """
     while start < end:
         line_end = text.find("\n", start, end)
@@ -247,16 +247,16 @@ def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
 
 
 def _unusual(line: str, grammar: Grammar) -> tuple[Field, str]:
-    """What a line that is not spelt as most are is about, and its value.
+    """Field and value of a line in a rare spelling.
 
-    `Field.OTHER` where it is no record.
+    `Field.OTHER` if it is not a record.
     """
     key, value = _split(line, grammar) or ("", "")
     return grammar.field(lower(key.strip(grammar.white_space))), value
 
 
 def _split(line: str, grammar: Grammar) -> tuple[str, str] | None:
-    """Key and value of `line` as they stand; `None` where it is no record."""
+    """Key and value of `line` as they stand; `None` if it is not a record."""
     key, colon, value = line.partition(":")
     return (key, value) if colon else grammar.split_without_colon(line)
 
@@ -268,11 +268,11 @@ def _record(
     result: Records,
     fields: dict[str, Field | str],
 ) -> tuple[Field | str | None, str]:
-    """Field and value of a line that is not spelt as most are.
+    """Field and value of a line in a rare spelling.
 
-    A field that nobody knows is its name, "" where the line is no record; `None` for
-    white space. Notes in `result` if the field is misspelt, and in `fields` how else
-    it is written.
+    An unknown field is its name. The field is "" if the line is not a record, and
+    `None` if the line is white space. Adds a misspelt field to `result`, and other
+    spellings to `fields`.
     """
     words = _split(line, grammar)
     if words is None:
@@ -291,7 +291,7 @@ def _record(
 
 
 def _note(kind: Field | str | None, value: str, number: int, result: Records) -> None:
-    """Add to `result` what a line says that is no rule."""
+    """Add to `result` a line that is neither a rule nor a user-agent line."""
     if kind is Field.SITEMAP:
         result.sitemaps.append((value, number))
     elif kind == "":

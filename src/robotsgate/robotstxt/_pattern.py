@@ -1,7 +1,7 @@
 """Says which targets one pattern matches (RFC 9309 §2.2.3).
 
-A pattern is plain text but for "*", any characters, and a "$" at its end, the end of
-the target. No regular expressions: nothing here can backtrack.
+In a pattern, "*" stands for any characters, and a "$" at its end for the end of the
+target. The rest is plain text. No regular expressions: nothing here can backtrack.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _STARS = re.compile(r"\*\*+")
 
 
 def as_prefix(pattern: str) -> str | None:
-    """What a target must begin with, where that is all that `pattern` asks for."""
+    """The prefix that targets must have, or `None` if `pattern` asks for more."""
     if pattern.endswith("$"):
         return None
     prefix = pattern.rstrip("*")
@@ -22,17 +22,17 @@ def as_prefix(pattern: str) -> str | None:
 
 
 def parts(pattern: str) -> list[str]:
-    """The plain texts between the stars of `pattern`; a run of stars is one star."""
+    """The texts between the stars of `pattern`, without "$"; a run is one star."""
     if "**" in pattern:
         pattern = _STARS.sub("*", pattern)
     return pattern.removesuffix("$").split("*")
 
 
 def telling_part(pattern: str) -> str:
-    """A text that a target must hold to be matched, and that few targets hold.
+    """A text that every matching target holds, and few other targets do.
 
-    Not the start, which many rules of a file have in common, unless the others are
-    very short.
+    Not the start of `pattern`, which many rules of a file share, unless its other
+    parts are very short.
     """
     start, *others = parts(pattern)
     longest = max(reversed(others), key=len, default="")
@@ -44,8 +44,8 @@ def telling_part(pattern: str) -> str:
 def matches(pattern: str, target: str) -> bool:
     """Whether `pattern` matches `target`.
 
-    Each part is taken where it first fits: a later place would leave less room for
-    the parts that follow.
+    Each part is taken where it first fits, because a later place would leave less
+    room for the parts that follow.
     """
     start, *others = parts(pattern)
     has_end = pattern.endswith("$")

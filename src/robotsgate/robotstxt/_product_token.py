@@ -1,6 +1,6 @@
-"""Reduces what an agent is called to product tokens (RFC 9309 §2.2.1).
+"""Reduces the names of agents to product tokens (RFC 9309 §2.2.1).
 
-The same way for what a caller asks about and for what a user-agent line says.
+The agent of a caller and a user-agent line are reduced in the same way.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ ProductToken = NewType("ProductToken", str)
 # RFC 9309 allows letters, "_" and "-". Real files also name agents with digits
 # and dots (MJ12bot, 008, sitecheck.internetseer.com), in 3 % of their
 # user-agent lines; cut short, those would match the wrong agents or none.
-# Outside ASCII all but spaces and punctuation belongs to a name, and so does U+FFFD,
-# which stands for bytes that are not UTF-8.
+# Outside ASCII, every character but spaces and punctuation belongs to a name. So does
+# U+FFFD, which stands for bytes that are not UTF-8.
 _NOT_OF_NAMES = r"\x00-,/:-@\[-^`{-\xbf\u2000-\u206f\u3000\ufeff"
 _NAME = f"([^{_NOT_OF_NAMES}]++)"
 _END_OF_NAME = re.compile(f"[{_NOT_OF_NAMES}]")
 
-# More than twice the longest on a real user-agent line; keeps a hostile line from
-# costing more than others.
+# More than twice the longest header on a real user-agent line. Keeps a hostile line
+# from costing more than others.
 _LONGEST_HEADER = 500
 
 # A hostile file may repeat a few such headers on thousands of lines.
 _KEPT_HEADERS = 64
 
-# Where a header like a browser's, in lower case, names its crawler, the surest place
-# first: behind "compatible;" (Googlebot), as a product in a comment (Applebot), as
-# a comment's words that end in "robot", and as a word outside of the comments.
+# Where a lower-case header that looks like a browser's may name its crawler, the surest
+# place first: after "compatible;" (Googlebot), as a product in a comment (Applebot),
+# in a comment that ends in "bot" or "agent", and as a word outside of the comments.
 _BROWSER_LIKE = ("mozilla/", "opera/", "(compatible;")
 _IN_COMMENTS = (
     re.compile(rf"(?<=compatible;)\s*+{_NAME}"),
@@ -42,7 +42,7 @@ _IN_COMMENTS = (
     re.compile(rf"[(;]\s*+(?=[^;()]*(?:bot|agent)\s*(?:[;)]|$)){_NAME}"),
 )
 _COMMENT = re.compile(r"\([^()]*+\)?")
-# What the browsers inside of Facebook's apps add: [FBAN/FBIOS;FBAV/470.0;FBSV/17.5].
+# The browsers inside of Facebook's apps add [FBAN/FBIOS;FBAV/470.0;FBSV/17.5].
 _IN_BRACKETS = re.compile(r"\[[^\[\]]*+\]?")
 _OUTSIDE_COMMENTS = re.compile(rf"(?<!\S){_NAME}(?!:)")
 
@@ -55,7 +55,7 @@ _BROWSERS = {
     *("core", "covc", "khtml", "konqueror", "micromessenger", "raspbian", "ubuntu"),
 }
 
-# Agents are the caller's own, and few.
+# The agents are those of the caller, and few.
 _KNOWN_AGENTS = 256
 
 
@@ -71,8 +71,8 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
         One token or more, in lower case; tokens compare case-insensitively.
 
     Raises:
-        InvalidProductTokenError: `agent` names no crawler, as the header of a
-            browser does not; the sequence is empty; or the agent looks like a URL.
+        InvalidProductTokenError: `agent` names no crawler (the header of a browser,
+            for example), looks like a URL, is an empty sequence, or is not text.
     """
     if isinstance(agent, str):
         return _one_token(agent)
@@ -87,10 +87,10 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
 
 
 def crawler_name(text: str) -> str:
-    """The lower-case name of the crawler that `text` names; empty where it does not.
+    """The lower-case name of the crawler that `text` names; "" if it names none.
 
     Args:
-        text: a product token with anything behind it, or a whole User-Agent header.
+        text: a product token with anything after it, or a whole User-Agent header.
     """
     header = text.lower()
     if not header.startswith(_BROWSER_LIKE):
@@ -100,7 +100,7 @@ def crawler_name(text: str) -> str:
 
 @lru_cache(maxsize=_KEPT_HEADERS)
 def _name_in_header(header: str) -> str:
-    """The crawler of a lower-case `header` like a browser's; empty where none is."""
+    """The crawler that a lower-case, browser-like `header` names, or ""."""
     names: list[str] = []
     if "[" in header:
         header = _IN_BRACKETS.sub(" ", header)
@@ -112,7 +112,7 @@ def _name_in_header(header: str) -> str:
 
 
 def is_of_crawler(name: str) -> bool:
-    """Whether a lower-case `name` in a browser-like header is not that of a browser."""
+    """Whether a lower-case `name` in a browser-like header is not of a browser."""
     return name not in _BROWSERS and not name.endswith("browser")
 
 

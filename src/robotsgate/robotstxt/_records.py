@@ -1,7 +1,7 @@
-"""Reads the values of records that are no rules: delays, rates, sitemaps.
+"""Reads the values of records that are not rules: delays, rates, sitemaps.
 
-None of them is part of RFC 9309 (§2.2.4 lets a crawler read them); a value that
-makes no sense is no value.
+RFC 9309 does not define them, but lets a crawler read them (§2.2.4). A value that
+makes no sense is ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def crawl_delay_seconds(value: str) -> float | None:
 def request_rate(value: str) -> RequestRate | None:
     """The rate in "1/5", "9000/1d", "30/1m" or "1/5 0600-0845"; `None` for others.
 
-    A time of day behind it is ignored.
+    A time of day after the rate is ignored.
     """
     first_word = next(iter(value.split()), "")
     requests, _, period = first_word.partition("/")
@@ -47,28 +47,28 @@ def request_rate(value: str) -> RequestRate | None:
 
 
 def first_crawl_delay(rates: Iterable[Rate]) -> float | None:
-    """What the first crawl-delay says; `None` where it makes no sense."""
+    """The seconds of the first crawl-delay; `None` if it makes no sense."""
     values = (value for field, value, _ in rates if field is Field.CRAWL_DELAY)
     return crawl_delay_seconds(next(values, ""))
 
 
 def first_request_rate(rates: Iterable[Rate]) -> RequestRate | None:
-    """What the first request-rate says; `None` where it makes no sense."""
+    """The rate of the first request-rate; `None` if it makes no sense."""
     values = (value for field, value, _ in rates if field is Field.REQUEST_RATE)
     return request_rate(next(values, ""))
 
 
 def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:
-    """The URLs that `sitemaps` of a robots.txt of `origin` stand for, each once.
+    """`sitemaps` of the robots.txt of `origin` as absolute URLs, each once.
 
-    Without those that are neither relative nor http, https or ftp.
+    Leaves out URLs of schemes other than http, https and ftp.
     """
     urls = (joined(f"{origin}/robots.txt", value) for value in sitemaps)
     return tuple(dict.fromkeys(filter(is_absolute_url, urls)))
 
 
 def _number(text: str) -> float | None:
-    """What a plain decimal number without a sign says; may be infinite."""
+    """`text` as a number if it is decimal, without a sign; may be infinite."""
     digits = text.replace(".", "", 1)
     return float(text) if digits.isascii() and digits.isdigit() else None
 

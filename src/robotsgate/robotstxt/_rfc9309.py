@@ -26,7 +26,7 @@ _FIELDS = {field.value: field for field in Field if field is not Field.OTHER}
 
 
 class _Rfc9309:
-    """Fields by their whole names, a colon in each record, escapes normalised."""
+    """Takes fields by their whole names, needs colons, and normalises escapes."""
 
     white_space = " \t"
     implies_robots_txt = True
@@ -35,7 +35,7 @@ class _Rfc9309:
         self.known_fields: Mapping[str, Field] = frequent_spellings()
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """In UTF-8, whatever encoding its mark tells, and without the mark."""
+        """`body` without its mark, and in UTF-8 if the mark names another encoding."""
         encoding = wide_encoding(body)
         if encoding is not None:
             body = body.decode(encoding, "replace").encode()

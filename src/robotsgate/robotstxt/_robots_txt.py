@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from robotsgate.urls._origin import URLLike
 
 DEFAULT_MAX_BYTES = 512_000
-"""500 KiB, the least that RFC 9309 §2.5 asks for and what Google reads."""
+"""500 KiB: the least that RFC 9309 §2.5 allows, and as much as Google reads."""
 
 ROBOTS_TXT_PATH = "/robots.txt"
 
-# Agents are the caller's own, few; the bound only keeps a mistake from growing.
+# The agents are those of the caller, and few. The bound limits the harm of a mistake.
 MAX_KNOWN_AGENTS = 1_000
 
 _Record = TypeVar("_Record", "Rate", "Other")
@@ -69,8 +69,11 @@ def grammar_of(dialect: Dialect) -> Grammar:
 class RobotsTxt:
     """A parsed robots.txt.
 
-    Made by `RobotsTxt.parse`. Immutable; parts of it are worked out when they
-    are first asked for.
+    Made by `RobotsTxt.parse`. Immutable; parts of it are parsed when they are first
+    asked for.
+
+    Attributes:
+        dialect: the one in which the file is read.
     """
 
     def __init__(
@@ -80,9 +83,9 @@ class RobotsTxt:
 
         Args:
             text: latin-1, one character for each byte; lines end with LF.
-            dialect: whose reading is followed.
+            dialect: the way to read it.
             is_cut: whether `text` is only the start of the file.
-            encoding: what its byte order mark tells, if that is not UTF-8.
+            encoding: the one that its byte order mark names, if that is not UTF-8.
         """
         self.dialect = dialect
         self._grammar = grammar_of(dialect)
@@ -103,13 +106,13 @@ class RobotsTxt:
         dialect: Dialect = Dialect.RFC9309,
         max_bytes: int | None = DEFAULT_MAX_BYTES,
     ) -> RobotsTxt:
-        """Read a robots.txt; never raises on what is in it.
+        """Read a robots.txt; no content of the file raises an error.
 
         Args:
-            body: the file; a `str` stands for its UTF-8.
-            dialect: whose reading is followed.
-            max_bytes: how much of it counts, ≥ 0; a line that the limit cuts
-                does not. `None`: all of it.
+            body: the file; a `str` stands for its bytes in UTF-8.
+            dialect: the way to read it.
+            max_bytes: how many bytes count, ≥ 0 (RFC 9309 §2.5). A line that the
+                limit cuts does not count. `None`: all bytes count.
 
         Raises:
             TypeError: `body` is neither bytes nor str.
@@ -163,8 +166,8 @@ class RobotsTxt:
 
         Returns:
             The rules in the order of priority, each once. The longest pattern comes
-            first, then allow before disallow, then the first line. The first is that of
-            `match`. Empty for /robots.txt where that is always allowed.
+            first, then allow before disallow, then the first line. `match` gives the
+            first rule. Empty for /robots.txt if the dialect always allows that.
         """
         rules = self.rules_for(agent).rules
         target = self._grammar.target(url)
@@ -177,9 +180,9 @@ class RobotsTxt:
     ) -> UsagePreferences:
         """What the site prefers `url` to be used for; takes and raises as `can_fetch`.
 
-        The lines of the agent's groups count, and those above the first group. All are
-        unknown if `agent` may not fetch `url`. The header
-        Content-Usage of the page may say more: see
+        The lines of the agent's groups count, and Content-Signal and License above the
+        first group. Every preference is unknown if `agent` may not fetch `url`. The
+        page may say more in its header Content-Usage: see
         `RobotsChecker.usage_preferences`.
         """
         rules = self.rules_for(agent)
@@ -192,16 +195,18 @@ class RobotsTxt:
     def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
         """Seconds between two requests of `agent`, ≥ 0; `None` if there is none.
 
-        The first crawl-delay of the agent's groups counts, in seconds or with one of
-        the units s, m, h and d ("2m", without a space); if it makes no sense, there is
-        none. A crawl-delay above a user-agent line does not bind that agent.
+        Takes and raises as `can_fetch`. The first crawl-delay of the agent's groups
+        counts, in seconds or with one of the units s, m, h and d ("2m", without a
+        space). `None` also if that one makes no sense. A crawl-delay above a
+        user-agent line does not bind that agent.
         """
         return self.rules_for(agent).crawl_delay
 
     def request_rate(self, agent: str | Sequence[str]) -> RequestRate | None:
         """The rate that the first request-rate of the agent's groups asks for.
 
-        `None` if there is none, or if it makes no sense.
+        Takes and raises as `can_fetch`. `None` if there is none, or if it makes no
+        sense.
         """
         return self.rules_for(agent).request_rate
 
@@ -209,7 +214,7 @@ class RobotsTxt:
     def sitemaps(self) -> tuple[str, ...]:
         """The sitemaps as they stand, in the order of the file, each once.
 
-        Absolute URLs as the protocol wants them, or relative to the file's own URL.
+        They should be absolute URLs; others are relative to the file's own URL.
         """
         values = (
             readable(value)
@@ -238,7 +243,7 @@ class RobotsTxt:
 
     @cached_property
     def other_lines(self) -> tuple[OtherLine, ...]:
-        """Records that say nothing about fetching."""
+        """The records that say nothing about fetching, in the order of the file."""
         return _other_lines(
             [other for records in self._records for other in records.others]
         )
@@ -250,7 +255,7 @@ class RobotsTxt:
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What its author may want to know about the file, in the order of lines."""
+        """What the file's author may want to know, in the order of lines."""
         return diagnostics(
             self._outline,
             self._records,
@@ -261,7 +266,7 @@ class RobotsTxt:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The file as JSON types: what its groups and other parts hold."""
+        """Dialect, groups, sitemaps, other lines and diagnostics as JSON types."""
         return {
             "dialect": self.dialect.value,
             "groups": as_json(self.groups),
@@ -287,7 +292,7 @@ class RobotsTxt:
 
     @cached_property
     def _records(self) -> tuple[Records, ...]:
-        """What stands before the first group, and in each group."""
+        """The records before the first group, then those of each group."""
         sections = (self._outline.outside, *self._outline.sections)
         return tuple(
             read(self._outline, [section], self._grammar) for section in sections
@@ -321,7 +326,7 @@ class RobotsTxt:
 
     @cached_property
     def _usage_lines_of_all(self) -> tuple[Other, ...]:
-        """What holds for all agents, because it stands above the first group.
+        """The records above the first group, which hold for all agents.
 
         Not Content-Usage, which is a rule of a group.
         """
@@ -334,7 +339,7 @@ class RobotsTxt:
     def _rules_and_records(
         self, sections: Sequence[Section]
     ) -> tuple[RuleSet, list[Rate], list[Other]]:
-        """What `sections` hold, held once for all agents that share them."""
+        """The content of `sections`, kept once for all agents that share them."""
         key = tuple(map(id, sections))
         known = self._by_sections.get(key)
         if known is None:

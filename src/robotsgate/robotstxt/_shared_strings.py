@@ -1,8 +1,8 @@
-"""Holds the patterns that many files have ("/wp-admin/") once for all of them."""
+"""Keeps one copy of each pattern that many files have, such as "/wp-admin/"."""
 
 from __future__ import annotations
 
-# Half a megabyte at the most. A third of the characters of real rules are in it.
+# At most half a megabyte; it saves a third of the characters of real rules.
 _COMMON: dict[str, str] = {}
 _MANY_COMMON = 4_096
 _LONGEST_COMMON = 40
@@ -10,7 +10,7 @@ _MANY_OF_A_FILE = 128
 
 
 def shared(strings: list[str]) -> tuple[str, ...]:
-    """`strings`, the first thousands of all files held once for all."""
+    """`strings`; the first 4,096 short ones of all files are kept only once."""
     if len(_COMMON) < _MANY_COMMON:
         for string in strings[:_MANY_OF_A_FILE]:
             if len(string) <= _LONGEST_COMMON:

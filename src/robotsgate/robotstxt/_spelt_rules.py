@@ -37,7 +37,7 @@ def _spelt(written: list[str], lines: list[int], grammar: Grammar) -> RuleLines:
 
 
 def _with_more(rules: RuleLines, more: Sequence[tuple[int, str]]) -> RuleLines:
-    """`rules`, with each further pattern behind the rule of its number."""
+    """`rules` with each pattern of `more` after the rule at its index."""
     rows = [
         *zip(*rules, strict=True),
         *((text, rules.lines[number], rules.written[number]) for number, text in more),

@@ -1,7 +1,7 @@
 """Says what a site wants its content to be used for, in three vocabularies.
 
-Content-Usage (IETF AIPREF), Content-Signal (Cloudflare) and License (RSL) stand side
-by side: none is translated into another, so that contradictions are seen.
+Content-Usage (IETF AIPREF), Content-Signal (Cloudflare) and License (RSL) are kept
+apart. None is translated into another, so that a caller sees contradictions.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ CONTENT_SIGNAL = "content-signal"
 LICENSE = "license"
 
 USAGE_FIELDS_OF_ALL = (CONTENT_SIGNAL, LICENSE)
-"""Those that hold for all agents where they stand above the first group."""
+"""Fields that hold for all agents if they stand above the first group."""
 
 USAGE_FIELDS = (CONTENT_USAGE, *USAGE_FIELDS_OF_ALL)
 
-# Spaces before a field that are looked at; behind more of them, the line is read.
+# If this many characters before a field are white space, it may begin its line.
 _LONGEST_INDENT = 100
 
 _UNKNOWN = CategoryPreference(preference=Preference.UNKNOWN)
@@ -59,16 +59,16 @@ def usage_preferences(
     allowed: bool,
     headers: HeadersLike | None = None,
 ) -> UsagePreferences:
-    """What holds for `target`.
+    """What the site prefers `target` to be used for.
 
     Args:
         lines: records of `USAGE_FIELDS` that are for the agent, in the order of the
             file.
         target: in the form of `grammar`.
         grammar: the dialect's way to read paths.
-        allowed: whether the agent may fetch `target`: what it may not has no
-            preferences (draft-ietf-aipref-attach-05 §3.1).
-        headers: those of the response, if it has come.
+        allowed: whether the agent may fetch `target`. If not, every preference is
+            unknown (draft-ietf-aipref-attach-05 §3.1).
+        headers: those of the page, if it has been fetched.
 
     Raises:
         TypeError: `headers` does not hold pairs of text.
@@ -94,7 +94,7 @@ def usage_preferences(
 def _most_restrictive(
     statements: Iterable[Statement], categories: Iterable[str]
 ) -> dict[str, CategoryPreference]:
-    """For each category the most restrictive statement, of equals the first.
+    """For each category the first of its most restrictive statements.
 
     draft-ietf-aipref-vocab-08 (2026-09-13), "Combining Preferences".
     """
