@@ -47,7 +47,7 @@ class Directive(JSONValue):
         value: characters of "max-snippet" and seconds of "max-video-preview", ≥ 0,
             -1 for no limit; "none", "standard" or "large" of "max-image-preview";
             epoch seconds of "unavailable_after"; `None` for all others.
-        source: where it stands: the tag or the header.
+        source: the tag or the header that holds it.
     """
 
     name: str
@@ -68,9 +68,9 @@ def directives_in(
     """The directives of a list.
 
     Args:
-        parts: of the list, cut at each comma, which may part a date, too.
-        source: where the list stands.
-        diagnostics: gets a sentence on each part that is not understood.
+        parts: the list, cut at each comma; a date may have been cut, too.
+        source: the tag or the header that holds the list.
+        diagnostics: gets a sentence about each part that is not understood.
     """
     rest = [*reversed(parts)]
     while rest:
@@ -95,12 +95,12 @@ def directives_in(
 
 
 def name_of(part: str) -> str:
-    """What stands before a colon, or all of `part`, in lower case."""
+    """The text of `part` before a colon, or all of it, in lower case."""
     return part.partition(":")[0].strip().lower()
 
 
 def permissiveness(directive: Directive) -> float:
-    """A number that is smaller for the more restrictive of two of one name."""
+    """A number; of two directives of one name, the more restrictive has the smaller."""
     value = directive.value
     if isinstance(value, str):
         return _IMAGE_PREVIEWS[value]
@@ -110,7 +110,7 @@ def permissiveness(directive: Directive) -> float:
 
 
 def note(diagnostics: list[str], message: str) -> None:
-    """Add a sentence, unless there are very many."""
+    """Add `message`, unless there are very many already."""
     if len(diagnostics) < _MOST_DIAGNOSTICS:
         diagnostics.append(message)
 
@@ -126,9 +126,9 @@ def _image_preview(text: str) -> str | None:
 def _date(text: str) -> float | None:
     """Epoch seconds of a date of RFC 822, 850 or 1123, or of ISO 8601.
 
-    UTC where it names no zone.
+    A date without a zone is in UTC.
     """
-    # Imported here, because it loads sockets.
+    # Imported here, because it imports `socket`.
     from email.utils import parsedate_to_datetime  # noqa: PLC0415
 
     for read in (datetime.fromisoformat, parsedate_to_datetime):
@@ -144,10 +144,10 @@ VALUES: Mapping[str, Callable[[str], str | float | None]] = {
     "max-image-preview": _image_preview,
     "unavailable_after": _date,
 }
-"""How the values of those directives that have one are read."""
+"""How to read a value, by the name of the directive; `None` if it is unusable."""
 
 NAMES = _FLAGS | _ALIASES.keys() | VALUES.keys()
-"""All directives that are understood."""
+"""The names of all directives that are understood."""
 
 
 def _quoted(text: str) -> str:

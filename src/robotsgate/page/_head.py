@@ -1,6 +1,6 @@
 """Finds the META tags in the head of a page, and reads no further.
 
-By the rules of the HTML standard as of 2026, as far as a head goes.
+Follows the rules of the HTML standard (2026) for a head.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 MAX_BYTES = 2_000_000
-"""What is read of a page, and what Googlebot reads (2026)."""
+"""How many bytes of a page are read: as many as Googlebot reads (2026)."""
 
-# Each further chunk is as long as all before: the parser looks again at a comment
-# that has no end yet.
+# Each further chunk is as long as all before, because the parser looks again at the
+# whole of a comment that has no end yet.
 _FIRST_CHUNK = 16_384
 
 # HTML §4.2.5.4: the encoding is declared within so many bytes.
@@ -32,8 +32,8 @@ _WIDE_STARTS = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
 
 _DEFAULT_ENCODING = "cp1252"
 
-# Those that browsers read, by the names of their codecs. Others of Python may take
-# time that grows with the square of the page, or stand for no text.
+# The codecs of the encodings that browsers read. Some other codecs of Python take time
+# that grows with the square of the page, or do not give text.
 _ENCODINGS = {
     "ascii", "big5", "big5hkscs", "cp866", "cp874", "cp932", "cp949", "cp1250",
     "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258",
@@ -44,7 +44,7 @@ _ENCODINGS = {
     "shift_jis", "utf-8", "utf-16-be", "utf-16-le",
 }  # fmt: skip
 
-# HTML §13.2.5.43: it may also end at once, or by "--!>".
+# HTML §13.2.5.43: a comment may also end at once, or with "--!>".
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
 
 # Elements that may stand in a head; any other one ends it (HTML §13.2.6.4.4).
@@ -53,10 +53,10 @@ _OF_HEAD = {
     "noscript", "script", "style", "template", "title",
 }  # fmt: skip
 
-# Those whose content is text, or is not part of the page.
+# Elements whose content is text, or is not part of the page.
 _WITH_TEXT = {"noframes", "script", "style", "template", "title"}
 
-# Those whose end ends the head.
+# Elements whose end tag ends the head.
 _AROUND_HEAD = {"body", "br", "head", "html"}
 
 
@@ -68,11 +68,11 @@ def meta_tags(
     Args:
         html: the page, decoded or not.
         names: in lower case.
-        encoding: what came with `html`.
+        encoding: the one that the response named.
 
     Returns:
-        (name in lower case, content) of each tag, in order; and `False` where the
-        head is longer than `MAX_BYTES`.
+        (name in lower case, content) of each tag, in order; and `False` if the head
+        is longer than `MAX_BYTES`.
     """
     reader = _HeadReader(names)
     try:
@@ -80,13 +80,13 @@ def meta_tags(
             reader.feed(chunk)
     except _EndOfHeadError:
         return reader.tags, True
-    # Not closed: what has no end itself, such as a tag without ">", is not read, and
-    # to try takes time that grows with the square of its length.
+    # `close` is not called: it would try to read a tag without ">", which takes time
+    # that grows with the square of its length, and such a tag does not count.
     return reader.tags, len(html) <= MAX_BYTES
 
 
 class _EndOfHeadError(Exception):
-    """The parser has come to what does not belong to the head."""
+    """The parser has reached something that does not belong to the head."""
 
 
 class _HeadReader(HTMLParser):
@@ -103,7 +103,7 @@ class _HeadReader(HTMLParser):
         self.tags: list[tuple[str, str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _OF_HEAD and not self._is_in_noscript:  # there a pixel may stand
+        if tag not in _OF_HEAD and not self._is_in_noscript:  # that may hold a pixel
             raise _EndOfHeadError
         if tag == "noscript":
             self._is_in_noscript = True
@@ -125,17 +125,17 @@ class _HeadReader(HTMLParser):
             raise _EndOfHeadError
 
     def parse_comment(self, i: int, report: bool = True) -> int:  # noqa: ARG002, FBT001, FBT002 (as it is inherited)
-        """As browsers do, in all versions of Python."""
+        """Read a comment as browsers do, in all versions of Python."""
         comment = _COMMENT.match(self.rawdata, i)
         return comment.end() if comment else -1
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 (as it is inherited)
-        """As browsers do: the library itself raises AssertionError for `<![x`."""
+        """Read `<![x` as browsers do; the library raises AssertionError."""
         return self.parse_bogus_comment(i, report)
 
 
 def _chunks(html: bytes | str, encoding: str | None) -> Iterator[str]:
-    """The text of a page, as far as it counts."""
+    """The text of the first `MAX_BYTES` of a page."""
     start, end = 0, _FIRST_CHUNK
     name = _encoding(html, encoding) if isinstance(html, bytes) else "utf-8"
     decoder = codecs.getincrementaldecoder(name)("replace")
@@ -161,7 +161,7 @@ def _encoding(html: bytes, declared: str | None) -> str:
 
 
 def _codec(label: str) -> str | None:
-    """The name of the codec of `label`; `None` where browsers do not know it."""
+    """The name of the codec of `label`; `None` if browsers do not know it."""
     try:
         name = codecs.lookup(label.strip()).name
     except (LookupError, ValueError):

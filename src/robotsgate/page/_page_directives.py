@@ -1,6 +1,6 @@
-"""Says what a page lets an agent do with it, from all that it states.
+"""Decides what a page lets an agent do with it, from all that the page states.
 
-Where statements disagree, the most restrictive one counts.
+If statements disagree, the most restrictive one counts.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class PageDirectives(JSONValue):
 
     Attributes:
         directives: by name, the most restrictive directive of each name.
-            "all" and "none" stand for what they mean; "index" and "follow" are not
-            listed next to their opposites.
+            "all" and "none" are replaced by the directives that they stand for;
+            "index" and "follow" are left out if their opposites are there.
         diagnostics: what the site may want to know, one sentence each, without a
             final period: directives that are unknown, repeated or contradicted. At
             most about a hundred.
@@ -55,7 +55,7 @@ class PageDirectives(JSONValue):
         *,
         encoding: str | None = None,
     ) -> PageDirectives:
-        """What the META tags in the head of `html` say; nothing in it raises.
+        """What the META tags in the head of `html` say; no content raises an error.
 
         The tags named "robots" count, and those that name `agent`. At most 2,000,000
         bytes are read, and nothing after the head.
@@ -63,8 +63,8 @@ class PageDirectives(JSONValue):
         Args:
             html: the page, decoded or not.
             agent: as in `RobotsTxt.can_fetch`; "*" for the tags named "robots" alone.
-            encoding: that of the header Content-Type; a byte order mark comes before
-                it, and what the page itself declares after it.
+            encoding: the one in the header Content-Type. A byte order mark overrides
+                it; it overrides the encoding that the page itself declares.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
@@ -91,14 +91,14 @@ class PageDirectives(JSONValue):
     def from_headers(
         cls, headers: HeadersLike, agent: str | Sequence[str]
     ) -> PageDirectives:
-        """What the headers X-Robots-Tag say; nothing in them raises.
+        """What the headers X-Robots-Tag say; no content raises an error.
 
         The headers for all agents count, and those that name `agent`, as in
         "googlebot: noindex, nofollow".
 
         Args:
-            headers: of the response, as a client gives them. If a client joins
-                headers of one name, the name of an agent holds for what follows it.
+            headers: those of the response, as a client gives them. If a client joins
+                headers of one name, the name of an agent holds for all that follows.
             agent: as in `from_html`.
 
         Raises:
@@ -146,7 +146,7 @@ class PageDirectives(JSONValue):
         return "nofollow" not in self.directives
 
     def explain(self) -> str:
-        """What holds, and where it is said, in one line for people."""
+        """Each directive and its source, in one line for people."""
         said = [f"{one} in {one.source}" for one in self.directives.values()]
         return "; ".join(said) or "no directives"
 
@@ -156,8 +156,8 @@ def _for_agents(
 ) -> Iterator[tuple[str, Sequence[str]]]:
     """The parts of an X-Robots-Tag that are for `agents`, each run with its source.
 
-    The name of an agent holds until the next one. What stands before a colon is a
-    name only where a directive follows: of "max-foo: 3, noindex" all is for all.
+    The name of an agent holds until the next one. The text before a colon is a name
+    only if a directive follows it: all of "max-foo: 3, noindex" is for all agents.
     """
     source = "X-Robots-Tag"
     is_for_us = True
@@ -201,7 +201,7 @@ def _contradictions(directives: Sequence[Directive]) -> list[str]:
 
 
 def _most_restrictive(directives: Iterable[Directive]) -> dict[str, Directive]:
-    """The most restrictive directive of each name, of equals the first."""
+    """The most restrictive directive of each name; of equal ones the first."""
     result: dict[str, Directive] = {}
     for one in directives:
         known = result.get(one.name)

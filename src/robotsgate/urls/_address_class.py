@@ -2,8 +2,8 @@
 
 Sources: the IANA registries of special-purpose addresses (RFC 6890), RFC 4291 for
 IPv6, and the cloud providers' documents for their metadata services.
-Not by `ipaddress.is_global`, which takes some of these for public and changes
-with the version of Python.
+Does not use `ipaddress.is_global`, which takes some of these addresses for public, and
+changes with the version of Python.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SPECIAL_V4: tuple[tuple[AddressClass, tuple[str, ...]], ...] = (
             "169.254.169.254/32",  # most clouds
             "169.254.170.2/32",  # the credentials of Amazon's containers
             "100.100.100.200/32",  # Alibaba
-            "168.63.129.16/32",  # Azure, and a public address by its looks
+            "168.63.129.16/32",  # Azure; looks like a public address
             "192.0.0.192/32",  # Oracle
         ),
     ),
@@ -73,14 +73,14 @@ _SPECIAL_V6: tuple[tuple[AddressClass, tuple[str, ...]], ...] = (
     ),
     (AddressClass.UNSPECIFIED, ("::/128",)),
     (AddressClass.LOOPBACK, ("::1/128",)),
-    # With what site-local was, and the translation prefix for use inside (RFC 8215).
+    # fec0::/10 was site-local. RFC 8215: 64:ff9b:1::/48 translates inside a network.
     (AddressClass.PRIVATE, ("fc00::/7", "fec0::/10", "64:ff9b:1::/48")),
     (AddressClass.LINK_LOCAL, ("fe80::/10",)),
     (AddressClass.MULTICAST, ("ff00::/8",)),
     (AddressClass.DOCUMENTATION, ("2001:db8::/32", "3fff::/20")),
     (AddressClass.BENCHMARKING, ("2001:2::/48",)),
 )
-# Where IPv4 addresses stand in IPv6 ones: how far from the right, in bits.
+# Networks whose addresses hold an IPv4 address, and its bits from the right.
 _EMBEDDING = (
     ("::ffff:0:0/96", 0),  # IPv4-mapped
     ("::ffff:0:0:0/96", 0),  # IPv4-translated, RFC 7915
@@ -90,8 +90,8 @@ _EMBEDDING = (
     ("2001::/32", 64),  # the server of Teredo, RFC 4380; its client is inverted
 )
 _TEREDO = IPv6Network("2001::/32")
-# Outside of this, IANA has given nothing to the public; in this first part of it,
-# only protocols.
+# IANA gives public addresses only inside of the first network, but in the second one,
+# a part of it, only to protocols.
 _UNICAST = IPv6Network("2000::/3")
 _PROTOCOLS = IPv6Network("2001::/23")
 
@@ -113,7 +113,7 @@ _EMBEDDINGS = tuple((IPv6Network(text), shift) for text, shift in _EMBEDDING)
 
 
 def address_class(address: IPAddress) -> AddressClass:
-    """The class of `address`; one that embeds a special address is of its class."""
+    """The class of `address`, or of a special IPv4 address that it embeds."""
     if isinstance(address, IPv4Address):
         return _class_in(_SPANS_V4, int(address)) or AddressClass.PUBLIC
     special = _class_in(_SPANS_V6, int(address))

@@ -1,11 +1,11 @@
 """Finds the origin that a URL is dialled at, and what is asked of it.
 
-Follows the WHATWG URL Standard for http, https and ftp where clients follow it
-(backslashes, tabs, IPv4 numbers, IDNA), because the rules that are obeyed must
-be those of the host that is really dialled.
-Stricter than it in one point: exactly two slashes must stand before the host,
-and the host must not be empty.
-Source of the key: RFC 9309 §2.3, RFC 6454 §4.
+Follows the WHATWG URL Standard for http, https and ftp as far as clients do
+(backslashes, tabs, IPv4 numbers, IDNA). Otherwise a crawler could obey the rules of
+another host than the one that it dials.
+Stricter than that standard in one point: exactly two slashes must stand before the
+host, and the host must not be empty.
+Sources for the origin: RFC 9309 §2.3, RFC 6454 §4.
 Must never import a network library: names are not resolved here.
 """
 
@@ -35,7 +35,7 @@ _MAX_HOST_LENGTH = 3 * 255
 _MAX_LABEL_LENGTH = 63
 _TOO_LONG = "expected a host that fits into DNS"
 
-# 2^32 has eleven octal digits; more of them need not be counted.
+# 2^32 has eleven octal digits. A number with more digits is beyond all addresses.
 _MAX_DIGITS_OF_AN_ADDRESS = 11
 _BEYOND_ALL_ADDRESSES = 2**32
 
@@ -43,20 +43,20 @@ _FORBIDDEN_IN_HOST = frozenset(C0_AND_SPACE + "#/:<>?@[\\]^|%\x7f")
 _SCHEME_FIRST = frozenset("abcdefghijklmnopqrstuvwxyz")
 _SCHEME_REST = _SCHEME_FIRST | frozenset("0123456789+-.")
 
-# As nearly all links write their origins. A host whose last label begins with a letter
-# is no IPv4 address in any of its spellings.
+# Nearly all links write their origins so. A host whose last label begins with a letter
+# is not an IPv4 address in any spelling.
 _USUAL_ORIGIN = re.compile(r"(https?)://((?:[0-9a-z_-]+\.)*[a-z][0-9a-z_-]*)")
 _LONGEST_USUAL_ORIGIN = len("https://") + 253
 
-# The links of a page, and of a crawl, lead to few origins for a while.
+# At any time, the links of a page or a crawl lead to few origins.
 _KEPT_ORIGINS = 128
 
 
 class URLLike(Protocol):
     """A URL object of httpx, httpx2 or yarl, whose `str()` is the URL.
 
-    `join` tells it from numbers and `None`; `host` would not do, because pyright does
-    not see that yarl has one.
+    `join` distinguishes it from numbers and `None`. `host` would not, because pyright
+    does not see that yarl has one.
     """
 
     def join(self, url: Self, /) -> Self:
@@ -66,7 +66,7 @@ class URLLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Scheme, host and port: what one robots.txt rules over.
+    """Scheme, host and port, for which one robots.txt holds (RFC 9309 §2.3).
 
     Attributes:
         scheme: "http" (also of ws), "https" (also of wss) or "ftp".
@@ -87,9 +87,9 @@ class Origin:
             url: an absolute URL.
 
         Raises:
-            InvalidURLError: the URL is relative, has another scheme than http,
-                https, ws, wss or ftp, no host, a host that no client could dial,
-                or a port outside 1 to 65,535.
+            InvalidURLError: the URL is relative; its scheme is not http, https, ws,
+                wss or ftp; it has no host that a client could dial; or its port is
+                outside 1 to 65,535.
         """
         return split_url(url)[0]
 
@@ -108,9 +108,8 @@ class Origin:
 def split_url(url: str | URLLike) -> tuple[Origin, str]:
     """The origin of `url`, and its path with its query.
 
-    The second part begins with "/" and has no fragment; backslashes of the path
-    are slashes and its dot segments are gone, as they are on the wire; nothing
-    else of it is normalised.
+    The second part begins with "/" and has no fragment. As on the wire, its path has
+    slashes in place of backslashes, and no dot segments. Nothing else is normalised.
 
     Raises:
         InvalidURLError: as for `Origin.from_url`.
@@ -128,7 +127,7 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
 
 @lru_cache(maxsize=_KEPT_ORIGINS)
 def _usual_origin(text: str) -> Origin | None:
-    """The origin that `text` names; `None` where that is not seen at a glance."""
+    """The origin that `text` names; `None` if it is not in the usual form."""
     match = _USUAL_ORIGIN.fullmatch(text)
     return match and Origin(match[1], match[2], DEFAULT_PORTS[match[1]])
 
@@ -166,21 +165,21 @@ def _error(message: str, url: object, text: str) -> InvalidURLError:
 
 
 def is_url_like(url: object) -> bool:
-    """Whether `url` has the type of a URL, be it a good one or not."""
+    """Whether `url` has the type of a URL, valid or not."""
     return isinstance(url, str) or (hasattr(url, "join") and not isinstance(url, bytes))
 
 
 def without_userinfo(text: str) -> str:
-    """`text` as it may be shown: without anything before an "@".
+    """`text` without anything before the last "@", so that it may be shown.
 
-    In a broken URL, too, that may be a name and a password.
+    That may be a name and a password, even in a broken URL.
     """
     _, at, rest = text.rpartition("@")
     return f"…@{rest}" if at else text
 
 
 def shown_url(url: str | URLLike) -> str:
-    """`url`, which names an origin, as it was given, but for its userinfo."""
+    """`url`, which `split_url` accepts, as it was given but without userinfo."""
     text = str(url)
     if "@" not in text:
         return text
@@ -257,12 +256,12 @@ def _percent_decoded(text: str) -> str:
 
 
 def _domain_to_ascii(domain: str) -> str:
-    """UTS 46, non-transitional.
+    """`domain` in ASCII by UTS 46, non-transitional.
 
-    IDNA 2008's own checks are left out, as browsers leave them out: a name that
-    they refuse is a name that no DNS server knows.
-    Labels that DNS has no room for are refused, because punycode takes time with
-    the square of their length.
+    Like browsers, this does not make the checks of IDNA 2008: no DNS server knows a
+    name that they refuse.
+    Labels that are too long for DNS are refused, because the time that punycode takes
+    grows with the square of their length.
     """
     try:
         mapped = idna.uts46_remap(domain, std3_rules=False)

@@ -12,10 +12,10 @@ _BACKSLASH = "\\"
 
 
 def dialled_path(rest: str) -> str:
-    """Path and query of a URL as they are on the wire, but for their escapes.
+    """Path and query of a URL as they are on the wire; escapes are not changed.
 
     Args:
-        rest: what follows the host; begins with "/" or a backslash.
+        rest: the URL after its authority; begins with "/" or a backslash.
     """
     if not rest.isprintable() or rest.endswith(" "):
         rest = rest.rstrip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)

@@ -1,7 +1,7 @@
 """Finds where a redirect leads (RFC 9110 §10.2.2); pure.
 
-httpx's own redirects are not used: it reads their bodies whole, raises on some
-Locations, and hands out other schemes.
+The redirects of httpx are not used: it reads their bodies whole, raises on some
+Locations, and follows them to other schemes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 class RedirectError(ValueError):
-    """A Location that leads nowhere robotsgate would follow."""
+    """A Location that robotsgate does not follow."""
 
 
 def redirect_target(url: str, location: str | None) -> str:
     """The absolute URL that a redirect from `url` leads to.
 
-    Without userinfo and fragment, host and port in the form of an `Origin`.
+    It has no userinfo and no fragment; host and port are in the form of an `Origin`.
 
     Raises:
         RedirectError: there is no Location, it cannot be read, or it leads to
@@ -85,6 +85,6 @@ def joined(url: str, location: str) -> str:
 
 
 def _cut_query(location: str) -> tuple[str, str]:
-    """What stands before the query and the fragment, and these."""
+    """The part before query and fragment, and the rest."""
     path, *rest = re.split(r"(?=[?#])", location, maxsplit=1)
     return path, "".join(rest)
