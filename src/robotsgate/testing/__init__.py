@@ -1,4 +1,4 @@
-r"""For tests of crawlers, yours and ours: a clock to turn, and a web to ask.
+r"""For tests of crawlers: a clock that the test moves, and a web in memory.
 
 >>> import anyio
 >>> from robotsgate import RobotsChecker

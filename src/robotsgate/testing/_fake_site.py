@@ -29,7 +29,7 @@ class FakeSite(httpx.AsyncBaseTransport):
 
     Attributes:
         requests: the URLs that were asked for, in order.
-        dials_nothing: that there is nothing for an address guard to see.
+        dials_nothing: true, because there is no address for a guard to check.
     """
 
     dials_nothing = True
@@ -57,20 +57,19 @@ class FakeSite(httpx.AsyncBaseTransport):
         """From now on answer for the robots.txt of `origin`.
 
         Args:
-            origin: its URL, without a path.
-            body: of the response; a `str` stands for its UTF-8. Or one response of
-                httpx; or a list of responses and of exceptions to raise, which answer
-                the requests one after the other, the last of them from then on.
-                `status` and `headers` go only with bytes or a `str`.
-            status: of the response, 100 to 999.
-            headers: of the response.
+            origin: its URL, without a path, or that of its robots.txt.
+            body: that of the response; a `str` is sent in UTF-8. Or a response of
+                httpx. Or a sequence of responses, and of exceptions to raise: each
+                answers one request, and the last one also all that follow.
+            status: of the response, 100 to 999; only with bytes or a `str`.
+            headers: of the response; only with bytes or a `str`.
             delay: seconds before each answer, by the clock of the site, ≥ 0.
 
         Raises:
-            TypeError: one of several answers is neither a response nor an exception.
-            ValueError: `origin` names none, or has a path or the scheme ftp; there is
-                no answer; `delay` is out of range; or `status` or `headers` come with
-                responses.
+            TypeError: an item of `body` is neither a response nor an exception.
+            ValueError: `origin` does not name an http or https origin, or has
+                another path; `body` is an empty sequence; `delay` is negative or not
+                finite; or `status` or `headers` come with responses.
         """
         if isinstance(body, bytes | str):
             body = httpx.Response(status, headers=headers, content=body)
@@ -92,13 +91,12 @@ class FakeSite(httpx.AsyncBaseTransport):
     def fail(self, origin: str, error: Exception, *, delay: float = 0.0) -> None:
         """From now on raise `error` when the robots.txt of `origin` is asked for.
 
-        Raises:
-            ValueError: `origin` names none, or has a path.
+        Takes `origin` and `delay`, and raises ValueError, as `serve`.
         """
         self.serve(origin, [error], delay=delay)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer as told; lets other tasks run first, as a network would."""
+        """Answer as `serve` was told; first let other tasks run, as a network does."""
         url = str(request.url)
         self.requests.append(url)
         answers = self._answers.get(url, [httpx.Response(404)])
@@ -107,23 +105,19 @@ class FakeSite(httpx.AsyncBaseTransport):
         await (self._clock.wait(delay) if delay else anyio.lowlevel.checkpoint())
         if isinstance(answer, Exception):
             raise answer
-        # httpx2 refuses what httpx makes, and the other way round.
+        # httpx2 refuses the responses of httpx, and httpx those of httpx2.
         library = sys.modules[type(request).__mro__[-2].__module__]
         response: type[httpx.Response] = library.Response
         return response(
             answer.status_code,
             headers=answer.headers.raw,
-            # As it would be sent: `content` of the answer is decoded.
+            # The bytes as they would be sent: `answer.content` is decoded.
             content=b"".join(cast("httpx.SyncByteStream", answer.stream)),
         )
 
 
 def _robots_url(origin: str) -> str:
-    """Where the robots.txt of `origin` is.
-
-    Raises:
-        ValueError: `origin` names none, or has a path.
-    """
+    """The URL of the robots.txt of `origin`; raises ValueError as `FakeSite.serve`."""
     path = split_url(origin)[1]
     if path not in {"/", "/robots.txt"}:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A clock for tests: time passes when the test says so, and at no other time."""
+"""A clock for tests: time passes only when the test says so."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import anyio.lowlevel
 class ManualClock:
     """A clock that stands still until a test moves it.
 
-    `advance` and `set` move it and wake nobody; `pass_time` also wakes each task that
-    waits on it when its time has come.
+    `advance` and `set` move it and wake no task. `pass_time` also wakes each task that
+    waits on the clock when its time has come.
     """
 
     def __init__(self, start: float = 1_800_000_000.0) -> None:
@@ -22,7 +22,7 @@ class ManualClock:
         # The time that `set` showed, and `monotonic` at that moment.
         self._was_set_to = float(start)
         self._was_set_at = 0.0
-        # By the moment when each is due, and by its turn among those of that moment.
+        # A key is (`monotonic` when the task is due, number in the order of waiting).
         self._waiters: dict[tuple[float, int], anyio.CancelScope] = {}
         self._turns = count()
         self._is_passing_time = False
@@ -36,11 +36,11 @@ class ManualClock:
         return self._monotonic
 
     async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
-        """Wait until `pass_time` has gone `seconds` on, or `event` is set.
+        """Wait until `pass_time` has moved the clock by `seconds`, or `event` is set.
 
         Args:
-            seconds: that pass by `monotonic`; 0 or less are over at once.
-            event: ends the wait as soon as it is set; no time need pass.
+            seconds: by `monotonic`; 0 or less: only lets other tasks run.
+            event: ends the wait as soon as it is set, even if no time passes.
 
         Returns:
             Whether `event` is set.
@@ -58,35 +58,34 @@ class ManualClock:
         return event.is_set()
 
     def advance(self, seconds: float) -> None:
-        """Go on by `seconds` and wake nobody.
+        """Move the clock on by `seconds`, but wake no task.
 
-        The next `pass_time` wakes a task whose time comes this way.
+        The next `pass_time` wakes the tasks that are due by then.
 
         Raises:
-            ValueError: `seconds` is negative or not finite; use `set` for a clock that
-                is set back.
+            ValueError: `seconds` is negative or not finite; use `set` to set the clock
+                back.
         """
         self._monotonic = self._in(seconds)
 
     def set(self, now: float) -> None:
-        """Show `now`, epoch seconds, which may be in the past, and wake nobody.
+        """Show `now`, epoch seconds, which may be in the past, and wake no task.
 
-        As when somebody sets the clock of a machine, no time passes: `monotonic` stays
-        as it is, and those who wait do so for as long as before.
+        No time passes, as when somebody sets the clock of a machine: `monotonic` stays
+        as it is, and tasks wait for as long as before.
         """
         self._was_set_to, self._was_set_at = float(now), self._monotonic
 
     async def pass_time(self, seconds: float) -> None:
-        """Let `seconds` pass, as a program would see them pass, in no real time.
+        """Let `seconds` pass for the program, in no real time.
 
-        The clock goes from one moment at which a task is due to the next. It wakes the
-        tasks one at a time, those of the same moment in the order in which they began
-        to wait, and lets each run, and whatever that sets going, until every task
-        waits again. A task that waits on the clock again is woken again if that is due
-        within the `seconds`. Before the first and after the last, too, every task has
-        got as far as it can.
+        The clock moves to each moment at which a task is due, one after the other. It
+        wakes one task at a time; if several are due at one moment, in the order in
+        which they began to wait. Before the first task is woken, and after each one,
+        all tasks run until every one waits again. A task that then waits on the clock
+        again is woken again if it is due within the `seconds`.
 
-        A task counts as waiting also while it waits for a socket, for a thread or for
+        A task also counts as waiting while it waits for a socket, for a thread or for
         real time (`anyio.sleep`); the clock does not wait for those. A task that never
         waits but asks again and again (`while not done: await checkpoint()`) keeps
         `pass_time` from returning. In one event loop, only one clock can pass time at
@@ -111,7 +110,7 @@ class ManualClock:
         self._monotonic = max(self._monotonic, end)
 
     def _in(self, seconds: float) -> float:
-        """What `monotonic` shows in `seconds`."""
+        """What `monotonic` shows after `seconds`, which must be ≥ 0 and finite."""
         if not 0 <= seconds < math.inf:
             raise ValueError(f"expected finite seconds of 0 or more, got {seconds!r}")
         return self._monotonic + seconds
@@ -119,10 +118,10 @@ class ManualClock:
 
 async def _let_all_others_run() -> None:
     """Return when every other task of the event loop waits."""
-    # What an event loop of asyncio itself has yet to run, in order. anyio's function
-    # looks at each task and sleeps in between, which costs 0.1 s for each waiter.
+    # The callbacks that asyncio's own event loop runs next. `wait_all_tasks_blocked`
+    # looks at each task and sleeps in between, which takes 0.1 s for each waiting task.
     ready = getattr(anyio.lowlevel.current_token().native_token, "_ready", None)
-    if ready is None:  # trio, or an event loop of another make
+    if ready is None:  # trio, or an event loop that is not asyncio's own
         await anyio.wait_all_tasks_blocked()
         return
     await anyio.lowlevel.checkpoint()

@@ -1,15 +1,15 @@
-"""What every store and every lease must do, as tests for pytest and anyio.
+"""The contracts of stores and leases, as tests for pytest and anyio.
 
-Inherit, and tell how to make one; `make_store` is a fixture that gives a function:
+Inherit a contract, and say how to make a store, by a fixture that gives a function:
 
     class TestMyStore(StoreContract):
         @pytest.fixture
         def make_store(self):
             return MyStore
 
-For messages that show the values, put this into your conftest.py:
-`pytest.register_assert_rewrite("robotsgate.testing.stores")`. The tests run on each
-of asyncio and trio that is installed.
+To see the values in the messages of pytest, put this into your conftest.py:
+`pytest.register_assert_rewrite("robotsgate.testing.stores")`. The tests run on
+asyncio, and on trio if that is installed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000.0
 KEY = "https://example.com"
-LATER = 32_503_680_000.0  # than the clock of any server: it leaves nowhere by itself
+LATER = 32_503_680_000.0  # the year 3000: no server drops such bytes by itself
 
 _PATIENCE_SECONDS = 60.0
 
@@ -53,12 +53,12 @@ KEYS = [
 
 
 def to(value: bytes, keep_until: float | None = None) -> Change:
-    """The change that keeps `value`, whatever there was."""
+    """A change that writes `value`, whatever was there before."""
     return lambda _: (value, keep_until)
 
 
 async def keys_of(store: ListableStore) -> list[str]:
-    """What `store` lists, sorted."""
+    """The keys that `store` lists, sorted."""
     return sorted([key async for key in store.keys()])  # noqa: SIM118 (not a dict)
 
 
@@ -67,20 +67,20 @@ class StoreContract:
     """The contract; `make_store` gives an empty store on each call.
 
     Attributes:
-        keeps_what_is_useless: whether useless bytes stay until a purge; `False` for a
-            store that drops them by itself.
+        keeps_what_is_useless: whether bytes after their `keep_until` stay until a
+            purge; `False` for a store that drops them by itself.
     """
 
     keeps_what_is_useless = True
 
     @pytest.fixture
     def make_store(self) -> Callable[[], Store]:
-        """How to make an empty store."""
+        """A function that makes an empty store."""
         raise NotImplementedError
 
     @pytest.fixture
     def make_shared(self) -> Callable[[], Store]:
-        """How to make stores that all hold the same, if there can be such."""
+        """A function that makes stores which share their bytes; skips by default."""
         pytest.skip("these stores share nothing")
 
     @pytest.fixture
@@ -156,7 +156,7 @@ class StoreContract:
     async def test_purge_drops_what_nothing_can_use_and_tells_how_many(
         self, store: Store
     ) -> None:
-        """The time is that of the argument: the store has no clock."""
+        """The argument is the time: the store has no clock."""
         ends = {"a": 2.0, "b": NOW, "c": LATER, "d": None}
         for key, keep_until in ends.items():
             await store.update(key, to(b"", keep_until))
@@ -214,7 +214,7 @@ class StoreContract:
 
 
 async def _append_at_once(*stores: Store) -> None:
-    """50 updates of one key; one that other writers overtook is asked for again."""
+    """50 updates of one key; an update that other writers overtook is repeated."""
 
     async def append(number: int) -> None:
         store, is_written = stores[number % len(stores)], False
@@ -240,7 +240,7 @@ class LeaseContract:
 
     @pytest.fixture
     def make_lease(self) -> Callable[[], Any]:
-        """How to make a store with leases; all that one test makes share them."""
+        """A function that makes stores with leases; those of one test share them."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -262,7 +262,7 @@ class LeaseContract:
     ) -> None:
         one, other = leases
 
-        await other.release(KEY, "other")  # which nobody has
+        await other.release(KEY, "other")  # nobody has the lease
         await one.acquire(KEY, "one", 60.0)
         await other.release(KEY, "other")
         is_kept = not await other.acquire(KEY, "other", 60.0)
