@@ -1,4 +1,4 @@
-"""What a fetch of a robots.txt means (RFC 9309 §2.3.1)."""
+"""The access results: what a fetch of a robots.txt means (RFC 9309 §2.3.1)."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _DAY = 86_400.0
 
-# A server can put hundreds of kilobytes into what becomes an error.
+# A server can make the text of an error hundreds of kilobytes long.
 _LONGEST_ERROR = 300
 
 _NO_ATTEMPT = frozenset({FailureKind.POOL, FailureKind.TURN})
@@ -54,12 +54,12 @@ def entry_after(
     """What is known about `origin` after a fetch.
 
     Args:
-        known: all that was known when it ended, another process's part included;
-            `None` for nothing.
+        known: all that was known when it ended, also by other processes; `None` for
+            nothing.
         outcome: how it ended.
         origin: scheme, host and port.
-        began_at: when it began, epoch seconds; not before an answer that was known
-            then, whatever clock has dated that.
+        began_at: when it began, epoch seconds; at least the date of the answer that
+            was known then, even if another clock gave that date.
         now: when it ended, epoch seconds.
         policy: the numbers and choices.
     """
@@ -73,7 +73,7 @@ def entry_after(
     if access is not AccessResult.UNREACHABLE:
         answer = _answer(access, outcome, origin=origin, now=now, policy=policy)
         if last is not None and not is_overtaken and not last.is_ahead(now):
-            # A clock that is minutes behind must not make the new answer the older.
+            # If our clock is minutes behind, the new answer must not seem the older.
             answered_at = max(now, math.nextafter(last.answered_at, math.inf))
             answer = replace(answer, answered_at=answered_at)
         entry = Entry(origin=origin, terms=terms_of(policy), answer=answer)
@@ -85,10 +85,10 @@ def entry_after(
 
 
 def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer | None:
-    """The last answer that counts, or one that there is no file.
+    """The last answer, if it is usable or says that there is no file.
 
-    That says no more than nothing once it is stale, but the copy that it ended must
-    not come back from a store that has missed it.
+    An answer that says so is kept even when it is stale. Otherwise the copy that it
+    ended could come back from a store that has missed the answer.
     """
     if known is None or known.answer is None:
         return None
@@ -108,7 +108,7 @@ def _answer(
     else:
         lifetime = freshness_lifetime(outcome.headers, now=now, policy=policy)
     if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
-        # One byte more than counts, which tells its reader that the file was cut.
+        # One byte more than counts shows the parser that the file was cut.
         packed = PackedBody.of(outcome.body[: policy.max_body_bytes + 1])
     return Answer(
         access=access,
@@ -161,7 +161,7 @@ def _outage_after(
 def _outage_without_attempt(
     outage: Outage | None, outcome: Failed, *, origin: str, now: float, policy: Policy
 ) -> Outage:
-    """Nothing left our machine: that says nothing about the origin."""
+    """The outage after a fetch that did not leave our machine: not evidence."""
     delay = retry_delay(failures=1, status=None, origin=origin, policy=policy)
     retry_at = now + delay if outcome.retry_at is None else outcome.retry_at
     if outage is not None:

@@ -1,9 +1,14 @@
-"""Writes an entry as bytes for a store, and reads it back; without pickle.
+"""Writes an entry as bytes for a store, and reads it back; without pickle. Pure.
 
-Pure. An entry is a version (1 byte), a CRC-32 of its key and all that follows (4
-bytes), the length of its head (4 bytes), the head, a JSON object with the fields of
-`Answer` and `Outage` that are set, and the packed body.
-The checksum tells when the bytes are damaged, or read under another key.
+The bytes are:
+
+- a version (1 byte)
+- a CRC-32 of the key and of all that follows (4 bytes)
+- the length of the head (4 bytes)
+- the head, a JSON object with the fields of `Answer` and `Outage` that are set
+- the packed body
+
+The checksum shows that the bytes are damaged, or belong to another key.
 """
 
 from __future__ import annotations
@@ -31,12 +36,12 @@ VERSION = 3
 _FRAME = struct.Struct(">BII")
 _BYTES_BEFORE_CHECKED = 5
 
-# Ours are a few kilobytes; to read so much JSON takes 10 ms.
+# Real heads have a few kilobytes. To read this much JSON takes 10 ms.
 _LONGEST_HEAD = 512 * 1024
 
 
 class CodecError(ValueError):
-    """Bytes that are not an entry, or not one of the key that they stand under."""
+    """Bytes that are not an entry, or are one of another key."""
 
 
 class LaterVersionError(CodecError):
@@ -62,9 +67,9 @@ def decoded(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
 
     Args:
         data: what `encoded` gave.
-        origin: of the key that it stood under.
-        terms: of the key that it stood under.
-        max_bytes: a larger body, unpacked, is damage.
+        origin: that of the key under which it was stored.
+        terms: those of the key under which it was stored.
+        max_bytes: the most bytes that the unpacked body may have.
 
     Raises:
         LaterVersionError: a later version has written it.
@@ -100,7 +105,7 @@ def is_of_later_version(data: object) -> bool:
 
 
 def with_body_in(entry: Entry, data: bytes) -> Entry:
-    """`entry` with its body in `data`, which `encoded` has given for it."""
+    """`entry` with its body in the bytes of `data`, which `encoded(entry)` gave."""
     if entry.answer is None or entry.answer.packed is None:
         return entry
     packed = PackedBody(data, len(data) - len(entry.answer.packed))
@@ -108,7 +113,7 @@ def with_body_in(entry: Entry, data: bytes) -> Entry:
 
 
 def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
-    """The head and the packed body, undamaged; `None` without a body."""
+    """The head and the packed body of undamaged `data`; `None` without a body."""
     version, checksum, length = _FRAME.unpack_from(data)
     if version != VERSION:
         raise CodecError(f"expected an entry of version {VERSION}, got {version}")
@@ -122,7 +127,7 @@ def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
 
 
 def _fields(value: Answer | Outage | None) -> dict[str, Any]:
-    """The fields that are set, but for the body."""
+    """The fields that are set, without the body."""
     if value is None:
         return {}
     fields = {name: getattr(value, name) for name in value.__slots__}
@@ -171,7 +176,7 @@ def _refuse(constant: str) -> Never:
 
 
 def _time(value: object) -> float:
-    # JSON's true would be an int.
+    # Python takes JSON's true for an int.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CodecError(f"expected epoch seconds, got {value!r}")
     if not math.isfinite(value):

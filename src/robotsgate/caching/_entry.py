@@ -1,6 +1,6 @@
-"""What is known about one origin: the last answer, and the outage since.
+"""Holds what is known about one origin: the last answer, and the outage since.
 
-Pure values; stores keep them as bytes (`_codec`).
+Pure values; `_codec` turns them into bytes for stores.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from robotsgate.caching._outcome import FailureKind
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Redirects
 
-# The clocks of a fleet without time synchronisation differ by less. A time that is
-# further ahead was written by a clock that was set.
+# Even without synchronisation, the clocks of a fleet differ by less. A time that is
+# further ahead shows that somebody set a clock.
 LARGEST_SKEW = 5 * 60.0
 
-# Larger bodies are packed quickly: of 512,000 bytes, the best packing of a hostile
-# one takes 50 ms, the quickest 11 ms, for a tenth to a third more bytes.
+# Larger bodies are packed at the best speed: for a hostile one of 512,000 bytes that
+# takes 11 ms, not 50 ms, and gives a tenth to a third more bytes.
 _MOST_BYTES_PACKED_WELL = 65_536
 
 
 class PackedBody:
-    """A robots.txt, compressed (zlib), at the end of bytes that may hold more.
+    """A robots.txt, compressed by zlib, at the end of bytes that may hold more.
 
     So an origin in memory and its entry in a `MemoryStore` share the same bytes.
     """
@@ -34,7 +34,7 @@ class PackedBody:
     __slots__ = ("_data", "_start")
 
     def __init__(self, data: bytes, start: int = 0) -> None:
-        """Take what stands in `data` from `start` on."""
+        """Use the bytes of `data` from the index `start` on."""
         self._data = data
         self._start = start
 
@@ -51,7 +51,7 @@ class PackedBody:
         return zlib.decompress(memoryview(self._data)[self._start :])
 
     def unpacked_within(self, max_bytes: int) -> bytes | None:
-        """The robots.txt if it has at most `max_bytes`, ≥ 1; else `None`, soon."""
+        """The robots.txt if it has at most `max_bytes` (≥ 1); unpacks no more."""
         data = memoryview(self._data)[self._start :]
         body = zlib.decompressobj().decompress(data, max_bytes + 1)
         return body if len(body) <= max_bytes else None
@@ -65,7 +65,7 @@ class PackedBody:
         return len(self._data) - self._start
 
     def __eq__(self, other: object) -> bool:
-        """Whether `other` has the same bytes, wherever they stand."""
+        """Whether `other` has the same packed body."""
         return isinstance(other, PackedBody) and bytes(self) == bytes(other)
 
     def __hash__(self) -> int:
@@ -75,17 +75,17 @@ class PackedBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The last thing that was said: by the server, or by the address guard.
+    """The last thing that the server or the address guard said.
 
     Attributes:
         access: SUCCESSFUL, UNAVAILABLE, RESTRICTED or REFUSED.
-        answered_at: epoch seconds.
+        answered_at: when its fetch ended, epoch seconds.
         fresh_until: the end of its freshness lifetime, epoch seconds.
-        status: of the response; `None` if there was none.
+        status: that of the response; `None` if there was none.
         redirects: those that were followed.
         error: what was wrong, for people; `None` if nothing.
-        packed: as much of the body as counts, and one byte more where it is longer;
-            exactly with SUCCESSFUL.
+        packed: the part of the body that counts, and one byte more if it is longer;
+            `None` unless `access` is SUCCESSFUL.
     """
 
     access: AccessResult
@@ -100,8 +100,8 @@ class Answer:
         """Refuse an answer that would allow everything by accident.
 
         Raises:
-            ValueError: there is a body without SUCCESSFUL, or the other way round,
-                or UNREACHABLE, which is an outage and not an answer.
+            ValueError: there is a body without SUCCESSFUL, or SUCCESSFUL without a
+                body, or `access` is UNREACHABLE, which is an outage.
         """
         is_successful = self.access is AccessResult.SUCCESSFUL
         if is_successful != (self.packed is not None):
@@ -110,11 +110,11 @@ class Answer:
             raise ValueError(f"expected an answer, got {self!r}")
 
     def is_ahead(self, now: float) -> bool:
-        """Whether a clock dated it that is ahead of ours, or ours was set back."""
+        """Whether its date is so far ahead of `now` that somebody set a clock."""
         return self.answered_at > now + LARGEST_SKEW
 
     def is_fresh(self, now: float) -> bool:
-        """Whether its freshness lifetime goes on."""
+        """Whether `now` is within its freshness lifetime."""
         return now < self.fresh_until and not self.is_ahead(now)
 
 
@@ -135,23 +135,22 @@ class Outage:
     """The fetches that have failed since the last answer.
 
     Attributes:
-        since: when the first of them ended, epoch seconds; no date of the outage
-            while `attempts` is 0.
+        since: when the first of them ended, epoch seconds; of no meaning while
+            `attempts` is 0.
         last_attempt_at: when the last of them ended, epoch seconds.
-        retry_at: before this no fetch is made, epoch seconds.
-        attempts: how many there were, ≥ 0; 0 where so far only our own side had
-            no connection to spare, or no turn of the host in time.
-        evidence_since: when the first of those ended that show that the origin is
-            at fault (`is_evidence`), epoch seconds; `None` without.
-        last_evidence_at: when the last of those ended, epoch seconds; `None`
-            without.
-        days: on how many different days (UTC) those ended, ≥ 0.
-        failure: where the last one failed, or why none was made since; `None` if
-            there was a response.
-        status: of the last response; `None` if there was none.
-        redirects: those that the last one followed.
-        error: what went wrong in the last one, for people; `None` if there is
-            nothing to say beside the status.
+        retry_at: when the origin may be fetched again, epoch seconds.
+        attempts: how many of them left our machine, ≥ 0. 0: so far no connection was
+            free, or the turn of the host came too late.
+        evidence_since: when the first attempt ended that shows that the origin is at
+            fault (`is_evidence`), epoch seconds; `None` if there is none.
+        last_evidence_at: when the last such attempt ended, epoch seconds, or `None`.
+        days: on how many different days (UTC) such attempts ended, ≥ 0.
+        failure: where the last fetch failed, or why it did not leave our machine;
+            `None` if there was a response.
+        status: that of the last attempt; `None` if there was no response.
+        redirects: those that the last attempt followed.
+        error: what went wrong in the last fetch, for people; `None` if the status
+            says it all.
     """
 
     since: float
@@ -173,9 +172,9 @@ class Entry:
 
     Attributes:
         origin: scheme, host and port, without a default port.
-        terms: under which it was fetched (`_terms`).
+        terms: those under which it was fetched (`terms_of`).
         answer: the last one; `None` if there was none yet.
-        outage: since that answer; `None` if it was the last word.
+        outage: the one since that answer; `None` if no fetch has failed since.
     """
 
     origin: str
@@ -194,7 +193,7 @@ class Entry:
 
     @property
     def access(self) -> AccessResult:
-        """Of the last fetch."""
+        """The access result of the last fetch."""
         if self.outage is not None:
             return AccessResult.UNREACHABLE
         return cast("Answer", self.answer).access
@@ -215,13 +214,13 @@ class Entry:
 
     @property
     def is_put_off(self) -> bool:
-        """Whether the next fetch is late only because it waits for a turn."""
+        """Whether the last fetch was put off until the turn of its host."""
         return self.outage is not None and self.outage.failure is FailureKind.TURN
 
     def is_current(self, now: float) -> bool:
         """Whether it answers questions at `now` without another fetch.
 
-        An entry from the future does not, because our clock was set back, and
-        nobody can tell for how long it has been standing.
+        An entry from the future does not: our clock was set back, so nobody can tell
+        how old the entry is.
         """
         return self.checked_at - LARGEST_SKEW <= now < self.next_fetch_at

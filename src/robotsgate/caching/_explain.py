@@ -32,17 +32,17 @@ def explain(
     Args:
         entry: what is known about the origin.
         standing: what of that is in force.
-        match: what the rules say; for full allow and full disallow it counts only
-            whether the URL is /robots.txt and so allowed.
-        url: that was asked about, without userinfo.
-        agent: that was asked about.
+        match: what the rules say; in a full allow or a full disallow, only its
+            `is_robots_txt` counts.
+        url: the one that was asked about, without userinfo.
+        agent: the one that was asked about.
     """
     has_rules = standing.effect is Effect.RULES
     answer = entry.answer
     decides = answer if has_rules or not standing.is_outage else None
     if answer is OVERRIDE:
         decides = None
-    # The outage speaks for itself; an early refresh that failed does not yet.
+    # While the answer is fresh, it counts, even if an early refresh has failed.
     source = cast("Answer | Outage", entry.outage if standing.is_outage else answer)
     return Verdict(
         allowed=match.is_robots_txt

@@ -1,7 +1,7 @@
-"""How long an answer is fresh, and when an origin may be asked again.
+"""Decides how long an answer is fresh, and when an origin may be fetched again.
 
-Sources: RFC 9309 §2.4, RFC 9111 §4.2 and §5.2.2, RFC 9110 §10.2.3.
-Headers are mappings of lower-case names; values that make no sense are ignored.
+Pure. Sources: RFC 9309 §2.4, RFC 9111 §4.2 and §5.2.2, RFC 9110 §10.2.3.
+Headers are mappings of lower-case names. Values that make no sense are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CACHING_HEADERS = ("age", "cache-control", "date", "expires", "retry-after")
 _LARGEST_DELTA = 2**31
 _DIGITS_OF_LARGEST_DELTA = 10
 
-# Retries of origins that failed together spread over a tenth of their span.
+# Spreads the retries of origins that failed together over a tenth of the delay.
 _JITTER = 0.1
 
 
@@ -32,8 +32,8 @@ def freshness_lifetime(
 ) -> float:
     """Seconds from `now` for which a response is fresh (RFC 9111 §4.2.1).
 
-    What the headers ask for, within `min_lifetime` and `max_lifetime`; where
-    they ask for nothing, `default_lifetime`.
+    What the headers ask for, within `min_lifetime` and `max_lifetime`; if they ask
+    for nothing, `default_lifetime`.
     """
     asked = _lifetime_asked_for(headers, now)
     if asked is None:
@@ -49,8 +49,8 @@ def retry_delay(
     Grows with each failure up to `retry_max`, with the jitter of the origin.
 
     Args:
-        failures: in a row, this one included, ≥ 1.
-        status: of the last response; `None` if there was none.
+        failures: how many in a row, with the last one, ≥ 1.
+        status: that of the last response; `None` if there was none.
         origin: scheme, host and port.
         policy: the numbers.
     """
@@ -73,10 +73,10 @@ def retry_after(
 ) -> float | None:
     """Seconds that Retry-After asks to wait (RFC 9110 §10.2.3), `None` if it does not.
 
-    The longest of several, and at most `retry_after_max`; may be negative, where a
+    If there are several, the longest counts. At most `retry_after_max`; negative if a
     date has passed.
     """
-    # A date has a comma too, but only its weekday, which says nothing, is before it.
+    # A date has a comma, too. The part before it, the weekday, is ignored.
     parts = headers.get("retry-after", "").split(",")
     delays = [_delay_asked_for(part.strip(), now) for part in parts]
     longest = max((delay for delay in delays if delay is not None), default=None)
@@ -84,9 +84,9 @@ def retry_after(
 
 
 def with_jitter(seconds: float, name: str) -> float:
-    """Up to a tenth more, fixed for each name of an origin or host.
+    """`seconds` and up to a tenth more, which depends only on the `name`.
 
-    This keeps those that failed together from being asked together.
+    So origins or hosts that failed together are not asked again together.
     """
     return seconds * (1 + _JITTER * zlib.crc32(name.encode()) / 2**32)
 
@@ -136,7 +136,7 @@ def _directives(cache_control: str) -> dict[str, str]:
 
 
 def _outside_quotes(value: str) -> Iterator[str]:
-    """The parts of a header's list; a comma in a quoted string parts nothing."""
+    """The parts of a header's list; commas in quoted strings do not separate."""
     part = ""
     for number, piece in enumerate(value.replace('\\"', "").split('"')):
         if number % 2:

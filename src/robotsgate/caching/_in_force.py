@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _DAY = 86_400.0
 
-# While one of these is the last answer, nothing opens: nothing else was said since.
+# After one of these answers, an outage does not open the origin, however long it is.
 _CLOSED = (AccessResult.RESTRICTED, AccessResult.REFUSED)
 
 
@@ -35,10 +35,10 @@ class Effect(enum.Enum):
     """Full allow."""
 
     DISALLOW = "disallow"
-    """Full disallow, but for /robots.txt itself."""
+    """Full disallow, except for /robots.txt itself."""
 
     REFUSE = "refuse"
-    """Full disallow, /robots.txt included: a fetch of it would dial the address."""
+    """Full disallow, also of /robots.txt: its fetch would dial the refused address."""
 
 
 _OF_ANSWER = {
@@ -55,9 +55,9 @@ class InForce:
 
     Attributes:
         effect: what is in force.
-        reason: why; `None` where rules that were fetched decide.
+        reason: why; `None` if rules that were fetched decide.
         is_outage: whether the outage decides, and not the answer alone.
-        until: when it must be looked at again, epoch seconds.
+        until: when it must be decided again, epoch seconds.
     """
 
     effect: Effect
@@ -67,12 +67,12 @@ class InForce:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the rules have outlived their freshness."""
+        """Whether the rules are used beyond their freshness lifetime."""
         return self.is_outage and self.effect is Effect.RULES
 
 
 def in_force(entry: Entry, *, now: float, policy: Policy) -> InForce:
-    """What `entry` means at `now`, while it is current."""
+    """What a current `entry` means at `now`."""
     answer = entry.answer
     if answer is OVERRIDE:
         return InForce(
@@ -93,7 +93,7 @@ def in_force(entry: Entry, *, now: float, policy: Policy) -> InForce:
 def _of_outage(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> tuple[Effect, Reason | None]:
-    """The phases of an outage, in their order."""
+    """Effect and reason in the phase that the outage has reached at `now`."""
     access = None if answer is None else answer.access
     closed = Effect.REFUSE if access is AccessResult.REFUSED else Effect.DISALLOW
     if outage.attempts and now < outage.since + policy.outage_grace:
@@ -129,9 +129,9 @@ def _copy_may_be_used(
 def _opens_at(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> float | None:
-    """When the limit is over, by the first evidence; `None` without any.
+    """When the limit after the first evidence is over; `None` without evidence.
 
-    Not before the answer has expired: what failed until then were early refreshes.
+    Not while the answer is fresh: fetches that fail until then are early refreshes.
     """
     if outage.evidence_since is None:
         return None
@@ -146,8 +146,8 @@ def _is_at_fault(
 ) -> bool:
     """Whether the origin has failed for as long as the limit, and still does.
 
-    Time alone proves nothing: it needs evidence after the limit, on enough days,
-    and nothing else since.
+    Time alone proves nothing. There must be evidence on enough days, and the last
+    attempt must be evidence from after the limit.
     """
     most_days = max(1.0, limit(answer, policy) / _DAY)
     return (
@@ -160,7 +160,7 @@ def _is_at_fault(
 def _ends(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> list[float]:
-    """When a phase of the outage may end by time."""
+    """The times at which a phase of the outage may end."""
     ends = [
         outage.since + policy.outage_grace,
         outage.since + policy.stale_window,

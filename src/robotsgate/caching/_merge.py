@@ -1,7 +1,7 @@
-"""Joins what two processes know of one origin, so that none loses what another brought.
+"""Joins what two processes know of one origin, so that nothing they learned is lost.
 
-`merge` is associative, commutative and idempotent: stores may be written in any
-order. Pure.
+`merge` is associative, commutative and idempotent, so processes may write to a store
+in any order. Pure.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
-    """What of `entry` counts by our clock; `None` if nothing.
+    """The part of `entry` that counts by our clock; `None` if nothing counts.
 
-    After `keep_until` the entry counts as nothing.
+    After `keep_until` nothing counts.
     """
     entry = by_our_clock(entry, now=now)
     if entry is None or now >= keep_until(entry, policy):
@@ -28,7 +28,7 @@ def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
 
 
 def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
-    """`entry` without an outage that a clock dated which is far ahead of ours."""
+    """`entry` without its outage, if that is dated far ahead of our clock."""
     if entry is None or entry.outage is None:
         return entry
     if entry.outage.last_attempt_at <= now + LARGEST_SKEW:
@@ -39,14 +39,14 @@ def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
 def merge(known: Entry | None, stored: Entry | None, *, now: float) -> Entry | None:
     """What two entries of one origin and the same terms say together.
 
-    Of different answers, the later one wins whole, with its outage. With the same
-    answer, the outages join.
+    If the answers differ, the entry with the later answer is taken as a whole. If they
+    are the same, the outages are joined.
 
     Args:
         known: what this process knows; `None` for nothing.
         stored: what the store holds; `None` for nothing.
-        now: epoch seconds; an answer that is ahead of it by more than the clocks of
-            a fleet differ sorts below any other.
+        now: epoch seconds; an answer that is ahead of it (`Answer.is_ahead`) counts
+            as earlier than any other.
     """
     if known is None or stored is None:
         return known or stored
@@ -59,7 +59,7 @@ def merge(known: Entry | None, stored: Entry | None, *, now: float) -> Entry | N
 
 
 def _joined(one: Outage, other: Outage) -> Outage:
-    """One outage, as two processes saw it."""
+    """The outage that two processes saw as `one` and `other`."""
     later = max((one, other), key=_order_of_outage)
     begun = [outage.since for outage in (one, other) if outage.attempts > 0]
     return replace(
@@ -77,7 +77,7 @@ def _joined(one: Outage, other: Outage) -> Outage:
 
 
 def _order(answer: Answer | None, now: float) -> tuple[object, ...]:
-    """By which answers are sorted, the last one the latest."""
+    """The sort key of an answer; that of the latest answer is the greatest."""
     if answer is None:
         return (0,)
     return (
@@ -96,7 +96,7 @@ def _order(answer: Answer | None, now: float) -> tuple[object, ...]:
 
 
 def _order_of_outage(outage: Outage) -> tuple[object, ...]:
-    """By which outages are sorted: only by what is taken over from the later one."""
+    """The sort key of an outage: the fields that `_joined` takes from the later one."""
     failure = None if outage.failure is None else outage.failure.value
     return (
         outage.last_attempt_at,
@@ -111,5 +111,5 @@ def _sortable(*fields: object) -> list[tuple[bool, object]]:
 
 
 def _set(*times: float | None) -> list[float]:
-    """Those of `times` that are set."""
+    """Those of `times` that are not `None`."""
     return [time for time in times if time is not None]

@@ -9,12 +9,12 @@ import html
 import re
 
 BYTES_TO_READ = 4_096
-"""How much of an error page is looked at; titles and first headings stand early."""
+"""How much of an error page is looked at: enough for the title and first heading."""
 
 _PLACES = (b"<title", b"<h1")
 _TAG = re.compile(r"<[^<>]*>")
 
-# What stands between a phrase, a status and the name of a site.
+# Separates a phrase, a status and the name of a site.
 _BETWEEN_PARTS = re.compile(
     r"[|:;,!?()/\u00ab\u00b7\u00bb\u2013\u2014\u2022]|\s-\s|\.(?=\s|$)"
 )
@@ -29,15 +29,15 @@ _PHRASES = (
     "no such page",
 )
 
-# Among others than these a phrase speaks of something else: a backend, a host, a key.
-# Google's own page ends with "!!1".
+# The words that may stand next to a phrase. Next to others it tells of something else:
+# a backend, a host, a key. Google's own page ends with "!!1".
 _WORDS_BESIDE = frozenset({
     "1", "404", "410", "a", "be", "can", "could", "error", "file", "http", "oops",
     "page", "requested", "sorry", "status", "that", "the", "this", "url", "was",
 })  # fmt: skip
 
-# The label of a host that names the site, and what follows. Shorter labels are mostly
-# those of a public suffix, as in "co.uk".
+# The label of a host that names the site, and the rest of the host. Shorter labels are
+# mostly those of a public suffix, as in "co.uk".
 _SITE = re.compile(r".*[./]([^./:]{4,})(\.[^:]+)")
 _SIGN = re.compile(r"[\W_]")
 
@@ -45,15 +45,14 @@ _SIGN = re.compile(r"[\W_]")
 def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
     """Whether the title and the first heading of an HTML page say that it is missing.
 
-    One of them holds such a phrase, and neither holds anything else but a status and
-    the name of the site: pages of an outage, too, tell of something that was not
+    At least one of them must hold such a phrase, and neither anything else but a status
+    and the name of the site. Pages of an outage also tell of something that was not
     found.
 
     Args:
-        page: the start of it; more than `BYTES_TO_READ` is not looked at.
-        status: that it came with, which it may name; another one only if that is
-            404 or 410.
-        origin: scheme, host and port that it came from.
+        page: its start; only the first `BYTES_TO_READ` bytes are looked at.
+        status: that of its response. The page may name this status, 404 and 410.
+        origin: scheme, host and port that sent it.
     """
     start = page[:BYTES_TO_READ].lower()
     beside = _WORDS_BESIDE | {str(status)}
@@ -95,7 +94,7 @@ def _names_site(words: list[str], origin: str) -> bool:
 
 
 def _first_element(page: bytes, tag: bytes) -> bytes:
-    """What is between the first `tag` and the end tag after it; may be empty."""
+    """The bytes between the first `tag` and the end tag after it; may be empty."""
     _, _, behind = page.partition(tag)
     if behind[:1] not in {b">", b" ", b"\t", b"\r", b"\n"}:
         return b""

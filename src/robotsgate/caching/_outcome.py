@@ -1,4 +1,4 @@
-"""What a fetch brought, and which access result that is (RFC 9309 §2.3.1)."""
+"""Decides which access result the outcome of a fetch is (RFC 9309 §2.3.1). Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FTP_RETRIEVED = 226
 FTP_NO_FILE = 550
-"""The replies of FTP that are an answer (RFC 959 §4.2); all others are failures."""
+"""Both replies of FTP are answers (RFC 959 §4.2); all others are failures."""
 
 
 class FailureKind(enum.Enum):
@@ -57,14 +57,14 @@ class Answered:
     """The last response of a fetch.
 
     Attributes:
-        status: 100 to 999; of a redirect only if its Location cannot be followed;
-            of FTP its reply code, 226 or 550.
+        status: 100 to 999; that of a redirect if its Location cannot be followed;
+            for FTP the reply code, 226 or 550.
         headers: lower-case name to value; lines of one name joined with ", ";
-            at least those that matter to caching.
-        body: decoded, cut one byte beyond the limit of the policy; of anything
-            but a 2xx at most a few kilobytes.
-        redirects: those that were followed to get here.
-        error: why a redirect was not followed, for people; `None` for others.
+            at least `CACHING_HEADERS`.
+        body: decoded, cut one byte beyond the limit of the policy; at most a few
+            kilobytes unless the status is 2xx.
+        redirects: those that were followed before.
+        error: why a redirect was not followed, for people; `None` if none was left.
     """
 
     status: int
@@ -79,8 +79,8 @@ class TooManyRedirects:
     """More redirects than the policy follows, or a loop.
 
     Attributes:
-        status: of the response that was not followed; `None` where a client of
-            the caller kept it to itself.
+        status: that of the response that was not followed; `None` if a client of the
+            caller did not tell it.
         headers: as in `Answered`.
         error: what is wrong, for people.
         redirects: those that were followed before it.
@@ -100,8 +100,8 @@ class Failed:
         kind: where it failed.
         error: what happened, for people.
         redirects: those that were followed before.
-        retry_at: with TURN, when the host may be asked again, epoch seconds; `None`
-            for others.
+        retry_at: if `kind` is TURN, when the host may be asked, epoch seconds; else
+            `None`.
         cause: the exception behind it, for logs; not compared.
     """
 
@@ -147,12 +147,12 @@ def access_result(
 def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
     """Whether a failed fetch shows that the origin itself is at fault.
 
-    A status does, unless it asks for less (429) or a proxy of ours sent it (407).
+    Each status does, except 429, which asks for fewer requests, and 407, which our own
+    proxy sends.
 
     Args:
         outcome: one whose access result is UNREACHABLE.
-        counts_network: whether a failure without a status is taken for one of the
-            origin's.
+        counts_network: whether a failure without a status does, too.
     """
     status = None if isinstance(outcome, Failed) else outcome.status
     if status is None:
@@ -169,7 +169,7 @@ _NO_EVIDENCE = frozenset(
     {HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, HTTPStatus.TOO_MANY_REQUESTS}
 )
 
-# An incomplete answer, and one that a proxy of ours sent, say nothing about the file.
+# An incomplete answer and one of our own proxy say nothing about the file.
 _UNREACHABLE = frozenset(
     {HTTPStatus.PARTIAL_CONTENT, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
 )

@@ -1,6 +1,6 @@
-"""Every number and choice about fetching, keeping and obeying a robots.txt.
+"""Every number and choice about fetching, keeping and obeying a robots.txt. Pure.
 
-Sources: RFC 9309 §2.3.1 and §2.4, Google's specification in its editions.
+Sources: RFC 9309 §2.3.1 and §2.4, and the editions of Google's specification.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AddressGuard(enum.Enum):
     """
 
     REDIRECTS = "redirects"
-    """No special address once a hop of the fetch has been at a public one."""
+    """No special address after a hop of the same fetch to a public one."""
 
     PUBLIC_ONLY = "public-only"
     """No special address at all."""
@@ -79,8 +79,8 @@ class Policy:
             disallowed even though there is a copy.
         after_unreachable_limit: what is allowed after the limit.
         days_of_evidence: on how many different days (UTC) fetches must have failed
-            before an unreachable origin is allowed, ≥ 1; at most one for each day
-            of the limit.
+            before an unreachable origin is allowed, ≥ 1; fewer are enough if the
+            limit has fewer days.
         retry_initial: the pause after the first failure, > 0.
         retry_factor: how many times longer each pause is than the one before, ≥ 1.
         retry_max: the longest pause, > 0; up to a tenth is added to each pause.
@@ -144,7 +144,7 @@ class Policy:
         Raises:
             TypeError: a value has the wrong type.
             ValueError: a value is out of range, or two of them disagree, or a
-                network is none.
+                network cannot be read.
         """
         networks = _networks(self.allowed_networks)
         object.__setattr__(self, "allowed_networks", networks)
@@ -218,8 +218,7 @@ class Policy:
         )
 
 
-# The lowest value of each number; a bound that must itself not be reached is
-# written as the smallest float above it.
+# The lowest value of each number. "> 0" is written as the smallest float above 0.
 _ABOVE_ZERO = math.ulp(0.0)
 _LOWEST = {
     "default_lifetime": 0,
@@ -270,7 +269,7 @@ def _networks(value: object) -> tuple[str, ...]:
         raise TypeError(f"expected allowed_networks as a list or tuple, got {value!r}")
     networks = []
     for text in value:
-        if isinstance(text, int | bytes):  # which `ip_network` would take for one
+        if isinstance(text, int | bytes):  # `ip_network` takes them for an address
             raise TypeError(f"expected a network as str, got {text!r}")
         try:
             networks.append(str(ipaddress.ip_network(text)))
@@ -286,7 +285,7 @@ def _check_number(name: str, value: object, lowest: float) -> None:
         raise TypeError(f"expected {name} to be a number, got {value!r}")
     try:
         is_finite = math.isfinite(value)
-    except OverflowError:  # an int beyond the floats
+    except OverflowError:  # an int that is too large for a float
         is_finite = False
     if not (is_finite and value >= lowest):
         bound = "above 0" if lowest == _ABOVE_ZERO else f"of {lowest} or more"

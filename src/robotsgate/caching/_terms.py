@@ -1,4 +1,4 @@
-"""What a policy makes of the entry of an origin: which it may use, and for how long.
+"""Decides which stored entries a policy may use, and for how long.
 
 Pure. Source: RFC 9309 §2.3.1.4 and §2.4.
 """
@@ -34,11 +34,11 @@ _USUAL = Policy()
 
 
 def terms_of(policy: Policy) -> str:
-    """The fields of `policy` that an entry depends on, where they are not the usual.
+    """The fields of `policy` that an entry depends on and that are not the default.
 
-    Entries of other terms must not be used, not even for their copy: it may come
-    from where `policy` would never have fetched, or lack the rules beyond a smaller
-    limit. Empty for the default policy.
+    Empty for the default policy. Entries of other terms must not be used, not even
+    their copies: a copy may come from an address that `policy` would not dial, or may
+    have been cut at a smaller limit.
     """
     return " ".join(
         f"{term}={_text(getattr(policy, name))}"
@@ -48,7 +48,7 @@ def terms_of(policy: Policy) -> str:
 
 
 def key_of(origin: str, terms: str) -> str:
-    """What an entry is kept under in a store."""
+    """The key of an entry in a store."""
     return f"{origin} {terms}" if terms else origin
 
 
@@ -61,18 +61,18 @@ def limit(answer: Answer | None, policy: Policy) -> float:
 
 
 def span(answer: Answer | None, policy: Policy) -> float:
-    """The longest time for which an outage after this answer has a meaning, seconds."""
+    """For how many seconds an outage after this answer can change what is in force."""
     stale_window = policy.stale_window if _is_successful(answer) else 0.0
     return max(limit(answer, policy), policy.outage_grace, stale_window)
 
 
 def longest_gap(answer: Answer | None, policy: Policy) -> float:
-    """After so many seconds without a fetch, what failed before is another outage."""
+    """Seconds without a fetch after which a failure begins another outage."""
     return max(span(answer, policy), _TWO_DAYS)
 
 
 def keep_until(entry: Entry, policy: Policy) -> float:
-    """From when on `entry` counts as nothing, epoch seconds; infinite: never."""
+    """When `entry` ceases to count, epoch seconds; infinite: never."""
     answer, outage = entry.answer, entry.outage
     times = []
     if answer is not None:

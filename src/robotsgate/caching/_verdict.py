@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Reason(enum.Enum):
-    """What decided."""
+    """What decided a verdict."""
 
     ALLOWED_BY_RULE = "allowed-by-rule"
     """An allow line decided; `Verdict.rule` holds it."""
@@ -61,31 +61,31 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict(JSONValue):
-    """May the agent fetch the URL, and why; true exactly if it may.
+    """May the agent fetch the URL, and why; true if it may.
 
     Attributes:
-        allowed: the answer.
+        allowed: whether the agent may fetch the URL.
         url: as the caller gave it, without its userinfo.
         agent: as the caller gave it; a tuple if it was a sequence.
         reason: what decided.
-        rule: the allow or disallow line that decided; `None` where none did.
+        rule: the allow or disallow line that decided; `None` if none did.
         group: the product token whose groups were used, "*" for the fallback,
-            `None` where no group was.
-        access: that of the answer while it is fresh, else UNREACHABLE; SUCCESSFUL
-            for an override.
+            `None` if no group was.
+        access: the access result of the answer while it is fresh, else UNREACHABLE;
+            SUCCESSFUL for an override.
         is_stale: whether the rules are those of a copy that is used beyond its
             freshness lifetime because the origin is unreachable.
         origin: scheme, host and port, without a default port.
         status: the HTTP status behind `access`, or the FTP reply 226 or 550; `None`
             if there was none.
-        redirects: those that were followed to get there, in order: pairs (URL that
-            was followed, cut at 2 KB; status of the response that led there).
-        error: what went wrong there; `None` if nothing.
+        redirects: those that the fetch followed, in order: pairs (URL that was
+            followed, cut at 2 KB; status of the response that led there).
+        error: what went wrong in the fetch; `None` if nothing.
         fetched_at: when the answer that decides was received, epoch seconds;
-            `None` where none decides.
+            `None` if no answer decides.
         fresh_until: until when the verdict holds, epoch seconds; for an unreachable
-            origin, when a question makes the checker fetch it again; `None` for an
-            override, which holds as long as the checker is open.
+            origin, when the checker may fetch it again; `None` for an override,
+            which holds as long as the checker is open.
     """
 
     allowed: bool
@@ -137,7 +137,7 @@ class Verdict(JSONValue):
 
 
 def printable(text: str) -> str:
-    """`text` without what a robots.txt or a server could send to a terminal."""
+    """`text` with characters escaped by which a server could upset a terminal."""
     if text.isprintable():
         return text
     return "".join(
