@@ -84,12 +84,12 @@ def check_urls(
     """Refuse what is not several URLs.
 
     Args:
-        urls: what was given for them.
+        urls: the argument of the caller.
         agent: the argument before it, if there is one.
-        may_be_async: whether an asynchronous iterable will do.
+        may_be_async: whether an asynchronous iterable is accepted.
 
     Raises:
-        TypeError: `urls` is a single URL, or nothing to iterate over.
+        TypeError: `urls` is a single URL, or not iterable.
     """
     if isinstance(urls, str | bytes):
         shown = without_userinfo(str(urls))

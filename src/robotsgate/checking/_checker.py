@@ -66,7 +66,7 @@ class RobotsChecker:
     tasks of one event loop (asyncio or trio) may use it; threads may not share it.
     """
 
-    _own_store: Store | None = None  # also where `__init__` raises
+    _own_store: Store | None = None  # for `__del__`, if `__init__` raises
 
     def __init__(
         self,
@@ -91,24 +91,25 @@ class RobotsChecker:
                 library differently.
             client: sends the requests: an `AsyncClient` of httpx or httpx2, one of
                 their transports, or a `Fetcher`. The checker never closes it.
-                `None`: a connection for each fetch, without proxies; ftp works too.
+                `None`: a new connection for each fetch, without proxies; only then
+                the checker can fetch over ftp.
             store: keeps entries: a store, which the checker never closes, or the URL
                 of one, which it opens and closes: "memory:", "sqlite:///robots.db",
                 "redis://host". `None`: "memory:".
             policy: what answers mean and how long they are kept.
-            dialect: whose reading of a robots.txt counts.
+            dialect: the way to read a robots.txt.
             max_origins: how many origins stay parsed in memory, ≥ 1.
             max_concurrent_fetches: how many fetches run at once, ≥ 1.
             clock: tells the time, and waits.
-            overrides: the robots.txt of origins of your own, or by permission; keys
-                are URLs of those origins. The checker does not fetch theirs.
+            overrides: files to use in place of a fetched robots.txt, for origins that
+                are yours or have permitted it; keys are URLs of those origins.
             on_event: called with each `CheckerEvent`, in the task of the fetch; it
-                must not block. The checker logs what it raises.
+                must not block. The checker logs its exceptions.
 
         Raises:
             TypeError: an argument has the wrong type.
             ValueError: an argument is out of range, or a key of `overrides` names
-                no origin, or the same as another one.
+                no origin, or the same one as another key.
             StoreError: `store` is not a store, or cannot be opened.
         """
         check_policy(policy)
@@ -116,7 +117,7 @@ class RobotsChecker:
         check_bound("max_concurrent_fetches", max_concurrent_fetches)
         check_clock(clock)
         self._grammar = grammar_of(dialect)
-        # Imported here: the parser alone does not wait for httpcore to load.
+        # Imported here, because httpcore loads slowly, and a parser does not need it.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
         user_agent = user_agent_of(user_agent, client)
@@ -126,7 +127,7 @@ class RobotsChecker:
             max_origins=max_origins, policy=policy, dialect=dialect, overrides=overrides
         )
         check_store(store)
-        if store is None or isinstance(store, str):  # last: a file stays open
+        if store is None or isinstance(store, str):  # last: no error leaves it open
             store = self._own_store = open_store("memory:" if store is None else store)
         self._entries = Entries(store, self._reporter, policy=policy, clock=clock)
         self._max_concurrent_fetches = max_concurrent_fetches
@@ -155,14 +156,14 @@ class RobotsChecker:
         self._contexts = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Give the checker, whose own store keeps its connections from now on."""
+        """Give the checker. Its own store keeps connections open from now on."""
         own_store: object = self._own_store
         if isinstance(own_store, AbstractAsyncContextManager):
             await self._contexts.enter_async_context(own_store)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Close."""
+        """Call `aclose`."""
         try:
             await self.aclose()
         finally:
@@ -172,9 +173,9 @@ class RobotsChecker:
         """End the fetches under way, and forget what is in memory.
 
         A caller that waits for a fetch, or needs one from now on, gets a
-        RuntimeError. The checker leaves your client and your store open. You may call
-        this more than once. A checker that opened its store by a URL warns with a
-        ResourceWarning if you never close it.
+        RuntimeError. Your client and your store stay open. You may call this more than
+        once. If the checker opened its store by a URL and you never close the checker,
+        Python shows a ResourceWarning.
         """
         try:
             await self._origins.aclose()
@@ -200,13 +201,14 @@ class RobotsChecker:
             agent: a product token, a whole User-Agent header that names a crawler,
                 "*" for the fallback group alone, or a sequence of those, most
                 specific first: the first that has a group counts.
-            url: an absolute URL: a `str`, or anything whose `str()` is one.
+            url: an absolute URL: a `str`, or an object whose `str()` is one.
 
         Raises:
-            InvalidProductTokenError: `agent` names no crawler, as the header of a
-                usual browser does not; or the arguments are swapped.
+            InvalidProductTokenError: `agent` names no crawler (the header of a
+                browser, for example), or the arguments are swapped.
             InvalidURLError: `url` names no origin.
             UnsupportedError: the scheme of `url` is ftp, and the checker has a client.
+            RuntimeError: the checker is closed.
         """
         answer = self._answer_quickly(agent, url)
         if answer is None:
@@ -242,7 +244,8 @@ class RobotsChecker:
         Raises:
             InvalidProductTokenError: as `can_fetch`.
             InvalidURLError: one of `urls` is neither text nor a URL object.
-            TypeError: `urls` is a single URL, or nothing to iterate over.
+            TypeError: `urls` is a single URL, or not iterable.
+            RuntimeError: the checker is closed.
         """
         check_urls(urls, agent=agent)
         self._renewals.check_open()
@@ -271,15 +274,16 @@ class RobotsChecker:
 
         Args:
             agent: as in `can_fetch`.
-            urls: may be endless, and may wait for what you do with earlier answers
-                if it is asynchronous; it is read in a task of its own, and an async
-                generator is closed when the loop ends.
+            urls: may be endless. Another task reads it, so an async iterable may wait
+                for what you do with earlier answers. An async generator is closed
+                when the loop ends.
             window: how many URLs are read ahead of the one that you get, ≥ 1.
 
         Raises:
             InvalidProductTokenError: as `can_fetch`.
-            TypeError: `urls` is a single URL, or nothing to iterate over.
-            Exception: while you iterate, what `urls` raises, after the answers to
+            TypeError: `urls` is a single URL, or not iterable.
+            RuntimeError: while you iterate: the checker is closed.
+            Exception: while you iterate: what `urls` raises, after the answers to
                 the URLs before.
         """
         check_urls(urls, agent=agent, may_be_async=True)
@@ -306,7 +310,7 @@ class RobotsChecker:
         return answer
 
     async def robots_txt(self, url: str | URLLike) -> RobotsTxt | None:
-        """The robots.txt in force for `url`, parsed.
+        """The robots.txt in force for `url`, parsed; raises as `can_fetch`.
 
         `None` if the origin has none, or is unreachable and no copy may be used.
         """
@@ -327,7 +331,10 @@ class RobotsChecker:
     async def request_rate(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> RequestRate | None:
-        """The rate that the origin asks of `agent`; `None` if it asks for none."""
+        """The rate that the origin asks of `agent`; `None` if it asks for none.
+
+        Takes and raises as `can_fetch`.
+        """
         rules = await self._origins.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.request_rate
 
@@ -338,17 +345,18 @@ class RobotsChecker:
         *,
         headers: HeadersLike | None = None,
     ) -> UsagePreferences:
-        """What the origin wants `url` to be used for; all unknown if disallowed.
+        """What the origin wants `url` to be used for.
 
-        Takes and raises as `can_fetch`, and raises TypeError for `headers` that are
-        not pairs of text. Pass the headers of the page, if you have it, because they
-        may hold Content-Usage too.
+        Every preference is unknown if `agent` may not fetch `url`. Takes and raises as
+        `can_fetch`; also raises TypeError if `headers` does not hold pairs of text.
+        Pass the headers of the page, if you have it, because they may hold
+        Content-Usage too.
         """
         question = Question.of(agent, url, self._grammar)
         return await self._origins.usage_preferences(question, self._grammar, headers)
 
     async def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
-        """The URLs of the origin's sitemaps, relative ones joined to the origin."""
+        """The absolute URLs of the origin's sitemaps; raises as `can_fetch`."""
         origin = Origin.from_url(url)
         urls = await self._origins.part(
             origin, lambda file: absolute_sitemaps(file.sitemaps, str(origin))
@@ -362,7 +370,8 @@ class RobotsChecker:
 
         Raises:
             InvalidURLError: one of `urls` is neither text nor a URL object.
-            TypeError: `urls` is a single URL, or nothing to iterate over.
+            TypeError: `urls` is a single URL, or not iterable.
+            RuntimeError: the checker is closed.
         """
         check_urls(urls)
         self._renewals.check_open()
@@ -374,7 +383,7 @@ class RobotsChecker:
         """Fetch the robots.txt of the origin of `url`, however fresh it is.
 
         If a fetch is under way already, this waits for that one. It does nothing for
-        an override.
+        an override. Raises as `can_fetch`.
         """
         await self._origins.refresh(Origin.from_url(url))
 
@@ -382,7 +391,7 @@ class RobotsChecker:
         """Drop what is known of the origin of `url`, in memory and in the store.
 
         A fetch that is under way goes on, and the checker keeps its result. An
-        override stays in force.
+        override stays in force. Raises InvalidURLError as `can_fetch`.
         """
         key = str(Origin.from_url(url))
         with self._renewals.forgetting(key):

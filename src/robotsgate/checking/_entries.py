@@ -43,11 +43,11 @@ _LOGGER = logging.getLogger("robotsgate.checker")
 
 _Result = TypeVar("_Result")
 
-# More would wait for each other inside the store, and be taken for its slowness.
+# More operations would wait for each other inside the store, and it would seem slow.
 _MOST_AT_ONCE = 64
 
-# A store that hangs, or takes so much of its timeout to fail, rests, because waiting
-# for it costs each question.
+# If an operation takes more than this part of the timeout and fails, the store is not
+# asked for a while, because each question would wait for it.
 _PATIENCE = 0.5
 _REST_SECONDS = 30.0
 
@@ -55,13 +55,13 @@ _REST_SECONDS = 30.0
 class Entries:
     """What a store knows about origins, under the terms of one policy.
 
-    No method raises because of the world, and none but `purge` takes longer than
-    `Policy.store_timeout`, unless the store does not let itself be cancelled.
+    No method raises because the store fails. None but `purge` takes longer than
+    `Policy.store_timeout`, unless the store cannot be cancelled.
 
     Attributes:
-        lease_seconds: how long a lease lasts: for a fetch, and for the store before
-            and after it.
-        has_lease: whether other processes may be fetching what is missing here.
+        lease_seconds: how long a lease lasts: enough for a fetch, and for the
+            operations of the store around it.
+        has_lease: whether the store has leases, by which other processes may fetch.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class Entries:
         Args:
             store: keeps their bytes, and may fail.
             reporter: is told about failures.
-            policy: what entries are used under, and the timeouts.
-            clock: tells for how long the store rests.
+            policy: which entries are usable, and the timeouts.
+            clock: tells when the store may be asked again after it hung.
         """
         self._store = store
         self._reporter = reporter
@@ -93,7 +93,7 @@ class Entries:
         self._owner = secrets.token_hex(16)
 
     async def get(self, origin: str, now: float) -> Entry | None:
-        """What the store knows of `origin` that counts at `now`, if it can tell."""
+        """The entry of `origin`, if the store works and holds one that is usable."""
 
         async def read() -> bytes | None:
             return await self._store.get(self._key(origin))
@@ -118,21 +118,22 @@ class Entries:
     async def update(
         self, origin: str, now: float, change: Callable[[Entry | None], Entry]
     ) -> Entry:
-        """Keep what `change` makes of what the store knows of `origin`.
+        """Replace the stored entry of `origin` by the one that `change` makes of it.
 
         Args:
             origin: scheme, host and port.
             now: epoch seconds.
-            change: pure; gets what counts at `now`, and may be called again.
+            change: pure; gets the entry if it is usable at `now`, else `None`. May be
+                called several times.
 
         Returns:
-            What `change` made in the end, kept or not.
+            The last entry that `change` made, even if the store failed.
         """
         made: list[Entry] = []
 
         def change_bytes(data: bytes | None) -> tuple[bytes, float | None] | None:
             stored = None
-            with suppress(CodecError):  # `get` tells; this may run in any thread
+            with suppress(CodecError):  # `get` reports it; this may run in any thread
                 stored = self._entry(origin, data, now)
             entry = change(stored)
             made.append(entry)
@@ -160,7 +161,7 @@ class Entries:
     async def purge(self) -> int | None:
         """Drop what nothing can use any more; how many keys, `None` if that failed.
 
-        May take as long as the store needs, because no answer waits for it.
+        It has no timeout, because no answer waits for it.
         """
         try:
             return await self._store.purge(self._clock.now())
@@ -169,9 +170,9 @@ class Entries:
             return None
 
     async def acquire(self, origin: str) -> bool:
-        """Whether this process may fetch `origin` now, and no other.
+        """Whether this process alone may fetch `origin` now; `release` must follow.
 
-        It may where the store has no leases or fails. `release` must follow.
+        Also true if the store has no leases, or fails.
         """
         lease = self._lease
         if lease is None:
@@ -189,7 +190,7 @@ class Entries:
             raise
 
     async def release(self, origin: str) -> None:
-        """Let other processes fetch `origin`, also where this task is cancelled."""
+        """Let other processes fetch `origin`, even if this task is cancelled."""
         lease = self._lease
         if lease is None:
             return
@@ -204,7 +205,7 @@ class Entries:
         return key_of(origin, self._terms)
 
     def _entry(self, origin: str, data: bytes | None, now: float) -> Entry | None:
-        """The entry in `data`; `None` where nothing in it counts at `now`.
+        """The usable entry in `data`; `None` if nothing in it counts at `now`.
 
         Raises:
             CodecError: `data` cannot be read.
@@ -225,7 +226,7 @@ class Entries:
     async def _call_store(
         self, operation: str, origin: str, work: Callable[[], Awaitable[_Result]]
     ) -> _Result | None:
-        """The result of `work`; `None` where the store fails, hangs or rests."""
+        """The result of `work`; `None` if the store fails, hangs, or hung lately."""
         if not self._is_guarded:
             return await work()
         began_at: float | None = None
@@ -243,7 +244,7 @@ class Entries:
             )
         except Exception as raised:  # noqa: BLE001 (a store may be anybody's code)
             error = raised
-        if began_at is None:  # it rests, or the others that wait took all the time
+        if began_at is None:  # it hung lately, or other operations took all the time
             self._reporter.report_store_skip()
             return None
         self._failures[operation] += 1

@@ -1,4 +1,4 @@
-"""What a checker tells its `on_event` callback."""
+"""The events that a checker gives to its `on_event` callback."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FetchStarted(Event):
 class FetchCancelled(Event):
     """A fetch ended without an outcome.
 
-    The checker was closed meanwhile, or the caller's client raised an error such as
+    Either the checker was closed, or the caller's client raised an error such as
     TypeError, which is a mistake in the program.
 
     Attributes:
@@ -45,14 +45,14 @@ class RobotsTxtFetched(Event):
 
     Attributes:
         origin: the key of the origin.
-        access: what that means.
-        status: of the last response; `None` if there was none.
+        access: what the fetch means.
+        status: that of the last response; `None` if there was none.
         redirects: those that were followed, in order: pairs (URL that was followed,
             cut at 2 KB; status of the response that led there).
         failure: where the fetch failed; `None` if there was a response.
         error: what went wrong; `None` if nothing.
-        body_bytes: length of the body that was read, decoded, ≥ 0.
-        elapsed_seconds: from the first step to the last, ≥ 0.
+        body_bytes: how many decoded bytes of the body were read, ≥ 0.
+        elapsed_seconds: since the fetch began, ≥ 0.
         next_fetch_at: when the origin will be fetched again at the earliest,
             epoch seconds.
     """
@@ -88,7 +88,7 @@ class StoreFailed(Event):
     """An operation of a store failed; the checker went on without it.
 
     Attributes:
-        origin: the key of the origin; empty for "purge", which is about them all.
+        origin: the key of the origin; empty for "purge", which is about all origins.
         operation: "get", "update", "delete", "acquire", "release" or "purge".
         error: what the store raised.
     """

@@ -1,9 +1,9 @@
 """Does work that belongs to no caller, once for all callers that want the same.
 
-The work is a task of the event loop: a caller that gives up leaves it under way, and
-its result is kept. Nobody need wait for it, as nobody does for the reading of a source.
-Not a task group of the checker: that ties the checker to one task, and breaks
-generator fixtures and checkers that close in the order in which they were opened.
+Each piece of work is a task of the event loop. If a caller gives up, the work goes on
+and its result is kept. There may be no caller at all, as when a source is read ahead.
+A task group would tie the checker to one task, and would break generator fixtures and
+checkers that close in the order in which they were opened.
 The only module that knows the tasks of asyncio and of trio.
 """
 
@@ -32,7 +32,7 @@ async def until_set(event: anyio.Event) -> None:
 
 
 def current_task() -> object:
-    """The task that calls; each has one object of its own."""
+    """The task that calls, as an object that no other task has."""
     trio = _trio()
     return asyncio.current_task() if trio is None else trio.lowlevel.current_task()
 
@@ -44,13 +44,14 @@ class _Flight(Generic[_Result]):
         scope: ends it.
         over_event: set when it has ended.
         early_event: set as soon as there is an early result, and when it has ended.
-        early: gives a result to those who do not wait for the end; `None` until then.
-        result: `None` until it has ended well.
-        error: what it raised, if so.
+        early: makes the result for callers that do not wait for the end; `None` until
+            there is one.
+        result: `None` until the work has succeeded.
+        error: what it raised, else `None`.
         waiting: how many callers wait for it.
         waiting_for_end: how many of them take no early result.
-        task: its task on asyncio, which keeps only weak references of its own.
-        call_soon: calls a function in the event loop, from wherever it is called.
+        task: its task on asyncio, which itself keeps only weak references to tasks.
+        call_soon: calls a function in the event loop; may be called in any thread.
     """
 
     __slots__ = (
@@ -100,7 +101,7 @@ class Flights(Generic[_Result]):
         return key in self._flights
 
     def check_open(self) -> None:
-        """Refuse to begin after the end.
+        """Refuse to begin anything once the checker is closed.
 
         Raises:
             RuntimeError: the checker is closed.
@@ -116,18 +117,17 @@ class Flights(Generic[_Result]):
         takes_early: bool = False,
         wait: Callable[[anyio.Event], Awaitable[object]] = until_set,
     ) -> _Result:
-        """The result of `work`, or of what was begun for `key` before.
+        """The result of `work`, or of the work that is under way for `key` already.
 
         Args:
-            key: what is wanted.
-            work: does it; never returns `None`.
+            key: names the result.
+            work: makes it; never returns `None`.
             takes_early: whether the caller takes the result of `answer_early`.
-            wait: returns when the event is set, or the caller waits no longer.
+            wait: returns when the event is set, or when the caller stops waiting.
 
         Raises:
-            TimeoutError: `wait` has returned before.
-            RuntimeError: the checker is closed before that, or somebody else
-                cancelled the work.
+            TimeoutError: `wait` returned before there was a result.
+            RuntimeError: the checker is closed, or something else cancelled the work.
             Exception: what the work raised.
         """
         self.check_open()
@@ -155,7 +155,7 @@ class Flights(Generic[_Result]):
         return flight.result
 
     def begin(self, key: Hashable, work: Callable[[], Awaitable[_Result]]) -> None:
-        """Begin `work` unless that was done for `key` before; wait for nothing.
+        """Begin `work`, unless work is under way for `key`; do not wait for it.
 
         Raises:
             RuntimeError: the checker is closed.
@@ -165,14 +165,14 @@ class Flights(Generic[_Result]):
             self._begin(key, work)
 
     def answer_early(self, key: Hashable, early: Callable[[], _Result]) -> bool:
-        """Give a result to those who take one before the work under way has ended.
+        """Give an early result to callers that take one, while the work goes on.
 
         Args:
-            key: of the work.
-            early: gives the result to each of them, also to those who come later.
+            key: names the result.
+            early: makes it for each of them, and for those that call later.
 
         Returns:
-            Whether others wait for the end.
+            Whether other callers wait for the end.
         """
         flight = self._flights[key]
         flight.early = early
@@ -182,7 +182,7 @@ class Flights(Generic[_Result]):
     def cancel(self, key: Hashable) -> None:
         """End soon what is under way for `key`, if anything.
 
-        May be called from anywhere, as the garbage collector does.
+        May be called in any thread: the garbage collector does so.
         """
         flight = self._flights.get(key)
         if flight is not None:
@@ -219,7 +219,7 @@ class Flights(Generic[_Result]):
                     flight.result = await work()
             except Exception as error:
                 flight.error = error
-                if not flight.waiting:  # a mistake must not pass in silence
+                if not flight.waiting:  # nothing else would tell of the mistake
                     _LOGGER.exception("%s failed, and no caller waits for it", key)
             finally:
                 end()

@@ -1,7 +1,7 @@
-"""The origins of a checker as a politeness gate sees them: the seam between the two.
+"""Gives a politeness gate what it needs of a checker: the seam between the two.
 
 A gate asks for one agent, waits for the turn of a host however long that takes, and
-lets the checker's own fetches wait for theirs.
+lets the checker's own fetches wait for their turns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 RenewalResult = tuple["Standing", bool]
-"""How an origin stands, and whether it was fetched for that."""
+"""How an origin stands, and whether this renewal fetched it."""
 
 
 class FetchTurns(Protocol):
@@ -37,11 +37,10 @@ class FetchTurns(Protocol):
         *,
         patience: float,
     ) -> RenewalResult:
-        """What `fetch` returns, which is called when a request may begin.
+        """Call `fetch` when the turn of its host has come; what it returns.
 
         Raises:
-            TurnNotInTimeError: `patience`, in seconds, is over before that, or would
-                be.
+            TurnNotInTimeError: the turn does not come within `patience`, seconds.
         """
         ...
 
@@ -51,11 +50,11 @@ class FetchTurns(Protocol):
 
 
 class Leave(NamedTuple):
-    """What lets the agent fetch a URL.
+    """The permission to fetch a URL.
 
     Attributes:
         origin: the key of the origin.
-        rules: which are in force for the agent there.
+        rules: what is in force for the agent there.
     """
 
     origin: str
@@ -63,7 +62,7 @@ class Leave(NamedTuple):
 
 
 class GatedOrigins:
-    """What one gate asks a checker.
+    """The origins of a checker, for one gate.
 
     Attributes:
         clock: that of the checker.
@@ -84,8 +83,8 @@ class GatedOrigins:
         Args:
             origins: those of the checker.
             agent: the one that asks.
-            quick_answer: that of the checker; `None` where there is none.
-            grammar: the spelling of targets.
+            quick_answer: that of the checker; it gives `None` if it has no answer.
+            grammar: gives the spelling of targets.
         """
         self._agent = agent
         self._turns: FetchTurns | None = None
@@ -110,7 +109,7 @@ class GatedOrigins:
         self._turns = renewals.turns = turns
 
     def close(self) -> None:
-        """Let fetches wait for no turns any more."""
+        """Let fetches no longer wait for turns."""
         if self._origins.renewals.turns is self._turns:
             self._origins.renewals.turns = None
 
@@ -125,7 +124,7 @@ class GatedOrigins:
     def leave_at_once(self, url: str | URLLike) -> Leave | Literal[False] | None:
         """Leave to fetch `url`, if memory has the answer and finding it is quick.
 
-        `False` where it is no, and `None` where there is no answer.
+        `False` if the agent may not; `None` if memory has no quick answer.
         """
         name = self._agent.name
         answer = self._quick_answer(name, url)
@@ -138,7 +137,7 @@ class GatedOrigins:
         return Leave(key, self._live.by_agent[name][key])
 
     def last_leave(self, origin: str) -> Leave | None:
-        """What memory last knew of the origin with this key."""
+        """The leave for the origin with this key that memory holds, even if too old."""
         rules = self._live.by_agent.get(self._agent.name, {}).get(origin)
         return None if rules is None else Leave(origin, rules)
 
@@ -152,10 +151,10 @@ class GatedOrigins:
         """Leave to fetch the URL of `question`; its robots.txt is fetched if need be.
 
         Args:
-            question: of `question`.
-            wait: returns when the event is set, or the caller waits no longer; `None`
-                if it does not wait at all. The fetch goes on then.
-            is_counted: whether `leave_at_once` has just said no.
+            question: the one that the method `question` made.
+            wait: returns when the event is set, or when the caller stops waiting;
+                `None` if it does not wait at all. The fetch goes on without it.
+            is_counted: whether `leave_at_once` has just counted a refusal.
 
         Raises:
             DisallowedError: the agent may not fetch it.
@@ -175,14 +174,14 @@ class GatedOrigins:
         return Leave(str(question.origin), rules)
 
     def is_in_force(self, leave: Leave) -> bool:
-        """Whether `leave` is what it would be now."""
+        """Whether `leave` still holds."""
         standing = self._live.by_origin.get(leave.origin)
         rules = leave.rules
         is_replaced = standing is not None and standing.usable_from > rules.usable_from
         return not is_replaced and self.clock.now() < rules.usable_until
 
     def get_ready(self, origin: Origin) -> None:
-        """Begin to fetch the robots.txt of `origin` if need be; wait for nothing.
+        """Begin to fetch the robots.txt of `origin` if need be; do not wait for it.
 
         Raises:
             RuntimeError: the checker is closed.

@@ -1,8 +1,8 @@
 """Works through a source of items in order, while later ones are already prepared.
 
-The source is read in a task of its own, as a flight, because it may wait for what is
-done with the answers: the frontier of a crawl does. Not in a task group, because none
-may be open while an answer is handed out.
+A flight reads the source in a task of its own, because the source may wait for what
+the caller does with the answers: the frontier of a crawl does. It is not a task group,
+because none may be open while the caller has an answer.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _Answer = TypeVar("_Answer")
 
 _MOST_ITEMS_IN_A_TURN = 500
 
-# An answer takes 2 µs, but hostile rules make 16 ms of it.
+# An answer takes 2 µs, but with hostile rules 16 ms.
 _LONGEST_TURN_SECONDS = 0.005
 
 
 class LoopTurns:
-    """The turns that a loop over many items has in the event loop."""
+    """Lets other tasks run now and then during a loop over many items."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         """Begin the first turn.
@@ -43,7 +43,7 @@ class LoopTurns:
         self._ends_at = monotonic() + _LONGEST_TURN_SECONDS
 
     async def after_item(self) -> None:
-        """Let others run after many items, and after a few milliseconds."""
+        """Let other tasks run after many items, or after a few milliseconds."""
         self._items += 1
         if self._items < _MOST_ITEMS_IN_A_TURN and self._monotonic() < self._ends_at:
             return
@@ -95,9 +95,9 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         Args:
             source: may be endless; an async generator is closed in the end.
             prepare: called as soon as an item is read.
-            answer: called when the turn of the item has come.
+            answer: called when all items before have been answered.
             window: how many items are read ahead, ≥ 1.
-            flights: where the source is read.
+            flights: runs the task that reads the source.
             monotonic: tells the time, seconds.
         """
         self._ahead = ReadAhead(source, prepare, window, LoopTurns(monotonic))
@@ -112,8 +112,8 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
 
         Raises:
             RuntimeError: the checker is closed, or another task waits for an answer.
-            Exception: what the source, `prepare` or `answer` raised; the answers to
-                later items may follow what `answer` raised.
+            Exception: what the source, `prepare` or `answer` raised. After one of
+                `answer`, the answers to later items may follow.
         """
         if self._is_closed:
             raise StopAsyncIteration
@@ -144,19 +144,19 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         await self._flights.end(self._ahead)
 
     def __del__(self) -> None:
-        """Read no further: nobody wants the answers any more."""
+        """Read no further, because nobody can get the answers any more."""
         self._flights.cancel(self._ahead)
 
 
 class ReadAhead(Generic[_Item, _Prepared]):
-    """What was read of a source, and has not had its turn yet.
+    """The items of a source that were read and have not been answered yet.
 
-    Apart from `InOrder`, which the task that reads must not keep alive.
+    Apart from `InOrder`, because the task that reads must not keep that alive.
 
     Attributes:
         items: in order.
         taken: how many more were taken out of `items` and still count as read ahead.
-        end: what is raised after them; `None` until the source is read.
+        end: the exception that follows them; `None` until the source is read.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class ReadAhead(Generic[_Item, _Prepared]):
             await self.wait_for_change()
 
     def drop_first(self) -> None:
-        """Make room: the first item has had its turn."""
+        """Make room: the first item has been answered."""
         self.items.popleft()
         self.wake()
 
@@ -213,7 +213,7 @@ class ReadAhead(Generic[_Item, _Prepared]):
         await self.change_event().wait()
 
     def change_event(self) -> anyio.Event:
-        """What is set at the next change."""
+        """An event that is set at the next change."""
         if self._change_event is None:
             self._change_event = anyio.Event()
         return self._change_event

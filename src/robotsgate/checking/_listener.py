@@ -1,4 +1,4 @@
-"""Tells a callback of the caller's what happened."""
+"""Tells the callback of a caller what happened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Event(JSONValue):
-    """What all events can do."""
+    """The base of all events."""
 
     __slots__ = ()
 
@@ -36,7 +36,7 @@ class Listener(Generic[_Told]):
     def __init__(
         self, on_event: Callable[[_Told], object] | None, *, logger: Logger
     ) -> None:
-        """Tell `on_event`, and `logger` what it raises.
+        """Call `on_event`, and log its exceptions with `logger`.
 
         Raises:
             TypeError: it cannot be called, or is a coroutine function.
@@ -52,7 +52,7 @@ class Listener(Generic[_Told]):
         self._logger = logger
 
     def tell(self, event: _Told) -> None:
-        """Call the callback with `event`."""
+        """Call the callback with `event`; log and count an exception."""
         if self._on_event is None:
             return
         try:

@@ -1,4 +1,4 @@
-"""Origins held ready to be asked: how they stand, with the rules already parsed.
+"""Holds origins ready for questions: how they stand, with their rules parsed.
 
 No network and no clock: the time is an argument.
 """
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Dialect
 
-# What all live origins together may hold, for each that there may be. The rules
-# and the packed body of an average robots.txt take 8 KiB, all built; those of a
-# hostile one, a thousand times as much.
+# All live origins together may take this much for each of `max_origins`. The prepared
+# rules and the packed body of an average robots.txt take 8 KiB; those of a hostile one
+# take a thousand times as much.
 _BYTES_PER_ORIGIN = 32 * 1024
 
-# Where all were used, this many are looked at for a place, and no more: a millisecond.
+# If all were used, at most this many get a second chance, which takes a millisecond.
 _MOST_CHANCES = 1_000
 
-# Measured on CPython 3.11: a `StandingFor` with its place in the dictionaries, and a
+# Measured on CPython 3.11: a `StandingFor` with its items in the dictionaries, and a
 # usage line without the characters of its value.
 _BYTES_OF_AN_AGENT = 250
 _BYTES_OF_A_USAGE_LINE = 160
@@ -62,7 +62,7 @@ class LiveOrigins:
 
         Raises:
             TypeError: `overrides` holds something else.
-            ValueError: a URL in it names no origin, or one that another names.
+            ValueError: a URL in it names no origin, or the same one as another.
         """
         self.overrides = files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
@@ -73,7 +73,7 @@ class LiveOrigins:
         self._policy = policy
         self._dialect = dialect
         self.by_origin: OrderedDict[str, Standing] = OrderedDict()
-        """By the key of the origin, in the order in which their places come up."""
+        """By the key of the origin; the first one is the next to be dropped."""
         self.by_agent: dict[AgentName, dict[str, StandingFor]] = {}
         """For each agent that was asked about, what is in force at each origin."""
 
@@ -92,12 +92,12 @@ class LiveOrigins:
     def admit(
         self, entry: Entry, now: float, *, new_body: bytes | None = None
     ) -> Standing:
-        """Hold `entry` from now on; the origin that waited longest may go for it.
+        """Hold `entry` from now on; origins that were not used for long may go for it.
 
         Args:
             entry: current at `now`.
             now: epoch seconds.
-            new_body: that of the entry, if it has just come.
+            new_body: that of the entry, if it was fetched just now.
         """
         self.discard(entry.origin)
         standing = Standing(entry, now=now, policy=self._policy, new_body=new_body)
@@ -119,7 +119,7 @@ class LiveOrigins:
             self.discard(origin)
 
     def standing_for(self, standing: Standing, agent: Agent) -> StandingFor | None:
-        """What is in force for `agent`; `None` where the file must be read first."""
+        """What is in force for `agent`; `None` if the file must be read first."""
         if agent.name in standing.agents:
             return self.by_agent[agent.name][standing.entry.origin]
         if standing.effect is Effect.RULES:
@@ -148,7 +148,8 @@ class LiveOrigins:
     def robots_txt(self, standing: Standing, body: bytes) -> RobotsTxt:
         """The file of `standing`, parsed: the caller's own, or `body`.
 
-        Not kept: most origins are asked about by one agent, whose rules are.
+        It is not kept, because most origins are asked about by one agent only, whose
+        rules are kept.
         """
         override = self.overrides.get(standing.entry.origin)
         if override is not None:
@@ -170,7 +171,7 @@ class LiveOrigins:
         standing_for = StandingFor(standing, agent_rules)
         if self.by_origin.get(origin) is not standing or agent.name in standing.agents:
             return standing_for
-        # Most origins know one agent, and share the tuple of it.
+        # Most origins have one agent, and share its tuple.
         known = standing.agents
         standing.agents = (*known, agent.name) if known else agent.names
         self.by_agent.setdefault(agent.name, {})[origin] = standing_for
@@ -197,9 +198,9 @@ class LiveOrigins:
     def _shrink(self, newest: Standing) -> None:
         """Let go of what has not been used for long, but never of the newest.
 
-        An origin that was used since its place came up last has a second chance. That
-        is nearly "the one used longest ago", for one mark on each use: to move it to
-        the end each time would touch its neighbours as well.
+        An origin that was used since `_shrink` last looked at it gets a second chance.
+        So nearly always the origin that was used longest ago goes, although a use only
+        sets a mark. To move the origin to the end would also touch its neighbours.
         """
         chances = _MOST_CHANCES
         while len(self.by_origin) > self._max_origins or (
@@ -213,7 +214,7 @@ class LiveOrigins:
                 self._let_go(standing)
 
     def _was_used(self, standing: Standing) -> bool:
-        """Whether it was asked about since this was asked last."""
+        """Whether it was asked about since the last call; removes the mark."""
         was_used = standing.is_used
         standing.is_used = False
         for name in standing.agents:

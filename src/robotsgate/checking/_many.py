@@ -1,6 +1,6 @@
 """Questions about many URLs: for the answers alone, or in order from any source.
 
-A bad link does not stop the others: what names no origin is answered as well.
+A bad link does not stop the others: a URL without an origin gets an answer, too.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class CheckResult(NamedTuple):
 
     Attributes:
         url: as the caller gave it; it may hold a password.
-        verdict: the answer; `None` where there is an error.
+        verdict: the answer; `None` if there is an error.
         error: why there is no answer: `url` names no origin, or one that the client of
-            the checker cannot fetch; `None` where there is a verdict.
+            the checker cannot fetch; `None` if there is a verdict.
     """
 
     url: str | URLLike
@@ -58,7 +58,7 @@ class CheckResults(Protocol):
         ...
 
     async def __anext__(self) -> CheckResult:
-        """What is said about the next URL."""
+        """The result for the next URL."""
         ...
 
     async def aclose(self) -> None:
@@ -78,14 +78,14 @@ async def answers(
     quick_answer: Callable[[str | Sequence[str], _URL], bool | None],
     at_once: int,
 ) -> list[bool]:
-    """Whether `agent` may fetch each of `urls`; not if it names no origin.
+    """Whether `agent` may fetch each of `urls`; `False` for one without an origin.
 
     Args:
         agent: as the caller named it.
-        urls: all looked at before anything is fetched.
-        grammar: the spelling of targets.
-        origins: answer.
-        quick_answer: that of the checker; `None` where there is none.
+        urls: read to the end before anything is fetched.
+        grammar: gives the spelling of targets.
+        origins: those of the checker.
+        quick_answer: that of the checker; it gives `None` if it has no answer.
         at_once: how many origins are fetched at the same time, ≥ 1.
     """
     known_agent = Agent.of(agent)
@@ -120,7 +120,7 @@ async def answers(
 
 
 async def prefetch(urls: Iterable[_URL], *, origins: Origins, at_once: int) -> None:
-    """Fetch what is not known of the origins of `urls`, so many at once."""
+    """Fetch those origins of `urls` that are not known, `at_once` at the same time."""
     turns = LoopTurns(origins.monotonic)
     usable: dict[Origin, None] = {}
     for url in urls:
@@ -149,7 +149,7 @@ def check_in_order(
     origins: Origins,
     window: int,
 ) -> CheckResults:
-    """What is said about each of `urls`, while so many later ones are prepared."""
+    """The results for `urls`, in order; up to `window` later ones are prepared."""
     Agent.of(agent)
 
     def prepare(url: _URL) -> Question | CheckResult:
@@ -178,16 +178,16 @@ def check_in_order(
 async def for_each(
     items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]], *, at_once: int
 ) -> None:
-    """Do `work` for each of `items`; lets others run after each.
+    """Do `work` for each of `items`; other tasks run after each.
 
     Args:
-        items: in the order in which they are begun.
-        work: for one item.
-        at_once: how many are under way at the same time at the most, ≥ 1.
+        items: in the order in which work on them begins.
+        work: the work for one item.
+        at_once: how many at most are under way at the same time, ≥ 1.
 
     Raises:
-        Exception: the first that `work` raises, and not a group; what is under
-            way then is cancelled.
+        Exception: the first one that `work` raises, not in a group; the other work is
+            cancelled.
     """
     every = list(items)
     waiting = iter(every)

@@ -1,7 +1,7 @@
-"""An origin as it stands, and what is in force there for one agent, read when needed.
+"""Tells how an origin stands, and what is in force there for one agent.
 
-Nearly all files are read, and nearly all questions answered, in microseconds, at
-once. What a hostile file makes slow is done beside the event loop.
+Files are read when they are needed. Nearly all files are read, and nearly all questions
+answered, at once. A worker thread does what a hostile file makes slow.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Origins:
 
     Attributes:
         live: those in memory.
-        renewals: bring what is not.
+        renewals: bring those that are not in memory.
         reporter: is told of each answer.
         policy: what entries mean.
         clock: tells the time.
         sources: the sources of URLs that are being read ahead.
-        monotonic: tells the time by which loops over URLs let others run, seconds.
+        monotonic: tells loops over URLs when to let other tasks run, seconds.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class Origins:
         """Read the files of `live`.
 
         Args:
-            live: what is in memory.
-            renewals: bring what is not.
+            live: those in memory.
+            renewals: bring those that are not in memory.
             reporter: is told of each answer.
             policy: what entries mean.
             clock: tells the time.
@@ -81,7 +81,7 @@ class Origins:
     async def aclose(self) -> None:
         """End what is under way; may be called more than once.
 
-        A caller that is cancelled does not wait, but has closed all the same.
+        A caller that is cancelled does not wait, but everything is closed.
         """
         parts = (self.sources, self.renewals, self._readings)
         for part in parts:
@@ -101,7 +101,7 @@ class Origins:
         return await self.renewals.renew(origin) if standing is None else standing
 
     async def refresh(self, origin: Origin) -> None:
-        """Fetch `origin` however fresh it is, unless the caller's own file holds.
+        """Fetch `origin` however fresh it is, unless it has an override.
 
         Raises:
             RuntimeError: the checker is closed.
@@ -113,7 +113,7 @@ class Origins:
             standing.forget_body()  # nobody may ask soon
 
     def get_ready(self, origin: Origin) -> None:
-        """Begin to renew `origin` if need be; wait for nothing.
+        """Begin to renew `origin` if need be; do not wait for it.
 
         Raises:
             RuntimeError: the checker is closed.
@@ -126,7 +126,7 @@ class Origins:
     def standing_for_at_once(
         self, standing: Standing, agent: Agent
     ) -> StandingFor | None:
-        """What is in force for `agent`; `None` where a large file must be read."""
+        """What is in force for `agent`; `None` if a large file must be read."""
         standing_for = self.live.standing_for(standing, agent)
         if standing_for is not None:
             return standing_for
@@ -216,7 +216,7 @@ class Origins:
     async def part(
         self, origin: Origin, part: Callable[[RobotsTxt], _Result]
     ) -> _Result | None:
-        """`part` of the file in force; `None` where there is no file."""
+        """`part` of the file in force; `None` if no file is in force."""
         standing = await self.standing(origin)
         if standing.effect is not Effect.RULES:
             return None
@@ -231,9 +231,9 @@ class Origins:
         return await self.beside_loop(lambda: read(standing.body))
 
     async def beside_loop(self, work: Callable[[], _Result]) -> _Result:
-        """The result of `work`, which takes long, done in a worker thread.
+        """The result of `work`, which takes long, from a worker thread.
 
-        One at a time, so that the loop shares the processor with one thread.
+        Only one runs at a time, so that the loop shares the processor with one thread.
         """
         return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)
 
@@ -242,7 +242,7 @@ class Origins:
         return robots_txt.rules_for(agent.tokens)
 
     def check_usable(self, origin: Origin) -> None:
-        """Refuse to begin after the end, and what cannot be fetched.
+        """Refuse an origin that cannot be fetched, and all once the checker is closed.
 
         Raises:
             RuntimeError: the checker is closed.

@@ -1,4 +1,4 @@
-"""Reads what a caller says about origins of its own, in place of their robots.txt."""
+"""Reads the files that a caller gives in place of the robots.txt of origins."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def files_by_origin(
     Args:
         overrides: files by a URL of the origin; `None` for none.
         dialect: how the checker reads files.
-        max_bytes: how much of a file counts, unless it is parsed already.
+        max_bytes: how many bytes of a file count, unless it is parsed already.
 
     Raises:
-        TypeError: there is no mapping, or a file is neither RobotsTxt, bytes nor str.
-        ValueError: a key names no origin, or the same as another one, or a RobotsTxt
-            is of another dialect.
+        TypeError: `overrides` is not a mapping, or a file is neither RobotsTxt, bytes
+            nor str.
+        ValueError: a key names no origin, or the same one as another key, or a
+            RobotsTxt is of another dialect.
     """
     if not isinstance(overrides, Mapping | None):
         raise TypeError(f"expected overrides as a mapping, got {overrides!r}")

@@ -1,4 +1,4 @@
-"""One question of a caller, looked at once: who asks, at which origin, for what."""
+"""Parses a question of a caller: which agent, which origin, which path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 AgentName = str | tuple[str, ...]
 
-# Agents are the caller's own, few; the bound only keeps a mistake from growing.
+# The agents are those of the caller, and few. The bound limits the harm of a mistake.
 _MAX_AGENTS = 1_000
 
 
@@ -25,9 +25,9 @@ class Agent(NamedTuple):
     """An agent as a caller names it.
 
     Attributes:
-        name: what its rules are remembered by.
+        name: the key under which its rules are held.
         tokens: its product tokens, most specific first.
-        names: its name alone, one tuple for all origins.
+        names: a tuple of its name alone, which all origins share.
     """
 
     name: AgentName

@@ -1,9 +1,9 @@
 """Brings what is known about an origin up to date: from the store, else its server.
 
-Each origin is renewed once, for all that ask. What a fetch means is decided by
-`caching`; here it is only done.
-Longer than other modules, because a renewal with a lease, one in turn and one without
-either share their steps.
+Each origin is renewed once for all callers that ask. `caching` decides what a fetch
+means.
+Longer than other modules, because renewals with a lease, in turn, or without either
+share their steps.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
     from robotsgate.urls._origin import Origin
 
-# How often the store is looked at for what another process is fetching; most fetches
-# are over in a second.
+# The pauses between looks into the store while another process fetches. Most fetches
+# take less than a second.
 _SHORTEST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
 _PAUSE_FACTOR = 1.5
 
-# The lease of a process that has died, and that of the next one. After that, the
-# lease does not end, and is not waited for.
+# Long enough for the lease of a process that has died, and that of the next one. If
+# the lease has not ended then, this process fetches without it.
 _LONGEST_WAIT_IN_LEASES = 2
 
 
@@ -51,8 +51,9 @@ class Renewals:
     """The renewals of one checker's origins; `len` tells how many are under way.
 
     Attributes:
-        turns: what a fetch waits for, outside of its deadline, its lease and its
-            place among the concurrent ones; `None`: for nothing.
+        turns: the turns of hosts, for which a fetch waits before its deadline, its
+            lease and its place among concurrent fetches begin; `None` if there are
+            none.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Renewals:
 
         Args:
             live: what is in memory.
-            entries: what the store knows; looked at before a fetch, told after it.
+            entries: those of the store; read before a fetch, updated after it.
             fetcher: asks the servers.
             reporter: is told what happened.
             policy: what answers mean and how long they are kept.
@@ -86,7 +87,7 @@ class Renewals:
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
         self._flights: Flights[RenewalResult] = Flights()
         self._forgetting: set[str] = set()
-        self._forgotten: set[str] = set()  # those of them that are renewed meanwhile
+        self._forgotten: set[str] = set()  # whose renewal must not use what was known
         self.turns: FetchTurns | None = None
 
     def __len__(self) -> int:
@@ -98,7 +99,7 @@ class Renewals:
         return self._flights.joined
 
     def check_open(self) -> None:
-        """Refuse to begin after the end.
+        """Refuse to begin anything once the checker is closed.
 
         Raises:
             RuntimeError: the checker is closed.
@@ -106,7 +107,7 @@ class Renewals:
         self._flights.check_open()
 
     def check_scheme(self, origin: Origin) -> None:
-        """Refuse what cannot be fetched.
+        """Refuse an origin that cannot be fetched.
 
         Raises:
             UnsupportedError: the scheme is ftp, and the caller has brought a client.
@@ -123,7 +124,7 @@ class Renewals:
 
     @contextmanager
     def forgetting(self, key: str) -> Iterator[None]:
-        """While an origin is forgotten: no renewal uses what was known before."""
+        """While this is open, no renewal of the origin uses what was known before."""
         self._forgetting.add(key)
         if key in self._flights:
             self._forgotten.add(key)
@@ -152,18 +153,18 @@ class Renewals:
 
         Args:
             origin: the one to renew.
-            wait: returns when the event is set, or the caller waits no longer.
+            wait: returns when the event is set, or when the caller stops waiting.
 
         Raises:
-            TimeoutError: `wait` has returned before that.
-            RuntimeError: the checker is closed before that.
+            TimeoutError: `wait` returned before that is known.
+            RuntimeError: the checker is closed before that is known.
         """
         work = partial(self._renew, origin, is_forced=False)
         standing, _ = await self._flights.result_of(str(origin), work, wait=wait)
         return standing
 
     def begin(self, origin: Origin) -> None:
-        """Begin to `renew`, for those who ask next.
+        """Begin to renew `origin` for later callers; do not wait for it.
 
         Raises:
             RuntimeError: the checker is closed.
@@ -177,7 +178,7 @@ class Renewals:
             RuntimeError: the checker is closed before that is over.
         """
         work = partial(self._renew, origin, is_forced=True)
-        while True:  # only a look into the store may have been under way
+        while True:  # the renewal under way may only have looked into the store
             standing, is_fetched = await self._flights.result_of(
                 str(origin), work, takes_early=True
             )
@@ -211,11 +212,12 @@ class Renewals:
         turns: FetchTurns,
         is_forced: bool,
     ) -> RenewalResult:
-        """As `_renew`, where each host has its turns.
+        """As `_renew`, if hosts have turns.
 
         Callers that do not wait for the turn get an answer after the deadline of a
-        fetch. The wait ends then, unless others go on waiting, or it had ended so
-        before: where pages take all the turns, no later attempt would come in time.
+        fetch. The wait ends then, unless other callers wait for the turn, or the last
+        renewal was put off, too: if pages take all the turns, no later renewal would
+        get its turn in time.
         """
         key = str(origin)
         last = self._live.by_origin.get(key)
@@ -247,7 +249,7 @@ class Renewals:
     def _put_off(self, key: str, looked_up: Entry | None, *, until: float) -> Standing:
         """The origin as it stands until the turn of its host comes.
 
-        Only memory knows of that: it is no news of the origin for other processes.
+        Only memory keeps this, because it tells other processes nothing of the origin.
         """
         now = self._clock.now()
         known = None
@@ -266,7 +268,7 @@ class Renewals:
     async def _renew_with_lease(
         self, origin: Origin, *, is_forced: bool
     ) -> RenewalResult:
-        """As `_renew`, where one process of a fleet fetches for all."""
+        """As `_renew`, if one process of a fleet fetches for all."""
         key = str(origin)
         began_at = self._clock.monotonic()
         seconds = _SHORTEST_PAUSE_SECONDS
@@ -295,15 +297,15 @@ class Renewals:
     async def _look_up(self, key: str) -> Entry | None:
         """What memory and the store know of an origin.
 
-        The store is asked although the origin may be in memory, because another
-        process that shares it may have fetched since.
+        The store is asked even if the origin is in memory, because another process
+        that shares the store may have fetched it since.
         """
         stored = await self._entries.get(key, self._clock.now())
         now = self._clock.now()
         return merge(self._from_memory(key, now), stored, now=now)
 
     def _current(self, known: Entry | None, *, is_forced: bool) -> Standing | None:
-        """The origin as it is known, if that still stands and is wanted."""
+        """How the origin stands by `known`; `None` if it has to be fetched."""
         now = self._clock.now()
         if is_forced or known is None or not known.is_current(now):
             return None
@@ -312,12 +314,12 @@ class Renewals:
         return self._live.admit(known, now)
 
     async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Standing:
-        """The origin from its server.
+        """Fetch the robots.txt from its server; how the origin stands then.
 
         Args:
             origin: the one to fetch.
-            looked_up: what was known of it before, in case the store cannot tell
-                when it is told.
+            looked_up: what was known of it before, in case the store fails when the
+                fetch has ended.
         """
         began_at = self._clock.monotonic()
         self._reporter.report_start(str(origin))
@@ -335,7 +337,7 @@ class Renewals:
         began_at = self._clock.now()
         last = None if looked_up is None else looked_up.answer
         if last is not None and not last.is_ahead(began_at):
-            began_at = max(began_at, last.answered_at)  # by another clock
+            began_at = max(began_at, last.answered_at)  # another clock may be ahead
         monotonic = self._clock.monotonic()
         outcome = await self._fetcher.fetch(origin)
         now = self._clock.now()
@@ -372,9 +374,10 @@ class Renewals:
         return standing
 
     def _from_memory(self, key: str, now: float) -> Entry | None:
-        """What memory knows of an origin that counts at `now`, and a 404 in any case.
+        """The entry in memory if it is usable at `now`, or if there is no file.
 
-        A 404 that the store has missed must win over the copy that it ended.
+        An answer that there is no file, which the store has missed, must win over the
+        copy that it ended.
         """
         standing = self._live.by_origin.get(key)
         if standing is None:

@@ -1,4 +1,4 @@
-"""Tells what a checker did: to its counters, its listener and the log."""
+"""Reports what a checker did to its counters, its listener and the log."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Reporter:
     def stats(
         self, *, joined: int, live_origins: int, fetches_under_way: int
     ) -> CheckerStats:
-        """The counters as they are now, with those that others count."""
+        """The counters as they are now, with the counts in the arguments."""
         return CheckerStats(
             checks=self.allowed + sum(self.disallowed.values()),
             allowed=self.allowed,
@@ -122,7 +122,7 @@ class Reporter:
             self._report_change(entry, previous.access, outcome)
 
     def report_look_up(self, *, is_hit: bool) -> None:
-        """The store was asked for an entry that is still in force."""
+        """The store was asked for a current entry."""
         self.counts["store_hits" if is_hit else "store_misses"] += 1
 
     def report_lease_wait(self) -> None:
@@ -132,7 +132,7 @@ class Reporter:
     def report_store_failure(
         self, operation: str, origin: str, *, error: Exception, is_first: bool
     ) -> None:
-        """The store failed, the first time in a row or again."""
+        """The store failed; `is_first`: for the first time in a row."""
         self.counts["store_failures"] += 1
         level = logging.WARNING if is_first else logging.DEBUG
         LOGGER.log(
@@ -141,7 +141,7 @@ class Reporter:
         self.listener.tell(StoreFailed(origin=origin, operation=operation, error=error))
 
     def report_store_recovery(self, operation: str) -> None:
-        """The store has done what it was asked, after it had failed at that."""
+        """The store has done `operation` again, after it had failed at that."""
         LOGGER.info("store works again: %s", operation)
 
     def report_store_skip(self) -> None:

@@ -1,4 +1,4 @@
-"""What is in force at an origin now, and what that means for one agent.
+"""Holds what is in force at an origin now, and what that means for one agent.
 
 No network and no clock: the time is an argument.
 """
@@ -41,7 +41,7 @@ RULES_WITHOUT_FILE = {
     Effect.DISALLOW: _FULL_DISALLOW,
     Effect.REFUSE: _REFUSAL,
 }
-"""What binds every agent where no file is in force."""
+"""The rules for every agent if no file is in force."""
 
 
 class Standing:
@@ -49,15 +49,15 @@ class Standing:
 
     Attributes:
         entry: what is known about it.
-        effect: what that means, from `usable_from` until `usable_until`.
-        refusal: why it disallows what it disallows: the value of a `Reason`, because
+        effect: what is in force from `usable_from` until `usable_until`.
+        refusal: the reason if a URL is disallowed: the value of a `Reason`, because
             that is counted three times as fast.
         usable_from: epoch seconds.
-        usable_until: epoch seconds; from then on the entry must be looked at again.
+        usable_until: epoch seconds; from then on `in_force` must decide again.
         agents: those that were asked about.
         weight: about how many bytes the body and the rules take.
-        is_used: whether it was asked about since it was last looked at for a place;
-            its `StandingFor` have marks of their own.
+        is_used: whether it was asked about since `LiveOrigins` last thought of dropping
+            it; each `StandingFor` has a mark of its own.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Standing:
             entry: current at `now`.
             now: epoch seconds.
             policy: what entries mean.
-            new_body: that of the entry if it has just come, so that the first
+            new_body: that of the entry if it was fetched just now, so that the first
                 question need not unpack it.
         """
         standing = in_force(entry, now=now, policy=policy)
@@ -108,9 +108,9 @@ class Standing:
 
     @property
     def body_at_once(self) -> bytes | None:
-        """The file in force if it is small, else `None`. Held until `forget_body`.
+        """The file in force if it is small, else `None`; kept until `forget_body`.
 
-        Empty where no file is in force.
+        Empty if no file is in force.
         """
         packed = self._packed
         if packed is None:
@@ -121,7 +121,7 @@ class Standing:
 
     @property
     def body(self) -> bytes:
-        """The file in force, however long it takes to unpack; empty where none is."""
+        """The file in force, however long it takes to unpack; empty if none is."""
         return b"" if self._packed is None else self._packed.unpacked
 
     @property
@@ -138,12 +138,12 @@ class Standing:
 class StandingFor:
     """What is in force for one agent at one origin: all that a quick answer needs.
 
-    Few objects, because each is a cache miss where origins come in no order.
+    It refers to few objects, because each is a cache miss if origins come in no order.
 
     Attributes:
         usable_from: that of the origin, epoch seconds.
         usable_until: that of the origin, epoch seconds.
-        is_used: whether it was asked since the origin was last looked at for a place.
+        is_used: the mark for this agent, as `Standing.is_used`.
         refusal: that of the origin.
         rules: those of `agent_rules`.
         agent_rules: what the file holds for the agent, or what is in force without
@@ -169,7 +169,7 @@ class StandingFor:
         self.agent_rules = agent_rules
 
     def allows_at_once(self, target: str) -> bool | None:
-        """Whether `target` may be fetched; `None` where that takes long to find out."""
+        """Whether `target` may be fetched; `None` if that takes long to find out."""
         answer = self.rules.allows_at_once(target)
         return answer or self.unless_implied(target, answer=answer)
 
@@ -207,7 +207,7 @@ class StandingFor:
         return f"{self.refusal}, {str(rule)!r} on line {rule and rule.line}"
 
     def explains_at_once(self, target: str) -> bool:
-        """Whether `explain` takes some milliseconds at the most."""
+        """Whether `explain` takes at most some milliseconds."""
         return self.rules.decides_quickly(target)
 
     def usage_preferences(
@@ -227,7 +227,7 @@ class StandingFor:
         )
 
     def tells_usage_at_once(self, target: str) -> bool:
-        """Whether `usage_preferences` takes some milliseconds at the most."""
+        """Whether `usage_preferences` takes at most some milliseconds."""
         values = (value for _, value, _ in self.agent_rules.usage_lines)
         is_quick = sum(map(len, values)) <= _MAX_USAGE_CHARACTERS_AT_ONCE
         return is_quick and self.rules.decides_quickly(target)
@@ -235,7 +235,7 @@ class StandingFor:
     def _is_implied(self, target: str) -> bool:
         """Whether `target` is allowed although no rule says so.
 
-        The one place of a checker that decides it: /robots.txt is, but not where the
+        Only here does a checker decide that: /robots.txt is allowed, unless the
         address guard refused the origin.
         """
         return target == ROBOTS_TXT_PATH and self.rules is not _REFUSAL.rules

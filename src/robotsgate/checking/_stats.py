@@ -21,17 +21,17 @@ class CheckerStats(JSONValue):
         checks: questions answered about an agent and a URL.
         allowed: how many were answered with yes; the reasons are not counted,
             because finding one takes longer than the answer.
-        disallowed: how many were answered with no, by what decided; reasons that
-            never decided are left out.
-        fetches: fetches of a robots.txt, redirects not counted.
+        disallowed: how many were answered with no, by reason; reasons that never
+            decided are left out.
+        fetches: fetches of a robots.txt, each counted once with its redirects.
         successful: fetches that brought a file.
         unavailable: fetches that showed that there is none.
         unreachable: fetches that failed.
-        restricted: fetches that a strict policy takes for a closed door.
+        restricted: fetches whose answer the policy takes for "keep out".
         refused: fetches that the address guard refused.
         joined: questions that waited for a fetch that another question began.
-        store_hits: origins for which the store had an entry still in force.
-        store_misses: origins for which it had none.
+        store_hits: how often the store had a current entry of an origin.
+        store_misses: how often it had none.
         lease_waits: pauses made because another process was fetching an origin.
         store_failures: operations that the store could not do.
         store_skips: operations not tried, because the store had just hung.
