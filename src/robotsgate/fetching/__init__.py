@@ -1,1 +1,1 @@
-"""Fetches one robots.txt over httpx; every failure is an outcome, not an exception."""
+"""Fetches one robots.txt; a failure is an outcome, not an exception."""

@@ -2,7 +2,7 @@
 
 A stranger chooses where a redirect leads and what a name resolves to, and may
 choose a service in the crawler's own network (server-side request forgery).
-Pure but for the state of one fetch; names are resolved by `_dialling`.
+Pure, except for the state of one fetch. Must never resolve names: `_dialling` does.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class AddressRefusedError(ConnectionError):
-    """No address of a host may be dialled."""
+    """The guard permits no address of a host."""
 
 
 class GuardRules:
-    """Which addresses count as public, and what that means, under a policy."""
+    """Which addresses count as public under a policy, and its mode."""
 
     def __init__(self, policy: Policy) -> None:
         """Take the mode and the allowed networks of `policy`."""
@@ -42,7 +42,7 @@ class GuardRules:
 
 
 class FetchGuard:
-    """Which addresses one fetch may dial; knows where its hops have been."""
+    """Which addresses one fetch may dial; knows whether a hop was at a public one."""
 
     def __init__(self, rules: GuardRules) -> None:
         """Begin a fetch under `rules`."""
@@ -54,15 +54,15 @@ class FetchGuard:
     ) -> Sequence[IPAddress]:
         """Those of `addresses` that the next hop may dial, in their order.
 
-        From then on the fetch counts as having been where they are: in public if
-        one of them is.
+        If one of them is public, the fetch counts as having been at a public address
+        from then on.
 
         Args:
             host: whose addresses they are, for the error.
             addresses: not empty.
 
         Raises:
-            AddressRefusedError: there are none.
+            AddressRefusedError: it may dial none of them.
         """
         public = [one for one in addresses if self._rules.counts_as_public(one)]
         permitted = addresses if self._permits_special() else public
@@ -77,10 +77,10 @@ class FetchGuard:
         return permitted
 
     def check_host(self, host: str) -> None:
-        """As `permitted`, where somebody else resolves and dials `host`.
+        """As `permitted`, if a client of the caller resolves and dials `host`.
 
-        Knows the address only of what is one already, and of localhost; takes
-        any other name for public.
+        Knows the address only if `host` is one, or localhost. Takes any other name
+        for public.
 
         Raises:
             AddressRefusedError: the address may not be dialled.
@@ -105,7 +105,7 @@ class FetchGuard:
 
 
 def literal_address(host: str) -> IPAddress | None:
-    """The address that `host` is without asking anybody; `None` for other names.
+    """The address that `host` stands for; `None` for a name that must be resolved.
 
     Args:
         host: of an `Origin`, whose numbers are in canonical form; an IPv6 address

@@ -1,7 +1,7 @@
 """Decodes a content coding with a bound on what comes out.
 
-Only what was asked for: gzip, deflate, or none (RFC 9110 §8.4.1). A few
-kilobytes can decode to gigabytes, so each step is told how much it may give.
+Takes only codings that were asked for: gzip, deflate, or none (RFC 9110 §8.4.1). A few
+kilobytes can decode to gigabytes, so each step has a limit of decoded bytes.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 ACCEPT_ENCODING = "gzip, deflate"
 
-# Neither coding makes a body much longer than it is; bytes that decode to nothing
-# could go on for ever.
+# Limits the coded bytes, because bytes that decode to nothing could go on for ever.
+# Neither coding makes a body much longer than it is.
 _RAW_SLACK = 2
 _RAW_BYTES_AT_LEAST = 65_536
 
-# Each piece costs ten to twenty microseconds, whatever is in it. A server may send a
+# Each piece takes ten to twenty microseconds, whatever is in it. A server may send a
 # file one line at a time, and the lines of real files have 23 bytes or more on average.
 _LEAST_BYTES_OF_A_PIECE = 20
 _PIECES_OF_ANY_LENGTH = 3_000
 
-# Thousands of pieces may come in one segment, and reading those never waits.
+# Thousands of pieces may come in one segment, and no other task runs between them.
 _PIECES_BETWEEN_CHECKPOINTS = 256
 
 # More than can wait in the buffers of a closed connection.
 _MOST_PIECES_TO_DRAIN = 20_000
 
 ERROR_PAGE_SECONDS = 5.0
-"""How long an error page may take to show its title: not the rest of a deadline."""
+"""How long an error page may take to show its title."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _WINDOW_GZIP = 31
@@ -53,9 +53,9 @@ class CodingError(ValueError):
 
 
 def bytes_worth_reading(status: int, policy: Policy) -> int:
-    """How much of the body of a response with `status` matters, decoded."""
+    """How many decoded bytes of the body matter in a response with `status`."""
     if 200 <= status <= 299:  # noqa: PLR2004
-        # One byte more than counts, which tells a cut last line from a whole one.
+        # One byte more than counts shows whether the last line was cut.
         return policy.max_body_bytes + 1
     if is_server_error(status) and policy.detect_missing_page:
         return BYTES_TO_READ
@@ -67,10 +67,10 @@ async def read_worthwhile(
 ) -> bytes:
     """The decoded body of a response, as far as it matters.
 
-    A failure in the page of an error changes nothing: its status is known.
+    A failure to read an error page changes nothing, because its status is known.
 
     Raises:
-        CodingError: as for `read_body`, for a 2xx.
+        CodingError: as for `read_body`, if the status is 2xx.
     """
     max_bytes = bytes_worth_reading(status, policy)
     if not is_server_error(status):
@@ -83,14 +83,14 @@ async def read_worthwhile(
 
 
 class Chunks:
-    """A body that lets others run, and can be cancelled, however it arrives.
+    """A body that lets other tasks run and can be cancelled, however it arrives.
 
     Attributes:
-        bytes: how many have come, coded.
+        bytes: how many coded bytes have come.
     """
 
     def __init__(self, chunks: AsyncIterable[bytes]) -> None:
-        """Take over `chunks`."""
+        """Give the pieces of `chunks`."""
         self._chunks = aiter(chunks)
         self._pieces = 0
         self.bytes = 0
@@ -114,10 +114,9 @@ class Chunks:
         return chunk
 
     async def drain(self) -> None:
-        """Come to the end of a body whose connection is closed.
+        """Read to the end of a body whose connection is closed.
 
-        httpcore's generators must do so: trio complains about those that are left
-        half-way.
+        On trio, a generator of httpcore that is left half-way causes a warning.
         """
         with suppress(Exception):
             for _ in range(_MOST_PIECES_TO_DRAIN):
@@ -133,21 +132,19 @@ async def read_body(
     max_bytes: int,
     into: bytearray | None = None,
 ) -> bytes:
-    """The decoded body, as far as its first `max_bytes`.
-
-    Stops reading as soon as they are there.
+    """The first `max_bytes` of the decoded body; reads no further.
 
     Args:
         chunks: the body as it comes over the wire.
         content_encoding: the header's value; empty for none.
         max_bytes: > 0.
-        into: gets the decoded bytes as they come, for a caller that keeps what
-            there was before a failure.
+        into: gets the decoded bytes as they come, so that a caller has them after a
+            failure, too.
 
     Raises:
-        CodingError: the coding is not one that was asked for, or the body is
-            not in it, ends too early, grows by decoding the wrong way, or comes
-            in very many pieces.
+        CodingError: the coding is not one that was asked for; or the body is not in
+            it, ends too early, decodes to hardly anything, or comes in very many
+            pieces.
     """
     decoder: _Decoder = _Identity()
     body = bytearray() if into is None else into
@@ -157,7 +154,7 @@ async def read_body(
         pieces += 1
         if pieces > _PIECES_OF_ANY_LENGTH + raw_bytes // _LEAST_BYTES_OF_A_PIECE:
             raise CodingError(f"{raw_bytes} bytes in {pieces} pieces")
-        if chunk and not raw_bytes:  # what is empty needs no coding
+        if chunk and not raw_bytes:  # an empty body needs no coding
             decoder = _decoder(content_encoding)
         raw_bytes += len(chunk)
         decoder.feed(chunk)
@@ -171,9 +168,9 @@ async def read_body(
 
 
 def decoded(raw: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
-    """The first `max_bytes` of a body that was read by somebody else.
+    """The first `max_bytes` of a body, decoded, that a client of the caller has read.
 
-    A reader may stop at `max_bytes`, so a body of that length need not be whole.
+    The client may stop at `max_bytes`, so a body of that length need not be whole.
 
     Raises:
         CodingError: as for `read_body`.
@@ -200,18 +197,18 @@ def _take_into(body: bytearray, decoder: _Decoder, max_bytes: int) -> None:
 
 class _Decoder(Protocol):
     is_over: bool
-    """Whether nothing that follows can count."""
+    """Whether the coding has ended, so that later bytes do not count."""
 
     def feed(self, chunk: bytes) -> None:
-        """Take what came."""
+        """Add coded bytes."""
         ...
 
     def take(self, max_bytes: int) -> bytes:
-        """At most so much of what it decodes to; empty: feed more."""
+        """At most `max_bytes` decoded bytes; empty if it needs more coded ones."""
         ...
 
     def finish(self) -> None:
-        """Nothing comes any more: raise CodingError if something should."""
+        """End the input; raises CodingError if the coding has not ended."""
         ...
 
 
@@ -219,7 +216,7 @@ def check_coding(content_encoding: str) -> None:
     """Refuse a content coding that was not asked for.
 
     Raises:
-        CodingError: it is none of gzip, deflate and identity.
+        CodingError: it is not gzip, deflate or identity.
     """
     _decoder(content_encoding)
 
@@ -257,7 +254,7 @@ class _Identity:
 class _Inflate:
     """gzip with any number of members, or deflate with or without a zlib header.
 
-    What follows the end of the coding is ignored, as all browsers do.
+    Bytes after the end of the coding are ignored, as in all browsers.
     """
 
     def __init__(self, *, is_gzip: bool) -> None:
@@ -285,7 +282,7 @@ class _Inflate:
             raise CodingError("the coded body ends too early")
 
     def _begin(self) -> bool:
-        """Choose the window; the first two bytes tell."""
+        """Begin a member, if its first two bytes are there; whether it has begun."""
         if len(self._waiting) < 2:  # noqa: PLR2004
             return False
         if self._is_after_member and self._waiting[:2] != _GZIP_MAGIC:

@@ -1,7 +1,7 @@
 """Finds the addresses of a host, and dials those that the guard permits.
 
-A host is resolved once, its addresses are looked at, and one of those is dialled:
-between the look and the call nobody can change what the name means (DNS
+A host is resolved once, the guard checks its addresses, and one of those is dialled. So
+nobody can change what the name means between the check and the connection (DNS
 rebinding). Several addresses are tried as RFC 8305 (happy eyeballs) proposes.
 """
 
@@ -36,7 +36,7 @@ Connect = Callable[[str, int], Awaitable["SocketStream"]]
 _ATTEMPT_DELAY_SECONDS = 0.25
 
 MOST_ADDRESSES = 8
-"""A name with more addresses would let us knock at the doors of others."""
+"""How many addresses of a name are tried; more would let it send us to many hosts."""
 
 # A name server that does not answer holds a thread for half a minute, and must not
 # hold up the look-ups of others. A thread takes some 100 KB.
@@ -48,10 +48,10 @@ _look_ups: RunVar[Threads] = RunVar("robotsgate.look_ups")  # of each event loop
 async def resolve(host: str, port: int) -> Sequence[IPAddress]:
     """The addresses of `host`, in the order in which the system prefers them.
 
-    Waits while very many look-ups are under way, abandoned ones included.
+    Waits while very many look-ups are under way; abandoned ones count, too.
 
     Raises:
-        OSError: it has none.
+        OSError: `host` has no address.
     """
     with suppress(ValueError):
         return [ip_address(host)]
@@ -69,9 +69,9 @@ async def resolve(host: str, port: int) -> Sequence[IPAddress]:
 async def connect_to_any(
     addresses: Sequence[IPAddress], port: int, connect: Connect
 ) -> SocketStream:
-    """A connection to that of `addresses` which answers first.
+    """A connection to the one of `addresses` that answers first.
 
-    The next one is tried when one has failed, or has not answered for a while.
+    The next one is tried when one has failed, or has not answered for 0.25 s.
 
     Raises:
         OSError: none answers.
@@ -97,7 +97,7 @@ async def connect_to_any(
                 attempts.start_soon(attempt, str(address), ended_event)
                 with anyio.move_on_after(_ATTEMPT_DELAY_SECONDS):
                     await ended_event.wait()
-    except BaseException:  # a cancellation must not leave a socket open either
+    except BaseException:  # a cancellation, too, must not leave a socket open
         for winner in winners:
             winner.close()
         raise
@@ -110,7 +110,7 @@ async def connect_to_any(
 
 
 def _interleaved(addresses: Sequence[IPAddress]) -> list[IPAddress]:
-    """The two families in turn, beginning with that of the first (RFC 8305 §4)."""
+    """IPv4 and IPv6 in turn, beginning with the family of the first (RFC 8305 §4)."""
     is_first_v4 = isinstance(addresses[0], IPv4Address)
     first = [one for one in addresses if isinstance(one, IPv4Address) == is_first_v4]
     second = [one for one in addresses if isinstance(one, IPv4Address) != is_first_v4]

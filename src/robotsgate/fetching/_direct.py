@@ -1,9 +1,9 @@
 """Sends each GET over a connection of its own, with httpcore.
 
-robots.txt is one request per origin, so a pool has nothing to keep; and httpcore's
-pool loses slots for ever when requests that wait for one are cancelled
-(encode/httpcore#1093). HTTP/2 is off: it has nothing to offer one request.
-It goes through `httpcore.AsyncHTTPConnection`, where respx looks for requests.
+robots.txt is one request per origin, so a pool has nothing to keep. And the pool of
+httpcore loses slots for ever when requests that wait for one are cancelled
+(encode/httpcore#1093). HTTP/2 is off, because it does not help a single request.
+The GET goes through `httpcore.AsyncHTTPConnection`, where respx looks for requests.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from robotsgate.fetching._sockets import SocketStream
 
 # All of a response but its body: the head, informational responses, the framing of
-# chunks, trailers, and one read of which nobody knows yet what it is. The longest head
-# that other clients take is 16 KiB (Node.js) to 100 KiB (httpx). A chunk of one line
-# may add half of its length.
+# chunks, trailers, and one read that is not parsed yet. The longest head that other
+# clients take is 16 KiB (Node.js) to 100 KiB (httpx). A chunk of one line may add half
+# of its length.
 _MOST_BYTES_BESIDE_THE_BODY = 64 * 1024
 
-# What TLS may send beside that: a handshake takes 2 to 20 KiB, each record 22 bytes or
-# more. Session tickets of 20 bytes cost ten microseconds each.
+# What TLS may add: a handshake takes 2 to 20 KiB, each record 22 bytes or more. Session
+# tickets of 20 bytes take ten microseconds each.
 _MOST_BYTES_OF_TLS = 64 * 1024
 
 _TOO_MANY_BYTES = "more bytes than any answer needs"
@@ -57,8 +57,8 @@ _BROKEN = (
 class DirectExchange:
     """Sends each GET over a connection of its own, on asyncio and trio.
 
-    Ignores the proxies of the environment; a caller that needs one hands the
-    checker a client that has it.
+    Ignores the proxies of the environment; a caller that needs a proxy gives the
+    checker a client.
     """
 
     is_blind = False
@@ -98,7 +98,7 @@ class DirectExchange:
             body = b""
             if bytes_worth_reading(response.status, hop.policy):
                 body = await self._body(response, headers, line, hop.policy)
-        finally:  # a cancellation must not leave a socket open either
+        finally:  # a cancellation, too, must not leave a socket open
             line.close()
         return FetchedResponse(
             status=response.status, headers=headers, body=body, is_decoded=True
@@ -148,7 +148,7 @@ class DirectExchange:
 
     async def _context(self) -> ssl.SSLContext:
         async with self._making_context:
-            # In a thread, because reading all roots takes a tenth of a second.
+            # In a thread, because to read all root certificates takes 0.1 s.
             if self._ssl_context is None:
                 from httpx import create_ssl_context  # noqa: PLC0415 (for https only)
 
@@ -156,7 +156,7 @@ class DirectExchange:
                     self._ssl_context = await anyio.to_thread.run_sync(
                         create_ssl_context
                     )
-                except OSError as error:  # nothing that an origin could help
+                except OSError as error:  # which is not the fault of an origin
                     raise RuntimeError(
                         f"expected certificate authorities: {error}"
                     ) from error
@@ -164,15 +164,15 @@ class DirectExchange:
 
 
 class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
-    """The connection of one GET: dials for httpcore, then is what it has dialled.
+    """The connection of one GET: dials for httpcore, which then reads and writes it.
 
-    Remembers its socket, because httpcore forgets one that is cancelled in its TLS
-    handshake. Bounds what adds nothing to a body, which could go on for ever:
-    informational responses, the extensions of chunks, trailers, and below them the
-    messages of TLS.
+    Remembers its socket, because httpcore forgets one whose TLS handshake is cancelled.
+    Limits the bytes that are not part of the body, because they could go on for ever:
+    informational responses, the extensions of chunks, trailers, and the messages of
+    TLS.
 
     Attributes:
-        body: of the response, once it is read.
+        body: that of the response; `None` until it is read.
     """
 
     def __init__(self, guard: FetchGuard, resolve: Resolve, connect: Connect) -> None:
@@ -228,8 +228,8 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
             raise httpcore.RemoteProtocolError(_TOO_MANY_BYTES) from error
         except _BROKEN as error:
             raise httpcore.ReadError(str(error)) from error
-        # Each byte that is of use allows for another: a record of one line is half
-        # framing.
+        # Each byte of data allows for one more of TLS: half of a record that holds one
+        # line is framing.
         dialled.bytes_left += 2 * len(data)
         self._bytes += len(data)
         of_body = 0 if self.body is None else self.body.bytes
@@ -252,17 +252,17 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
             self._socket.close()
 
     def get_extra_info(self, info: str) -> None:
-        """Nothing: httpcore only asks for HTTP/2."""
+        """Nothing: httpcore asks only whether the connection is HTTP/2."""
 
     def _socket_and_stream(self) -> tuple[SocketStream, ByteStream]:
-        """The socket, and what is read and written: that, or TLS over it."""
+        """The socket, and the stream to read and write: that socket, or TLS over it."""
         assert self._socket is not None  # noqa: S101 (httpcore dials first)
         return self._socket, self._stream or self._socket
 
 
 @contextmanager
 def _httpcore_errors() -> Iterator[None]:
-    """Raise what goes wrong before a request can be sent as httpcore does."""
+    """Turn errors before the request into those that httpcore raises."""
     try:
         yield
     except TimeoutError as error:

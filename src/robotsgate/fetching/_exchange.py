@@ -1,4 +1,4 @@
-"""Chooses how GETs are sent through what the caller brought."""
+"""Chooses how GETs are sent through the client of the caller."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def exchange_for(client: object | None) -> Exchange:
     """The way to send GETs through `client`.
 
     Args:
-        client: a `Fetcher`, or shaped like an `AsyncClient` of httpx or httpx2 or
-            like one of their transports; `None`: a connection for each GET.
+        client: a `Fetcher`, or an object with the methods of an `AsyncClient` of
+            httpx or httpx2, or of one of their transports; `None`: a new connection
+            for each GET.
 
     Raises:
-        TypeError: `client` is none of them.
+        TypeError: `client` is something else.
     """
     if client is None:
         return DirectExchange()
@@ -55,12 +56,12 @@ def _is_fetcher(client: object) -> TypeGuard[Fetcher]:
 
 
 class FetcherExchange:
-    """Through a `Fetcher` of the caller."""
+    """Sends each GET through a `Fetcher` of the caller."""
 
     is_blind = True
 
     def __init__(self, fetcher: Fetcher) -> None:
-        """Use `fetcher`, which stays its owner's to close."""
+        """Use `fetcher`; its owner closes it."""
         self._fetcher = fetcher
 
     async def get(self, hop: Hop) -> FetchedResponse:

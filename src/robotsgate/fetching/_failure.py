@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Redirects
 
 MISTAKES = (RuntimeError, TypeError, AttributeError, LookupError, AssertionError)
-"""What a client raises because of its owner, and not because of the world."""
+"""What a client raises because its owner made a mistake, not because of the network."""
 
-# Looked for along the chain of causes, in this order: the first that stands
-# anywhere says more than the exception that carries it.
+# Looked for in the whole chain of causes, in this order. Such a cause says more than
+# the exception that it led to.
 _KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (AddressRefusedError, FailureKind.ADDRESS_REFUSED),
     (socket.gaierror, FailureKind.NAME_RESOLUTION),
@@ -28,8 +28,8 @@ _KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (ssl.SSLError, FailureKind.TLS),
 )
 
-# By the name of a class or of one that it inherits from, because httpx, httpx2 and
-# httpcore have the same names in modules of their own.
+# By the name of a class or of a base class, because httpx, httpx2 and httpcore have
+# classes of the same names.
 _KINDS = {
     "CodingError": FailureKind.CODING,
     "DecodingError": FailureKind.CODING,
@@ -43,7 +43,7 @@ _KINDS = {
     "OSError": FailureKind.CONNECT,
 }
 
-# How ssl asks for more bytes: it stands in the context of whatever came of that.
+# ssl raises these to ask for more bytes. Later exceptions have them as their context.
 _NO_CAUSES = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 _QUOTED_BYTES = re.compile(r"""bytearray\(|\bb['"]""")
@@ -64,14 +64,14 @@ def outcome_of(
     Args:
         error: anything but one of `MISTAKES`.
         redirects: those that were followed before.
-        deadline: of the whole fetch, seconds, for the text of a timeout.
-        outer: what the caller of the fetch was handling; Python chains it to
-            `error`, with which it has nothing to do.
+        deadline: that of the whole fetch, seconds, for the text of a timeout.
+        outer: the exception that the caller of the fetch was handling. Python makes it
+            the context of `error`, but it is not a cause.
     """
     causes = list(_causes(error, outer))
     if isinstance(error, FetchFailedError):
         kind = error.kind
-        causes = causes[1:] or causes  # a name that says more
+        causes = causes[1:] or causes  # the cause says more
     else:
         kind = _kind_of_causes(causes) or _kind_of(error)
     text = _text(causes)
@@ -115,7 +115,7 @@ def _kind_of(error: BaseException) -> FailureKind:
 
 
 def _text(causes: list[BaseException]) -> str:
-    """What the operating system said, if it did, else the first message there is."""
+    """The message of the operating system, if there is one, else the first message."""
     name = type(causes[0]).__name__
     said = [one for one in causes if isinstance(one, OSError) and one.errno]
     for cause in (*reversed(said), *causes):

@@ -1,4 +1,4 @@
-"""What a client must do, so that robotsgate can fetch with it."""
+"""The port for clients: what one must do so that robotsgate can fetch with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FetchedResponse:
     Attributes:
         status: 100 to 999.
         headers: pairs (name, value) in the order of arrival; names in any case.
-        body: may be empty where the status is neither a 2xx nor a 5xx.
+        body: may be empty if the status is neither 2xx nor 5xx.
         is_decoded: whether the client has undone the content coding of `body`.
     """
 
@@ -30,7 +30,8 @@ class Fetcher(Protocol):
     """Sends single GETs; pass one as `RobotsChecker(client=...)`.
 
     The checker sets the deadline, follows the redirects and decides what a response
-    means. It cancels `get` when the deadline passes; nothing may stay open then.
+    means. It cancels `get` when the deadline passes; `get` must leave nothing open
+    then.
     """
 
     async def get(
@@ -41,11 +42,11 @@ class Fetcher(Protocol):
         Follows no redirect, and sends no cookies, credentials or conditions.
 
         Args:
-            url: absolute, http or https, ASCII, without userinfo and fragment; to
-                be sent as it is.
+            url: absolute, http or https, ASCII, without userinfo and fragment; send
+                it unchanged.
             headers: pairs (name, value) to send, in place of the client's own.
-            max_bytes: where to stop reading the body, coded or not; what came with
-                the last read may exceed it.
+            max_bytes: after how many bytes to stop reading the body, coded or
+                decoded; the last read may bring more.
 
         Raises:
             FetchFailedError: no usable response came.

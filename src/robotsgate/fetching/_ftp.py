@@ -1,7 +1,7 @@
 """Retrieves a robots.txt over FTP: anonymous login, passive mode, RETR (RFC 959).
 
-The standard library's `ftplib` blocks, so it works in a few threads. Must never
-decide what a reply means: that is `caching`.
+The standard library's `ftplib` blocks, so it runs in a few threads. Must never decide
+what a reply means: `caching` does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from robotsgate.fetching._hop import Hop
     from robotsgate.urls._address_class import IPAddress
 
-# Relative to where the login leads (RFC 1738 §3.2.2).
+# Relative to the directory after the login (RFC 1738 §3.2.2).
 _RETRIEVE = "RETR robots.txt"
 
 # A server that hangs holds a thread until the deadline of its fetch.
@@ -34,14 +34,14 @@ _MOST_SESSIONS = 32
 # All replies of a session. Some servers greet with a page of text.
 _MOST_BYTES_OF_REPLIES = 64 * 1024
 
-# Of a reply; the numbers of a PASV stand at its beginning.
+# How much of a reply is kept; the numbers of a PASV stand at its beginning.
 _LONGEST_REPLY = 300
 
 _CHUNK_BYTES = 16 * 1024
 
 
 class FtpExchange:
-    """Retrieves each file over a connection of its own.
+    """Retrieves each file over a new connection.
 
     Ignores the proxies of the environment, as `DirectExchange` does.
     """
@@ -82,10 +82,10 @@ class FtpExchange:
 
 
 class _Session(ftplib.FTP):
-    """One control connection, which a thread uses and another one may end.
+    """One control connection, which a thread uses and another thread may end.
 
-    The data connection goes to the address of this one, whatever a reply to PASV
-    names: so `ftplib` does since Python 3.9.
+    Since Python 3.9, `ftplib` opens the data connection to the address of this one,
+    whatever address a reply to PASV names.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class _Session(ftplib.FTP):
         self._data: socket.socket | None = None
 
     def retrieve(self) -> bytes | None:
-        """The robots.txt, as much of it as counts; `None` where there is none.
+        """The robots.txt, as much of it as counts; `None` if there is none.
 
         Raises:
             ftplib.Error: or a ValueError, EOFError or OSError: it failed.
@@ -157,7 +157,7 @@ class _Session(ftplib.FTP):
 
     def _connect(self, address: str) -> socket.socket:
         self.connect(address, self._port, self._policy.connect_timeout)
-        return cast("socket.socket", self.sock)  # which `connect` has made
+        return cast("socket.socket", self.sock)  # `connect` has set it
 
     def _read(self, data: socket.socket) -> bytes:
         body = b""

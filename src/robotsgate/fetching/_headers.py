@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 def as_pairs(raw: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
-    """Headers as text: UTF-8 where they are that, else Latin-1."""
+    """Headers as text: a value is UTF-8 if it is valid as that, else Latin-1."""
     return [(name.decode("latin-1"), _as_text(value)) for name, value in raw]
 
 
 def values_of(headers: Iterable[tuple[str, str]], name: str) -> list[str]:
-    """The values of the header `name`, which is given in lower case, in their order."""
+    """The values of the header `name`, in their order; give `name` in lower case."""
     return [value for key, value in headers if key.lower() == name]
 
 

@@ -47,18 +47,18 @@ class Exchange(Protocol):
     """A way to send GETs."""
 
     is_blind: bool
-    """Whether addresses are dialled that the guard does not see.
+    """Whether it dials addresses that the guard does not see.
 
-    It sees those that a URL names by number all the same.
+    The guard always sees an address that stands in a URL.
     """
 
     async def get(self, hop: Hop) -> FetchedResponse:
         """Send a GET without cookies and credentials.
 
-        The body is read as far as the status makes worthwhile.
+        Reads as much of the body as matters with that status.
 
         Raises:
-            AddressRefusedError: the guard refuses the host, or, as the cause of
-                another exception, the addresses that it resolves to.
+            AddressRefusedError: the guard refuses the address of the host. May be the
+                cause of another exception.
         """
         ...

@@ -1,8 +1,8 @@
 """Marks the requests that a checker sends, for hooks, transports and clients.
 
-A client may fetch pages and robots.txt alike. A hook that asks the checker before
-each request would wait for itself if it asked before those of the checker too; and
-what a client sends of its own is meant for the origin that the caller asked about.
+A client may fetch pages and robots.txt alike. A hook that asks the checker before each
+request must let the checker's own requests pass, or it would wait for itself. And the
+headers that a client adds are meant only for the origin that the caller asked about.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _has_left: ContextVar[bool] = ContextVar("robotsgate.has_left_origin", default=F
 
 
 def is_own_request() -> bool:
-    """Whether the code that asks was called by a checker to fetch a robots.txt."""
+    """Whether a checker called the current code in order to fetch a robots.txt."""
     return _is_own.get()
 
 
@@ -35,7 +35,7 @@ def leave_origin() -> None:
 
 @contextmanager
 def own_requests() -> Iterator[None]:
-    """Marks all requests that are sent inside of the block, those of one fetch."""
+    """Mark all requests inside of the block, which are those of one fetch."""
     is_own, has_left = _is_own.set(True), _has_left.set(False)
     try:
         yield

@@ -1,7 +1,7 @@
 """Fetches one robots.txt: a GET, its redirects, a bounded body, a deadline.
 
 RFC 9309 §2.3.1. The GET is unconditional, without cookies and credentials.
-Must never decide what an answer means: that is `caching`.
+Must never decide what an answer means: `caching` does.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("robotsgate.fetching")
 
-# Of an error, in the log.
+# How much of an error is logged.
 _LONGEST_TEXT = 300
 
-# Of a URL that a server has sent, which is kept with the entry.
+# How much of a URL that a server sent is kept in the entry.
 _LONGEST_URL = 2_048
 
-# The type tells the author of the file something, and decides nothing.
+# The content type decides nothing, but may tell the author of the file something.
 _KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
 
-# What a URL may hold beside letters and digits: all of ASCII but what the WHATWG
-# URL Standard escapes in paths and queries.
+# What a URL may hold apart from letters and digits: all of ASCII but the characters
+# that the WHATWG URL Standard escapes in paths and queries.
 _SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
 
 _BLIND = (
@@ -72,7 +72,7 @@ _Trail = dict[str, int | None]
 
 
 class RobotsTxtFetcher:
-    """Fetches the robots.txt of one origin after the other, or of many at once."""
+    """Fetches the robots.txt of origins, also of many at once."""
 
     def __init__(
         self, client: object | None, *, user_agent: str, policy: Policy
@@ -80,7 +80,7 @@ class RobotsTxtFetcher:
         """Prepare; nothing is opened.
 
         Args:
-            client: what sends the requests, as for `exchange_for`.
+            client: sends the requests, as for `exchange_for`.
             user_agent: the whole User-Agent header.
             policy: deadline, timeouts, redirects, sizes and address guard.
 
@@ -106,8 +106,8 @@ class RobotsTxtFetcher:
         """Refuse what the client of the caller cannot fetch.
 
         Raises:
-            UnsupportedError: the scheme is ftp, and there is such a client: to
-                dial without it would bypass its proxy, for example.
+            UnsupportedError: the scheme is ftp, and the caller has brought a client.
+                To dial without the client could bypass its proxy.
         """
         is_own = isinstance(self._exchange, DirectExchange)
         if origin.scheme == "ftp" and not is_own:
@@ -118,11 +118,11 @@ class RobotsTxtFetcher:
     async def fetch(self, origin: Origin) -> Outcome:
         """The outcome of asking `origin` for its robots.txt.
 
-        Raises nothing that the world causes.
+        A failure of the network or the server is an outcome, not an exception.
 
         Raises:
-            RuntimeError: or another of `MISTAKES`, from a client that the caller
-                brought and, for example, has closed.
+            RuntimeError: or another of `MISTAKES`, from a client of the caller, for
+                example because it is closed.
         """
         if self._must_warn:
             self._must_warn = False
@@ -146,7 +146,7 @@ class RobotsTxtFetcher:
         return outcome
 
     async def _follow(self, origin: Origin, trail: _Trail) -> Outcome:
-        """GET the robots.txt of `origin`, and on from there."""
+        """GET the robots.txt of `origin`, and follow its redirects."""
         guard = FetchGuard(self._guard_rules)
         target = "/robots.txt"
         status: int | None = None
@@ -193,7 +193,7 @@ class RobotsTxtFetcher:
         )
 
     def _body(self, response: FetchedResponse) -> bytes:
-        """As much of the body as the status makes worth keeping, decoded.
+        """As much of the decoded body as matters with that status.
 
         Raises:
             CodingError: the body of a 2xx is not in its coding.
@@ -205,7 +205,7 @@ class RobotsTxtFetcher:
         try:
             return decoded(response.body, coding, max_bytes=max_bytes)
         except CodingError:
-            if is_server_error(response.status):  # which is known all the same
+            if is_server_error(response.status):  # the status is enough
                 return b""
             raise
 
@@ -220,7 +220,7 @@ def _kept_headers(response: FetchedResponse) -> dict[str, str]:
 
 
 def _location(response: FetchedResponse) -> str | None:
-    """The value of the header Location; `None` where there is none.
+    """The value of the header Location; `None` if there is none.
 
     Raises:
         RedirectError: there are several different ones.

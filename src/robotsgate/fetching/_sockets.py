@@ -1,6 +1,6 @@
 """A TCP connection to a literal address, on asyncio and trio.
 
-A non-blocking socket that anyio waits for: a third of the price of
+A non-blocking socket that anyio waits for takes a third of the time of
 `anyio.connect_tcp`, which makes a task group and a task for each connection.
 """
 
@@ -14,7 +14,7 @@ from contextlib import suppress
 import anyio
 import anyio.abc
 
-# What is decrypted and parsed at once holds the event loop meanwhile.
+# While this much is decrypted and parsed, no other task runs.
 _MOST_BYTES_AT_ONCE = 16 * 1024
 
 
@@ -26,7 +26,7 @@ class SocketStream(anyio.abc.ByteStream):
     """A connected socket that one task reads and writes.
 
     Attributes:
-        bytes_left: how many may still come.
+        bytes_left: how many bytes may still come.
     """
 
     def __init__(self, connected: socket.socket) -> None:
@@ -35,10 +35,10 @@ class SocketStream(anyio.abc.ByteStream):
         self.bytes_left = math.inf
 
     async def receive(self, max_bytes: int = _MOST_BYTES_AT_ONCE) -> bytes:
-        """What comes next; lets other tasks run first.
+        """The next bytes; lets other tasks run first.
 
         Raises:
-            TooManyBytesError: more has come than may.
+            TooManyBytesError: more than `bytes_left` have come.
             anyio.EndOfStream: the peer has ended the connection in order.
             anyio.ClosedResourceError: it was closed here.
             OSError: the connection broke.
@@ -87,7 +87,7 @@ async def connect(address: str, port: int) -> SocketStream:
     """A connection to the IP address `address`.
 
     Raises:
-        OSError: there is no way, or nobody answers.
+        OSError: the address cannot be reached, or does not answer.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     dialling = socket.socket(family, socket.SOCK_STREAM)
@@ -97,7 +97,7 @@ async def connect(address: str, port: int) -> SocketStream:
         with suppress(BlockingIOError):
             dialling.connect((address, port))
         await anyio.wait_writable(dialling)
-    except BaseException:  # a cancellation must not leave a socket open either
+    except BaseException:  # a cancellation, too, must not leave a socket open
         dialling.close()
         raise
     number = dialling.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
