@@ -1,4 +1,4 @@
-"""Where bytes are kept under a key. No clock in here: `now` is an argument."""
+"""Keeps bytes under keys. Must never ask a clock: `now` is an argument."""
 
 from robotsgate.stores._base import Change, FetchLease, ListableStore, Store
 from robotsgate.stores.memory import MemoryStore

@@ -1,4 +1,4 @@
-"""What a store must do, so that another author can write one."""
+"""The ports for stores: what one must do, so that another author can write one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Store(Protocol):
 
     Many tasks may call a method at once, and a call may be cancelled at any await.
     A store that fails raises `StoreError`; the checker then works without it.
-    A store may lose the bytes of any key at any time, but never give changed ones.
-    Each store says what it keeps after `update` has returned: memory ends with the
-    process, a file survives when the process is killed.
+    A store may lose the bytes of any key at any time, but must never give wrong ones.
+    Each store documents what outlives a return of `update`: memory ends with the
+    process, but a file remains even if the process is killed.
     """
 
     async def get(self, key: str) -> bytes | None:
@@ -74,16 +74,17 @@ class ListableStore(Store, Protocol):
 class FetchLease(Protocol):
     """Lets one of many processes at a time fetch an origin.
 
-    A store that many processes share may have these methods too; the checker then
-    asks for a lease before each fetch. A process that does not get it looks into the
-    store for the result, and asks again now and then, because the lease of a process
-    that died ends by itself. Each method is atomic and may be cancelled at any await.
+    If a store that many processes share has these methods, the checker asks for a lease
+    before each fetch. If another process has the lease, the checker looks for the
+    result in the store, and now and then asks for the lease again: the lease of a
+    process that died ends by itself. Each method is atomic and may be cancelled at any
+    await.
     """
 
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:
         """Whether `owner` has the lease of `key` from now on, for `seconds`.
 
-        Not if the lease is taken, even by `owner` itself.
+        `False` if the lease is taken, even by `owner` itself.
 
         Args:
             key: what is to be fetched.

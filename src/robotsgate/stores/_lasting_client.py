@@ -1,9 +1,9 @@
 """Keeps a client of coredis open, and replaces it when it goes wrong.
 
-A pool of coredis keeps a connection that has fallen silent, and loses a place for
-good where a call is cancelled while it connects, or on trio is cut off. So a call
-whose caller gives up goes on to its end, and where one fails by anything but an
-answer of the server, another client takes over.
+A pool of coredis keeps a connection that no longer answers. It loses a place for good
+if a call is cancelled while it connects, or, on trio, is cut off. So a call goes on to
+its end if its caller gives up. If a call fails without an answer of the server, another
+client takes over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Client = Redis[bytes] | RedisCluster[bytes]
 
-# An answer that takes longer is none; the checker waits for less.
+# A call that takes longer fails. The checker does not wait that long.
 CALL_SECONDS = 10.0
 
 _Result = TypeVar("_Result")
@@ -33,13 +33,13 @@ class _Connection:
     """One client with its pool of connections.
 
     Attributes:
-        client: `None` before it is open, and when it is not open any more.
-        error: why it could not be opened, if so.
-        settled_event: set when it is open, or is known not to be.
-        is_retired: whether it is closed as soon as nobody uses it.
-        unused_event: set then.
-        calls: how many are using it.
-        scope: of the task that holds it open.
+        client: `None` before it is open, and after it was closed.
+        error: why it could not be opened; else `None`.
+        settled_event: set when it is open, or could not be opened.
+        is_retired: whether it is closed as soon as no call uses it.
+        unused_event: set when it is retired and no call uses it.
+        calls: how many calls use it.
+        scope: that of the task that holds it open.
     """
 
     def __init__(self) -> None:
@@ -63,13 +63,13 @@ class _Connection:
         return self.client
 
     def close_if_unused(self) -> None:
-        """Let it go when it is retired and nobody uses it."""
+        """Let it be closed if it is retired and no call uses it."""
         if self.is_retired and self.calls == 0:
             self.unused_event.set()
 
 
 class LastingClient:
-    """A client that is open for the time of a context, replaced when need be."""
+    """A client that stays open during a context, and is replaced when it fails."""
 
     def __init__(self, make: Callable[[], Client]) -> None:
         """Use the clients that `make` makes; each is opened when it is needed."""
@@ -87,7 +87,7 @@ class LastingClient:
 
     async def aclose(self) -> None:
         """Cancel what is under way, and close the connections."""
-        # Without what was raised inside, which would come back in a group.
+        # Not given an exception from inside, which would come back in a group.
         try:
             self._calls.cancel_scope.cancel()
             await self._calls.__aexit__(None, None, None)
@@ -98,12 +98,12 @@ class LastingClient:
             await self._connections.__aexit__(None, None, None)
 
     async def result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
-        """What `work` gives.
+        """The result of `work`, called with the client.
 
         Raises:
             StoreError: the context has ended meanwhile.
-            TimeoutError: it takes more than `CALL_SECONDS`.
-            Exception: what it raises, or what opening the client raises.
+            TimeoutError: `work` takes more than `CALL_SECONDS`.
+            Exception: what `work` raises, or what opening the client raises.
         """
         over_event = anyio.Event()
         results: list[_Result] = []
@@ -112,7 +112,7 @@ class LastingClient:
         async def call() -> None:
             try:
                 results.append(await self._result_of_call(work))
-            except Exception as error:  # noqa: BLE001 (handed to who has called)
+            except Exception as error:  # noqa: BLE001 (raised to the caller)
                 errors.append(error)
             finally:
                 over_event.set()
@@ -161,7 +161,7 @@ class LastingClient:
                     self._retire(self._current)
                     self._current, self._next = connection, None
                     await connection.unused_event.wait()
-        except Exception as error:  # noqa: BLE001 (handed to who waits for it)
+        except Exception as error:  # noqa: BLE001 (raised to the calls that wait)
             connection.error = error
         finally:
             connection.client = None

@@ -1,4 +1,4 @@
-"""Calls Redis, Valkey or a cluster of them; `StoreError` says what goes wrong."""
+"""Calls Redis, Valkey or a cluster of them; each failure becomes a `StoreError`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _Result = TypeVar("_Result")
 class RedisServer:
     """A server, or a cluster, that need not be there.
 
-    Between `open` and `close_connections` it keeps its connections; a call whose
-    caller gives up then goes on to its end. Otherwise each call makes a connection.
+    Between `open` and `close_connections` it keeps its connections, and a call goes on
+    to its end if its caller gives up. Otherwise each call makes a connection.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class RedisServer:
             ssl_context: for "rediss://"; `None`: the system's authorities.
 
         Raises:
-            StoreError: `url` is not one of these; what is in it is not shown.
+            StoreError: `url` is not one of these; the message does not show it.
         """
         self._make = url if callable(url) else _maker(url, ssl_context)
         self._lasting_client: LastingClient | None = None
@@ -47,7 +47,7 @@ class RedisServer:
 
     @property
     def is_open(self) -> bool:
-        """Whether connections are or were kept."""
+        """Whether `open` was called."""
         return self._lasting_client is not None
 
     async def open(self) -> None:
@@ -55,7 +55,7 @@ class RedisServer:
         self._lasting_client = await LastingClient(self._make).__aenter__()
 
     async def close_connections(self) -> None:
-        """Refuse all calls, end those under way, and close what `open` has opened."""
+        """Refuse all calls, end those under way, and close the connections."""
         self._is_closed = True
         assert self._lasting_client is not None  # noqa: S101 (opened before)
         await self._lasting_client.aclose()
@@ -65,10 +65,10 @@ class RedisServer:
         self._is_closed = True
 
     async def result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
-        """What `work` gives with a client that is connected.
+        """The result of `work`, called with a client that is connected.
 
         Raises:
-            StoreError: whatever has gone wrong.
+            StoreError: the call failed, for whatever reason.
         """
         if self._is_closed:
             raise StoreError("the connection to Redis is closed")
@@ -79,15 +79,15 @@ class RedisServer:
                 return await work(client)
         except _FAILURES as error:
             raise StoreError(f"Redis failed: {error!r}") from error
-        except ExceptionGroup as group:  # of the tasks that a connection consists of
+        except ExceptionGroup as group:  # a connection consists of several tasks
             raise StoreError(f"Redis failed: {group.exceptions[0]!r}") from group
 
 
 def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Client]:
-    """What makes clients for `url`.
+    """A function that makes clients for `url`.
 
     Raises:
-        StoreError: `url` is not one of Redis; what is in it is not shown.
+        StoreError: `url` is not one of Redis; the message does not show it.
     """
     if not isinstance(url, str) or not _is_url(url):
         raise StoreError("expected a URL redis://host, rediss://host or unix://path")
@@ -98,7 +98,7 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
         "stream_timeout": CALL_SECONDS,
     }
     if url.startswith("rediss:"):
-        # Its own would take the certificate of any name.
+        # The context of coredis itself would accept a certificate for any name.
         options["ssl_context"] = ssl_context or ssl.create_default_context()
     try:
         Redis.from_url(url, **options)
@@ -106,7 +106,7 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
         kind = type(error).__name__
         raise StoreError(
             f"expected a usable URL redis://host or unix://path ({kind})"
-        ) from None  # whose text may show a password
+        ) from None  # the text of `error` may show a password
     return lambda: Redis.from_url(url, **options)
 
 
@@ -117,6 +117,6 @@ def _is_url(url: str) -> bool:
         return False
     if parts.scheme == "unix":
         return bool(parts.path)
-    # The client would take the database 0 where the path is not a number.
+    # The client would take the database 0 if the path is not a number.
     is_database = parts.path in {"", "/"} or parts.path[1:].isdecimal()
     return parts.scheme in {"redis", "rediss"} and bool(parts.hostname) and is_database

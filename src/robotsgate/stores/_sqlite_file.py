@@ -1,4 +1,4 @@
-"""What file is a store: opens it, makes it, refuses what it is not."""
+"""Makes a file a store, opens it, and refuses a file that is not one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 # "robt": no other program's file is taken for ours, nor ours for another's.
 _APPLICATION_ID = 0x726F6274
 
-# Raised with the version of the entries in it (`caching/_codec.py`): a file of entries
-# that cannot be read is refused once, and not entry by entry.
+# Changes together with the version of the entries in it (`caching/_codec.py`), so that
+# a file of entries that cannot be read is refused once, and not entry by entry.
 _VERSION = 3
 
 # Each write takes a new id, so their order is the order of writing. The bytes come
@@ -26,20 +26,20 @@ CREATE TABLE kept (
 )
 """
 
-# How long SQLite waits for another process by itself: no longer than an event loop
-# may be held, because a store is opened there.
+# How long SQLite itself waits for another process. A store is opened in the event
+# loop, which must not wait for longer.
 _BUSY_SECONDS = 0.05
 
-# What may stay of the log after a large transaction.
+# How many bytes the log may keep after a large transaction.
 _MOST_LOG_BYTES = 64 * 2**20
 
-# Of an error code of SQLite; the rest says more about it.
+# These bits of an error code of SQLite tell the kind of the error.
 _PRIMARY_CODE = 0xFF
 
 
 @contextmanager
 def store_errors(path: str) -> Iterator[None]:
-    """Raise what SQLite raises as a StoreError that names the file."""
+    """Turn errors of SQLite into StoreErrors that name the file."""
     try:
         yield
     except (sqlite3.Error, UnicodeError) as error:  # a damaged text is not UTF-8
@@ -48,9 +48,9 @@ def store_errors(path: str) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing; begins with the right to write.
+    """Take the right to write, then commit everything or nothing.
 
-    A transaction that reads first and writes then can fail at once where another
+    A transaction that reads before it takes that right can fail at once if another
     process writes, without waiting for it.
     """
     connection.execute("BEGIN IMMEDIATE")
@@ -58,7 +58,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # SQLite itself may have given it up
+        if connection.in_transaction:  # SQLite itself may have rolled it back
             connection.execute("ROLLBACK")
         raise
 
@@ -79,17 +79,17 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Make a store of a new file; see that another is one, and can be written.
+    """Make a new file a store; check that an old one is a store and can be written.
 
-    May be called again where the file was locked.
+    May be called again if the file was locked.
 
     Raises:
         StoreError: it is of another program, or of another version of this one.
         sqlite3.Error: it is damaged, or locked.
     """
     is_known = _check_file(connection, path)  # before anything is changed
-    # Every commit survives the end of the process; the last ones before a power
-    # failure may be lost, but nothing is damaged by that.
+    # Every commit survives the end of the process. A power failure may lose the last
+    # commits, but damages nothing.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {_MOST_LOG_BYTES}")
     try:
@@ -141,7 +141,7 @@ def _check_writable(connection: sqlite3.Connection) -> None:
     """Refuse a file that cannot be written, without waiting for another writer."""
     connection.execute("PRAGMA busy_timeout = 0")
     try:
-        with transaction(connection):  # which a file that may not be written allows
+        with transaction(connection):  # a read-only file allows an empty one
             connection.execute(f"PRAGMA user_version = {_VERSION}")
     except sqlite3.OperationalError as error:
         if not is_locked(error):

@@ -1,4 +1,4 @@
-"""Makes the store that a URL names: what people put into a settings file."""
+"""Makes the store that a URL names, for settings files and command lines."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _EXPECTED = (
 def open_store(url: str) -> ListableStore:
     """The store that `url` names; it is yours to close.
 
-    A file of "sqlite:///" is found from the working directory; one with a fourth
-    slash, from the root. It connects to a server when an operation first needs it.
+    The path after "sqlite:///" is relative to the working directory, unless it begins
+    with a fourth slash. A store on a server connects when an operation first needs it.
 
     Args:
         url: "memory:", "sqlite:///file", "redis://user:password@host:6379/0",
@@ -46,7 +46,7 @@ def open_store(url: str) -> ListableStore:
         return SQLiteStore(rest[3:])
     if scheme in {"redis", "rediss", "unix"} and rest.startswith("//"):
         return _redis_store(url)
-    # A password stands before "@", behind a second ":", or in a query.
+    # A password may stand before "@", after a second ":", or in a query.
     may_be_secret = "@" in url or (scheme != "sqlite" and ("?" in url or ":" in rest))
     shown = "" if may_be_secret else f", got {url!r}"
     if shown and not colon and {".", "/"}.intersection(url):
@@ -58,7 +58,7 @@ def open_store(url: str) -> ListableStore:
 
 
 def file_hint(path: object) -> str:
-    """What the end of an error says of the URL of `path`; empty if it is no path."""
+    """The end of an error, with the URL of the file `path`; empty if not a path."""
     if not isinstance(path, str | PathLike):
         return ""
     return f"; for that file write {f'sqlite:///{path}'!r}"

@@ -1,4 +1,4 @@
-"""Bytes in the memory of this process, bounded in number and size."""
+"""Keeps bytes in the memory of this process, bounded in number and size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MEBIBYTE = 2**20
 # Measured on CPython 3.11: 300 bytes, and a key of a hundred characters.
 _BYTES_OF_A_KEY = 400
 
-# Some milliseconds of a sweep.
+# A sweep over this many takes some milliseconds.
 _KEYS_BETWEEN_CHECKPOINTS = 2_000
 
 _Kept = tuple[bytes, float]
@@ -39,8 +39,8 @@ class MemoryStore:
 
         Args:
             max_entries: how many keys are kept, ≥ 1.
-            max_bytes: how much memory they may take, about, ≥ 1; a key that alone
-                takes more is not kept.
+            max_bytes: about how many bytes of memory they may take, ≥ 1; a key that
+                alone takes more is not kept.
 
         Raises:
             ValueError: a bound is below 1.
@@ -68,7 +68,7 @@ class MemoryStore:
         if new is None:
             return
         value, keep_until = new
-        # The old bytes go even where the new ones are too large: they would be wrong.
+        # The old bytes go even if the new ones are too large: they are out of date.
         self._kept.pop(key, None)
         while len(self._kept) >= self._max_entries:
             self._kept.popitem()
@@ -80,7 +80,7 @@ class MemoryStore:
         self._kept.pop(key, None)
 
     async def purge(self, now: float) -> int:
-        """As `Store.purge`; lets others run after every few thousand keys."""
+        """As `Store.purge`; lets other tasks run after every few thousand keys."""
         dropped = 0
         async for key in self.keys():
             # The base class looks without counting that as a use of the key.

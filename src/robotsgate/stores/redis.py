@@ -1,4 +1,4 @@
-"""Bytes in Redis or Valkey, which a fleet shares; needs the extra `redis`."""
+"""Keeps bytes in Redis or Valkey, which a fleet shares; needs the extra `redis`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from robotsgate.stores._base import Change
     from robotsgate.stores._lasting_client import Client
 
-# Each script touches one key, as a cluster demands, and no clock, which some hosts
-# refuse.
+# Each script touches one key, as a cluster demands, and asks no clock, because some
+# hosts refuse that.
 #
-# Writes ARGV[2] if the value is still the one that was read; ARGV[3]: the epoch
-# millisecond from which the server drops it, "" for never. Compared is the SHA-1 of
-# the value, because the value itself would double what is sent; two values with one
-# SHA-1 would cost no more than the update that came between.
+# Writes ARGV[2] if the value is still the one that was read. ARGV[1] is the SHA-1 of
+# that one, because the value itself would double what is sent; if two values had the
+# same SHA-1, only the update in between would be lost. ARGV[3] is the epoch
+# millisecond from which the server drops the key, "" for never.
 _WRITE_IF_UNCHANGED = """
 local kept = redis.call('GET', KEYS[1])
 if (kept and redis.sha1hex(kept) or '') ~= ARGV[1] then return 0 end
@@ -42,17 +42,18 @@ _ATTEMPTS_TO_WRITE = 10
 # The year 9999: the server refuses what its own clock cannot hold.
 _LAST_MS = 253_402_300_799_000
 
-# How many keys the server looks at before it lets others have their turn.
+# How many keys the server looks at before it serves other clients.
 _KEYS_OF_A_SLICE = 1_000
 
 
 class RedisStore:
-    """A store for a fleet, which is its `FetchLease` as well.
+    """A store for a fleet, and its `FetchLease`.
 
-    Works with Redis 6 or later and with Valkey, alone or as a cluster. The server
-    drops a key by itself when nothing can use it any more, by its own clock.
+    Works with Redis 6 or later and with Valkey, alone or as a cluster. What `update`
+    has written lasts as long as the data of the server. The server drops a key by
+    itself when nothing can use it any more, by its own clock.
 
-    Use it as an async context manager around the checkers: it then keeps its
+    Use it as an async context manager around the checkers, so that it keeps its
     connections. Otherwise it connects for each operation.
     """
 
@@ -67,9 +68,9 @@ class RedisStore:
 
         Args:
             url: "redis://user:password@host:6379/0" (0: the number of the
-                database), or "rediss://…" for TLS, or "unix:///path", or a
-                function that makes a `coredis` client, for a cluster for
-                example; it must not decode responses.
+                database), or "rediss://…" for TLS, or "unix:///path". Or a
+                function that makes a `coredis` client, for example of a cluster;
+                the client must not decode responses.
             prefix: stands before each key.
             ssl_context: for "rediss://"; `None`: the system's authorities.
 
@@ -106,7 +107,7 @@ class RedisStore:
         """As `Store.update`; `change` is called again when another writer was faster.
 
         Raises:
-            StoreError: the server does not answer, or does not take it, or other
+            StoreError: the server does not answer, or refuses the bytes, or other
                 writers were faster ten times.
             Exception: what `change` raises.
         """
@@ -125,11 +126,11 @@ class RedisStore:
         await self._server.result_of(lambda client: client.delete([self._prefix + key]))
 
     async def purge(self, now: float) -> int:  # noqa: ARG002 (the server knows)
-        """Nothing: the server drops keys by itself."""
+        """As `Store.purge`: always 0."""
         return 0
 
     async def keys(self) -> AsyncIterator[str]:
-        """As `ListableStore.keys`; the server is asked for all of them at once.
+        """As `ListableStore.keys`; gets all of them before it gives the first.
 
         Raises:
             StoreError: the server does not answer, or has too many keys.
@@ -138,7 +139,7 @@ class RedisStore:
             yield key
 
     async def count(self) -> int:
-        """As `ListableStore.count`; as slow as to list them.
+        """As `ListableStore.count`; as slow as `keys`.
 
         Raises:
             StoreError: the server does not answer, or has too many keys.
@@ -179,7 +180,7 @@ class RedisStore:
         )
 
     async def aclose(self) -> None:
-        """As `Store.aclose`; connections are closed where the context ends."""
+        """As `Store.aclose`; connections are closed when the context ends."""
         self._server.close()
 
     async def _all_keys(self, client: Client) -> set[str]:
@@ -194,9 +195,9 @@ class RedisStore:
 
 
 async def _apply(client: Client, key: str, change: Change) -> Exception | None:
-    """Keep what `change` makes of `key`; what it raises is given, not raised.
+    """Write what `change` makes of `key`; returns the error that `change` raises.
 
-    Raised here it would look like a failure of the server.
+    An error that is raised here would look like a failure of the server.
     """
     for _ in range(_ATTEMPTS_TO_WRITE):
         kept = await client.get(key)
@@ -216,7 +217,7 @@ async def _apply(client: Client, key: str, change: Change) -> Exception | None:
 
 
 def _sha1(value: bytes | None) -> str:
-    """As `redis.sha1hex`; "" where there is nothing."""
+    """As `redis.sha1hex`; "" for `None`."""
     if value is None:
         return ""
     return hashlib.sha1(value, usedforsecurity=False).hexdigest()

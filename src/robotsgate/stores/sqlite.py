@@ -1,4 +1,4 @@
-"""Bytes in one SQLite file, which several processes may share."""
+"""Keeps bytes in one SQLite file, which several processes may share."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ _MEBIBYTE = 2**20
 # What SQLite takes for a database that ends with its connection.
 _NO_FILES = ("", ":memory:")
 
-# As many as one commit should hold.
+# How much work one commit may hold.
 _MOST_AT_ONCE = 500
 
-# Another process holds the file for milliseconds, some of them for a second or two:
-# four seconds, at the time that SQLite waits for each try.
+# Another process locks the file for milliseconds, seldom for a second or two. With the
+# time that SQLite waits for each try, these are four seconds.
 _MOST_TRIES = 80
 
-# What goes at once when there is no room, and in one slice of a sweep or a list.
+# When there is no room, one key in 20 goes. A slice of a sweep or a list has so many
+# rows.
 _SHARE_TO_EVICT = 20
 _ROWS_OF_A_SLICE = 5_000
 
@@ -66,9 +67,9 @@ class SQLiteStore:
         opens it, and raises these errors.
 
         Args:
-            path: of the file; SQLite keeps two more next to it, whose names end in
-                "-wal" and "-shm".
-            max_bytes: what the file may hold, about, ≥ 1 MiB.
+            path: that of the file; SQLite keeps two more next to it, whose names end
+                in "-wal" and "-shm".
+            max_bytes: about how many bytes the file may hold, ≥ 1,048,576.
 
         Raises:
             StoreError: the file cannot be opened or written, is damaged, is not a
@@ -83,7 +84,7 @@ class SQLiteStore:
         if self._path in _NO_FILES:
             raise StoreError(f"expected the path of a file, got {self._path!r}")
         self._max_bytes = max_bytes
-        # A write may wait for another process, while WAL lets every read go on.
+        # Two connections: a write may wait for another process, but no read has to.
         with store_errors(self._path):
             self._writes = _Worker(self._path, transaction)
             try:
@@ -138,7 +139,7 @@ class SQLiteStore:
         )
 
     async def purge(self, now: float) -> int:
-        """As `Store.purge`, in slices, so that other writers get their turn.
+        """As `Store.purge`, in slices, so that other writers need not wait long.
 
         Raises:
             StoreError: the file cannot be written.
@@ -156,7 +157,7 @@ class SQLiteStore:
         Raises:
             StoreError: the file cannot be read.
         """
-        last = ""  # after which no key is listed twice, whatever is written meanwhile
+        last = ""  # keys come in their order, so that none is listed twice
         while True:
             keys = await self._result_of(
                 self._reads, partial(_slice_of_keys, self._reader, last)
@@ -180,7 +181,7 @@ class SQLiteStore:
         self._is_closed = True
         if self._process != os.getpid():  # the connections are the parent's
             return
-        # Not cancelled: what waits here are milliseconds, but for a locked file.
+        # Not cancelled, because this takes milliseconds unless the file is locked.
         with anyio.CancelScope(shield=True):
             await self._reads.aclose()
             await self._writes.aclose()
@@ -196,9 +197,9 @@ class SQLiteStore:
     # --- in a worker thread ---------------------------------------------------------
 
     def _apply(self, key: str, change: Change) -> Exception | None:
-        """Keep what `change` makes of `key`; what it raises is given, not raised.
+        """Write what `change` makes of `key`; returns the error that `change` raises.
 
-        Raising would take back the changes of all who share the transaction.
+        An error that is raised would take back all changes of the transaction.
         """
         kept = _value(self._writer, key)
         try:
@@ -214,13 +215,13 @@ class SQLiteStore:
         )
         # The key stands in the index as well.
         self._written_bytes += 2 * len(key) + len(value)
-        # Within a large transaction as well: the file must not grow by all of it.
+        # Also within a large transaction, so that the file does not grow by all of it.
         if self._written_bytes > self._max_bytes // (4 * _SHARE_TO_EVICT):
             self._make_room()
         return None
 
     def _make_room(self) -> None:
-        """Let what was written first go while there are too many bytes."""
+        """While there are too many bytes, drop the keys that were written first."""
         self._written_bytes = 0
         rows = 1
         while rows > 0 and self._used_bytes() > self._max_bytes:
@@ -244,11 +245,11 @@ class SQLiteStore:
 
 
 class _Worker:
-    """Works in a thread, never in two at once, for all who wait together.
+    """Does the work of all waiting callers together, in one thread at a time.
 
-    A hop to a thread and a commit cost much more than one more key does. A file that
-    another process has locked is tried again and again, each time for a moment, so
-    that what nobody waits for any more ends soon.
+    A hop to a thread and a commit cost much more than one more key does. If another
+    process has locked the file, the worker tries again and again, each time for a
+    moment, so that work without a caller ends soon.
     """
 
     def __init__(
@@ -256,12 +257,12 @@ class _Worker:
         path: str,
         transaction: Callable[[sqlite3.Connection], AbstractContextManager[object]],
     ) -> None:
-        """Enter `transaction` around what is done together in the file at `path`."""
+        """Open the file at `path`; all work is done inside of `transaction`."""
         self.connection = connect(path)
         self._path = path
         self._transaction = transaction
         self._is_prepared = False
-        self._tries = 0  # in a row that found the file locked
+        self._tries = 0  # how many in a row found the file locked
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._turn = anyio.Lock()
         self._thread = Threads(1)
@@ -273,11 +274,11 @@ class _Worker:
             self._is_prepared = True
 
     async def result_of(self, work: Callable[[], _Result]) -> _Result:
-        """What `work` gives.
+        """The result of `work`.
 
-        Work whose task is cancelled before it begins is dropped; later it is done
-        all the same. `work` may be called again where the file was locked. What one
-        raises is raised by all that were done together.
+        If the caller is cancelled before the work begins, the work is dropped, but not
+        after that. `work` may be called again if the file was locked. If one piece of
+        work raises, all that were done together raise the same.
         """
         future: Future[_Result] = Future()
         self._waiting.append((future, work))
@@ -290,7 +291,7 @@ class _Worker:
         return future.result()
 
     async def aclose(self) -> None:
-        """Close the connection, after what waits."""
+        """Close the connection, after the waiting work."""
         async with self._turn:
             try:
                 await self._thread.result_of(self.connection.close)
@@ -298,7 +299,7 @@ class _Worker:
                 self.connection.close()
 
     def _work_off(self) -> None:
-        """Do what waits, or nothing of it while the file is locked."""
+        """Do the waiting work, or nothing of it if the file is locked."""
         batch = [
             self._waiting.popleft()
             for _ in range(min(len(self._waiting), _MOST_AT_ONCE))
@@ -327,7 +328,7 @@ class _Worker:
 
 
 def _value(connection: sqlite3.Connection, key: str) -> bytes | None:
-    # Whatever another program has put there is given as bytes.
+    # A cast, because another program may have written a text or a number.
     query = "SELECT CAST(value AS BLOB) FROM kept WHERE key = ?"
     row = connection.execute(query, (key,)).fetchone()
     return None if row is None else row[0]
