@@ -1,4 +1,4 @@
-"""What a gate tells its `on_event` callback."""
+"""The events that a gate gives to its `on_event` callback."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TurnsOverdue(Event):
 
     Attributes:
         host: the host that they belong to.
-        count: how many there were, ≥ 1; of other processes too, if those share the
+        count: how many there were, ≥ 1; with those of other processes that share the
             ledger.
     """
 
@@ -48,7 +48,7 @@ class RetryAfterIgnored(Event):
 
     Attributes:
         host: the host that sent it.
-        value: of the header, cut at 200 characters.
+        value: that of the header, cut at 200 characters.
     """
 
     host: str
@@ -61,8 +61,8 @@ class URLLeftOut(Event):
 
     Attributes:
         url: as the source gave it, without userinfo.
-        error: why: robots.txt disallows it, or it names no origin, or one that the
-            client of the checker cannot fetch.
+        error: the reason: robots.txt disallows it, or it names no origin, or one that
+            the client of the checker cannot fetch.
     """
 
     url: str

@@ -28,7 +28,7 @@ class FetchTurns:
         """Wait in `queues`.
 
         Args:
-            queues: where those who fetch pages wait too.
+            queues: those in which callers wait for pages, too.
             hosts: tell which host an origin belongs to.
             clock: tells the time.
         """
@@ -43,7 +43,7 @@ class FetchTurns:
         *,
         patience: float,
     ) -> RenewalResult:
-        """What `fetch` returns, which is called when a request may begin."""
+        """As `robotsgate.checking._gated.FetchTurns.in_turn`."""
         place = Place(self._host(origin), is_robots_txt=True)
         deadline = self._clock.monotonic() + patience
         self._queues.join(place)

@@ -1,6 +1,6 @@
-"""What one process of a fleet knows about hosts, and does while it is alone.
+"""Keeps what one process of a fleet knows about hosts; decides while it is alone.
 
-No rule is decided here; `_schedule.py` decides.
+Must never hold a rule of its own: those are in `_schedule.py`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class FleetMemory(LocalLedger):
     """A ledger of the turns of this process, with what the fleet says of the hosts.
 
     Attributes:
-        is_alone: whether this process does not reach the fleet, and so takes only its
-            share of each host.
+        is_alone: whether this process does not reach the shared server. It then takes
+            only its share of each host.
     """
 
     def __init__(self, *, workers: int, max_hosts: int, clock: Clock) -> None:
-        """Know no host; reach the fleet."""
+        """Know no host, and do not be alone."""
         super().__init__(max_hosts=max_hosts, clock=clock)
         self._workers = workers
         self.is_alone = False
@@ -39,15 +39,15 @@ class FleetMemory(LocalLedger):
     def least_wait(
         self, host: str, pace: Pace, *, is_robots_txt: bool
     ) -> tuple[float, bool]:
-        """What holds whatever the fleet says.
+        """The wait for a request to `host` that is needed whatever the fleet says.
 
         Returns:
-            Seconds before a request can start, 0 or less for none, and whether a
-            request to the host is remembered.
+            Seconds, 0 or less if there is no wait, and whether this process remembers
+            a request to the host.
         """
         now = self._clock.monotonic()
         record, _ = self._record(host, pace, now)
-        # Others may have ended an incident; nobody can shorten a block or a delay.
+        # Another process may end an incident, but cannot shorten a block or a delay.
         record = record._replace(back_off=0.0, slowed_delay=0.0)
         moment = ready_at(record, now, pace=pace, is_robots_txt=is_robots_txt)
         return moment - now, now < forget_at(record)
@@ -56,8 +56,8 @@ class FleetMemory(LocalLedger):
         """Take over what the fleet knows of `host`, but not who has which turn.
 
         Args:
-            host: whom it is about.
-            fleet_now: the time now by the clock of `record`.
+            host: the host of `record`.
+            fleet_now: the time now by the clock of `record`, seconds.
             record: what the fleet knows.
         """
         now = self._clock.monotonic()
@@ -76,7 +76,7 @@ class FleetMemory(LocalLedger):
         self._keep(host, learnt, now)
 
     def begin(self, host: str, pace: Pace, *, is_robots_txt: bool) -> float:
-        """Know that this process begins a request, by leave of the fleet; when."""
+        """Record a request that the fleet lets this process begin; the time now."""
         now = self._clock.monotonic()
         record, _ = self._record(host, pace, now)
         record = after_start(record, now, pace=pace, is_robots_txt=is_robots_txt)

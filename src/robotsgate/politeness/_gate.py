@@ -72,15 +72,15 @@ class PolitenessGate:
                 host asks for more, an event says so.
             max_concurrent_per_host: how many turns of a host may be under way, ≥ 1. A
                 host that states a crawl-delay has one at a time.
-            max_turn_seconds: a turn that is older counts as ended, and an event says
-                so; seconds > 0.
+            max_turn_seconds: the age at which a turn counts as ended, seconds > 0; an
+                event says so.
             max_hosts: how many hosts the gate remembers, ≥ 1.
             host_of: gives the name of the host that a URL belongs to, for example
                 its registrable domain. `None`: the host name in the URL.
             ledger: remembers the hosts; the gate never closes it. `None`: a
                 `LocalLedger`.
             on_event: called with each `GateEvent`; it must not block. The gate logs
-                what it raises.
+                its exceptions.
 
         Raises:
             TypeError: an argument has the wrong type.
@@ -124,7 +124,7 @@ class PolitenessGate:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Close."""
+        """Call `aclose`."""
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -145,8 +145,8 @@ class PolitenessGate:
 
         Args:
             url: the one to fetch, as in `RobotsChecker.can_fetch`.
-            patience: seconds for both waits, ≥ 0; `None`: without a limit. 0: now or
-                not at all; the checker then still fetches an unknown robots.txt, for
+            patience: seconds for both waits together, ≥ 0; `None`: without a limit. 0:
+                now or not at all; the checker still fetches an unknown robots.txt, for
                 later questions.
 
         Raises:
@@ -168,26 +168,27 @@ class PolitenessGate:
 
         An async iterator of pairs `(url, turn)`. Each turn has begun: enter it by
         `async with`, in the loop or in another task, before you ask for the next one
-        or soon after that. A turn that you have not entered goes back; if you enter
-        it later, it waits again. The gate leaves out a URL that robots.txt disallows,
-        or that has no origin with a robots.txt, and an event says so.
+        or soon after that. Otherwise the host gets the turn back; if you enter it
+        later, it waits again. The gate leaves out a URL that robots.txt disallows, or
+        that has no origin with a robots.txt, and an event says so.
         Callers that wait in `turn` go first. Of two schedules with URLs of one host,
         one may have to wait for the end of the other.
         You may leave the loop, or cancel it, at any time.
 
         Args:
-            urls: may be endless, and may wait for what you do with earlier URLs if it
-                is asynchronous; it is read in a task of its own, and an async
-                generator is closed when the loop ends.
-            window: how many URLs are read ahead of those that you have had, ≥ 1. If
+            urls: may be endless. Another task reads it, so an async iterable may wait
+                for what you do with earlier URLs. An async generator is closed when
+                the loop ends.
+            window: how many URLs are read ahead of those that you have got, ≥ 1. If
                 all of them wait for one host, other hosts wait too.
 
         Raises:
-            TypeError: `urls` is a single URL, or nothing to iterate over.
+            TypeError: `urls` is a single URL, or not iterable; or `window` is not an
+                int.
             ValueError: `window` is below 1.
-            RuntimeError: while you iterate, the gate is closed.
-            Exception: while you iterate, what `urls` raises, after the turns for what
-                it gave before.
+            RuntimeError: while you iterate: the gate is closed.
+            Exception: while you iterate: what `urls` raises, after the turns for the
+                URLs before.
         """
         check_urls(urls, may_be_async=True)
         check_bound("window", window)
@@ -196,8 +197,8 @@ class PolitenessGate:
     def ready_at(self, url: str | URLLike) -> float:
         """When a turn for `url` would come at the earliest, epoch seconds.
 
-        A lower bound from what this process knows, for schedulers of your own; it
-        waits for nothing and begins nothing.
+        A lower bound from what this process knows, for schedulers of your own. It does
+        not wait, and begins no fetch.
 
         Raises:
             InvalidURLError: `url` names no origin.

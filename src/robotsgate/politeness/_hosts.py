@@ -1,4 +1,4 @@
-"""Which host a URL belongs to, and at what pace that host may be asked."""
+"""Tells which host a URL belongs to, and at what pace that host may be asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _Stated = tuple[float | None, "RequestRate | None"]
 _NOTHING: _Stated = (None, None)
 
 
-# Most hosts that ask for a delay have one origin, and one of a few delays.
+# Most hosts that ask for a delay have one origin and one of a few delays, so equal ones
+# are one object.
 _SHARED_HOSTS = 1_000
 
 # How many origins of a host are remembered: `host_of` may put thousands together.
@@ -30,12 +31,12 @@ _MOST_ORIGINS = 20
 
 
 class _Host(NamedTuple):
-    """A host with an origin that asks for a delay; equal ones are one object.
+    """A host with an origin that asks for a delay.
 
     Attributes:
-        pace: over all its origins.
-        stated: what each of them asks for, by its key without the name of the host;
-            of many, those with the longest delays.
+        pace: that of all its origins together.
+        stated: pairs (key of an origin without the name of the host, what the origin
+            asks for); if there are many, those with the longest delays.
     """
 
     pace: Pace
@@ -48,7 +49,7 @@ class Hosts:
     Only hosts that ask for a delay are remembered.
 
     Attributes:
-        max_turn_seconds: after which a turn counts as ended.
+        max_turn_seconds: the age at which a turn counts as ended.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Hosts:
             default_delay: seconds, the least delay.
             max_delay: seconds, the largest delay.
             max_at_once: turns of a host that states no crawl-delay.
-            max_turn_seconds: after which a turn counts as ended.
+            max_turn_seconds: the age at which a turn counts as ended.
             max_hosts: how many are remembered, ≥ 1.
         """
         self._listener = listener
@@ -88,7 +89,7 @@ class Hosts:
         """The host of `url`, whose origin has the key `origin`.
 
         Raises:
-            TypeError: the caller's own function gives no name.
+            TypeError: `host_of` does not return a name.
         """
         if self._host_of is None:
             address = origin[origin.index("/") + 2 :]
@@ -119,7 +120,7 @@ class Hosts:
         if len(origins) > _MOST_ORIGINS:
             del origins[min(origins, key=lambda key: stated_delay(*origins[key]) or 0)]
         if known is None and len(self._hosts) >= self._max_hosts:
-            del self._hosts[next(iter(self._hosts))]  # its next turn learns it again
+            del self._hosts[next(iter(self._hosts))]  # its next turn learns that again
         self._hosts[host] = self._host_with(tuple(origins.items()))
         seconds = stated_delay(*stated) or 0.0
         if seconds > self._max_delay:

@@ -1,6 +1,6 @@
-"""Keeps the schedule of each host: the port that a gate uses, and the one in memory.
+"""Keeps the schedule of each host: the port that a gate uses, and a ledger in memory.
 
-No rule is decided here; `_schedule.py` decides.
+Must never hold a rule of its own: those are in `_schedule.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from robotsgate.politeness._schedule import (
 if TYPE_CHECKING:
     from robotsgate._clock import Clock
 
-# How many others the ledger looks at when a new host comes, and forgets if it can:
+# How many other hosts the ledger looks at when a new one comes, and forgets if it can:
 # more than one, so that hosts that no longer matter become fewer.
 _LOOKED_AT = 4
 
@@ -42,8 +42,8 @@ class Grant(NamedTuple):
 
     Attributes:
         host: the host that may be asked.
-        pace: of the host when it was given.
-        began_at: seconds by the clock of the ledger.
+        pace: that of the host when the right was given.
+        began_at: when it was given, seconds by the clock of the ledger.
         is_robots_txt: whether the request fetches a robots.txt.
         overdue: how many turns the ledger has ended since the last start, because
             they were older than `max_turn_seconds`, ≥ 0.
@@ -63,9 +63,9 @@ class Wait(NamedTuple):
     """No right to make a request yet.
 
     Attributes:
-        seconds: ask again after so many, > 0. No request can start sooner, with
-            one exception: if a host has no delay and all its places are taken, the
-            end of a turn frees one. So ask again then, too.
+        seconds: when to ask again, > 0. No request can start sooner, with one
+            exception: if a host has no delay and all its places are taken, the end of
+            a turn frees one. So ask again then, too.
         overdue: as in `Grant`.
     """
 
@@ -79,9 +79,9 @@ class LedgerStatus:
 
     Attributes:
         state: what it has been through.
-        delay: seconds between two requests, what is left of incidents included.
-        under_way: how many turns, and fetches of a robots.txt.
-        wait_seconds: before the next request may start; 0: none.
+        delay: seconds between two requests, with what is left of incidents.
+        under_way: how many turns and fetches of a robots.txt have not ended.
+        wait_seconds: seconds before the next request may start, ≥ 0.
     """
 
     state: HostState
@@ -97,8 +97,8 @@ class Ledger(Protocol):
     ledger has its own clock: no time of a caller enters it. It does not queue: of
     several callers that ask for one host, the first one that asks when the host is
     ready may make its request, unless another process of a fleet has waited for longer.
-    No method raises because of the world; a ledger that cannot reach its server goes on
-    by what it knows.
+    No method raises because a server fails: a ledger that cannot reach its server goes
+    on with what it knows.
     """
 
     async def start(
@@ -110,7 +110,7 @@ class Ledger(Protocol):
 
         Args:
             host: name of the host.
-            pace: of the host now, over all of its origins.
+            pace: that of the host now, over all of its origins.
             is_robots_txt: whether the request fetches a robots.txt; it keeps the
                 delay, but needs no place among the turns of the host.
         """
@@ -121,14 +121,14 @@ class Ledger(Protocol):
     ) -> None:
         """End the request that `grant` began; once for each grant.
 
-        A task that is cancelled has to call it too, and to shield the call. A turn that
-        was overdue is also ended, because its request really ends now.
+        A task that is cancelled must call it, too, and shield the call. Call it also
+        for a turn that was overdue, because its request really ends now.
 
         Args:
             grant: what `start` returned.
             end: how it ended.
-            retry_after: with an incident: what `retry_after` of caching/ reads in the
-                header; `None` if the host does not say.
+            retry_after: with an incident: the seconds that the host asks to wait, as
+                `after_incident` takes them; `None` if it does not say.
         """
         ...
 
@@ -146,8 +146,8 @@ class LocalLedger:
 
     It never suspends. Gates that have the same clock may share it.
 
-    It forgets a host when nothing of it can matter any more. Over the bound, it forgets
-    hosts without a turn under way before that.
+    It forgets a host when nothing of it can matter any more. If there are more than
+    `max_hosts`, it forgets hosts without a turn under way before that.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class LocalLedger:
         """Do nothing: there is nothing to free."""
 
     def _own_pace(self, record: HostRecord, pace: Pace) -> Pace:  # noqa: ARG002 (of a part of a fleet)
-        """The pace of this process, where the pace of the host is `pace`."""
+        """The pace of this process at a host with this `pace`."""
         return pace
 
     def _record(self, host: str, pace: Pace, now: float) -> tuple[HostRecord, int]:

@@ -1,4 +1,4 @@
-"""What a ledger of a fleet tells its `on_event` callback."""
+"""The events that a ledger of a fleet gives to its `on_event` callback."""
 
 from __future__ import annotations
 

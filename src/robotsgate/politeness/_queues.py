@@ -1,9 +1,8 @@
-"""Lets those who wait for a host go in the order of their arrival.
+"""Lets callers that wait for a host go in their order of arrival.
 
-The first of them asks the ledger, and the others wait for it. Fetches of a robots.txt
-go before pages. Hosts know nothing of each other.
-`_schedule.py` decides when a request may start, not this module, which waits by its
-`Clock`.
+The first caller asks the ledger, and the others wait for the first. Fetches of a
+robots.txt go before pages. Each host has a queue of its own.
+Must never decide when a request may start: `_schedule.py` does.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ class Place:
     """A place in the queue of a host.
 
     Attributes:
-        host: the one that is waited for.
+        host: the one that the caller waits for.
         is_robots_txt: whether it is for the fetch of a robots.txt.
-        event: wakes the one who waits; `None` before the first wait.
+        event: wakes the caller; `None` before the first wait.
     """
 
     __slots__ = ("event", "host", "is_robots_txt")
@@ -44,16 +43,16 @@ class Place:
         self.event: anyio.Event | None = None
 
     def wake(self) -> None:
-        """Let the one who waits look again."""
+        """Let the caller look again."""
         if self.event is not None:
             self.event.set()
 
 
 class Queues:
-    """The queues of all hosts of one gate; `len` tells how many wait in them.
+    """The queues of all hosts of one gate; `len` tells how many callers wait.
 
     Attributes:
-        is_closed: whether nobody gets a turn any more.
+        is_closed: whether no caller gets a turn any more.
     """
 
     def __init__(
@@ -64,10 +63,10 @@ class Queues:
         clock: Clock,
         on_overdue: Callable[[str, int], None],
     ) -> None:
-        """Nobody waits yet.
+        """Make empty queues.
 
         Args:
-            ledger: gives leave to ask a host.
+            ledger: gives the right to ask a host.
             hosts: tell their paces.
             clock: tells the time, and waits.
             on_overdue: called with a host, and how many of its turns were overdue.
@@ -83,7 +82,7 @@ class Queues:
         return sum(map(len, self._queues.values()))
 
     def length(self, host: str) -> int:
-        """How many wait for `host`."""
+        """How many callers wait for `host`."""
         return len(self._queues.get(host, ()))
 
     def status(self, host: str) -> LedgerStatus:
@@ -91,12 +90,12 @@ class Queues:
         return self._ledger.peek(host, self._hosts.pace(host))
 
     def seconds_until_ready(self, host: str, *, ahead: int) -> float:
-        """The least wait for `host` of one who has so many others before him."""
+        """The least wait for `host`, seconds, with `ahead` other callers before."""
         delay = self._hosts.pace(host).delay  # what incidents have added may wear off
         return self.status(host).wait_seconds + ahead * delay
 
     def join(self, place: Place) -> None:
-        """Come last, or behind the other fetches of a robots.txt; `leave` follows."""
+        """Put `place` last, but a robots.txt before all pages; `leave` must follow."""
         queue = self._queues.setdefault(place.host, deque())
         if not place.is_robots_txt:
             queue.append(place)
@@ -105,7 +104,7 @@ class Queues:
         queue.insert(before, place)
 
     def leave(self, place: Place) -> None:
-        """Let the others go on."""
+        """Give up `place`, and let the others go on."""
         queue = self._queues[place.host]
         queue.remove(place)
         if not queue:
@@ -119,12 +118,12 @@ class Queues:
         deadline: float,
         before_wait: Callable[[str], None] | None = None,
     ) -> Grant:
-        """Leave to ask the host of `place`, as soon as it may be asked.
+        """The right to ask the host of `place`, as soon as it may be asked.
 
         Args:
             place: one that has joined.
-            deadline: when the caller waits no longer, by `Clock.monotonic`; infinite
-                for one who has all the time.
+            deadline: when the caller stops waiting, by `Clock.monotonic`; may be
+                infinite.
             before_wait: called with the host before any wait.
 
         Raises:
@@ -151,19 +150,19 @@ class Queues:
         raise self._not_in_time(place.host, 0.0)
 
     def not_in_time(self, place: Place) -> TurnNotInTimeError:
-        """The error for one who waits in `place` no longer."""
+        """The error for a caller that stops waiting in `place`."""
         return self._not_in_time(place.host, self._least_wait(place))
 
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
     ) -> None:
-        """End the request that `grant` began, also for one who is cancelled."""
+        """End the request that `grant` began, even if the task is cancelled."""
         with anyio.CancelScope(shield=True):
             await self._ledger.end(grant, end, retry_after=retry_after)
         self._wake_first(grant.host)
 
     def close(self) -> None:
-        """Send all away who wait, and all who come."""
+        """Refuse all callers that wait, and all that come later."""
         self.is_closed = True
         for queue in self._queues.values():
             for place in queue:

@@ -3,13 +3,13 @@
 Pure: text that a server runs, and what its replies mean.
 
 The record of a host is text under one key: its numbers in the order of `save`. The
-server drops the key when nothing of it can matter any more. That also tells the time:
-what has passed since the record was written is what the life of the key has lost. So
-the scripts need no clock, which some servers refuse. Each host has a time of its own,
-in whole milliseconds, and it never goes back.
+server drops the key when nothing of it can matter any more. What the life of the key
+has lost is the time since the record was written. So the scripts need no clock, which
+some servers refuse. Each host has a time of its own, in whole milliseconds, and it
+never goes back.
 
-To the rules the scripts add an order of arrival. A process that has to wait gets a
-place in the queue of the host, and keeps it as long as it asks again in time.
+The scripts also keep an order of arrival. A process that has to wait gets a place in
+the queue of the host, and keeps it as long as it asks again in time.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ from robotsgate.politeness._schedule import (
 if TYPE_CHECKING:
     from robotsgate.politeness._schedule import TurnEnd
 
-# A span between two readings of a clock of whole milliseconds is less than that
-# longer than it seems.
+# A clock of whole milliseconds may measure a span wrongly by up to this much.
 TICK = 0.001
 
-# How much later than it was told to a process may ask, and still have its place.
+# How much too late a process may ask again and still have its place, seconds.
 LATENESS = 1.0
 
 _NUMBERS = {
@@ -51,8 +50,8 @@ _NUMBERS = {
     "TICK": TICK,
 }
 
-# ARGV: 1: the millisecond at which the time of a host begins that is not known, 2:
-# whether it is about a robots.txt, 3 to 6: the pace.
+# ARGV: 1: the millisecond at which the time of an unknown host begins, 2: whether the
+# request fetches a robots.txt, 3 to 6: the pace.
 # A change of what is kept needs another default prefix of the keys, because processes
 # of two versions may share a server.
 _RECORD = """
@@ -210,11 +209,11 @@ return save()
 
 
 class Script:
-    """A script, and the hash by which a server that has run it knows it.
+    """A script, and the hash by which a server that has run it finds it again.
 
     Attributes:
-        text: of the script.
-        sha1: of the text, in hexadecimal.
+        text: the script in Lua.
+        sha1: that of the text, in hexadecimal.
     """
 
     def __init__(self, rules: str) -> None:
@@ -233,14 +232,14 @@ END = Script(_END)
 
 
 class StartReply(NamedTuple):
-    """What the script `START` says.
+    """The reply of the script `START`.
 
     Attributes:
-        is_granted: whether the request may start.
-        seconds: else: after which to ask again, > 0.
+        is_granted: whether the request has started.
+        seconds: if it has not: after how many to ask again, > 0.
         overdue: how many turns have ended because they were overdue.
-        now: seconds by the time of the host.
-        record: by that time.
+        now: the time of the host, seconds.
+        record: that of the host, by that time.
     """
 
     is_granted: bool
@@ -257,7 +256,7 @@ class StartReply(NamedTuple):
 
 
 def record_in(text: bytes) -> tuple[float, HostRecord]:
-    """The time of the host, and its record, in what a script has kept."""
+    """The time of the host, seconds, and its record, in the text that a script kept."""
     now_ms, _, *numbers = map(float, text.split())
     delay, max_at_once, max_delay, max_turn_seconds, ended_at, *rest = numbers[:10]
     pace = Pace(
@@ -273,13 +272,13 @@ def record_in(text: bytes) -> tuple[float, HostRecord]:
 def start_arguments(
     pace: Pace, *, is_robots_txt: bool, now: float, process: int, is_remembered: bool
 ) -> list[str]:
-    """What `START` is told.
+    """The arguments of `START`.
 
     Args:
-        pace: of the host now.
+        pace: that of the host now.
         is_robots_txt: whether the request fetches a robots.txt.
-        now: seconds at which the time of a host begins that is not known: any number
-            that no other record of the host has begun with.
+        now: seconds at which the time of an unknown host begins: any number with which
+            no other record of the host has begun.
         process: a number that no other process has, below 2 ** 53.
         is_remembered: whether the process knows of a request to the host.
     """
@@ -297,7 +296,7 @@ def end_arguments(
     retry_after: float | None = None,
     jitter: float = 1.0,
 ) -> list[str]:
-    """What `END` is told: see `after_end`, and `start_arguments`."""
+    """The arguments of `END`; takes what `after_end` and `start_arguments` take."""
     common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)
     seconds = "" if retry_after is None else repr(retry_after)
     return [*common, repr(began_at), end.value, seconds, repr(jitter)]

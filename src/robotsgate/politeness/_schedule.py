@@ -1,8 +1,8 @@
-"""When the next request to a host may start.
+"""Decides when the next request to a host may start.
 
 Pure: what is known about a host is one record of numbers, each rule is a function of
-the record and the time, and nothing here waits. Any clock that does not go back
-will do, as long as all times of a record come from the same one.
+the record and the time, and nothing here waits. All times of a record must come from
+one clock, which must not go back.
 
 The rules:
 
@@ -12,14 +12,14 @@ The rules:
   counted, because a turn may have to wait for it. But nothing else starts during one.
 - A turn that is under way for `Pace.max_turn_seconds` counts as ended.
 - An incident blocks the host and doubles its delay. After the block, one request at a
-  time probes it. The first good answer opens it, and each one takes the delay down.
-- After `forget_at` a record counts as nothing, and may be dropped.
+  time probes it. The first good answer opens it, and each one shortens the delay.
+- After `forget_at` a record does not count, and may be dropped.
 
 A ledger may keep the record elsewhere and write the same rules in another language.
 The record has these numbers, all of them doubles: `delay`, `max_at_once`, `max_delay`
 and `max_turn_seconds` of the pace; `ended_at`, `fetch_began_at`, `incident_at`,
-`blocked_until`, `back_off`, `slowed_delay`; and one for each turn under way. A double
-needs 17 digits to come back from a text as it was.
+`blocked_until`, `back_off`, `slowed_delay`; and one for each turn under way. A text
+needs 17 digits to give the same double again.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 NEVER = -math.inf
 
-# A block without Retry-After, and its upper bound: as the fetch of a robots.txt backs
-# off by default.
+# The first and the longest block without Retry-After, seconds: the default pauses
+# between the fetches of an unreachable robots.txt.
 FIRST_BACK_OFF = 60.0
 LONGEST_BACK_OFF = 3_600.0
 
-# How long after its block an incident slows a host down that nobody asks.
+# For how many seconds after its block an incident slows a host that nobody asks.
 INCIDENT_MEMORY = 3_600.0
 
 # A delay of 0 cannot be doubled.
@@ -49,7 +49,7 @@ SMALLEST_SLOWED_DELAY = 1.0
 SLOW_DOWN = 2.0
 SPEED_UP = 0.8
 
-# When to ask again for a place, if no delay follows the end of a turn.
+# After how many seconds to ask again for a place, if a host has no delay.
 SHORTEST_WAIT_FOR_PLACE = 0.05
 
 
@@ -60,8 +60,8 @@ class Pace:
     Attributes:
         delay: seconds between two requests, 0 to `max_delay`.
         max_at_once: how many turns may be under way, ≥ 1.
-        max_delay: seconds that no delay exceeds, one after an incident included, ≥ 0.
-        max_turn_seconds: after which a turn counts as ended, > 0.
+        max_delay: the longest delay, also after an incident, seconds ≥ 0.
+        max_turn_seconds: the age at which a turn counts as ended, > 0.
     """
 
     delay: float
@@ -84,7 +84,7 @@ class TurnEnd(enum.Enum):
 
 
 class HostState(enum.Enum):
-    """What a host has been through, as far as the next request is concerned."""
+    """What a host has been through that matters to the next request."""
 
     OPEN = "open"
     BLOCKED = "blocked"
@@ -94,22 +94,22 @@ class HostState(enum.Enum):
 
 
 class HostRecord(NamedTuple):
-    """What is known about one host.
+    """What is known about one host; all times are seconds.
 
-    A tuple, because each turn makes two: a frozen dataclass takes four times as long,
-    and `_replace`, which is used where it is rare, twice as long.
+    A tuple, because each turn makes two, and a frozen dataclass takes four times as
+    long. `_replace` takes twice as long, so only rare cases use it.
 
     Attributes:
-        pace: of the last start.
+        pace: that of the last start.
         ended_at: when the last request ended; `NEVER` before that.
         turns: when each turn that is under way began, in order; may be empty.
-        fetch_began_at: when the fetch of a robots.txt began that is under way; `NEVER`
+        fetch_began_at: when the fetch of a robots.txt that is under way began; `NEVER`
             if there is none.
         incident_at: when the last incident was counted; `NEVER` before that.
         blocked_until: when the last block ends or ended; `NEVER` before that.
-        back_off: seconds that the last incident blocks the host for, unless a
-            Retry-After says otherwise; 0 if there has been a good answer since.
-        slowed_delay: seconds of delay that are left of incidents; 0 if none are.
+        back_off: for how many seconds the last incident blocks the host without a
+            Retry-After; 0 if there has been a good answer since.
+        slowed_delay: the delay that incidents have left, seconds; 0 if there is none.
     """
 
     pace: Pace
@@ -127,7 +127,7 @@ def stated_delay(
 ) -> float | None:
     """Seconds between two requests that a robots.txt asks for; `None` if it does not.
 
-    Not clamped.
+    May be longer than `max_delay`.
     """
     delays = [] if crawl_delay is None else [crawl_delay]
     if request_rate is not None:
@@ -150,9 +150,9 @@ def pace_of(
             may be empty.
         default_delay: seconds, the least delay.
         max_delay: seconds, the largest one.
-        max_at_once: for a host where no origin states a crawl-delay; others get one
+        max_at_once: for a host whose origins state no crawl-delay; others get one
             request at a time.
-        max_turn_seconds: after which a turn counts as ended.
+        max_turn_seconds: the age at which a turn counts as ended.
     """
     origins = tuple(origins)
     stated = (stated_delay(*origin) or 0.0 for origin in origins)
@@ -171,13 +171,13 @@ def ready_at(
     """The earliest moment when the next request may start; `now` or before: it may now.
 
     While all places are taken, that moment assumes that one becomes free at once.
-    Asking again then is never too late, because a delay follows each end; where there
-    is none, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
+    Asking again then is never too late, because a delay follows each end; without a
+    delay, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
 
     Args:
-        record: of `after_time`.
+        record: one that `after_time` gave.
         now: seconds.
-        pace: of the host, now.
+        pace: that of the host now.
         is_robots_txt: whether the request fetches a robots.txt.
     """
     delay = delay_in_force(record, pace)
@@ -191,7 +191,7 @@ def ready_at(
 def after_start(
     record: HostRecord, now: float, *, pace: Pace, is_robots_txt: bool = False
 ) -> HostRecord:
-    """What is known once a request has started, which `ready_at` must allow."""
+    """What is known once a request has started; `ready_at` must have allowed it."""
     turns, fetch_began_at = record.turns, record.fetch_began_at
     if is_robots_txt:
         fetch_began_at = now
@@ -212,7 +212,7 @@ def after_end(
 ) -> HostRecord:
     """What is known once a turn has ended.
 
-    A turn that was overdue, and so has counted as ended, really ends now.
+    A turn that was overdue, and so counted as ended, really ends now.
 
     Args:
         record: what was known.
@@ -250,7 +250,7 @@ def after_incident(
 ) -> HostRecord:
     """What is known once a request has ended with an incident.
 
-    A request that began before the last incident tells of the same one: only its
+    A request that began before the last incident belongs to that one: only its
     Retry-After counts.
 
     Args:
@@ -278,9 +278,9 @@ def after_incident(
 
 
 def after_time(record: HostRecord, now: float) -> tuple[HostRecord, int]:
-    """What is known now that time has passed, and how many overdue turns that ended.
+    """What is known now that time has passed, and how many overdue turns have ended.
 
-    Of a record that is forgotten, nothing is known.
+    After `forget_at`, that is an empty record.
     """
     under_way = (*record.turns, record.fetch_began_at)
     if under_way == (NEVER,) and record.blocked_until == NEVER:
@@ -301,7 +301,7 @@ def after_time(record: HostRecord, now: float) -> tuple[HostRecord, int]:
 
 
 def delay_in_force(record: HostRecord, pace: Pace) -> float:
-    """Seconds between two requests to a host, what is left of incidents included."""
+    """Seconds between two requests to a host, with what is left of incidents."""
     return max(pace.delay, record.slowed_delay)
 
 
@@ -316,8 +316,8 @@ def forget_at(record: HostRecord) -> float:
     """When nothing of a record can matter any more.
 
     That is `max_delay` after the last request, because the next one may come with a
-    longer delay, and not before `INCIDENT_MEMORY` after the last block. Turns that are
-    under way are taken for overdue.
+    longer delay, and not before `INCIDENT_MEMORY` after the last block. A turn under
+    way counts as one that ends when it is overdue.
     """
     pace = record.pace
     began_at = max((record.fetch_began_at, *record.turns))
@@ -333,7 +333,7 @@ def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:
 
 
 def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:
-    if began_at <= record.incident_at:  # it tells how the host was before
+    if began_at <= record.incident_at:  # it tells how the host was before that
         return record
     slowed_delay = SPEED_UP * record.slowed_delay
     if slowed_delay <= record.pace.delay:

@@ -1,8 +1,8 @@
-"""Hands out the URLs of a source as their hosts become free.
+"""Gives a caller the URLs of a source as their hosts become free.
 
-A task of its own reads the source ahead. The next host is the one that will be ready
-first. A turn begins only when the caller gets it, so that no caller holds a host that
-it does not ask yet.
+Another task reads the source ahead. The next host is the one that will be ready first.
+A turn begins only when the caller gets it, so that no caller holds a host that it does
+not ask yet.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ScheduledTurn(NamedTuple):
 
 
 class _Ready(NamedTuple):
-    """A host with URLs that wait, in the order of a heap."""
+    """A host with waiting URLs; `at` is when to look at it, by `Clock.monotonic`."""
 
     at: float
     number: int
@@ -97,12 +97,12 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
     async def __anext__(self) -> ScheduledTurn:
         """The next URL whose host may be asked; waits until there is one.
 
-        The turn before goes back if no task has entered it; if one enters it later,
-        it waits again.
+        If no task has entered the turn before, its host gets it back. A task that
+        enters it later waits again.
 
         Raises:
             RuntimeError: the gate is closed, or another task waits for a turn.
-            Exception: what the source raised, after the turns for what it gave before.
+            Exception: what the source raised, after the turns for the URLs before.
         """
         if self._is_closed:
             raise StopAsyncIteration
@@ -116,7 +116,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         await self._turns.origins.sources.end(self._ahead)
 
     def __del__(self) -> None:
-        """Read no further, and give the last turn back: nobody wants the URLs."""
+        """Read no further, and give the last turn back: nobody can get more URLs."""
         self._turns.origins.sources.cancel(self._ahead)
 
     async def _next(self) -> ScheduledTurn:
@@ -125,7 +125,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         if ahead.end is None:
             work = partial(_read, ahead, self._handed_out, self._clock)
             self._turns.origins.sources.begin(ahead, work)
-        for _ in range(2):  # a task that has the last turn may enter it, also on trio
+        for _ in range(2):  # lets a task enter the last turn, also on trio
             await anyio.lowlevel.checkpoint()
         await _give_back(self._handed_out)
         while True:
@@ -143,7 +143,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
             self._turns.check_open()
 
     def _sort(self) -> None:
-        """Let what was read wait for its hosts."""
+        """Let the URLs that were read wait for their hosts."""
         while self._ahead.items:
             url, host = self._ahead.items.popleft()
             if host is None:
@@ -181,7 +181,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         return None
 
     def _drop_first(self, host: str) -> None:
-        """Make room: the first URL of the first host has had its turn."""
+        """Make room: the first URL of the first host has its turn, or is left out."""
         heapq.heappop(self._heap)
         waiting = self._waiting[host]
         waiting.popleft()
@@ -199,7 +199,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
 async def _read(
     ahead: ReadAhead[Any, Any], handed_out: list[Turn], clock: Clock
 ) -> bool:
-    """Read the source, then wait for the end of the schedule, whatever brings it."""
+    """Read the source, then wait until the schedule ends, for whatever reason."""
     try:
         await ahead.read()
         return await clock.wait(math.inf)
@@ -213,9 +213,9 @@ async def _give_back(handed_out: list[Turn]) -> None:
 
 
 def _prepare(turns: Turns, url: str | URLLike) -> tuple[str | URLLike, str | None]:
-    """`url` with its host, whose robots.txt is asked for; `None` where it has none.
+    """`url` and its host, `None` if it has none; begins to fetch the robots.txt.
 
-    Apart from `TurnSchedule`, which the task that reads must not keep alive.
+    Apart from `TurnSchedule`, because the task that reads must not keep that alive.
     """
     try:
         origin = turns.origins.question(url).origin

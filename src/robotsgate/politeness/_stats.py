@@ -1,4 +1,4 @@
-"""What a gate tells when it is asked: its counters, and how a host stands."""
+"""The counters of a gate, and how a host stands."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class GateStats(JSONValue):
     """What a gate has done since it was made; a snapshot.
 
     Attributes:
-        turns: that have begun.
+        turns: turns that have begun.
         incidents: turns that ended with 429, 503 or a failure.
-        disallowed: turns refused by robots.txt.
+        disallowed: turns that robots.txt refused.
         not_in_time: turns that would have come after the patience of their callers.
         overdue: turns that count as ended because they were too old.
-        waiting: how many wait for a host now, fetches of a robots.txt included.
+        waiting: callers and fetches of a robots.txt that wait for a host now.
         under_way: turns that have not ended yet.
         event_failures: calls of `on_event` that raised.
     """
@@ -43,9 +43,9 @@ class HostStatus(JSONValue):
     Attributes:
         host: its name.
         state: what it has been through.
-        delay: seconds between two requests, what is left of incidents included.
-        waiting: how many wait for it, fetches of a robots.txt included.
-        under_way: how many turns, and fetches of a robots.txt.
+        delay: seconds between two requests, with what is left of incidents.
+        waiting: how many callers and fetches of a robots.txt wait for it.
+        under_way: how many turns and fetches of a robots.txt have not ended.
         ready_at: the earliest time at which a new caller would have a turn, epoch
             seconds.
     """

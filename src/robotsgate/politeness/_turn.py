@@ -1,4 +1,4 @@
-"""One turn of a host: leave to make a request, and what its end says."""
+"""One turn of a host: the right to make a request, and what its end says."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ class Turn:
     response.
 
     Attributes:
-        url: the one that it is for, as given.
-        grant: what the ledger gave, for the gate alone; `None` outside of the turn.
-        began_at: when it began, for the gate alone, by `Clock.monotonic`.
-        task: the one that has entered it, `None` where another one ends it; for the
-            gate alone.
+        url: the one to fetch, as the caller gave it.
+        grant: for the gate alone: what the ledger gave; `None` outside of the turn.
+        began_at: for the gate alone: when it began, by `Clock.monotonic`.
+        task: for the gate alone: the task that has entered it; `None` before that.
     """
 
     __slots__ = (
@@ -47,7 +46,7 @@ class Turn:
     def __init__(
         self, turns: Turns, url: str | URLLike, *, patience: float = math.inf
     ) -> None:
-        """Wait for nothing yet."""
+        """Make a turn that has not begun."""
         self.url = url
         self.grant: Grant | None = None
         self.began_at = -math.inf
@@ -88,9 +87,9 @@ class Turn:
     async def __aexit__(self, _kind: object, error: object, _traceback: object) -> None:
         """End the turn.
 
-        Unless something was reported, an exception says that the host failed; a
-        `DisallowedError`, a `TurnNotInTimeError` and a cancellation say nothing, nor
-        does a group of these.
+        If nothing was reported, an exception says that the host failed. A
+        `DisallowedError`, a `TurnNotInTimeError`, a cancellation or a group of these
+        says nothing about the host.
         """
         end = self._end
         if end is None and error is not None:
@@ -114,9 +113,9 @@ class Turn:
         asks it more slowly.
 
         Args:
-            status: of the response.
+            status: that of the response, 100 to 999.
             retry_after: the header, if the response has one: seconds or a date. A
-                value that is neither is ignored, with an event.
+                value that is neither is ignored, and an event says so.
             failure: whether there was no usable response, after a timeout for example.
 
         Raises:
@@ -138,7 +137,7 @@ class Turn:
             self._retry_after = self._turns.retry_after(self.grant.host, retry_after)
 
     async def give_back(self) -> None:
-        """End a turn that was begun for somebody who has not entered it."""
+        """End a turn that has begun, but that no task has entered."""
         if self.grant is not None and not self._is_entered:
             await self._turns.end(self, TurnEnd.UNUSED)
 

@@ -36,10 +36,10 @@ class Turns:
         hosts: tell which host a URL belongs to.
         listener: is told what happens.
         clock: tells the time, and waits.
-        queues: where turns are waited for.
+        queues: the queues in which callers wait for turns.
         counts: by the names of `GateStats`.
         under_way: by host, those that have begun and not ended.
-        schedules: what those that hand out turns have read.
+        schedules: what each `TurnSchedule` has read ahead.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class Turns:
         ledger: Ledger,
         listener: Listener[GateEvent],
     ) -> None:
-        """No turn has begun.
+        """Begin without turns.
 
         Args:
             origins: answer by robots.txt.
             hosts: tell which host a URL belongs to.
-            ledger: gives leave to ask a host.
+            ledger: gives the right to ask a host.
             listener: is told what happens.
         """
         self.origins = origins
@@ -69,13 +69,13 @@ class Turns:
         self.schedules: WeakSet[ReadAhead[Any, Any]] = WeakSet()
 
     def close(self) -> None:
-        """Send all away who wait, and all who come."""
+        """Refuse all callers that wait, and all that come later."""
         self.queues.close()
         for ahead in self.schedules:
             ahead.wake()
 
     def check_open(self) -> None:
-        """Refuse to begin after the end.
+        """Refuse to begin anything once the gate is closed.
 
         Raises:
             RuntimeError: the gate is closed.
@@ -103,7 +103,7 @@ class Turns:
         try:
             await self._begin(turn, deadline)
         except DisallowedError:
-            self.check_open()  # what was put off looks like a closed door
+            self.check_open()  # closing puts fetches off, which may look like a refusal
             self.counts["disallowed"] += 1
             raise
         except TurnNotInTimeError:
@@ -128,7 +128,7 @@ class Turns:
         return age >= self.hosts.max_turn_seconds
 
     def on_overdue(self, host: str, count: int) -> None:
-        """So many turns of `host` were ended because they were overdue."""
+        """`count` turns of `host` were ended because they were overdue."""
         self.counts["overdue"] += count
         self.listener.tell(TurnsOverdue(host=host, count=count))
         turns = self.under_way.get(host, [])
@@ -136,7 +136,7 @@ class Turns:
             self._remove(turn, host)
 
     def retry_after(self, host: str, value: str) -> float | None:
-        """Seconds that `value`, a Retry-After, asks for; `None` for rubbish."""
+        """Seconds that the Retry-After `value` asks for; `None` if it is not valid."""
         headers = {"retry-after": value}
         now = self.clock.now()
         seconds = retry_after(headers, now=now, policy=self.origins.policy)
@@ -161,8 +161,8 @@ class Turns:
             if place.event is None or self.origins.is_in_force(leave):
                 return  # nothing has changed
             answer = self.origins.leave_at_once(turn.url)
-            # The place is kept. What comes is obeyed even if it is stale by then,
-            # because the delay may be longer than the file is fresh.
+            # The turn keeps its place. The next answer is obeyed even if it is stale by
+            # then, because the delay may be longer than the freshness lifetime.
             await self.end(turn, TurnEnd.UNUSED)
             leave = answer or await self._leave(
                 turn, place, deadline, is_counted=answer is False
@@ -174,7 +174,7 @@ class Turns:
     async def _leave(
         self, turn: Turn, place: Place, deadline: float, *, is_counted: bool
     ) -> Leave:
-        """Leave by robots.txt, which is fetched if need be."""
+        """The leave that robots.txt gives, which is fetched if need be."""
         left = deadline - self.clock.monotonic()
 
         async def wait(event: anyio.Event) -> None:
@@ -203,7 +203,7 @@ class Turns:
         self.under_way.setdefault(place.host, []).append(turn)
 
     def _check_waits_for_others(self, turn: Turn, host: str) -> None:
-        """Refuse to wait for a turn that ends only after the wait.
+        """Refuse to wait for a turn that can end only after the wait.
 
         Raises:
             RuntimeError: the task of `turn` has all the turns of `host`.

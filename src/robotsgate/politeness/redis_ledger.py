@@ -1,4 +1,4 @@
-"""The turns of a fleet, in Redis or Valkey; needs the extra `redis`."""
+"""Keeps the turns of a fleet in Redis or Valkey; needs the extra `redis`."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("robotsgate.politeness")
 
-# A turn waits no longer for the server, before and after.
+# How long a turn waits for the server, at its start and at its end.
 _ANSWER_SECONDS = 1.0
 
-# A process that is alone looks for its server at least so often while it waits.
+# A process that waits alone looks for its server at least every so many seconds.
 _LONGEST_WAIT_ALONE = 5.0
 
 _MOST_PROCESSES = 2**53
@@ -64,11 +64,11 @@ class RedisLedger:
     a host get it in their order of arrival. A process that dies holds its turn until
     `max_turn_seconds` after the start.
 
-    If the server does not answer within a second, this process goes on alone: by
-    what it knows about the hosts, with their delays times `workers`. Each start and
-    each end then looks for the server again.
+    If the server does not answer within a second, this process goes on alone, with what
+    it knows about the hosts. It then multiplies their delays by `workers`. Each start
+    and each end looks for the server again.
 
-    Use it as an async context manager, around the gates.
+    Use it as an async context manager around the gates.
     """
 
     def __init__(
@@ -91,11 +91,12 @@ class RedisLedger:
             prefix: stands before the key of each host.
             max_hosts: as for `LocalLedger`: how many this process remembers.
             ssl_context: as for `RedisStore`.
-            clock: of the gates.
-            on_event: called with each `LedgerFailed` and `LedgerReturned`.
+            clock: that of the gates.
+            on_event: called with each `LedgerFailed` and `LedgerReturned`; it must not
+                block. The ledger logs its exceptions.
 
         Raises:
-            StoreError: `url` is not one of these.
+            StoreError: `url` is not as for `RedisStore`.
             TypeError: `workers` or `max_hosts` is not an int, or `on_event` cannot be
                 called, or is a coroutine function.
             ValueError: `workers` or `max_hosts` is below 1.
@@ -108,9 +109,9 @@ class RedisLedger:
         self._clock = clock
         self._process = secrets.randbelow(_MOST_PROCESSES)
         self._alone_since = math.inf
-        # While it is alone, one call at a time looks for the server.
+        # While it is alone, one call at a time looks for the server, and sets this.
         self._over_event: anyio.Event | None = None
-        # The turns of the fleet whose ends the server has not heard of.
+        # The ends that the server has not got yet, of turns that the fleet knows.
         self._unsent: list[tuple[str, list[str]]] = []
 
     async def __aenter__(self) -> Self:
@@ -183,7 +184,7 @@ class RedisLedger:
     ) -> None:
         """As `Ledger.end`."""
         await self._memory.end(grant, end, retry_after=retry_after)
-        # What a process did alone is news to the fleet.
+        # To the fleet, a turn that began alone counts as later than any incident.
         began_at = math.inf if grant.shared_began_at is None else grant.shared_began_at
         arguments = end_arguments(
             grant.pace,
@@ -209,12 +210,12 @@ class RedisLedger:
         return self._memory.peek(host, pace)
 
     async def aclose(self) -> None:
-        """Do nothing; the connections are closed where the context ends."""
+        """Do nothing; the connections are closed when the context ends."""
 
     async def _answer(
         self, work: Callable[[Client], Awaitable[_Answer]]
     ) -> _Answer | None:
-        """What `work` gives with a client; `None` if the server does not answer."""
+        """The result of `work`, called with a client; `None` if there is no answer."""
         if self._over_event is not None:
             await self._over_event.wait()
             if self._memory.is_alone:
