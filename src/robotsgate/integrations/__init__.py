@@ -1,1 +1,1 @@
-"""Other people's clients; each module but httpx needs the extra of its name."""
+"""Obeys robots.txt in other clients; all but httpx need the extra of their name."""

@@ -1,7 +1,4 @@
-"""What `httpx.py` has of its own, made of the classes of httpx2.
-
-Loaded when a request of httpx2 is seen.
-"""
+"""The classes of `httpx.py` for httpx2. Imported when the first request of it comes."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ class _Stream(StreamInTurn, httpx2.AsyncByteStream):
 
 CLASSES = Classes(
     error=RobotsDisallowedError,
-    # The same, of another module.
+    # The same classes, of another library.
     url_error=cast("Any", httpx2.RequestError),
     response=cast("Any", httpx2.Response),
     stream=_Stream,

@@ -1,4 +1,4 @@
-"""What the wraps of all clients share: which requests pass unasked, and the error."""
+"""Shared by all integrations: which requests pass without a question, and the error."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss"})
 def passes_unasked(scheme: str, target: str) -> bool:
     """Whether a request may be sent without asking the checker.
 
-    So pass the checker's own requests, any for /robots.txt, and those of schemes
-    that have no robots.txt, which are left to the client.
+    That holds for the checker's own requests, for /robots.txt, and for schemes that
+    have no robots.txt, which the client handles.
 
     Args:
-        scheme: of the URL, lower-case.
-        target: its path with its query, as it is sent.
+        scheme: that of the URL, in lower case.
+        target: the path with the query, as it is sent.
     """
     return is_own_request() or target == ROBOTS_TXT_PATH or scheme not in _SCHEMES
 
@@ -35,10 +35,10 @@ def passes_unasked(scheme: str, target: str) -> bool:
 async def refusal(
     checker: RobotsChecker, agent: str | Sequence[str], url: str
 ) -> Verdict | None:
-    """The verdict that refuses `url`; `None` where it may be fetched.
+    """The verdict that refuses `url`; `None` if it may be fetched.
 
-    Most requests are allowed and of known origins, where a look into memory takes a
-    tenth of the time of a verdict.
+    Looks into memory first, which takes a tenth of the time of a verdict and is enough
+    for most requests.
     """
     answer = checker.peek(agent, url)
     if answer:

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-# How many bytes of the body of a robots.txt may still come; copied with the request.
+# How many bytes of the body of a robots.txt may still come: a key of the request's
+# meta, which Scrapy copies with the request.
 _BYTES_LEFT = "robotsgate_bytes_left"
 
-# What Scrapy may decode a body to; a body that becomes longer counts as broken.
+# How long a body may become when Scrapy decodes it; a longer one counts as broken.
 _MOST_DECODED_BYTES = 32 * 1024 * 1024
 
 # The first class that fits decides.
@@ -60,8 +61,8 @@ class DownloaderFetcher:
         """Fetch with the engine of `crawler`.
 
         Args:
-            crawler: whose engine is made later.
-            seconds: how long a request may take from when it is sent.
+            crawler: its engine is made later.
+            seconds: how long a request may take after it is sent.
         """
         self._crawler = crawler
         self._seconds = seconds
@@ -72,13 +73,13 @@ class DownloaderFetcher:
     ) -> FetchedResponse:
         """As `Fetcher.get`.
 
-        The body is what Scrapy has decoded; what it has not still has its coding in
-        the headers.
+        Scrapy decodes the body and removes the coding from the headers. If it has not
+        decoded the body, the headers still name the coding.
         """
         own = {name: value for name, value in headers if name != "User-Agent"}
         request = scrapy.Request(
             url,
-            # Scrapy neither sends a header without a value nor gives it one.
+            # Scrapy does not send a header of `None`, nor set a default for it.
             headers={**dict.fromkeys(NEVER_SENT), **own},
             callback=NO_CALLBACK,
             dont_filter=True,
@@ -112,10 +113,10 @@ class DownloaderFetcher:
 
         Raises:
             FetchFailedError: no usable response came, in a way that Scrapy knows.
-            Exception: any other, from a middleware or handler of the user's.
+            Exception: any other, from a middleware or handler of the user.
         """
         crawler = self._crawler
-        # A handler costs time for each piece of each page.
+        # Not always connected, because it costs time for each piece of each page.
         if not self._under_way:
             crawler.signals.connect(self._bound_body, signals.bytes_received)
         self._under_way += 1
@@ -134,12 +135,12 @@ class DownloaderFetcher:
                 crawler.signals.disconnect(self._bound_body, signals.bytes_received)
 
     def _bound_body(self, data: bytes, request: scrapy.Request) -> None:
-        """End a download of ours when enough has come."""
+        """End a download of this fetcher when enough has come."""
         left = request.meta.get(_BYTES_LEFT)
         if left is None:
             return
-        # The limit that Scrapy's decoding looks up later; in the beginning it would
-        # be one for files that announce their length, of which we take the start.
+        # Scrapy looks this limit up when it decodes. Set from the start, it would also
+        # refuse a file that announces a greater length, of which we take the start.
         request.meta["download_maxsize"] = _MOST_DECODED_BYTES
         request.meta[_BYTES_LEFT] = left - len(data)
         if left <= len(data):
@@ -147,7 +148,7 @@ class DownloaderFetcher:
 
 
 def _kind_of(error: Exception) -> FailureKind | None:
-    """Where a download failed; `None` where its exception is not one of Scrapy's."""
+    """Where a download failed; `None` if its exception is not one of Scrapy's."""
     # Twisted keeps the exceptions of a connection as reasons of another one.
     reasons = getattr(error.__cause__, "reasons", ())
     causes = (error, *(reason.value for reason in reasons))

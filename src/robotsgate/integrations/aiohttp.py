@@ -96,15 +96,15 @@ def robots_middleware(
     Args:
         checker: answers; close it yourself.
         agent: as in `RobotsChecker.can_fetch`.
-        gate: gives each request its turn, which ends when its connection is released;
-            it answers by its own checker and agent. A request that passes without a
-            question has no turn.
+        gate: gives each request its turn, which ends when its connection is released.
+            The gate asks its own checker about its own agent. A request that passes
+            without a question has no turn.
 
     Returns:
         The middleware. It raises a `RobotsDisallowedError`, or an
         `aiohttp.InvalidURL` for a URL that names no origin.
     """
-    # Of turns that are ending: nothing else holds these tasks.
+    # The tasks that end turns; asyncio itself keeps only weak references to tasks.
     ends: set[asyncio.Task[None]] = set()
 
     async def obey(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
@@ -146,8 +146,8 @@ async def _send_in_turn(
             left = contexts.pop_all()
 
             def end_turn() -> None:
-                # A connection is released without waiting, but a ledger may have to.
-                turn.task = None  # so that this one may wait for the end, too
+                # This callback cannot wait, but the end of a turn may have to.
+                turn.task = None  # meanwhile its task may wait for the next turn
                 end = asyncio.create_task(left.aclose())
                 ends.add(end)
                 end.add_done_callback(ends.discard)
@@ -174,17 +174,17 @@ class AiohttpFetcher:
     """A `Fetcher` over an `aiohttp.ClientSession`, with its connector and proxies.
 
     It does not send the session's cookies and credentials, and sends its other headers
-    only until a redirect leads to another origin. It calls no middlewares of the
-    session, and puts no cookies into its jar. Close the session yourself.
+    only until a redirect leads to another origin. It does not call the middlewares of
+    the session, nor put cookies into its jar. Close the session yourself.
     """
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         """Fetch with `session`.
 
         Args:
-            session: sends the requests, with its own timeouts; its connector should
+            session: sends the requests, with its own timeouts. Its connector should
                 have as many connections as the checker runs fetches at once, because
-                a wait for a free one counts as a silent server.
+                a wait for a free connection counts as a timeout of the server.
 
         Raises:
             TypeError: `session` is not one of aiohttp.
@@ -197,7 +197,7 @@ class AiohttpFetcher:
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """As `Fetcher.get`; the body is raw.
+        """As `Fetcher.get`; the body is not decoded.
 
         Raises:
             FetchFailedError: no usable response came.
@@ -223,9 +223,9 @@ class AiohttpFetcher:
 
 
 def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
-    """A middleware for the requests of a fetch.
+    """A middleware that keeps the requests of a fetch apart from the session.
 
-    Removes the session's own headers from the request, and cookies from the response.
+    It removes headers of the session from the request, and cookies from the response.
     """
     own = {"host", *(name.lower() for name, _ in headers)}
 
@@ -245,7 +245,7 @@ def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
 
 
 async def _body(response: ClientResponse, max_bytes: int) -> bytes:
-    """The raw body, as far as the status makes it worth reading."""
+    """As much of the coded body as matters with that status."""
     body = bytearray()
     if is_server_error(response.status):
         try:
@@ -253,7 +253,7 @@ async def _body(response: ClientResponse, max_bytes: int) -> bytes:
             async with asyncio.timeout(min(ERROR_PAGE_SECONDS, left / 2)):
                 await _read(response, body, BYTES_TO_READ)
         except (aiohttp.ClientError, OSError):
-            pass  # the status is known all the same
+            pass  # the status is enough
     elif 200 <= response.status <= 299:  # noqa: PLR2004
         await _read(response, body, max_bytes)
     return bytes(body)

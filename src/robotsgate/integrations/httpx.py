@@ -1,7 +1,7 @@
 """Obeys robots.txt in clients of httpx and httpx2: by an event hook, or a transport.
 
-Both libraries have the same classes in modules of their own: `_httpx2.py` has what
-this module has, made of those of httpx2. Runs on asyncio and trio.
+Both libraries have classes of the same names: `_httpx2.py` has the classes of this
+module for httpx2. Runs on asyncio and trio.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def robots_hook(
 class RobotsTransport(httpx.AsyncBaseTransport):
     """A transport that refuses what robots.txt disallows, and sends the rest on.
 
-    A client does not use it for requests through `proxy=` or `mounts=`; `robots_hook`
-    sees all requests. The same requests pass without a question.
+    A client does not use it for requests through `proxy=` or `mounts=`, but
+    `robots_hook` sees all requests. Both let the same requests pass without a question.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class RobotsTransport(httpx.AsyncBaseTransport):
             agent: as in `RobotsChecker.can_fetch`.
             wrapped: sends the requests; closed with this one. `None`: an
                 `httpx.AsyncHTTPTransport`. A client of httpx2 needs one of httpx2.
-            gate: gives each request its turn, which ends when the response is closed;
-                it answers by its own checker and agent. A request that passes
-                without a question has no turn.
+            gate: gives each request its turn, which ends when the response is closed.
+                The gate asks its own checker about its own agent. A request that
+                passes without a question has no turn.
             on_disallowed: "raise" a `RobotsDisallowedError`, or answer with a
                 "response": 403, with the verdict in the header x-robotsgate-verdict.
 
@@ -199,7 +199,7 @@ class _Stream(StreamInTurn, httpx.AsyncByteStream):
 
 
 class Classes(NamedTuple):
-    """What depends on the library that a request is of."""
+    """The classes of one library."""
 
     error: type[DisallowedRequestError]
     url_error: type[httpx.RequestError]
@@ -224,7 +224,7 @@ def _classes_of(request: object) -> Classes:
 
 
 def _url_error(request: httpx.Request, error: InvalidURLError) -> httpx.RequestError:
-    """A redirect may name any URL, so it is an error that a crawl expects."""
+    """The client's own error, because a redirect may lead to any URL."""
     return _classes_of(request).url_error(str(error), request=request)
 
 

@@ -1,7 +1,7 @@
-"""Reports what a checker does to OpenTelemetry, as metrics and spans.
+"""Reports to OpenTelemetry, as metrics and spans, what a checker does.
 
-Needs the API of OpenTelemetry only (extra `otel`); the application chooses the SDK
-and where it exports to.
+Needs only the API of OpenTelemetry (extra `otel`); the application chooses the SDK and
+where to export.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class Telemetry:
 
     - `robotsgate.fetch.duration` (histogram, seconds), by access result and failure
     - `robotsgate.fetch.size` (histogram, bytes): the body, decoded
-    - `robotsgate.access.changes` (counter), by the access result that is new
+    - `robotsgate.access.changes` (counter), by the new access result
     - `robotsgate.store.failures` (counter), by operation
 
     Metrics of the checker that `observe` gets:
 
     - `robotsgate.checks` (counter), by verdict: "allowed", or the reason of a refusal
-    - `robotsgate.origins` (gauge): those that are held parsed in memory
+    - `robotsgate.origins` (gauge): origins held parsed in memory
 
     Metrics of the gate that `observe_gate` gets:
 
-    - `robotsgate.gate.turns` (counter): those that have begun
+    - `robotsgate.gate.turns` (counter): turns that have begun
     - `robotsgate.gate.incidents` (counter): turns that made the gate leave a host alone
-    - `robotsgate.gate.waiting` (gauge): those that wait for a host
+    - `robotsgate.gate.waiting` (gauge): callers and fetches that wait for a host
 
     Each fetch is a span, "fetch robots.txt", below the span of the question that began
     it.
@@ -85,7 +85,7 @@ class Telemetry:
         self._sizes = self._meter.create_histogram("robotsgate.fetch.size", unit="By")
         self._changes = self._meter.create_counter("robotsgate.access.changes")
         self._store_failures = self._meter.create_counter("robotsgate.store.failures")
-        self._spans: dict[str, Span] = {}  # one fetch of an origin is under way
+        self._spans: dict[str, Span] = {}  # an origin has one fetch under way
 
     def record(self, event: CheckerEvent) -> None:
         """Record `event`; give this method to a checker as its `on_event`."""

@@ -39,8 +39,8 @@ class RobotsAdapter(BaseAdapter):
     """An adapter that refuses what robots.txt disallows, redirects included.
 
     `session.mount("https://", RobotsAdapter(checker, agent))`, and the same for
-    "http://". Requests for /robots.txt pass without a question. To let others
-    pass, mount an `HTTPAdapter` for a longer prefix, which their URLs begin with.
+    "http://". Requests for /robots.txt pass without a question. To let others pass,
+    mount an `HTTPAdapter` for a longer prefix of their URLs.
     """
 
     def __init__(

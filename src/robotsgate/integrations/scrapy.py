@@ -53,23 +53,23 @@ _SCHEMES = ("http", "https", "ftp")
 # How many origins, and hosts, are remembered; as many as a checker holds ready.
 _MAX_KNOWN = 10_000
 
-# Agents are the user's own, few; the bound only keeps a mistake from growing.
+# The agents are those of the user, and few. The bound limits the harm of a mistake.
 _MAX_AGENTS = 1_000
 
 _LONGEST_CRAWL_DELAY = 3600.0
 
-# A request of ours waits in Scrapy's download slot, perhaps behind pages, before it
-# is sent. That must not count as a silent server, so the policy's deadline bounds each
-# request from when it is sent, and this one only the fetch as a whole. No longer,
-# because the leases of a store last as long, and a process may die.
+# A request for a robots.txt waits in Scrapy's download slot, perhaps behind pages,
+# before it is sent. That wait must not count as a silent server. So the policy's
+# deadline is for each request after it is sent, and this one for the whole fetch. A
+# longer one would also lengthen the lease of a process that has died.
 _LONGEST_FETCH_SECONDS = 600.0
 
 
 class RobotsGateParser(RobotParser):
     """A robots.txt as Scrapy's own middleware and the signal robots_parsed know it.
 
-    Name it in the setting ROBOTSTXT_PARSER to use only the parser. A User-Agent in
-    which no product token can be found counts as "*".
+    To use only the parser, name it in the setting ROBOTSTXT_PARSER. A User-Agent
+    without a product token counts as "*".
 
     Attributes:
         robots_txt: the parsed file.
@@ -93,28 +93,28 @@ class RobotsGateParser(RobotParser):
         return self.robots_txt.can_fetch(_agent(user_agent), to_unicode(url))
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """Seconds between two requests that the file asks of `user_agent`."""
+        """The crawl-delay of `user_agent`, seconds ≥ 0; `None` if there is none."""
         return self.robots_txt.crawl_delay(_agent(user_agent))
 
 
 class RobotsGateMiddleware:
     """A downloader middleware that refuses what robots.txt disallows.
 
-    Keeps the settings ROBOTSTXT_OBEY and ROBOTSTXT_USER_AGENT, `dont_obey_robotstxt`
-    in the meta of a request, the stats robotstxt/* and the signal robots_parsed of
-    Scrapy's own middleware. Raises `IgnoreRequest` for a refused request; its cause is
-    a `DisallowedError` with the verdict.
+    As Scrapy's own middleware, it has the settings ROBOTSTXT_OBEY and
+    ROBOTSTXT_USER_AGENT, `dont_obey_robotstxt` in the meta of a request, the stats
+    robotstxt/* and the signal robots_parsed. Raises `IgnoreRequest` for a refused
+    request; its cause is a `DisallowedError` with the verdict.
 
-    A crawl-delay becomes the least delay of the download slot of its host: a larger
-    one stays, and neither chance nor AutoThrottle makes it shorter. When the file
+    A crawl-delay becomes the least delay of the download slot of its host. A longer
+    delay stays, and neither chance nor AutoThrottle makes it shorter. If the file later
     asks for less, the slot keeps its delay until it has been idle for a minute.
 
     Settings of its own:
         ROBOTSGATE_STORE: the URL of a store, as for `open_store`; "memory:" by
             default.
-        ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` bounds each request of a
-            fetch from when it is sent, because waiting in a download slot is not the
-            server's fault; its other timeouts are left to Scrapy.
+        ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` is for each request of a
+            fetch after it is sent, because the server does not cause the wait in a
+            download slot. Scrapy's own timeouts replace its other ones.
         ROBOTSGATE_MAX_CRAWL_DELAY: the longest crawl-delay that is obeyed, seconds;
             3600 by default.
 
@@ -163,7 +163,7 @@ class RobotsGateMiddleware:
         self._announcements: Flights[bool] = Flights()
         self._announced: LRUCache[str, float] = LRUCache(_MAX_KNOWN)
         self._delays: LRUCache[str, dict[str, float]] = LRUCache(_MAX_KNOWN)
-        # Until when all is known and done that a case needs, epoch seconds: for an
+        # Until when nothing is left to do for a case, epoch seconds. A case is an
         # agent, an origin as it is written, and a slot.
         self._settled_until: LRUCache[tuple[str | None, ...], float]
         self._settled_until = LRUCache(_MAX_KNOWN)
@@ -202,7 +202,7 @@ class RobotsGateMiddleware:
         verdict = await self.checker._check(agent, request.url, counted=answer)  # noqa: SLF001 (one package)
         await self._announce(verdict, request)
         await self._learn_delay(verdict.origin, agent, request)
-        # An override has none, but this checker has no overrides.
+        # `None` only for an override, and this checker has none.
         self._settled_until[case] = verdict.fresh_until or 0.0
         if not verdict.allowed:
             self._crawler.stats.inc_value("robotstxt/forbidden")
@@ -211,9 +211,9 @@ class RobotsGateMiddleware:
             ) from DisallowedError(verdict)
 
     async def _announce(self, verdict: Verdict, request: scrapy.Request) -> None:
-        """Send robots_parsed if a file is in force that it was not sent for.
+        """Send robots_parsed if it was not sent yet for the file in force.
 
-        All requests wait for its handlers, as they do in Scrapy's own middleware.
+        All requests wait for its handlers, as in Scrapy's own middleware.
         """
         answered_at = verdict.fetched_at
         if answered_at is None or self._announced.get(verdict.origin) == answered_at:
@@ -235,12 +235,12 @@ class RobotsGateMiddleware:
     async def _learn_delay(
         self, origin: str, agent: str, request: scrapy.Request
     ) -> None:
-        """Note what `origin` asks for, for the slot that `request` will wait in."""
+        """Note the delay that `origin` asks for, for the slot of `request`."""
         asked = await self.checker.crawl_delay(agent, request.url) or 0.0
         if asked and not self._delays:  # each handler costs time for each page
             connect = self._crawler.signals.connect
             connect(self._keep_delay, signals.request_reached_downloader)
-            # After AutoThrottle, which connects its own at the start.
+            # After the handler of AutoThrottle, which is connected at the start.
             connect(self._keep_delay, signals.response_downloaded)
         slot = self._crawler.engine.downloader.get_slot_key(request)
         if asked or slot in self._delays:
@@ -291,7 +291,7 @@ def _hold_back(slot: Slot, least: float) -> None:
 
 @lru_cache(maxsize=_MAX_AGENTS)
 def _agent(user_agent: str | bytes) -> str:
-    """A User-Agent as a checker takes it: "*" where it names no product."""
+    """A User-Agent as a checker takes it: "*" if it names no crawler."""
     agent = to_unicode(user_agent, errors="replace")
     try:
         product_tokens(agent)
