@@ -1,7 +1,7 @@
-"""The command line: `robotsgate check` and its neighbours (extra `cli`).
+"""The command line: `robotsgate check` and the other commands (extra `cli`).
 
-A command reads its options, asks the checker or the parser, and prints; it decides
-nothing about robots.txt.
+A command reads its options, asks the checker or the parser, and prints. It must never
+decide anything about robots.txt.
 """
 
 from robotsgate.cli._program import run

@@ -1,4 +1,4 @@
-"""`robotsgate cache`: what a store holds."""
+"""`robotsgate cache`: lists and deletes what a store holds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNREADABLE = "unreadable"
 
 
 def _existing(_context: object, _option: object, store_url: str) -> str:
-    """`store_url`, if it does not name a file that opening it would make."""
+    """`store_url`, unless it names a missing file, which opening it would make."""
     _, is_sqlite, path = store_url.partition("sqlite:///")
     if is_sqlite and not Path(path).exists():
         raise click.BadParameter(f"expected a store at {path!r}, but there is none")
@@ -183,17 +183,17 @@ async def _keys(store: ListableStore) -> AsyncIterator[str]:
 async def _entries(
     store: ListableStore, origin: Origin | None = None
 ) -> AsyncIterator[tuple[str, Entry | None]]:
-    """Each key with its entry, `None` where that is unreadable.
+    """Each key with its entry, `None` if that is unreadable.
 
     Args:
-        store: is read key by key.
+        store: the store, which is read key by key.
         origin: only this one; `None`: all.
     """
     async for key in _keys(store):
         name, terms = _split(key)
         if origin is not None and name != str(origin):
             continue
-        data = await store.get(key) or b""  # deleted meanwhile
+        data = await store.get(key) or b""  # `None` if it was deleted meanwhile
         try:
             yield key, decoded(data, origin=name, terms=terms, max_bytes=_MOST_BYTES)
         except CodecError:
@@ -219,7 +219,7 @@ def _record(key: str, entry: Entry | None) -> dict[str, Any]:
 
 
 def _fields(part: Answer | Outage | None) -> dict[str, Any] | None:
-    """The attributes of `part`, and of a body its length."""
+    """The attributes of `part`, with the length of its body in place of the body."""
     if part is None:
         return None
     fields = {name: getattr(part, name) for name in part.__slots__}
@@ -229,7 +229,7 @@ def _fields(part: Answer | Outage | None) -> dict[str, Any] | None:
 
 
 def _rows(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """What `record` says, for people."""
+    """The names and values in `record`, for people."""
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _rows(value, f"{name} ")

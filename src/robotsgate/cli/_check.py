@@ -32,7 +32,7 @@ _UNDECIDED = {
     Reason.ADDRESS_REFUSED,
 }
 
-# Lines of stdin may be long, and there are this many in memory.
+# Lines of stdin may be long, so only this many are in memory.
 _WINDOW = 100
 
 _STYLES = {

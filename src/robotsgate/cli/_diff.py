@@ -1,4 +1,4 @@
-"""`robotsgate diff`: whose answer does a change of a robots.txt change?"""
+"""`robotsgate diff`: which answers differ between two robots.txt files?"""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def diff(
 def _differences(
     both: tuple[RobotsTxt, RobotsTxt], agents: Sequence[_Agent], urls: Iterable[str]
 ) -> Iterator[tuple[_Agent, str, Match, Match]]:
-    """Agent, URL, old and new match, where one allows and the other does not."""
+    """Agent, URL, old and new match, if only one of the two allows."""
     for url in urls:
         for agent in agents:
             was, is_ = (robots.match(agent, url) for robots in both)

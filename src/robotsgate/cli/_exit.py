@@ -1,4 +1,4 @@
-"""What the program's exit codes mean."""
+"""The exit codes of the program."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ _WORST_FIRST = (Exit.TROUBLE, Exit.UNDECIDED, Exit.DISALLOWED)
 
 
 def worst(codes: set[Exit]) -> Exit:
-    """The code that counts where several things happened."""
+    """The code that counts if several things happened."""
     return next((code for code in _WORST_FIRST if code in codes), Exit.ALLOWED)

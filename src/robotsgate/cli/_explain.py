@@ -38,15 +38,15 @@ _WITHOUT_RULE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation(JSONValue):
-    """What stands behind a verdict.
+    """What led to a verdict.
 
     Attributes:
-        lines: those around the line that decides; empty where none does.
-        deciding_line: its number, 1 for the first; `None` where none does.
+        lines: those around the line that decides; empty if no line decides.
+        deciding_line: its number, 1 for the first; `None` if no line decides.
         competing_rules: "line 2: Disallow: /a" for each rule that matches, in the
             order of their priority; at most ten.
         redirects: "301 to https://…" for each that was followed.
-        changes: what would change the answer, a phrase each.
+        changes: phrases, each of which names a change that would change the answer.
     """
 
     lines: tuple[Line, ...]
@@ -57,11 +57,11 @@ class Explanation(JSONValue):
 
 
 def explanation(verdict: Verdict, robots: RobotsTxt | None) -> Explanation:
-    """What stands behind `verdict`.
+    """What led to `verdict`.
 
     Args:
         verdict: the answer.
-        robots: the file in force; `None` where there is none.
+        robots: the file in force; `None` if there is none.
     """
     rule = verdict.rule
     lines: tuple[Line, ...] = ()

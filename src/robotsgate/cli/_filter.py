@@ -1,8 +1,8 @@
 """`robotsgate filter`: of very many URLs, those that an agent may fetch.
 
-Lines are answered in batches, several at a time, because a batch costs less than its
-URLs would one by one: `check_many` makes a verdict for each. Batches are printed in
-order, so that a slow origin holds up what follows, but not its fetches.
+Lines are answered in batches, several at a time. `check_many` would cost more, because
+it makes a verdict for each URL. Batches are printed in order: a slow origin delays the
+output of later batches, but not their fetches.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
     from robotsgate.checking._checker import RobotsChecker
 
-# Of 64 KiB each, with some ten thousand URLs in all.
+# Each batch has 64 KiB; together they have some ten thousand URLs.
 _BATCHES_AHEAD = 8
 
-# With the batches and the program itself, less than 80 MiB. What else was fetched is
-# in a file, so that no origin is fetched twice, however many there are.
+# With the batches and the program itself, these take less than 80 MiB. A store in a
+# temporary file has the other origins, so that none is fetched twice.
 _MOST_ORIGINS = 2_000
 
 
@@ -95,11 +95,11 @@ class _Batch:
 
     Attributes:
         lines: as they came, without their ends.
-        position: how many bytes were read up to their end.
-        answered_event: set when the following are there.
+        position: how many bytes of stdin were read up to their end.
+        answered_event: set when the attributes below are there.
         count: how many lines are not blank.
-        allowed: those that stdout gets.
-        rejected: what the file of rejected lines gets.
+        allowed: the lines for stdout.
+        rejected: the lines for the file of rejected lines.
     """
 
     lines: list[bytes]
@@ -123,9 +123,10 @@ class _Filter:
         """Prepare.
 
         Args:
-            agent: who may fetch.
-            rejected: where the other lines go.
-            url_field: where the URL of a JSON object stands; `None`: a line is one.
+            agent: the crawler.
+            rejected: gets the other lines; `None`: nothing does.
+            url_field: the name under which a JSON object has its URL; `None`: each
+                line is a URL.
         """
         self._agent = agent
         self._rejected = rejected
@@ -169,7 +170,7 @@ class _Filter:
                 sys.stdout.flush()
                 if self._rejected is not None:
                     self._rejected.write("".join(batch.rejected))
-                    self._rejected.flush()  # a full disk is told now, or never
+                    self._rejected.flush()  # raises if the disk is full
                 stats = checker.stats
                 self._counts.position = batch.position
                 self._counts.lines += batch.count
@@ -200,7 +201,7 @@ class _Filter:
         batch.answered_event.set()
 
     def _question(self, line: str) -> tuple[str, str | None]:
-        """The URL that `line` asks about, or none and why it asks nothing."""
+        """The URL in `line` and `None`, or "" and why `line` has no URL."""
         if len(line) > LONGEST_LINE:
             return "", f"expected a line of at most {LONGEST_LINE} bytes"
         if "\udc80" <= max(line) <= "\udcff":
@@ -218,7 +219,7 @@ class _Filter:
     async def _rejection(
         self, checker: RobotsChecker, line: str, url: str, error: str | None
     ) -> str:
-        """What the file of rejected lines says of `line`."""
+        """The text for `line` in the file of rejected lines."""
         verdict = None
         if error is None:
             try:

@@ -1,4 +1,4 @@
-"""What lint reports: about a file, and about the answer that brought it. Pure."""
+"""Finds what lint reports about a file, and about the answer that brought it. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _DAY = 86_400.0
 
-# Without the bounds that a crawler sets: what the headers ask for.
+# Gives the lifetime that the headers ask for, without the bounds of a crawler.
 _AS_ASKED = Policy(min_lifetime=0, max_lifetime=1e12, default_lifetime=_DAY)
 
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -32,7 +32,7 @@ _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding(JSONValue):
-    """One line of what lint reports.
+    """One thing that lint reports.
 
     Attributes:
         line: the line it is about, 1 for the first; 0 for the whole file.
@@ -68,8 +68,8 @@ def about_answer(outcome: Outcome, *, origin: Origin, now: float) -> list[Findin
 
     Args:
         outcome: how the fetch ended.
-        origin: that was asked.
-        now: epoch seconds, when the answer came.
+        origin: the one that was asked.
+        now: when the answer came, epoch seconds.
     """
     return [
         Finding(line=0, column=0, severity=severity, code=code, message=message)

@@ -86,7 +86,7 @@ def lint(*, form: str, is_strict: bool, settings: Settings, source: str) -> Exit
 async def _findings_at(
     origin: Origin, settings: Settings
 ) -> tuple[list[Finding], str | None]:
-    """The findings at `origin`, and why there is no file to read."""
+    """The findings at `origin`, and why there is no file; `None` if there is one."""
     async with settings.client() as client:
         fetcher = RobotsTxtFetcher(
             client, user_agent=settings.user_agent, policy=settings.policy

@@ -39,12 +39,12 @@ class Settings:
     """How a command fetches, and how much it says.
 
     Attributes:
-        user_agent: the header that robots.txt files are fetched with.
+        user_agent: the header with which robots.txt files are fetched.
         store: the URL of a store; `None`: memory.
         proxy: the URL of a proxy; `None`: none.
         policy: what answers mean.
-        dialect: whose reading of a robots.txt is followed.
-        is_quiet: whether nothing but errors goes to stderr.
+        dialect: the way to read a robots.txt.
+        is_quiet: whether only errors go to stderr.
     """
 
     user_agent: str
@@ -56,7 +56,7 @@ class Settings:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[httpx.AsyncClient | None]:
-        """The client for the proxy; `None` where there is no proxy."""
+        """The client for the proxy; `None` if there is no proxy."""
         if self.proxy is None:
             yield None
             return
@@ -74,8 +74,8 @@ class Settings:
         """A checker with these settings.
 
         Args:
-            store: the URL of one in place of memory, where none was named.
-            max_origins: how many origins are held ready parsed, ≥ 1.
+            store: the URL of a store in place of memory, if the user named none.
+            max_origins: how many origins stay parsed in memory, ≥ 1.
         """
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(self.client())
@@ -167,7 +167,7 @@ def agent_of(text: str) -> str | tuple[str, ...]:
 
 
 def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Give `command` the options of all that fetch, as the argument `settings`."""
+    """Give `command` the options for fetching, as the argument `settings`."""
 
     @functools.wraps(command)
     def with_settings(
@@ -211,7 +211,7 @@ def _with(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Com
 
 
 class _PrintableFormatter(logging.Formatter):
-    """Escapes what a server may have sent."""
+    """Escapes control characters, because a server may have sent them."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))

@@ -1,6 +1,6 @@
-"""Prints: styled on a terminal, else one plain record a line.
+"""Prints styled text on a terminal, else one plain record a line.
 
-Everything is escaped, because a server may have sent it to upset a terminal.
+Control characters are escaped, because a server may have sent them to upset a terminal.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def tell(*parts: Part) -> None:
 
 
 def tell_raw(line: str) -> None:
-    """Print `line` as it is, but on a terminal, where it is escaped."""
+    """Print `line` as it is; on a terminal, escaped."""
     if console().is_terminal:
         tell(line.expandtabs())
     else:
@@ -71,6 +71,6 @@ def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def complain(message: str) -> None:
-    """Print one line on stderr, if that takes it: the exit code tells in any case."""
+    """Print one line on stderr; ignore a failure, because the exit code tells, too."""
     with suppress(OSError):
         sys.stderr.write(f"robotsgate: {printable(message)}\n")

@@ -1,4 +1,4 @@
-"""The program: its commands, and what ends it."""
+"""The program: its commands, and how it ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Program(click.Group):
-    """Ends as programs of a shell do, which click does not."""
+    """Ends as programs of a shell do; click itself does not."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command that `ctx` names."""
@@ -69,10 +69,10 @@ for command in (check, show, lint, filter_, diff, cache, serve):
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the program with `arguments`; what it exits with.
+    """Run the program with `arguments`, and return its exit code.
 
-    Errors are one line on stderr. Where nobody reads the output any more, it ends
-    without a word.
+    Errors are one line on stderr. If nobody reads the output any more, the program ends
+    without a message.
     """
     try:
         for stream in (sys.stdout, sys.stderr):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """How far it is.
+    """How far the command has come.
 
     Attributes:
         position: how many bytes of stdin are done.
@@ -51,14 +51,14 @@ class Counts:
 
 @contextmanager
 def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
-    """Show `counts` on stderr: at the end, and on a terminal also meanwhile.
+    """Show `counts` on stderr: at the end, and on a terminal also before.
 
     Args:
         counts: what the block counts.
-        is_quiet: show nothing.
+        is_quiet: whether to show nothing.
 
     Yields:
-        What to call when the counts have changed.
+        A function to call when the counts have changed.
     """
     terminal = console(on_stderr=True)
     bar = Progress(
@@ -91,7 +91,7 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
 
 
 def _bytes_of_stdin() -> int | None:
-    """How much there is to read; `None` where that is not known, as in a pipe."""
+    """How many bytes there are to read; `None` if that is not known, as in a pipe."""
     try:
         status = os.fstat(sys.stdin.fileno())
     except OSError:

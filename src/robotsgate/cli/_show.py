@@ -104,7 +104,7 @@ def _rows_of_uses(preferences: UsagePreferences, agent: str) -> Iterator[_Row]:
 
 
 def _rows_outside(robots: RobotsTxt) -> list[_Row]:
-    """What holds for the whole file."""
+    """The rows for the whole file."""
     in_groups = {line for group in robots.groups for line in group.other_lines}
     rows = [
         (other.line, "", other.field, other.value)

@@ -30,7 +30,7 @@ def robots_txt_of(source: str, settings: Settings) -> RobotsTxt:
     """
     if is_url(source):
         return anyio.run(_robots_txt_at, source, settings)
-    # Not on an event loop, which would wait with Ctrl-C for the end of stdin.
+    # Not in an event loop, where Ctrl-C would wait for the end of stdin.
     return parsed_file(source, settings.dialect)
 
 
@@ -39,7 +39,7 @@ async def _robots_txt_at(source: str, settings: Settings) -> RobotsTxt:
         robots = await checker.robots_txt(source)
         if robots is not None:
             return robots
-        # Not about robots.txt itself, which may be fetched whatever it is.
+        # About "/", because robots.txt itself may always be fetched.
         verdict = await checker.check("*", f"{Origin.from_url(source)}/")
     _, _, reason = str(verdict).partition(": ")
     raise click.ClickException(f"expected a robots.txt, but {reason}")
@@ -51,7 +51,7 @@ def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
     Raises:
         ClickException: the file cannot be read.
     """
-    most = DEFAULT_MAX_BYTES + 1  # so that one sees that there is more
+    most = DEFAULT_MAX_BYTES + 1  # one more shows that the file is longer
     try:
         if source == "-":
             body = sys.stdin.buffer.read(most)

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 65_536
 
 LONGEST_LINE = 2**20
-"""More bytes are no URL, and no record with one."""
+"""A line of more bytes is not a URL, nor a record with one."""
 
 
 async def blocks_of_lines() -> AsyncIterator[tuple[list[bytes], int]]:
     """The lines of stdin without their ends, some at a time.
 
     Yields:
-        Lines, and how many bytes were read until then. A line of more than
-        `LONGEST_LINE` bytes is given with its first bytes, one more than that.
+        Lines, and how many bytes of stdin were read so far. Of a longer line, only the
+        first `LONGEST_LINE` + 1 bytes.
     """
     source = cast("BufferedReader", sys.stdin.buffer)
     rest, bytes_read, can_wait = b"", 0, True
@@ -30,7 +30,7 @@ async def blocks_of_lines() -> AsyncIterator[tuple[list[bytes], int]]:
         if can_wait:
             try:
                 await anyio.wait_readable(source.fileno())
-            except OSError:  # a file, which never makes anybody wait
+            except OSError:  # a file, which needs no wait
                 can_wait = False
         block = source.read1(BLOCK_BYTES)
         bytes_read += len(block)

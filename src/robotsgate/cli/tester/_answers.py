@@ -1,4 +1,4 @@
-"""What the tester page shows about a file and the questions of its reader. Pure."""
+"""Finds what the tester page shows: about a file, and for each question. Pure."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class BadRequestError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What the reader asks.
+    """What the reader of the page asks.
 
     Attributes:
-        text: the file that was pasted; `None` where a URL was given.
-        url: where to fetch the file; empty where one was pasted.
+        text: the file that was pasted; `None` if a URL was given.
+        url: where to fetch the file; empty if a file was pasted.
         agents: at least one.
         paths: paths or URLs; may be empty.
     """
@@ -102,7 +102,13 @@ def answers(robots: RobotsTxt, query: Query) -> list[dict[str, Any]]:
 def answer_of(
     agent: str, path: str, decision: tuple[bool, int | None, str] | str
 ) -> dict[str, Any]:
-    """One answer: whether it is allowed, the line that decides, why; or an error."""
+    """One answer as JSON types.
+
+    Args:
+        agent: the crawler.
+        path: a path or a URL.
+        decision: (whether it is allowed, the line that decides, why), or an error.
+    """
     names = {"agent": printable(agent), "path": printable(path)}
     if isinstance(decision, str):
         return names | {"allowed": None, "line": None, "reason": printable(decision)}

@@ -70,12 +70,12 @@ def page_app(
     """The app.
 
     Args:
-        checker: fetches, with the guard that is wanted; stays the caller's to close.
-        dialect: whose reading of pasted files is followed.
+        checker: fetches, with its own address guard; the caller closes it.
+        dialect: the way to read pasted files.
         monotonic: tells the time, seconds.
-        own_name: the host name under which alone it answers, besides addresses and
-            localhost: another name may be that of a hostile page, whose owner has
-            let it lead here. `None`: under any.
+        own_name: the only host name under which it answers, besides addresses and
+            localhost. A hostile page could let its own name lead here (DNS
+            rebinding). `None`: any name.
     """
     answerer = _Answerer(
         checker, dialect=dialect, monotonic=monotonic, own_name=own_name
@@ -183,7 +183,7 @@ def _is_address(name: str) -> bool:
 
 
 class _TooManyError(Exception):
-    """A client that has had its fetches."""
+    """A client has used up its fetches."""
 
 
 def _about_text(text: str, query: Query, dialect: Dialect) -> dict[str, Any]:
