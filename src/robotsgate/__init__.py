@@ -1,9 +1,8 @@
 """Fetches, keeps and obeys robots.txt for asynchronous crawlers.
 
 Everything a user needs is here; modules with a leading underscore are private.
-Each name is imported when it is first used, so that `robotsgate.robotstxt` loads
-neither an event loop nor a network library, and an extra is needed only where it is
-used.
+Each name is imported when it is first used. So `robotsgate.robotstxt` loads neither an
+event loop nor a network library, and a program needs only the extras that it uses.
 """
 
 from typing import TYPE_CHECKING

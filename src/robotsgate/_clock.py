@@ -22,7 +22,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Seconds since some fixed moment; never goes back."""
         ...
 
     async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
@@ -31,7 +31,7 @@ class Clock(Protocol):
         Other tasks run at least once, even if there is nothing to wait for.
 
         Args:
-            seconds: that pass by `monotonic`; 0 or less are over at once.
+            seconds: by `monotonic`; 0 or less: only lets other tasks run.
             event: ends the wait as soon as it is set.
 
         Returns:

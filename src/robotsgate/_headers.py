@@ -9,7 +9,7 @@ HeadersLike = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 def header_values(headers: HeadersLike, name: str) -> list[str]:
-    """The values of the header `name`, which is given in lower case, in their order.
+    """The values of the header `name`, in their order; give `name` in lower case.
 
     Raises:
         TypeError: `headers` does not hold pairs of text.

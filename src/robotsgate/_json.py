@@ -1,4 +1,4 @@
-"""Gives values as JSON types. Pure."""
+"""Turns values into JSON types. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class JSONValue:
-    """A dataclass with slots that can be given as a dict of JSON types."""
+    """A dataclass with slots that can become a dict of JSON types."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -18,7 +18,7 @@ class JSONValue:
 
 
 def as_json(value: object) -> object:
-    """`value`, or what holds or names it in JSON types."""
+    """`value` as JSON types; unchanged if its type is not listed here."""
     match value:
         case JSONValue():
             return value.as_dict()

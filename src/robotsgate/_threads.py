@@ -1,7 +1,7 @@
-"""Runs what blocks in few threads, and lets each caller give up at once.
+"""Runs blocking calls in a few threads, and lets each caller give up at once.
 
-On asyncio a limiter of anyio forgets a thread whose caller has given up, so callers
-that give up again and again pile up threads.
+A limiter of anyio is not enough: on asyncio it forgets a thread whose caller has given
+up, so threads pile up if callers give up again and again.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _Result = TypeVar("_Result")
 
 
 class Threads:
-    """At most so many threads at work for one event loop, abandoned ones included."""
+    """A limited number of threads for one event loop; abandoned ones count, too."""
 
     def __init__(self, most: int) -> None:
-        """Start none yet; `most` > 0."""
+        """Start no thread yet; at most `most` (≥ 1) will work at once."""
         self._places = anyio.CapacityLimiter(most)
         self._no_limit = anyio.CapacityLimiter(math.inf)
 
     async def result_of(self, work: Callable[[], _Result]) -> _Result:
-        """What `work` gives, in a thread, as soon as there is a place for one.
+        """The result of `work`, which runs in a thread as soon as one may start.
 
         A caller that is cancelled leaves at once. Work that has not begun is then
         dropped; other work goes on and keeps its place until it ends.
@@ -60,8 +60,8 @@ class Threads:
         return future.result()
 
     def _release_after(self, future: Future[Any]) -> None:
-        """Give the place of `future` back when its thread ends."""
-        # Both loops have such a call, which never blocks the thread.
+        """Free the place of `future` when its thread ends."""
+        # asyncio and trio each have such a call; it does not block the thread.
         loop: Any = current_token().native_token
         call = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
 

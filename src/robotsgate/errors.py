@@ -1,4 +1,4 @@
-"""What robotsgate raises: the caller's mistakes, never the world's.
+"""The exceptions that robotsgate raises.
 
 RobotsError
 ├── InvalidURLError           (also a ValueError)
@@ -9,8 +9,8 @@ RobotsError
 ├── DisallowedError
 └── TurnNotInTimeError
 
-A dead host, a broken robots.txt or a refused connection is an answer (a
-`Verdict`), not an exception.
+A dead host, a broken robots.txt or a refused connection leads to a `Verdict`, not to
+an exception.
 This module imports nothing of robotsgate but types.
 """
 
@@ -40,7 +40,7 @@ class RobotsError(Exception):
 
 
 class InvalidURLError(RobotsError, ValueError):
-    """A URL that names no origin with a robots.txt.
+    """A URL without an origin: it is relative, malformed, or of another scheme.
 
     Attributes:
         url: what the caller gave, unchanged; it may hold a password, which the
@@ -80,8 +80,8 @@ class UnsupportedError(RobotsError):
 class StoreError(RobotsError):
     """A store that cannot be opened or used.
 
-    If a store fails later, the checker goes on without it; it raises this only if
-    the argument `store` is not a store or cannot be opened.
+    A checker raises this only if its argument `store` is not a store or cannot be
+    opened. If a store fails later, the checker goes on without the store.
     """
 
 

@@ -1,7 +1,7 @@
 """A checker for code that is not asynchronous, from any thread.
 
-An event loop in a daemon thread does the work. What is known already is answered in
-the thread that asks, because a hop to the loop costs a hundred times as much.
+An event loop in a daemon thread does the work. But the thread that asks answers what is
+known already, because a hop to the loop takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ class RobotsChecker:
             overrides=overrides,
             on_event=on_event,
         )
-        # It only looks up, so any thread may.
+        # Any thread may call it, because it only looks up.
         self._answer_quickly = self._checker._answer_quickly  # noqa: SLF001 (one package)
         opened: Future[BlockingPortal] = Future()
-        # Not `anyio.from_thread.start_blocking_portal`, whose thread is no daemon: the
-        # interpreter would wait for it before it lets anybody close it.
+        # Not `anyio.from_thread.start_blocking_portal`, whose thread is not a daemon:
+        # at exit, the interpreter would wait for it before it calls `_close_at_exit`.
         self._thread = threading.Thread(
             target=anyio.run, args=(_serve, opened), name="robotsgate", daemon=True
         )
@@ -109,7 +109,7 @@ class RobotsChecker:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Close."""
+        """Call `close`."""
         self.close()
 
     def close(self) -> None:
@@ -239,7 +239,7 @@ class RobotsChecker:
                 except StopAsyncIteration:
                     return
         finally:
-            # In the loop already, or after its end, there is nothing to do.
+            # Raised in the thread of the loop and after its end: nothing to do then.
             with suppress(RuntimeError):
                 self._portal.start_task_soon(results.aclose)
 
