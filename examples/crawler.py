@@ -39,7 +39,7 @@ class Crawl:
     def __init__(
         self, client: httpx.AsyncClient, tell: Callable[[str, str], object] = print
     ) -> None:
-        """Know no URL yet; `tell` gets each one with what became of it."""
+        """Know no URL yet; `tell` gets each URL with the result of its visit."""
         self.client = client
         self.tell = tell
         self.seen: set[str] = set()
@@ -84,14 +84,14 @@ class Crawl:
             self.finish(event.url, str(event.error))
 
     def add(self, url: str) -> None:
-        """Visit `url` too, unless that was done before."""
+        """Visit `url`, too, unless it was added before."""
         if url not in self.seen:
             self.seen.add(url)
             self.to_do += 1
             self.frontier.send_nowait(url)
 
     def finish(self, url: str, result: str) -> None:
-        """Tell what became of `url`; after the last one there are no more."""
+        """Tell the result for `url`; end the crawl after the last URL."""
         self.tell(url, result)
         self.to_do -= 1
         if not self.to_do:
@@ -99,7 +99,7 @@ class Crawl:
 
 
 async def crawl(start: str) -> dict[str, float]:
-    """Crawl from `start`; when to ask again for which URLs, epoch seconds."""
+    """Crawl from `start`; returns when to ask again for which URLs, epoch seconds."""
     async with (
         httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
         RobotsChecker(user_agent=USER_AGENT) as checker,
@@ -134,7 +134,7 @@ def links(page: httpx.Response) -> list[str]:
 
 
 def pages(other_site: str) -> Pages:
-    """Those of a site that links to another one."""
+    """The pages of a site that links to another one."""
     about = (
         f'<a href="/#top">Home</a> <a href="{other_site}/">Friends</a> <a href="//[">'
     )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Pages: TypeAlias = "Mapping[str, str | tuple[int, str]]"
-"""By their path: the HTML, or a status and where it redirects to."""
+"""By the path of each page: its HTML, or a status and where it redirects to."""
 
 PAGES: Pages = {
     "/robots.txt": "User-agent: *\nDisallow: /diary\n",

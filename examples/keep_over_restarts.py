@@ -25,7 +25,7 @@ DAY = 86_400
 
 async def ask(store: str, origin: str, days_later: int) -> None:
     """What each of the processes does."""
-    # A clock to turn, so that days pass without anybody waiting for them.
+    # A clock that the example moves, so that days pass at once.
     clock = ManualClock(SystemClock().now() + days_later * DAY)
     async with RobotsChecker(user_agent=AGENT, store=store, clock=clock) as checker:
         for path in ("/", "/private"):

@@ -1,4 +1,4 @@
-"""What holds on each day of a long outage, under four policies; this draws it.
+"""Draw what is allowed on each day of a long outage, under four policies.
 
     pip install 'robotsgate[examples]'
     python examples/long_outage.py
@@ -60,7 +60,7 @@ class Span:
 
 
 async def outage(policy: Policy, failure: int | OSError) -> list[Span]:
-    """What holds from the day on which the shop begins to fail."""
+    """What is allowed from the day on which the shop begins to fail."""
     clock, site = ManualClock(), FakeSite()
     site.serve(SHOP, RULES)
     meanings: list[str] = []
@@ -92,7 +92,7 @@ def spans(meanings: list[str]) -> list[Span]:
 
 
 def draw(rows: dict[str, list[Span]], path: Path) -> None:
-    """A row for each policy and failure, coloured by what holds."""
+    """Draw a row for each policy and failure, coloured by what is allowed."""
     figure = Figure(figsize=(10, 5), layout="constrained")
     axes = figure.subplots()
     for row, parts in enumerate(rows.values()):
@@ -114,7 +114,7 @@ def draw(rows: dict[str, list[Span]], path: Path) -> None:
 
 
 async def main() -> None:
-    """Play each outage, and print and draw what holds."""
+    """Play each outage, and print and draw what is allowed."""
     rows: dict[str, list[Span]] = {}
     for name, policy in POLICIES.items():
         print(name)

@@ -58,7 +58,7 @@ async def crawl(sites: Sequence[Site], progress: Progress) -> None:
 
 
 def draw(sites: Sequence[Site], path: Path) -> None:
-    """A row for each site: its requests over time, by what it answered."""
+    """Draw a row for each site: its requests over time, coloured by the answer."""
     figure = Figure(figsize=(11, 5), layout="constrained")
     axes = figure.subplots()
     first = min(site.log[0].began_at for site in sites)

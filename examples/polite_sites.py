@@ -30,10 +30,10 @@ class Site(ThreadingHTTPServer):
         """Listen on any free port of this machine.
 
         Args:
-            title: for people.
-            rules: of its robots.txt.
-            seconds: that an answer takes.
-            busy_at: which request is answered with 429, 0 for none.
+            title: its name in the picture.
+            rules: those of its robots.txt.
+            seconds: how long an answer takes.
+            busy_at: after how many requests one gets a 429; 0: never.
         """
         super().__init__(("127.0.0.1", 0), Handler)
         self.title = title

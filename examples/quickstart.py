@@ -1,4 +1,4 @@
-"""Ask robotsgate about real robots.txt files, well-behaved ones and others.
+"""Ask robotsgate about robots.txt files, well-behaved ones and others.
 
 Without arguments it starts small sites on this machine, each with another way to
 answer, and asks about a few URLs of theirs. With arguments it asks about those URLs:
@@ -65,8 +65,8 @@ def print_indented(text: str) -> None:
 
 
 async def ask_the_local_sites() -> None:
-    """Ask a site for each way in which a robots.txt can turn out."""
-    # A clock to turn, so that a day passes without anybody waiting for it.
+    """Ask a site for each way in which the fetch of a robots.txt can end."""
+    # A clock that the example moves, so that a day passes at once.
     clock = ManualClock(SystemClock().now())
     async with RobotsChecker(user_agent=USER_AGENT, clock=clock) as checker:
         pages: dict[str, str | tuple[int, str]] = {"/robots.txt": RULES}

@@ -41,13 +41,13 @@ class CurlFetcher:
     """A `Fetcher` over a session without headers, cookies and credentials."""
 
     def __init__(self, session: AsyncSession[Response]) -> None:
-        """Fetch with `session`, which stays the caller's to close."""
+        """Fetch with `session`; the caller closes it."""
         self._session = session
 
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """As `Fetcher.get`; the body is raw."""
+        """As `Fetcher.get`; the body is not decoded."""
         body = bytearray()
 
         def take(piece: bytes) -> int:
@@ -69,7 +69,7 @@ class CurlFetcher:
             if len(body) < max_bytes:
                 kind = KINDS.get(CurlECode(error.code), FailureKind.OTHER)
                 raise FetchFailedError(str(error), kind=kind) from error
-            response = error.response  # `take` has ended it
+            response = error.response  # `take` has ended the transfer
         return FetchedResponse(
             status=response.status_code,
             headers=[
