@@ -87,7 +87,10 @@ def _httpx_hook(library: ModuleType, backend: str) -> Wrap:
     ) -> AsyncIterator[Get]:
         async with (
             library.AsyncClient(
-                verify=tls, proxy=proxy, timeout=seconds, follow_redirects=True
+                verify=tls,
+                proxy=proxy,
+                timeout=library.Timeout(5, read=seconds),
+                follow_redirects=True,
             ) as client,
             _checker(client if shares else None) as checker,
         ):
@@ -115,7 +118,9 @@ def _httpx_transport(library: ModuleType, backend: str) -> Wrap:
         async with _checker(transport if shares else None) as checker:
             wrap = RobotsTransport(checker, AGENT, wrapped=transport)
             async with library.AsyncClient(
-                transport=wrap, timeout=seconds, follow_redirects=True
+                transport=wrap,
+                timeout=library.Timeout(5, read=seconds),
+                follow_redirects=True,
             ) as client:
                 yield _get(client)
 
@@ -176,7 +181,7 @@ async def _requests(
             own = f"{url.rpartition('/')[0]}/"
             if is_ignoring:
                 session.mount(own, requests.adapters.HTTPAdapter())
-            work = partial(session.get, url, timeout=seconds)
+            work = partial(session.get, url, timeout=(5, seconds))
             response = await anyio.to_thread.run_sync(work)
             if is_ignoring:
                 del session.adapters[own]
