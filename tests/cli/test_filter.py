@@ -126,17 +126,6 @@ def test_ctrl_c_leaves_what_was_done(serve: Callable[..., LoopbackServer]) -> No
     assert stderr.decode().startswith("1 URLs, 1 allowed, ")
 
 
-def test_closed_pipe_ends_it(serve: Callable[..., LoopbackServer]) -> None:
-    url = serve(Reply(body=_BODY)).url
-    with running("filter", "-q", "-a", "a") as process:
-        process.stdout.close()
-        process.stdin.write(f"{url}/\n".encode())
-        process.stdin.close()
-        stderr = process.stderr.read()
-
-    assert (process.returncode, stderr) == (141, b"")
-
-
 def test_memory_does_not_grow_with_the_number_of_lines(
     serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:

@@ -238,15 +238,6 @@ def test_fetch_of_robots_txt_goes_before_pages_that_have_waited_longer(
     assert granted([page, fetch]) == [False, True]
 
 
-@pytest.mark.parametrize(("is_remembered", "seconds"), [(False, 0), (True, 2.001)])
-def test_host_that_the_server_has_lost_is_left_alone_for_a_delay(
-    valkey: Valkey, *, is_remembered: bool, seconds: float
-) -> None:
-    reply = KeptHost(valkey).start(NOW, ONE, is_remembered=is_remembered)
-
-    assert max(0, reply.seconds) == pytest.approx(seconds)
-
-
 def test_clock_of_the_server_that_is_set_back_stops_no_host(valkey: Valkey) -> None:
     host = KeptHost(valkey)
     host.start(NOW, ONE)

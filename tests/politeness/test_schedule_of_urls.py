@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 from contextlib import aclosing
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -225,19 +224,6 @@ async def test_schedule_that_is_closed_gives_the_last_turn_back() -> None:
     await crawl.visit(patience=0)
     with pytest.raises(StopAsyncIteration):
         await anext(schedule)
-
-
-async def test_schedule_that_is_dropped_reads_no_further() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    schedule = crawl.gate.schedule((PUBLIC for _ in count()), window=5)
-    await anext(schedule)
-
-    del schedule
-    gc.collect()
-    await let_others_run()
-
-    assert len(crawl.checker._origins.sources) == 0
 
 
 async def test_wait_ends_when_the_gate_is_closed() -> None:
