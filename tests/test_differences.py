@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -31,48 +30,6 @@ _SITE = "https://example.com"
 def test_example_differs_for_its_own_reason_alone(point: Point) -> None:
     assert google(point.example) is not ours(point.example)
     assert reasons(point.example)[0] == (point,)
-
-
-def test_settling_one_point_leaves_others_alone() -> None:
-    touching = {
-        # Half a mark makes an unknown field.
-        ("settle_fields", "settle_half_a_mark"),
-        # No URI may hold a backslash.
-        ("settle_unsafe", "settle_spelling_of_url"),
-    }
-    for point, other in permutations(POINTS, 2):
-        if (point.settle.__name__, other.settle.__name__) in touching:
-            continue
-        settled = point.settle(other.example)
-
-        assert ours(settled) is ours(other.example), (point.name, other.name)
-        assert google(settled) is google(other.example), (point.name, other.name)
-
-
-@pytest.mark.parametrize(
-    ("body", "agent", "path", "settled"),
-    [
-        ("User-agent: *\nDisallow: /%73hop/", "a", "/shop/", ["unreserved"]),
-        ("User-agent: a1b\nDisallow: /", "a1b/2.0", "/", ["own_name", "header"]),
-        (
-            "User-agent: b\nDisallow: /",
-            "Mozilla/5.0 (compatible; b/1)",
-            "/",
-            ["header"],
-        ),
-        ("User-agent: *\nDisallow: /*.txt$", "a", "/robots.txt", ["robots_txt"]),
-        ("User-agent *\nDisalow: /a", "a", "/a", ["fields"]),
-        ("User-agent: *\nDisalow: /a\nDisallow /a", "a", "/a", ["fields", "colons"]),
-    ],
-)
-def test_smallest_set_of_reasons_is_found(
-    body: str, agent: str, path: str, settled: list[str]
-) -> None:
-    question = Question(body=body.encode(), agent=agent, url=_SITE + path)
-
-    names = [point.settle.__name__ for point in reasons(question)[0]]
-
-    assert names == [f"settle_{name}" for name in settled]
 
 
 def test_settled_in_all_points_nasty_questions_are_answered_alike() -> None:
