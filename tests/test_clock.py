@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from robotsgate import Clock, RobotsChecker, SystemClock
+from robotsgate import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,24 +92,3 @@ async def test_wait_can_be_cancelled(*, has_event: bool) -> None:
 
 async def record(events: list[str], event: str) -> None:
     events.append(event)
-
-
-def test_checker_takes_any_clock() -> None:
-    class StoppedClock:
-        def now(self) -> float:
-            return 1.5
-
-        def monotonic(self) -> float:
-            return 0.0
-
-        async def wait(
-            self, seconds: float, *, event: anyio.Event | None = None
-        ) -> bool:
-            del seconds
-            return event is not None and event.is_set()
-
-    clock: Clock = StoppedClock()
-
-    checker = RobotsChecker(user_agent="ExampleBot", clock=clock)
-
-    assert checker.peek("ExampleBot", "https://e.com/") is None

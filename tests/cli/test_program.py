@@ -187,11 +187,8 @@ def test_program_without_a_command_shows_its_help(
     assert "robotsgate lint robots.txt" in ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shell_gets_its_completion(shell: str) -> None:
-    environment = os.environ | {"_ROBOTSGATE_COMPLETE": f"{shell}_source"}
-
-    ran = installed(env=environment)
+def test_shell_gets_its_completion() -> None:
+    ran = installed(env=os.environ | {"_ROBOTSGATE_COMPLETE": "bash_source"})
 
     assert ran.code == 0
     assert "_robotsgate_completion" in ran.stdout

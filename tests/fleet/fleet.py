@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -44,7 +43,6 @@ class Figures:
         gets: how often each site was asked, in each round.
         held: the sites whose answers a worker waited for when it was killed.
         by_victim: the sites that this worker had asked.
-        seconds: from the first question to the last answer.
     """
 
     processes: int
@@ -53,7 +51,6 @@ class Figures:
     gets: list[Counter[int]] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
     by_victim: set[int] = field(default_factory=set)
-    seconds: float = 0.0
 
     @property
     def gets_by_site(self) -> Counter[int]:
@@ -80,35 +77,6 @@ class Figures:
         """How often a store failed or was not tried in a round, 0 for the first."""
         return sum(one.store_failures + one.store_skips for one in self.rounds[number])
 
-    def __str__(self) -> str:
-        summary = (
-            f"{self.processes} processes, {self.sites:,} origins,"
-            f" {len(self.rounds)} rounds, {self.seconds:.1f} s:"
-            f" {self.gets_by_site.total():,} GETs,"
-            f" {self.wrong:,} of {self.verdicts:,} verdicts wrong"
-        )
-        lines = [summary]
-        times = Counter(self.gets_by_site.values())
-        lines += [
-            f"  asked {count} times: {times[count]:,} origins"
-            for count in sorted(times)
-        ]
-        for number, (done, gets) in enumerate(
-            zip(self.rounds, self.gets, strict=True), 1
-        ):
-            slowest = max(one.seconds for one in done)
-            lines.append(
-                f"  round {number}: {gets.total():,} GETs, {slowest:.2f} s, store"
-                f" failures {sum(one.store_failures for one in done):,},"
-                f" skips {sum(one.store_skips for one in done):,}"
-            )
-        if self.by_victim:
-            lines.append(
-                f"  killed: one worker that had asked {len(self.by_victim):,} origins"
-                f" and waited for {len(self.held):,} of them"
-            )
-        return "\n".join(lines)
-
 
 def run_fleet(
     *,
@@ -127,7 +95,7 @@ def run_fleet(
         processes: how many workers, ≥ 1; ≥ 2 for `kills`.
         sites: how many.
         rounds: how many; the workers begin each at the same time.
-        store: "redis", "sqlite" or "memory".
+        store: "redis" or "sqlite".
         kills: whether a worker is killed in the first round, while the server
             holds answers to it back.
         restarts: whether the Redis server is killed in the first round when half
@@ -139,11 +107,10 @@ def run_fleet(
     with ExitStack() as stack:
         server = stack.enter_context(CountingServer())
         redis: Valkey | None = None
-        url = "memory:"
         if store == "redis":
             redis = stack.enter_context(running_valkey())
             url = redis.url
-        elif store == "sqlite":
+        else:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             url = f"sqlite:///{Path(folder, 'fleet.db')}"
         workers = [
@@ -163,7 +130,6 @@ def run_fleet(
         ]
         for worker in workers:
             worker.hear()
-        began_at = time.perf_counter()
         for number in range(rounds):
             gets_before = len(server.gets)
             if kills and number == 0:
@@ -176,7 +142,6 @@ def run_fleet(
             figures.rounds.append([Round(**json.loads(w.hear())) for w in workers])
             gets = server.gets[gets_before:]
             figures.gets.append(Counter(site for site, _ in gets))
-        figures.seconds = time.perf_counter() - began_at
     return figures
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from random import Random
@@ -55,18 +54,14 @@ class Round:
     Attributes:
         verdicts: how many were given.
         wrong: how many of them were wrong.
-        fetches: how many the checker made.
         store_failures: how many there were.
         store_skips: how many operations were not tried.
-        seconds: how long it took.
     """
 
     verdicts: int
     wrong: int
-    fetches: int
     store_failures: int
     store_skips: int
-    seconds: float
 
 
 async def work(assignment: Assignment) -> None:
@@ -96,7 +91,7 @@ async def one_round(
 ) -> Round:
     """Ask about all pages of all sites at once."""
     sites = chance.sample(range(assignment.sites), assignment.sites)
-    before, began_at = checker.stats, time.perf_counter()
+    before = checker.stats
     verdicts: list[bool] = []
 
     async def ask(site: int) -> None:
@@ -112,10 +107,8 @@ async def one_round(
     return Round(
         verdicts=len(verdicts),
         wrong=verdicts.count(False),
-        fetches=after.fetches - before.fetches,
         store_failures=after.store_failures - before.store_failures,
         store_skips=after.store_skips - before.store_skips,
-        seconds=time.perf_counter() - began_at,
     )
 
 

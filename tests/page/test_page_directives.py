@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import multidict
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from robotsgate import InvalidProductTokenError
 from robotsgate.page import PageDirectives
-from tests.robotstxt.strategies import steady
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -263,30 +260,3 @@ def test_page_directives_are_json() -> None:
 def test_wrong_arguments_raise(html: Any, agent: str, error: type[Exception]) -> None:  # noqa: ANN401
     with pytest.raises(error):
         PageDirectives.from_html(html, agent)
-
-
-_PARTS = st.lists(
-    st.sampled_from([
-        "<head>", "</head>", "<meta name=robots content=", "noindex", '"', "'", ">",
-        "<", "bot:", "unavailable_after:", "1 Jan 2020 25:00", "Fri, ", ",", ":",
-        "max-snippet:", "-1", "9" * 400, "<!--", "-->", "<![x", "<?", "</", "&",
-        "&#1;", "\0", "é", "\ud800", "<title>", "</title>", "<script", "<noscript>",
-        "</noscript>", "<p>", " ", "=", "none", "index", "<meta charset=utf-7>",
-    ]),
-    max_size=25,
-).map("".join)  # fmt: skip
-
-
-@steady(300)
-@given(_PARTS, _PARTS)
-def test_combined_directives_allow_no_more_than_each(one: str, other: str) -> None:
-    """And nothing raises."""
-    html = PageDirectives.from_html(one.encode("utf-8", "surrogatepass"), "bot")
-    headers = PageDirectives.from_headers([("X-Robots-Tag", other)], "bot")
-    both = html.combined(headers)
-
-    for page in (html, headers):
-        assert page.explain()
-        assert both.may_index(0) <= page.may_index(0)
-        assert both.may_follow <= page.may_follow
-        assert page.directives.keys() - both.directives.keys() <= {"index", "follow"}

@@ -1,10 +1,18 @@
-"""Nasty questions to `Dialect.GOOGLE` and to Google's own matcher.
+"""Compares `Dialect.GOOGLE` with Google's own matcher on nasty input.
 
-A case is one body with many questions, and is made of one seed.
+A case is one body with many questions, and is made of one seed; a run takes the
+seeds in turn from the first on:
+
+    python -m tests.robotstxt.google_fuzz --seed 0 --decisions 1000000
+
+Each difference is printed with the seed of its case; `--decisions 1` with that
+seed replays the case.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 from dataclasses import dataclass
 from random import Random
 
@@ -312,3 +320,32 @@ def _fitting(chance: Random, pattern: bytes) -> bytes:
     if kind < 0.2:
         return path.upper()
     return path
+
+
+def main() -> int:
+    """Run cases until enough decisions were compared; 1 if any differs."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--seed", type=int, default=0)
+    arguments.add_argument("--decisions", type=int, default=1_000_000)
+    chosen = arguments.parse_args()
+    decisions = count = 0
+    seed = chosen.seed
+    while decisions < chosen.decisions:
+        one = case(seed)
+        for agent, url in differences(one):
+            count += 1
+            sys.stdout.write(
+                f"--seed {seed} --decisions 1: agent {agent!r}, URL {url!r}, "
+                f"body {one.body!r}\n"
+            )
+        decisions += len(one.questions)
+        seed += 1
+    sys.stdout.write(
+        f"{decisions:,} decisions, seeds {chosen.seed} to {seed - 1}, "
+        f"{count:,} differences\n"
+    )
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 
-__all__ = ["AGENTS", "BODIES", "FILES", "PATTERNS", "TARGETS", "steady"]
+__all__ = ["BODIES", "PATTERNS", "TARGETS", "steady"]
 
 _WORDS = (
     b"User-agent", b"Disallow", b"Allow", b"Sitemap", b"Crawl-delay", b"Request-rate",
@@ -27,8 +27,6 @@ BODIES = st.one_of(
 )
 """Anything that a server might send."""
 
-AGENTS = st.sampled_from(["a", "b", "ab", "foobot", "FooBot/1.0 (+https://h/)", "*"])
-
 PATTERNS = st.lists(
     st.sampled_from(["/", "a", "b", "ab", "/a", "*", "$", "?", "%24", "c"]), max_size=7
 ).map("".join)
@@ -37,11 +35,3 @@ PATTERNS = st.lists(
 TARGETS = st.lists(
     st.sampled_from(["/", "a", "b", "ab", "/a", "?", "%24", "c", "$"]), max_size=9
 ).map(lambda parts: "/" + "".join(parts))
-
-_TOKENS = st.sampled_from(["a", "b", "ab", "foobot", "*"])
-_RULES = st.lists(st.tuples(st.booleans(), PATTERNS), min_size=1, max_size=5)
-
-FILES = st.lists(
-    st.tuples(st.lists(_TOKENS, min_size=1, max_size=3), _RULES), max_size=5
-)
-"""Groups as (tokens, rules), each of them with a rule."""

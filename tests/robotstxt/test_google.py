@@ -190,7 +190,7 @@ def test_any_body_is_decided_as_by_google(body: bytes, agent: str, url: str) -> 
 
 
 def test_five_thousand_nasty_decisions_are_those_of_google() -> None:
-    """The long run is `python -m tests.fuzzing robotstxt`."""
+    """The long run is `python -m tests.robotstxt.google_fuzz`."""
     decisions = 0
     seed = 0
     while decisions < 5_000:

@@ -187,25 +187,6 @@ def test_default_limit_is_500_kibibytes() -> None:
     assert cut.can_fetch("a", "/b")
 
 
-@_DIALECTS
-@steady(300)
-@given(BODIES, st.sampled_from([None, 0, 10, 100]))
-def test_parsing_never_raises(dialect: Dialect, body: bytes, limit: int | None) -> None:
-    robots = RobotsTxt.parse(body, dialect=dialect, max_bytes=limit)
-
-    for group in robots.groups:
-        assert group.tokens
-    for diagnostic in robots.diagnostics:
-        assert 0 <= diagnostic.line <= len(body) + 1
-    assert all(line.line >= 1 for line in robots.other_lines)
-    assert all(robots.sitemaps)
-    for agent in ("a", "foobot", "*"):
-        assert robots.can_fetch(agent, "/a") is robots.match(agent, "/a").allowed
-        delay = robots.crawl_delay(agent)
-        assert delay is None or delay >= 0
-        robots.request_rate(agent)
-
-
 def _facts(body: bytes, *, dialect: Dialect) -> Sequence[object]:
     robots = RobotsTxt.parse(body, dialect=dialect, max_bytes=None)
     return (

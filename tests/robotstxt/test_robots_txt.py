@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from robotsgate.errors import InvalidProductTokenError
 from robotsgate.robotstxt import (
@@ -21,8 +19,6 @@ from robotsgate.robotstxt import (
     RuleKind,
 )
 from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS
-from tests.robotstxt import reference
-from tests.robotstxt.strategies import AGENTS, BODIES, FILES, TARGETS, steady
 from tests.tables import cases
 
 _DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
@@ -45,8 +41,6 @@ Sitemap: HTTPS://example.com/s%C3%A9.xml
 sitemap: https://example.com/sitemap.xml
 Sitemap: /relative.xml
 """
-
-_Structure = list[tuple[list[str], list[tuple[bool, str]]]]
 
 
 def _rule(kind: RuleKind, pattern: str, line: int) -> Rule:
@@ -415,62 +409,6 @@ def test_answers_do_not_change_once_many_agents_have_asked() -> None:
 
     assert len(robots._by_agent) <= MAX_KNOWN_AGENTS
     assert robots.can_fetch("ExampleBot", "/x")
-
-
-def _written(structure: _Structure) -> str:
-    lines: list[str] = []
-    for tokens, rules in structure:
-        lines += [f"User-agent: {token}" for token in tokens]
-        lines += [
-            f"{'Allow' if is_allow else 'Disallow'}: {pattern}"
-            for is_allow, pattern in rules
-        ]
-    return "\n".join(lines)
-
-
-def _rules_of(structure: _Structure, agent: str) -> list[tuple[bool, str]]:
-    """The rules for `agent` of a file, plainly: its own groups, else those of "*"."""
-    for token in (agent, "*"):
-        groups = [rules for tokens, rules in structure if token in tokens]
-        if groups:
-            return [
-                (is_allow, reference.pattern_spelling(pattern.encode()))
-                for rules in groups
-                for is_allow, pattern in rules
-            ]
-    return []
-
-
-@steady(250)
-@given(FILES, st.sampled_from(["a", "b", "ab", "foobot", "other", "*"]), TARGETS)
-def test_file_is_decided_as_by_the_reference(
-    structure: _Structure, agent: str, path: str
-) -> None:
-    robots = RobotsTxt.parse(_written(structure))
-    target = reference.spelling(path.encode()).replace("*", "%2A").replace("$", "%24")
-
-    expected = reference.allows(_rules_of(structure, agent), target)
-
-    assert robots.can_fetch(agent, path) is expected
-    assert robots.match(agent, path).allowed is expected
-
-
-@_DIALECTS
-@steady(300)
-@given(BODIES, AGENTS, st.text(max_size=10))
-def test_can_fetch_says_what_match_says(
-    dialect: Dialect, body: bytes, agent: str, text: str
-) -> None:
-    robots = RobotsTxt.parse(body, dialect=dialect)
-
-    match = robots.match(agent, f"/{text}")
-    rules = robots.matches(agent, f"/{text}")
-
-    assert robots.can_fetch(agent, f"/{text}") is match.allowed
-    assert (rules[0] if rules else None) == match.rule
-    if match.rule is not None:
-        assert match.allowed is (match.rule.kind is RuleKind.ALLOW)
-        assert match.rule in [rule for group in robots.groups for rule in group.rules]
 
 
 def test_text_with_a_lone_surrogate_is_read() -> None:

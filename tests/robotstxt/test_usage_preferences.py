@@ -15,14 +15,13 @@ from robotsgate._headers import header_values
 from robotsgate.robotstxt import (
     CategoryPreference,
     DiagnosticKind,
-    Dialect,
     Preference,
     RobotsTxt,
 )
 from robotsgate.robotstxt._rfc9309 import RFC9309
 from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS, usage_preferences
 from tests.robotstxt import aipref
-from tests.robotstxt.strategies import BODIES, steady
+from tests.robotstxt.strategies import steady
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -262,28 +261,6 @@ def test_header_of_a_disallowed_page_does_not_count() -> None:
 def test_headers_that_are_not_pairs_of_text_raise(headers: Any) -> None:  # noqa: ANN401
     with pytest.raises(TypeError, match="expected headers as a mapping or pairs"):
         header_values(headers, "content-usage")
-
-
-@steady(200)
-@given(
-    st.lists(
-        st.sampled_from([*USAGE_FIELDS, "allow", "disallow", "user-agent"]), max_size=9
-    ),
-    st.lists(BODIES, min_size=9, max_size=9),
-    st.sampled_from(Dialect),
-)
-def test_no_file_raises(
-    fields: list[str], values: list[bytes], dialect: Dialect
-) -> None:
-    body = b"".join(
-        field.encode() + b": " + value + b"\n"
-        for field, value in zip(fields, values, strict=False)
-    )
-    robots = RobotsTxt.parse(b"User-agent: *\n" + body, dialect=dialect)
-
-    preferences = robots.usage_preferences("*", "/a/b")
-
-    assert json.dumps(preferences.as_dict())
 
 
 _VALUES = st.sampled_from(
