@@ -548,26 +548,26 @@ async def test_websocket_is_asked_about_as_http(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
+@pytest.mark.parametrize("is_asked", [True, False], ids=["can_fetch_many", "prefetch"])
 async def test_unknown_origins_are_fetched_concurrently_up_to_the_limit(
-    limit: int,
+    limit: int, *, is_asked: bool
 ) -> None:
     site = GatedSite()
     checker = checker_of(site, max_concurrent_fetches=limit)
     urls = [f"https://host{number}.example/" for number in range(10)]
-    answers: list[bool] = []
-
-    async def ask_all() -> None:
-        answers.extend(await checker.can_fetch_many(AGENT, urls))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask_all)
+        if is_asked:
+            tasks.start_soon(checker.can_fetch_many, AGENT, urls)
+        else:
+            tasks.start_soon(checker.prefetch, urls)
         await let_others_run()
         under_way = site.under_way
         site.gate.set()
 
     assert under_way == min(limit, 10)
     assert site.most_under_way == min(limit, 10)
-    assert answers == [True] * 10
+    assert [checker.peek(AGENT, url) for url in urls] == [True] * 10
     assert len(site.requests) == 10
 
 
