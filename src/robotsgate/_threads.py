@@ -41,7 +41,7 @@ class Threads:
         future: Future[_Result] = Future()
 
         def run() -> None:
-            if future.set_running_or_notify_cancel():
+            if future.set_running_or_notify_cancel():  # pragma: no branch (a race)
                 try:
                     future.set_result(work())
                 except BaseException as error:  # noqa: BLE001 (raised to the caller)
