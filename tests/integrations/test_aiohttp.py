@@ -228,6 +228,15 @@ async def test_certificate_of_an_unknown_authority_is_a_tls_failure(
     assert outcome == Failed(kind=FailureKind.TLS, error=ANY)
 
 
+async def test_body_without_an_end_is_read_as_far_as_it_counts(serve: Serve) -> None:
+    server = serve(Raw(head("200 OK"), endless(b"#" * 1_000)))
+
+    async with aiohttp.ClientSession() as session:
+        response = await AiohttpFetcher(session).get(server.url, [], max_bytes=10_000)
+
+    assert 10_000 <= len(response.body) < 2**20
+
+
 async def test_scheme_that_a_connector_does_not_know_is_another_failure() -> None:
     class NoHTTP(aiohttp.TCPConnector):
         allowed_protocol_schema_set = frozenset({"tcp"})

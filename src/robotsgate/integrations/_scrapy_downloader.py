@@ -89,7 +89,6 @@ class DownloaderFetcher:
                 "dont_merge_cookies": True,
                 "dont_redirect": True,
                 "dont_retry": True,
-                "handle_httpstatus_all": True,
                 "download_fail_on_dataloss": True,
                 "download_maxsize": 0,
                 "download_timeout": self._seconds,
