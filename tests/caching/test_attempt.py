@@ -467,3 +467,11 @@ def test_answer_replaces_one_that_is_far_ahead() -> None:
     known = entry(answer(AccessResult.UNAVAILABLE, answered_at=NOW + HOUR))
 
     assert attempt(known, answered()).access is AccessResult.SUCCESSFUL
+
+
+def test_outage_that_is_far_ahead_is_dropped() -> None:
+    known = entry(COPY, outage(NOW + HOUR, attempts=9))
+
+    later = attempt(known, answered(500))
+
+    assert outage_of(later) == outage(NOW, retry_at=NOW + MINUTE * JITTER)
