@@ -96,7 +96,9 @@ async def test_different_keys_do_not_wait_for_each_other() -> None:
     assert (result, under_way) == ("quick", 1)
 
 
-async def test_error_is_raised_at_each_caller_and_the_next_one_begins_again() -> None:
+async def test_error_is_raised_at_each_caller_and_the_next_one_begins_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     flights: Flights[object] = Flights()
     error = KeyError("the client is closed")
     work = Work(error)
@@ -111,6 +113,7 @@ async def test_error_is_raised_at_each_caller_and_the_next_one_begins_again() ->
 
     assert callers.errors == [error] * 4
     assert (work.begun, len(flights)) == (2, 0)
+    assert not caplog.records  # the callers know
 
 
 @pytest.mark.parametrize("waiting", [0, 10], ids=["all of one", "the first of eleven"])
