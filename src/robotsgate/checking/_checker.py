@@ -248,7 +248,7 @@ class RobotsChecker:
             RuntimeError: the checker is closed.
         """
         check_urls(urls, agent=agent)
-        self._renewals.check_open()
+        self._renewals.flights.check_open()
         return await answers(
             agent,
             urls,
@@ -374,7 +374,7 @@ class RobotsChecker:
             RuntimeError: the checker is closed.
         """
         check_urls(urls)
-        self._renewals.check_open()
+        self._renewals.flights.check_open()
         await prefetch(
             urls, origins=self._origins, at_once=self._max_concurrent_fetches
         )
@@ -414,7 +414,7 @@ class RobotsChecker:
     def stats(self) -> CheckerStats:
         """The counters as they are now."""
         return self._reporter.stats(
-            joined=self._renewals.joined,
+            joined=self._renewals.flights.joined,
             live_origins=len(self._live.by_origin),
-            fetches_under_way=len(self._renewals),
+            fetches_under_way=len(self._renewals.flights),
         )

@@ -103,7 +103,7 @@ class GatedOrigins:
             RuntimeError: the checker is closed, or has an open gate already.
         """
         renewals = self._origins.renewals
-        renewals.check_open()
+        renewals.flights.check_open()
         if renewals.turns is not None:
             raise RuntimeError("expected one open gate for each checker, got another")
         self._turns = renewals.turns = turns

@@ -83,7 +83,7 @@ class Origins:
 
         A caller that is cancelled does not wait, but everything is closed.
         """
-        parts = (self.sources, self.renewals, self._readings)
+        parts = (self.sources, self.renewals.flights, self._readings)
         for part in parts:
             part.close()
         for part in parts:
@@ -248,6 +248,6 @@ class Origins:
             RuntimeError: the checker is closed.
             UnsupportedError: the scheme is ftp, and there is a client.
         """
-        self.renewals.check_open()
+        self.renewals.flights.check_open()
         if str(origin) not in self.live.overrides:
             self.renewals.check_scheme(origin)

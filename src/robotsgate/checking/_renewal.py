@@ -48,9 +48,10 @@ _LONGEST_WAIT_IN_LEASES = 2
 
 
 class Renewals:
-    """The renewals of one checker's origins; `len` tells how many are under way.
+    """The renewals of one checker's origins.
 
     Attributes:
+        flights: those under way.
         turns: the turns of hosts, for which a fetch waits before its deadline, its
             lease and its place among concurrent fetches begin; `None` if there are
             none.
@@ -85,26 +86,10 @@ class Renewals:
         self._policy = policy
         self._clock = clock
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
-        self._flights: Flights[RenewalResult] = Flights()
+        self.flights: Flights[RenewalResult] = Flights()
         self._forgetting: set[str] = set()
         self._forgotten: set[str] = set()  # whose renewal must not use what was known
         self.turns: FetchTurns | None = None
-
-    def __len__(self) -> int:
-        return len(self._flights)
-
-    @property
-    def joined(self) -> int:
-        """How many questions shared a renewal that another one had begun."""
-        return self._flights.joined
-
-    def check_open(self) -> None:
-        """Refuse to begin anything once the checker is closed.
-
-        Raises:
-            RuntimeError: the checker is closed.
-        """
-        self._flights.check_open()
 
     def check_scheme(self, origin: Origin) -> None:
         """Refuse an origin that cannot be fetched.
@@ -114,19 +99,11 @@ class Renewals:
         """
         self._fetcher.check_scheme(origin)
 
-    def close(self) -> None:
-        """Let nothing more begin, and let what is under way end soon."""
-        self._flights.close()
-
-    async def aclose(self) -> None:
-        """End what is under way; may be called more than once."""
-        await self._flights.aclose()
-
     @contextmanager
     def forgetting(self, key: str) -> Iterator[None]:
         """While this is open, no renewal of the origin uses what was known before."""
         self._forgetting.add(key)
-        if key in self._flights:
+        if key in self.flights:
             self._forgotten.add(key)
         try:
             yield
@@ -143,7 +120,7 @@ class Renewals:
             RuntimeError: the checker is closed before that is known.
         """
         work = partial(self._renew, origin, is_forced=False)
-        standing, _ = await self._flights.result_of(str(origin), work, takes_early=True)
+        standing, _ = await self.flights.result_of(str(origin), work, takes_early=True)
         return standing
 
     async def renew_in_turn(
@@ -160,7 +137,7 @@ class Renewals:
             RuntimeError: the checker is closed before that is known.
         """
         work = partial(self._renew, origin, is_forced=False)
-        standing, _ = await self._flights.result_of(str(origin), work, wait=wait)
+        standing, _ = await self.flights.result_of(str(origin), work, wait=wait)
         return standing
 
     def begin(self, origin: Origin) -> None:
@@ -169,7 +146,7 @@ class Renewals:
         Raises:
             RuntimeError: the checker is closed.
         """
-        self._flights.begin(str(origin), partial(self._renew, origin, is_forced=False))
+        self.flights.begin(str(origin), partial(self._renew, origin, is_forced=False))
 
     async def fetch(self, origin: Origin) -> Standing:
         """Fetch the robots.txt of `origin`, or join the fetch that is under way.
@@ -179,7 +156,7 @@ class Renewals:
         """
         work = partial(self._renew, origin, is_forced=True)
         while True:  # the renewal under way may only have looked into the store
-            standing, is_fetched = await self._flights.result_of(
+            standing, is_fetched = await self.flights.result_of(
                 str(origin), work, takes_early=True
             )
             if is_fetched or standing.entry.is_put_off:
@@ -241,7 +218,7 @@ class Renewals:
             try:
                 return await turns.in_turn(origin, fetch, patience=patience)
             except TurnNotInTimeError:
-                others_wait = self._flights.answer_early(key, put_off)
+                others_wait = self.flights.answer_early(key, put_off)
                 if not (others_wait or was_put_off):
                     break
         return put_off()
