@@ -94,11 +94,9 @@ class Entries:
 
     async def get(self, origin: str, now: float) -> Entry | None:
         """The entry of `origin`, if the store works and holds one that is usable."""
-
-        async def read() -> bytes | None:
-            return await self._store.get(self._key(origin))
-
-        data = await self._call_store("get", origin, read)
+        data = await self._call_store(
+            "get", origin, lambda: self._store.get(self._key(origin))
+        )
         decode = partial(self._entry, origin, data, now)
         try:
             if isinstance(data, bytes) and len(data) > MAX_BYTES_AT_ONCE:
@@ -144,19 +142,18 @@ class Entries:
             until = keep_until(entry, self._policy)
             return new_data, None if math.isinf(until) else until
 
-        async def write() -> None:
-            await self._store.update(self._key(origin), change_bytes)
-
-        await self._call_store("update", origin, write)
+        await self._call_store(
+            "update",
+            origin,
+            lambda: self._store.update(self._key(origin), change_bytes),
+        )
         return made[-1] if made else change(None)
 
     async def delete(self, origin: str) -> None:
         """Drop what is known of `origin`, if the store can."""
-
-        async def delete() -> None:
-            await self._store.delete(self._key(origin))
-
-        await self._call_store("delete", origin, delete)
+        await self._call_store(
+            "delete", origin, lambda: self._store.delete(self._key(origin))
+        )
 
     async def purge(self) -> int | None:
         """Drop what nothing can use any more; how many keys, `None` if that failed.
@@ -177,12 +174,9 @@ class Entries:
         lease = self._lease
         if lease is None:
             return True
-
-        async def acquire() -> bool:
-            return await lease.acquire(
-                self._key(origin), self._owner, self.lease_seconds
-            )
-
+        acquire = partial(
+            lease.acquire, self._key(origin), self._owner, self.lease_seconds
+        )
         try:
             return await self._call_store("acquire", origin, acquire) is not False
         except BaseException:  # cancelled when the lease may be ours already
@@ -194,10 +188,7 @@ class Entries:
         lease = self._lease
         if lease is None:
             return
-
-        async def release() -> None:
-            await lease.release(self._key(origin), self._owner)
-
+        release = partial(lease.release, self._key(origin), self._owner)
         with anyio.CancelScope(shield=True):
             await self._call_store("release", origin, release)
 
