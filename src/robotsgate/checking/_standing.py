@@ -170,19 +170,11 @@ class StandingFor:
 
     def allows_at_once(self, target: str) -> bool | None:
         """Whether `target` may be fetched; `None` if that takes long to find out."""
-        answer = self.rules.allows_at_once(target)
-        return answer or self.unless_implied(target, answer=answer)
+        return self._is_implied(target) or self.rules.allows_at_once(target)
 
     def allows(self, target: str) -> bool:
         """Whether `target` may be fetched, however long that takes."""
-        return bool(self.unless_implied(target, answer=self.rules.allows(target)))
-
-    def unless_implied(self, target: str, *, answer: bool | None) -> bool | None:
-        """`answer`, unless `target` is /robots.txt, which is always allowed.
-
-        RFC 9309 §2.2.2.
-        """
-        return self._is_implied(target) or answer
+        return self._is_implied(target) or self.rules.allows(target)
 
     def explain(
         self, standing: Standing, question: Question, *, policy: Policy
@@ -235,7 +227,7 @@ class StandingFor:
     def _is_implied(self, target: str) -> bool:
         """Whether `target` is allowed although no rule says so.
 
-        Only here does a checker decide that: /robots.txt is allowed, unless the
-        address guard refused the origin.
+        Only here does a checker decide that: /robots.txt is allowed (RFC 9309
+        §2.2.2), unless the address guard refused the origin.
         """
         return target == ROBOTS_TXT_PATH and self.rules is not _REFUSAL.rules
