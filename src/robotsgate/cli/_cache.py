@@ -126,7 +126,7 @@ def forget(*, store_url: str, urls: tuple[str, ...]) -> None:
 
 async def _forget(store_url: str, origins: set[str]) -> None:
     async with _open(store_url) as store:
-        keys = [key async for key in _keys(store) if _split(key)[0] in origins]
+        keys = [key async for key in store.keys() if _split(key)[0] in origins]  # noqa: SIM118 (not a dict)
         for key in keys:
             await store.delete(key)
     tell(f"{len(keys)} deleted")
@@ -175,11 +175,6 @@ async def _open(store_url: str) -> AsyncIterator[ListableStore]:
         yield store
 
 
-async def _keys(store: ListableStore) -> AsyncIterator[str]:
-    async for key in store.keys():
-        yield key
-
-
 async def _entries(
     store: ListableStore, origin: Origin | None = None
 ) -> AsyncIterator[tuple[str, Entry | None]]:
@@ -189,7 +184,7 @@ async def _entries(
         store: the store, which is read key by key.
         origin: only this one; `None`: all.
     """
-    async for key in _keys(store):
+    async for key in store.keys():
         name, terms = _split(key)
         if origin is not None and name != str(origin):
             continue

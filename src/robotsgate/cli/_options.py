@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 _Result = TypeVar("_Result")
-_Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 _PRESETS = {
     "default": Policy,
@@ -93,12 +92,6 @@ class Settings:
             yield await stack.enter_async_context(checker)
 
 
-_QUIET = click.option(
-    "-q", "--quiet", is_flag=True, help="Print only errors on stderr."
-)
-_VERBOSE = click.option(
-    "-v", "--verbose", is_flag=True, help="Log each step on stderr."
-)
 _FETCHING = (
     click.option(
         "--user-agent",
@@ -132,8 +125,8 @@ _FETCHING = (
         show_default=True,
         help="What answers and outages mean.",
     ),
-    _QUIET,
-    _VERBOSE,
+    click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr."),
+    click.option("-v", "--verbose", is_flag=True, help="Log each step on stderr."),
 )
 
 dialect_option = click.option(
@@ -182,7 +175,7 @@ def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
         verbose: bool,
         **others: Any,  # noqa: ANN401 (those of the command)
     ) -> _Result:
-        _log_to_stderr(_log_level(is_quiet=quiet, is_verbose=verbose))
+        _log_to_stderr(is_quiet=quiet, is_verbose=verbose)
         if not math.isfinite(timeout):
             raise click.BadParameter(f"expected seconds, got {timeout!r}")
         chosen = replace(_PRESETS[policy](), fetch_deadline=timeout)
@@ -198,16 +191,10 @@ def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
         )
         return command(settings=settings, **others)
 
-    return _with(dialect_option, *_FETCHING)(with_settings)
-
-
-def _with(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
-    def add(command: _Command) -> _Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+    with_options = with_settings
+    for option in reversed((dialect_option, *_FETCHING)):
+        with_options = option(with_options)
+    return with_options
 
 
 class _PrintableFormatter(logging.Formatter):
@@ -217,15 +204,10 @@ class _PrintableFormatter(logging.Formatter):
         return printable(super().format(record))
 
 
-def _log_level(*, is_quiet: bool, is_verbose: bool) -> int:
-    if is_verbose:
-        return logging.DEBUG
-    return logging.ERROR if is_quiet else logging.WARNING
-
-
-def _log_to_stderr(level: int) -> None:
+def _log_to_stderr(*, is_quiet: bool, is_verbose: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_PrintableFormatter("robotsgate: %(levelname)s: %(message)s"))
     logger = logging.getLogger("robotsgate")
     logger.handlers = [handler]
-    logger.setLevel(level)
+    level = logging.ERROR if is_quiet else logging.WARNING
+    logger.setLevel(logging.DEBUG if is_verbose else level)
