@@ -1,4 +1,4 @@
-"""Reads the headers of a page, as any HTTP client gives them. Pure."""
+"""Reads the headers of a response, as any HTTP client gives them. Pure."""
 
 from __future__ import annotations
 

@@ -16,10 +16,11 @@ import anyio.to_thread
 import httpcore
 from anyio.streams.tls import TLSStream
 
+from robotsgate._headers import header_values
 from robotsgate.fetching._body import Chunks, bytes_worth_reading, read_worthwhile
 from robotsgate.fetching._dialling import connect_to_any, resolve
 from robotsgate.fetching._fetcher import FetchedResponse
-from robotsgate.fetching._headers import as_pairs, values_of
+from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._sockets import TooManyBytesError, connect
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class DirectExchange:
         line: _Line,
         policy: Policy,
     ) -> bytes:
-        coding = ", ".join(values_of(headers, "content-encoding"))
+        coding = ", ".join(header_values(headers, "content-encoding"))
         chunks = Chunks(cast("AsyncIterable[bytes]", response.stream))
         line.body = chunks
         try:

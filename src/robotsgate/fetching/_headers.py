@@ -13,11 +13,6 @@ def as_pairs(raw: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), _as_text(value)) for name, value in raw]
 
 
-def values_of(headers: Iterable[tuple[str, str]], name: str) -> list[str]:
-    """The values of the header `name`, in their order; give `name` in lower case."""
-    return [value for key, value in headers if key.lower() == name]
-
-
 def _as_text(value: bytes) -> str:
     try:
         return value.decode()

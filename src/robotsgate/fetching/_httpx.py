@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import anyio
 
+from robotsgate._headers import header_values
 from robotsgate.fetching._body import (
     Chunks,
     bytes_worth_reading,
@@ -20,7 +21,7 @@ from robotsgate.fetching._body import (
     read_worthwhile,
 )
 from robotsgate.fetching._fetcher import FetchedResponse
-from robotsgate.fetching._headers import as_pairs, values_of
+from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._own_requests import has_left_origin
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ async def _fetched_response(
     try:
         body = b""
         if bytes_worth_reading(response.status_code, policy):
-            coding = ", ".join(values_of(headers, "content-encoding"))
+            coding = ", ".join(header_values(headers, "content-encoding"))
             body = await _body(response, coding, policy)
     finally:
         await _close(response)

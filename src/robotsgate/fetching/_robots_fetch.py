@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import anyio
 
+from robotsgate._headers import header_values
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._outcome import (
     Answered,
@@ -32,7 +33,6 @@ from robotsgate.fetching._direct import DirectExchange
 from robotsgate.fetching._exchange import exchange_for
 from robotsgate.fetching._failure import MISTAKES, outcome_of
 from robotsgate.fetching._ftp import FtpExchange
-from robotsgate.fetching._headers import values_of
 from robotsgate.fetching._hop import Hop
 from robotsgate.fetching._own_requests import leave_origin, own_requests
 from robotsgate.urls._origin import split_url
@@ -201,7 +201,7 @@ class RobotsTxtFetcher:
         max_bytes = bytes_worth_reading(response.status, self._policy)
         if response.is_decoded or not max_bytes:
             return response.body[:max_bytes]
-        coding = ", ".join(values_of(response.headers, "content-encoding"))
+        coding = ", ".join(header_values(response.headers, "content-encoding"))
         try:
             return decoded(response.body, coding, max_bytes=max_bytes)
         except CodingError:
@@ -225,7 +225,7 @@ def _location(response: FetchedResponse) -> str | None:
     Raises:
         RedirectError: there are several different ones.
     """
-    locations = set(values_of(response.headers, "location"))
+    locations = set(header_values(response.headers, "location"))
     if len(locations) > 1:
         raise RedirectError(f"a redirect to {len(locations)} places at once")
     return locations.pop() if locations else None
