@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from robotsgate.politeness._events import (
         DelayClamped,
         GateEvent,
+        LedgerEvent,
+        LedgerFailed,
+        LedgerReturned,
         RetryAfterIgnored,
         TurnsOverdue,
         URLLeftOut,
@@ -53,11 +56,6 @@ if TYPE_CHECKING:
         LedgerStatus,
         LocalLedger,
         Wait,
-    )
-    from robotsgate.politeness._ledger_events import (
-        LedgerEvent,
-        LedgerFailed,
-        LedgerReturned,
     )
     from robotsgate.politeness._schedule import HostState, Pace, TurnEnd
     from robotsgate.politeness._schedule_of_urls import ScheduledTurn, TurnSchedule
@@ -194,7 +192,8 @@ _NAMES = {
     "fetching._fetcher": "FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
-        "DelayClamped GateEvent RetryAfterIgnored TurnsOverdue URLLeftOut"
+        "DelayClamped GateEvent LedgerEvent LedgerFailed LedgerReturned"
+        " RetryAfterIgnored TurnsOverdue URLLeftOut"
     ),
     "politeness._gate": "PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",
@@ -202,7 +201,6 @@ _NAMES = {
     "politeness._schedule_of_urls": "ScheduledTurn TurnSchedule",
     "politeness._stats": "GateStats HostStatus",
     "politeness._turn": "Turn",
-    "politeness._ledger_events": "LedgerEvent LedgerFailed LedgerReturned",
     "politeness.redis_ledger": "RedisLedger",
     "robotstxt._dialect": "Dialect",
     "robotstxt._model": (

@@ -1,4 +1,4 @@
-"""The events that a gate gives to its `on_event` callback."""
+"""The events that a gate, or the ledger of a fleet, gives to its `on_event`."""
 
 from __future__ import annotations
 
@@ -69,4 +69,29 @@ class URLLeftOut(Event):
     error: DisallowedError | InvalidURLError | UnsupportedError
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerFailed(Event):
+    """A ledger does not reach its server; from now on this process goes on alone.
+
+    `LedgerReturned` follows when the server answers again.
+
+    Attributes:
+        error: what went wrong.
+    """
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerReturned(Event):
+    """A ledger reaches its server again, after `LedgerFailed`.
+
+    Attributes:
+        elapsed_seconds: for how long this process was alone, ≥ 0.
+    """
+
+    elapsed_seconds: float
+
+
 GateEvent = DelayClamped | TurnsOverdue | RetryAfterIgnored | URLLeftOut
+LedgerEvent = LedgerFailed | LedgerReturned

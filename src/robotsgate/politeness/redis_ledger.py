@@ -15,9 +15,9 @@ from robotsgate.caching._freshness import with_jitter
 from robotsgate.checking._arguments import check_bound
 from robotsgate.checking._listener import Listener
 from robotsgate.errors import StoreError
+from robotsgate.politeness._events import LedgerFailed, LedgerReturned
 from robotsgate.politeness._fleet_memory import FleetMemory
 from robotsgate.politeness._ledger import Grant, LedgerStatus, Wait
-from robotsgate.politeness._ledger_events import LedgerFailed, LedgerReturned
 from robotsgate.politeness._redis_schedule import (
     END,
     START,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from robotsgate._clock import Clock
-    from robotsgate.politeness._ledger_events import LedgerEvent
+    from robotsgate.politeness._events import LedgerEvent
     from robotsgate.politeness._schedule import HostRecord, Pace
     from robotsgate.stores._lasting_client import Client
 
