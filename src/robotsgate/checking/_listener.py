@@ -29,7 +29,6 @@ class Listener(Generic[_Told]):
     """The callback `on_event`, if there is one.
 
     Attributes:
-        is_there: whether there is one.
         failures: how many of its calls have raised.
     """
 
@@ -46,7 +45,6 @@ class Listener(Generic[_Told]):
             raise TypeError(
                 f"expected on_event to be a plain callable, got {on_event!r}"
             )
-        self.is_there = on_event is not None
         self.failures = 0
         self._on_event = on_event
         self._logger = logger

@@ -104,20 +104,19 @@ class Reporter:
         self.counts["fetches"] += 1
         self.counts[entry.access.value] += 1
         body = outcome.body if isinstance(outcome, Answered) else b""
-        if self.listener.is_there:
-            self.listener.tell(
-                RobotsTxtFetched(
-                    origin=entry.origin,
-                    access=entry.access,
-                    status=None if isinstance(outcome, Failed) else outcome.status,
-                    redirects=outcome.redirects,
-                    failure=outcome.kind if isinstance(outcome, Failed) else None,
-                    error=outcome.error,
-                    body_bytes=len(body),
-                    elapsed_seconds=seconds,
-                    next_fetch_at=entry.next_fetch_at,
-                )
+        self.listener.tell(
+            RobotsTxtFetched(
+                origin=entry.origin,
+                access=entry.access,
+                status=None if isinstance(outcome, Failed) else outcome.status,
+                redirects=outcome.redirects,
+                failure=outcome.kind if isinstance(outcome, Failed) else None,
+                error=outcome.error,
+                body_bytes=len(body),
+                elapsed_seconds=seconds,
+                next_fetch_at=entry.next_fetch_at,
             )
+        )
         if previous is not None and previous.access is not entry.access:
             self._report_change(entry, previous.access, outcome)
 
