@@ -166,8 +166,7 @@ class Renewals:
         key = str(origin)
         self._forgotten.discard(key)  # that was of an earlier renewal
         self._forgotten |= {key} & self._forgetting
-        known = await self._look_up(key)
-        standing = self._current(known, is_forced=is_forced)
+        known, standing = await self._look_up(key, is_forced=is_forced)
         if not is_forced:  # a refresh fetches, whatever the store has
             self._reporter.report_look_up(is_hit=standing is not None)
         if standing is not None:
@@ -204,12 +203,7 @@ class Renewals:
             if self._entries.has_lease:
                 return await self._renew_with_lease(origin, is_forced=is_forced)
             async with self._places:
-                # Another process may have fetched it during the wait.
-                known = await self._look_up(key)
-                standing = self._current(known, is_forced=is_forced)
-                if standing is not None:
-                    return standing, False
-                return await self._fetch(origin, known), True
+                return await self._fetch_unless_current(origin, is_forced=is_forced)
 
         def put_off() -> RenewalResult:
             return self._put_off(key, looked_up, until=turns.ready_at(origin)), False
@@ -255,40 +249,44 @@ class Renewals:
                 is_over = self._clock.monotonic() - began_at >= longest
                 if await self._entries.acquire(key) or is_over:
                     try:
-                        # The process that had the lease before may have fetched it.
-                        known = await self._look_up(key)
-                        standing = self._current(known, is_forced=is_forced)
-                        if standing is not None:
-                            return standing, False
-                        return await self._fetch(origin, known), True
+                        return await self._fetch_unless_current(
+                            origin, is_forced=is_forced
+                        )
                     finally:
                         await self._entries.release(key)
             self._reporter.report_lease_wait()
             await self._clock.wait(seconds)
             seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
-            known = await self._look_up(key)
-            standing = self._current(known, is_forced=is_forced)
+            _, standing = await self._look_up(key, is_forced=is_forced)
             if standing is not None:
                 return standing, False
 
-    async def _look_up(self, key: str) -> Entry | None:
-        """What memory and the store know of an origin.
+    async def _look_up(
+        self, key: str, *, is_forced: bool
+    ) -> tuple[Entry | None, Standing | None]:
+        """What memory and the store know of an origin, and how it stands by that.
 
         The store is asked even if the origin is in memory, because another process
-        that shares the store may have fetched it since.
+        that shares the store may have fetched it since. The standing is `None` if the
+        origin has to be fetched.
         """
         stored = await self._entries.get(key, self._clock.now())
         now = self._clock.now()
-        return merge(self._from_memory(key, now), stored, now=now)
-
-    def _current(self, known: Entry | None, *, is_forced: bool) -> Standing | None:
-        """How the origin stands by `known`; `None` if it has to be fetched."""
-        now = self._clock.now()
+        known = merge(self._from_memory(key, now), stored, now=now)
         if is_forced or known is None or not known.is_current(now):
-            return None
-        if known.origin in self._forgotten or known.is_put_off:
-            return None
-        return self._live.admit(known, now)
+            return known, None
+        if key in self._forgotten or known.is_put_off:
+            return known, None
+        return known, self._live.admit(known, now)
+
+    async def _fetch_unless_current(
+        self, origin: Origin, *, is_forced: bool
+    ) -> RenewalResult:
+        """As `_renew`, after a wait in which another process may have fetched it."""
+        known, standing = await self._look_up(str(origin), is_forced=is_forced)
+        if standing is not None:
+            return standing, False
+        return await self._fetch(origin, known), True
 
     async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Standing:
         """Fetch the robots.txt from its server; how the origin stands then.
