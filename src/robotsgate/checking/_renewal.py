@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from robotsgate._clock import Clock
     from robotsgate.caching._entry import Entry
+    from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._entries import Entries
     from robotsgate.checking._gated import FetchTurns, RenewalResult
@@ -334,11 +335,7 @@ class Renewals:
             )
 
         entry = await self._entries.update(key, now, change)
-        is_ours = previous is None or entry.answer != previous.answer
-        has_file = entry.answer is not None and entry.answer.packed is not None
-        new_body = None
-        if isinstance(outcome, Answered) and is_ours and has_file:
-            new_body = outcome.body
+        new_body = _new_body(entry, previous, outcome)
         standing = self._live.admit(entry, self._clock.now(), new_body=new_body)
         self._reporter.report_fetch(
             entry,
@@ -360,3 +357,12 @@ class Renewals:
         if standing.entry.access is AccessResult.UNAVAILABLE:
             return by_our_clock(standing.entry, now=now)
         return usable(standing.entry, now=now, policy=self._policy)
+
+
+def _new_body(entry: Entry, previous: Entry | None, outcome: Outcome) -> bytes | None:
+    """The file in `entry` if `outcome` has brought it, else `None`."""
+    answer = entry.answer
+    if answer is None or answer.packed is None or not isinstance(outcome, Answered):
+        return None
+    is_ours = previous is None or answer != previous.answer
+    return outcome.body if is_ours else None
