@@ -141,33 +141,9 @@ class RedisLedger:
         )
         if seconds > 0:
             return Wait(seconds + TICK, 0)
-        now = self._clock.now()
-        arguments = start_arguments(
-            pace,
-            is_robots_txt=is_robots_txt,
-            now=now,
-            process=self._process,
-            is_remembered=is_remembered,
+        reply = await self._start_in_fleet(
+            host, pace, is_robots_txt=is_robots_txt, is_remembered=is_remembered
         )
-        is_wanted = True
-
-        async def start(client: Client) -> StartReply:
-            reply = StartReply.of(await self._run(client, START, host, arguments))
-            if reply.is_granted and not is_wanted:  # the caller has given up meanwhile
-                undo = end_arguments(
-                    pace,
-                    is_robots_txt=is_robots_txt,
-                    now=now,
-                    began_at=reply.now,
-                    end=TurnEnd.UNUSED,
-                )
-                await self._run(client, END, host, undo)
-            return reply
-
-        try:
-            reply = await self._answer(start)
-        finally:
-            is_wanted = False
         if reply is None:
             answer = await self._memory.start(host, pace, is_robots_txt=is_robots_txt)
             if isinstance(answer, Wait) and answer.seconds > _LONGEST_WAIT_ALONE:
@@ -211,6 +187,41 @@ class RedisLedger:
 
     async def aclose(self) -> None:
         """Do nothing; the connections are closed when the context ends."""
+
+    async def _start_in_fleet(
+        self, host: str, pace: Pace, *, is_robots_txt: bool, is_remembered: bool
+    ) -> StartReply | None:
+        """What the fleet says; `None` if there is no answer.
+
+        A start that comes after the caller has given up is undone.
+        """
+        now = self._clock.now()
+        arguments = start_arguments(
+            pace,
+            is_robots_txt=is_robots_txt,
+            now=now,
+            process=self._process,
+            is_remembered=is_remembered,
+        )
+        is_wanted = True
+
+        async def start(client: Client) -> StartReply:
+            reply = StartReply.of(await self._run(client, START, host, arguments))
+            if reply.is_granted and not is_wanted:  # the caller has given up meanwhile
+                undo = end_arguments(
+                    pace,
+                    is_robots_txt=is_robots_txt,
+                    now=now,
+                    began_at=reply.now,
+                    end=TurnEnd.UNUSED,
+                )
+                await self._run(client, END, host, undo)
+            return reply
+
+        try:
+            return await self._answer(start)
+        finally:
+            is_wanted = False
 
     async def _answer(
         self, work: Callable[[Client], Awaitable[_Answer]]
