@@ -40,6 +40,7 @@ from robotsgate.robotstxt._robots_txt import RobotsTxt
 if TYPE_CHECKING:
     from scrapy.core.downloader import Slot
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._events import CheckerEvent
@@ -139,11 +140,7 @@ class RobotsGateMiddleware:
                 "expected Scrapy to run on asyncio, got the reactor"
                 f" {settings['TWISTED_REACTOR']!r}"
             )
-        policy = settings.get("ROBOTSGATE_POLICY", Policy())
-        if not isinstance(policy, Policy):
-            raise TypeError(
-                f"expected ROBOTSGATE_POLICY to be a Policy, got {policy!r}"
-            )
+        policy = _policy_in(settings)
         self._crawler = crawler
         self._robots_agent: str | None = settings["ROBOTSTXT_USER_AGENT"]
         self._default_agent: str = settings["USER_AGENT"] or "*"
@@ -278,6 +275,13 @@ class RobotsGateMiddleware:
     async def _spider_closed(self) -> None:
         self._closing_event.set()
         await self._task
+
+
+def _policy_in(settings: BaseSettings) -> Policy:
+    policy = settings.get("ROBOTSGATE_POLICY", Policy())
+    if not isinstance(policy, Policy):
+        raise TypeError(f"expected ROBOTSGATE_POLICY to be a Policy, got {policy!r}")
+    return policy
 
 
 def _hold_back(slot: Slot, least: float) -> None:
