@@ -82,7 +82,7 @@ class RobotsChecker:
             overrides=overrides,
             on_event=on_event,
         )
-        # Any thread may call it, because it only looks up.
+        # Any thread may call it, because it only looks up and counts.
         self._answer_quickly = self._checker._answer_quickly  # noqa: SLF001 (one package)
         opened: Future[BlockingPortal] = Future()
         # Not `anyio.from_thread.start_blocking_portal`, whose thread is not a daemon:

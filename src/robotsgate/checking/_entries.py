@@ -1,6 +1,6 @@
 """The entries of a store, guarded: if the store fails, the checker goes on without it.
 
-The one place that calls the codec.
+The only module of the checker that calls the codec.
 """
 
 from __future__ import annotations

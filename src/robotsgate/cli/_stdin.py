@@ -21,8 +21,8 @@ async def blocks_of_lines() -> AsyncIterator[tuple[list[bytes], int]]:
     """The lines of stdin without their ends, some at a time.
 
     Yields:
-        Lines, and how many bytes of stdin were read so far. Of a longer line, only the
-        first `LONGEST_LINE` + 1 bytes.
+        Lines, and how many bytes of stdin were read so far. A line of more than
+        `LONGEST_LINE` bytes may be cut, but stays longer than that.
     """
     source = cast("BufferedReader", sys.stdin.buffer)
     rest, bytes_read, can_wait = b"", 0, True

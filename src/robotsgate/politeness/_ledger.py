@@ -94,7 +94,7 @@ class Ledger(Protocol):
     """Where gates keep what they know about hosts, and learn when they may ask one.
 
     `start` and `end` are atomic, also between the processes that share a ledger. The
-    ledger has its own clock: no time of a caller enters it. It does not queue: of
+    ledger has its own clock: callers say how long, never when. It does not queue: of
     several callers that ask for one host, the first one that asks when the host is
     ready may make its request, unless another process of a fleet has waited for longer.
     No method raises because a server fails: a ledger that cannot reach its server goes
