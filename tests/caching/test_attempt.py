@@ -67,7 +67,7 @@ def test_file_is_kept_for_its_lifetime() -> None:
     last = answer_of(known)
     assert known == entry(last)
     assert last.packed is not None
-    assert last.packed.unpacked == RULES
+    assert last.packed.body == RULES
     assert last == answer(
         packed=last.packed, fresh_until=NOW + 600, status=203, redirects=HOPS
     )
@@ -87,7 +87,7 @@ def test_body_is_kept_with_one_byte_more_than_counts(body: bytes, kept: bytes) -
 
     packed = answer_of(known).packed
     assert packed is not None
-    assert packed.unpacked == kept
+    assert packed.body == kept
 
 
 @pytest.mark.parametrize(

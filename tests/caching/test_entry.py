@@ -36,8 +36,8 @@ def test_body_comes_out_as_it_went_in(body: bytes) -> None:
 
     assert last is not None
     assert last.packed is not None
-    assert last.packed.unpacked == body
-    assert last.packed.unpacked_within(max(len(body), 1)) == body
+    assert last.packed.body == body
+    assert last.packed.body_within(max(len(body), 1)) == body
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_large_body_is_packed_quickly(size: int, level: bytes) -> None:
     packed = PackedBody.of(b"x" * size)
 
     assert bytes(packed)[1:2] == level
-    assert packed.unpacked_within(65_536) == (b"x" * size if size <= 65_536 else None)
+    assert packed.body_within(65_536) == (b"x" * size if size <= 65_536 else None)
 
 
 def test_repetitive_body_is_kept_small() -> None:

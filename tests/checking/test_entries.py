@@ -15,7 +15,7 @@ from robotsgate import (
     Policy,
     StoreFailed,
 )
-from robotsgate.caching._codec import VERSION, encoded
+from robotsgate.caching._codec import VERSION, encode
 from robotsgate.caching._entry import Entry, Outage
 from robotsgate.checking import _entries
 from robotsgate.checking._entries import Entries
@@ -224,9 +224,9 @@ async def test_outage_of_a_clock_that_is_far_ahead_is_dropped_alone() -> None:
         pytest.param(b"", id="nothing"),
         pytest.param(b"\x02rubbish", id="rubbish"),
         pytest.param("a text", id="not bytes"),
-        pytest.param(encoded(entry_of())[:-1], id="a byte too few"),
-        pytest.param(b"\x01" + encoded(entry_of())[1:], id="an earlier version"),
-        pytest.param(encoded(entry_of(origin=OTHER_ORIGIN)), id="of another origin"),
+        pytest.param(encode(entry_of())[:-1], id="a byte too few"),
+        pytest.param(b"\x01" + encode(entry_of())[1:], id="an earlier version"),
+        pytest.param(encode(entry_of(origin=OTHER_ORIGIN)), id="of another origin"),
     ],
 )
 async def test_damage_is_a_miss_and_a_warning_and_is_overwritten(
@@ -240,7 +240,7 @@ async def test_damage_is_a_miss_and_a_warning_and_is_overwritten(
 
     assert read is None
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert store.changed[-1] == (encoded(entry_of()), NOW + 31 * DAY)
+    assert store.changed[-1] == (encode(entry_of()), NOW + 31 * DAY)
 
 
 async def test_damage_is_told_once_although_a_change_is_tried_again() -> None:
@@ -261,7 +261,7 @@ async def test_damage_is_told_once_although_a_change_is_tried_again() -> None:
 async def test_later_version_is_a_miss_told_once_and_never_overwritten(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    data = bytes([VERSION + 1]) + encoded(entry_of())[1:]
+    data = bytes([VERSION + 1]) + encode(entry_of())[1:]
     store = StoreOf(data)
     guarded = Guarded(store)
     entry = entry_of(b"new")

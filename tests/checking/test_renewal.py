@@ -15,7 +15,7 @@ from robotsgate import (
     RobotsChecker,
     StoreError,
 )
-from robotsgate.caching._codec import decoded, encoded
+from robotsgate.caching._codec import decode, encode
 from robotsgate.testing import FakeSite, ManualClock
 
 from .builders import (
@@ -49,7 +49,7 @@ async def stored(store: MemoryStore | StoreBehind) -> Entry:
     """What `store` knows of `ORIGIN`."""
     data = await (store.behind if isinstance(store, StoreBehind) else store).get(ORIGIN)
     assert data is not None
-    return decoded(data, origin=ORIGIN, terms="", max_bytes=512_000)
+    return decode(data, origin=ORIGIN, terms="", max_bytes=512_000)
 
 
 async def stored_by_another(
@@ -185,7 +185,7 @@ async def test_rules_of_another_that_came_later_are_the_ones_in_force() -> None:
         await let_others_run()
         clock.advance(MINUTE)
         theirs = entry_of(b"User-agent: *\nDisallow: /public", answered_at=clock.now())
-        await store.behind.update(ORIGIN, lambda _: (encoded(theirs), None))
+        await store.behind.update(ORIGIN, lambda _: (encode(theirs), None))
         store.gate.set()
 
     assert [checker.peek(AGENT, url) for url in (PRIVATE, PUBLIC)] == [True, False]
@@ -341,7 +341,7 @@ async def test_what_another_brought_before_the_lease_is_used() -> None:
 
     class Busy(LeaseStore):
         async def acquire(self, key: str, owner: str, seconds: float) -> bool:
-            await self.behind.update(key, lambda _: (encoded(entry_of()), None))
+            await self.behind.update(key, lambda _: (encode(entry_of()), None))
             return await super().acquire(key, owner, seconds)
 
     store = Busy()

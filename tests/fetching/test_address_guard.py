@@ -27,7 +27,7 @@ def dialled(fetch: FetchGuard, *hops: str) -> list[bool]:
     for hop in hops:
         addresses = [ip_address(text) for text in hop.split()]
         try:
-            fetch.permitted("host", addresses)
+            fetch.permit("host", addresses)
         except AddressRefusedError:
             answers.append(False)
         else:
@@ -67,9 +67,9 @@ def test_guard_permits_hops(row: str) -> None:
 def test_only_public_addresses_of_a_name_are_dialled_after_a_public_hop() -> None:
     fetch = guard(AddressGuard.REDIRECTS)
     both = [ip_address(PRIVATE), ip_address(PUBLIC)]
-    fetch.permitted("first", [ip_address(PUBLIC)])
+    fetch.permit("first", [ip_address(PUBLIC)])
 
-    assert fetch.permitted("both", both) == [ip_address(PUBLIC)]
+    assert fetch.permit("both", both) == [ip_address(PUBLIC)]
 
 
 @pytest.mark.parametrize("mode", [AddressGuard.PUBLIC_ONLY, AddressGuard.REDIRECTS])
@@ -85,14 +85,12 @@ def test_refusal_names_host_address_and_class() -> None:
     with pytest.raises(
         AddressRefusedError, match=r"refuses 10\.0\.0\.1 of intern\.example \(private\)"
     ):
-        guard(AddressGuard.PUBLIC_ONLY).permitted(
-            "intern.example", [ip_address(PRIVATE)]
-        )
+        guard(AddressGuard.PUBLIC_ONLY).permit("intern.example", [ip_address(PRIVATE)])
 
 
 def test_refusal_of_a_number_names_it_once() -> None:
     with pytest.raises(AddressRefusedError, match=r"refuses 10\.0\.0\.1 \(private\)$"):
-        guard(AddressGuard.PUBLIC_ONLY).permitted(PRIVATE, [ip_address(PRIVATE)])
+        guard(AddressGuard.PUBLIC_ONLY).permit(PRIVATE, [ip_address(PRIVATE)])
 
 
 def checked(fetch: FetchGuard, *hosts: str) -> list[bool]:

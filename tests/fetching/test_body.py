@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from robotsgate.fetching._body import (
     CodingError,
-    decoded,
+    decoded_body,
     read_body,
 )
 
@@ -321,20 +321,20 @@ def test_decoding_raises_coding_errors_only(
 def test_body_that_somebody_else_has_read_is_decoded_alike(
     coding: str, sent: bytes, max_bytes: int
 ) -> None:
-    assert decoded(sent, coding, max_bytes=max_bytes) == TEXT[:max_bytes]
+    assert decoded_body(sent, coding, max_bytes=max_bytes) == TEXT[:max_bytes]
 
 
 def test_body_that_somebody_else_has_cut_off_is_an_error() -> None:
     with pytest.raises(CodingError, match="ends too early"):
-        decoded(gzip.compress(TEXT)[:-9], "gzip", max_bytes=NO_LIMIT)
+        decoded_body(gzip.compress(TEXT)[:-9], "gzip", max_bytes=NO_LIMIT)
 
 
 def test_body_that_somebody_else_has_cut_at_the_limit_is_none() -> None:
     """What does not compress is longer in its coding."""
     sent = gzip.compress(TEXT, 0)[:50]
 
-    assert decoded(sent, "gzip", max_bytes=50) == TEXT[:35]
+    assert decoded_body(sent, "gzip", max_bytes=50) == TEXT[:35]
 
 
 def test_empty_body_of_somebody_else_needs_no_coding() -> None:
-    assert decoded(b"", "br", max_bytes=10) == b""
+    assert decoded_body(b"", "br", max_bytes=10) == b""

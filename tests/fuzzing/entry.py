@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from robotsgate.caching._access import AccessResult
-from robotsgate.caching._codec import VERSION, CodecError, decoded, encoded
+from robotsgate.caching._codec import VERSION, CodecError, decode, encode
 from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._terms import key_of
@@ -29,12 +29,12 @@ def check(data: bytes) -> None:
     ):
         entry = _check_bytes(_sealed(checked, key), key)
         if entry is not None:
-            _check_damage(encoded(entry), key, place=zlib.crc32(data))
+            _check_damage(encode(entry), key, place=zlib.crc32(data))
 
 
 def _read(data: bytes, key: tuple[str, str]) -> Entry:
     origin, terms = key
-    return decoded(data, origin=origin, terms=terms, max_bytes=_MAX_BYTES)
+    return decode(data, origin=origin, terms=terms, max_bytes=_MAX_BYTES)
 
 
 def _check_bytes(data: bytes, key: tuple[str, str]) -> Entry | None:
@@ -45,12 +45,12 @@ def _check_bytes(data: bytes, key: tuple[str, str]) -> Entry | None:
         return None
     assert (entry.origin, entry.terms) == key
     if entry.answer is not None and entry.answer.packed is not None:
-        assert len(entry.answer.packed.unpacked) <= _MAX_BYTES
-    again = in_time("writing", lambda: encoded(entry))
+        assert len(entry.answer.packed.body) <= _MAX_BYTES
+    again = in_time("writing", lambda: encode(entry))
     later = _read(again, key)
     assert later == entry
     assert repr(later) == repr(entry)
-    assert encoded(later) == again
+    assert encode(later) == again
     return entry
 
 
@@ -79,7 +79,7 @@ def _sealed(checked: bytes, key: tuple[str, str]) -> bytes:
 
 
 def _seed(entry: Entry) -> bytes:
-    return joined(entry.origin.encode(), entry.terms.encode(), encoded(entry))
+    return joined(entry.origin.encode(), entry.terms.encode(), encode(entry))
 
 
 _FETCHED = Answer(

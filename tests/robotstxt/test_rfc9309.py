@@ -327,7 +327,7 @@ def test_patterns_have_the_spelling_of_the_reference(values: list[list[str]]) ->
     """Neither an escape nor a final "$" reaches over the end of a line."""
     patterns = ["".join(value) for value in values]
 
-    spelt = RFC9309.spelt("\n".join(patterns))
+    spelt = RFC9309.spelling("\n".join(patterns))
 
     expected = [pattern_spelling(pattern.encode("latin-1")) for pattern in patterns]
     assert spelt.split("\n") == expected

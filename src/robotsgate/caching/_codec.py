@@ -48,7 +48,7 @@ class LaterVersionError(CodecError):
     """Bytes that a later version of robotsgate has written."""
 
 
-def encoded(entry: Entry) -> bytes:
+def encode(entry: Entry) -> bytes:
     """`entry` as bytes."""
     packed = b"" if entry.answer is None else bytes(entry.answer.packed or b"")
     parts = {"answer": _fields(entry.answer), "outage": _fields(entry.outage)}
@@ -62,11 +62,11 @@ def encoded(entry: Entry) -> bytes:
     return bytes([VERSION]) + checksum.to_bytes(4, "big") + checked
 
 
-def decoded(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
+def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
     """The entry that `data` holds.
 
     Args:
-        data: what `encoded` gave.
+        data: what `encode` gave.
         origin: that of the key under which it was stored.
         terms: those of the key under which it was stored.
         max_bytes: the most bytes that the unpacked body may have.
@@ -105,7 +105,7 @@ def is_of_later_version(data: object) -> bool:
 
 
 def with_body_in(entry: Entry, data: bytes) -> Entry:
-    """`entry` with its body in the bytes of `data`, which `encoded(entry)` gave."""
+    """`entry` with its body in the bytes of `data`, which `encode(entry)` gave."""
     if entry.answer is None or entry.answer.packed is None:
         return entry
     packed = PackedBody(data, len(data) - len(entry.answer.packed))

@@ -46,11 +46,11 @@ class PackedBody:
         return cls(zlib.compress(body, level))
 
     @property
-    def unpacked(self) -> bytes:
+    def body(self) -> bytes:
         """The robots.txt."""
         return zlib.decompress(memoryview(self._data)[self._start :])
 
-    def unpacked_within(self, max_bytes: int) -> bytes | None:
+    def body_within(self, max_bytes: int) -> bytes | None:
         """The robots.txt if it has at most `max_bytes` (≥ 1); unpacks no more."""
         data = memoryview(self._data)[self._start :]
         body = zlib.decompressobj().decompress(data, max_bytes + 1)

@@ -55,10 +55,10 @@ def merge(known: Entry | None, stored: Entry | None, *, now: float) -> Entry | N
         return known if known_is_later else stored
     if known.outage is None or stored.outage is None:
         return known if stored.outage is None else stored
-    return replace(known, outage=_joined(known.outage, stored.outage))
+    return replace(known, outage=_joint_outage(known.outage, stored.outage))
 
 
-def _joined(one: Outage, other: Outage) -> Outage:
+def _joint_outage(one: Outage, other: Outage) -> Outage:
     """The outage that two processes saw as `one` and `other`."""
     later = max((one, other), key=_order_of_outage)
     begun = [outage.since for outage in (one, other) if outage.attempts > 0]
@@ -96,7 +96,7 @@ def _order(answer: Answer | None, now: float) -> tuple[object, ...]:
 
 
 def _order_of_outage(outage: Outage) -> tuple[object, ...]:
-    """The sort key of an outage: the fields that `_joined` takes from the later one."""
+    """The sort key of an outage: what `_joint_outage` takes from the later one."""
     failure = None if outage.failure is None else outage.failure.value
     return (
         outage.last_attempt_at,

@@ -19,8 +19,8 @@ import anyio.to_thread
 from robotsgate.caching._codec import (
     CodecError,
     LaterVersionError,
-    decoded,
-    encoded,
+    decode,
+    encode,
     is_of_later_version,
     with_body_in,
 )
@@ -97,12 +97,12 @@ class Entries:
         data = await self._call_store(
             "get", origin, lambda: self._store.get(self._key(origin))
         )
-        decode = partial(self._entry, origin, data, now)
+        read = partial(self._entry, origin, data, now)
         try:
             if isinstance(data, bytes) and len(data) > MAX_BYTES_AT_ONCE:
                 limiter = self._one_at_a_time
-                return await anyio.to_thread.run_sync(decode, limiter=limiter)
-            return decode()
+                return await anyio.to_thread.run_sync(read, limiter=limiter)
+            return read()
         except LaterVersionError as error:
             if not self._has_told_version:
                 self._has_told_version = True
@@ -137,7 +137,7 @@ class Entries:
             made.append(entry)
             if entry == stored or is_of_later_version(data):
                 return None
-            new_data = encoded(entry)
+            new_data = encode(entry)
             made.append(with_body_in(entry, new_data))
             until = keep_until(entry, self._policy)
             return new_data, None if math.isinf(until) else until
@@ -206,7 +206,7 @@ class Entries:
         given: object = data
         if not isinstance(given, bytes):
             raise CodecError(f"expected bytes, got {type(given).__name__}")
-        entry = decoded(
+        entry = decode(
             data,
             origin=origin,
             terms=self._terms,

@@ -112,20 +112,20 @@ class Standing:
 
         Empty if no file is in force.
         """
-        packed = self._packed
+        packed = self._packed_file
         if packed is None:
             return b""
         if self._body is None:
-            self._body = packed.unpacked_within(MAX_BYTES_AT_ONCE)
+            self._body = packed.body_within(MAX_BYTES_AT_ONCE)
         return self._body
 
     @property
     def body(self) -> bytes:
         """The file in force, however long it takes to unpack; empty if none is."""
-        return b"" if self._packed is None else self._packed.unpacked
+        return b"" if self._packed_file is None else self._packed_file.body
 
     @property
-    def _packed(self) -> PackedBody | None:
+    def _packed_file(self) -> PackedBody | None:
         answer = self.entry.answer
         has_file = answer is not None and self.effect is Effect.RULES
         return answer.packed if answer is not None and has_file else None

@@ -17,7 +17,7 @@ import click
 
 from robotsgate._clock import SystemClock
 from robotsgate._json import as_json as in_json_types
-from robotsgate.caching._codec import CodecError, decoded
+from robotsgate.caching._codec import CodecError, decode
 from robotsgate.caching._verdict import date_text
 from robotsgate.cli._options import json_option
 from robotsgate.cli._output import tell, tell_json, tell_table
@@ -190,7 +190,7 @@ async def _entries(
             continue
         data = await store.get(key) or b""  # `None` if it was deleted meanwhile
         try:
-            yield key, decoded(data, origin=name, terms=terms, max_bytes=_MOST_BYTES)
+            yield key, decode(data, origin=name, terms=terms, max_bytes=_MOST_BYTES)
         except CodecError:
             yield key, None
 
@@ -219,7 +219,7 @@ def _fields(part: Answer | Outage | None) -> dict[str, Any] | None:
         return None
     fields = {name: getattr(part, name) for name in part.__slots__}
     packed = fields.pop("packed", None)
-    body = {} if packed is None else {"body_bytes": len(packed.unpacked)}
+    body = {} if packed is None else {"body_bytes": len(packed.body)}
     return {name: in_json_types(value) for name, value in fields.items()} | body
 
 

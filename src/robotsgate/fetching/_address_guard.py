@@ -49,9 +49,7 @@ class FetchGuard:
         self._rules = rules
         self._was_public = False
 
-    def permitted(
-        self, host: str, addresses: Sequence[IPAddress]
-    ) -> Sequence[IPAddress]:
+    def permit(self, host: str, addresses: Sequence[IPAddress]) -> Sequence[IPAddress]:
         """Those of `addresses` that the next hop may dial, in their order.
 
         If one of them is public, the fetch counts as having been at a public address
@@ -77,7 +75,7 @@ class FetchGuard:
         return permitted
 
     def check_host(self, host: str) -> None:
-        """As `permitted`, if a client of the caller resolves and dials `host`.
+        """As `permit`, if a client of the caller resolves and dials `host`.
 
         Knows the address only if `host` is one, or localhost. Takes any other name
         for public.
@@ -89,7 +87,7 @@ class FetchGuard:
         if address is None:
             self._was_public = True
         else:
-            self.permitted(host, [address])
+            self.permit(host, [address])
 
     def _permits_special(self) -> bool:
         """Whether the next hop may dial what does not count as public."""

@@ -167,7 +167,7 @@ async def read_body(
     return bytes(body)
 
 
-def decoded(raw: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
+def decoded_body(raw: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
     """The first `max_bytes` of a body, decoded, that a client of the caller has read.
 
     The client may stop at `max_bytes`, so a body of that length need not be whole.

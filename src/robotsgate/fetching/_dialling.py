@@ -92,7 +92,7 @@ async def connect_to_any(
 
     try:
         async with anyio.create_task_group() as attempts:
-            for address in _interleaved(addresses)[:MOST_ADDRESSES]:
+            for address in _families_in_turn(addresses)[:MOST_ADDRESSES]:
                 ended_event = anyio.Event()
                 attempts.start_soon(attempt, str(address), ended_event)
                 with anyio.move_on_after(_ATTEMPT_DELAY_SECONDS):
@@ -109,7 +109,7 @@ async def connect_to_any(
     return winners[0]
 
 
-def _interleaved(addresses: Sequence[IPAddress]) -> list[IPAddress]:
+def _families_in_turn(addresses: Sequence[IPAddress]) -> list[IPAddress]:
     """IPv4 and IPv6 in turn, beginning with the family of the first (RFC 8305 §4)."""
     is_first_v4 = isinstance(addresses[0], IPv4Address)
     first = [one for one in addresses if isinstance(one, IPv4Address) == is_first_v4]

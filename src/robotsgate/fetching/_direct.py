@@ -194,7 +194,7 @@ class _Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,  # noqa: ARG002 (never given)
     ) -> httpcore.AsyncNetworkStream:
         with _httpcore_errors(), anyio.fail_after(timeout):
-            addresses = self._guard.permitted(host, await self._resolve(host, port))
+            addresses = self._guard.permit(host, await self._resolve(host, port))
             self._socket = await connect_to_any(addresses, port, self._connect)
         return self
 

@@ -65,7 +65,7 @@ class FtpExchange:
         """
         host = hop.origin.host.strip("[]")
         port = hop.origin.port
-        addresses = hop.guard.permitted(host, await self._resolve(host, port))
+        addresses = hop.guard.permit(host, await self._resolve(host, port))
         session = _Session(addresses, port, hop.policy)
         try:
             body = await self._threads.result_of(session.retrieve)

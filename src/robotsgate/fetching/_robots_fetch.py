@@ -27,7 +27,7 @@ from robotsgate.fetching._body import (
     ACCEPT_ENCODING,
     CodingError,
     bytes_worth_reading,
-    decoded,
+    decoded_body,
 )
 from robotsgate.fetching._direct import DirectExchange
 from robotsgate.fetching._exchange import exchange_for
@@ -203,7 +203,7 @@ class RobotsTxtFetcher:
             return response.body[:max_bytes]
         coding = ", ".join(header_values(response.headers, "content-encoding"))
         try:
-            return decoded(response.body, coding, max_bytes=max_bytes)
+            return decoded_body(response.body, coding, max_bytes=max_bytes)
         except CodingError:
             if is_server_error(response.status):  # the status is enough
                 return b""

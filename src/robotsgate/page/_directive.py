@@ -86,12 +86,12 @@ def directives_in(
         if value is not None:
             yield Directive(name=name, value=value, source=source)
         elif name in VALUES:
-            note(diagnostics, f"{_quoted(part)} in {source} has no usable value")
+            note(diagnostics, f"{_quote(part)} in {source} has no usable value")
         elif part.lower() in NAMES:
             for flag in _ALIASES.get(name, (name,)):
                 yield Directive(name=flag, value=None, source=source)
         elif part:
-            note(diagnostics, f"unknown directive {_quoted(part)} in {source}")
+            note(diagnostics, f"unknown directive {_quote(part)} in {source}")
 
 
 def name_of(part: str) -> str:
@@ -150,5 +150,5 @@ NAMES = _FLAGS | _ALIASES.keys() | VALUES.keys()
 """The names of all directives that are understood."""
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…")

@@ -43,7 +43,7 @@ def in_rules(
     dictionaries: list[tuple[str, int]] = []
     for value, line in rules:
         path, dictionary = _path_and_dictionary(value)
-        pattern = grammar.spelt(path)
+        pattern = grammar.spelling(path)
         if len(pattern) < longest or (pattern and not indexed.matches(pattern)):
             continue
         if len(pattern) > longest:

@@ -66,7 +66,7 @@ def diagnostics(
         is_cut: whether the file was longer than its limit.
         encoding: the one that its byte order mark names, if that is not UTF-8.
     """
-    whole_lines, lines = text.split("\n"), grammar.counted(text).split("\n")
+    whole_lines, lines = text.split("\n"), grammar.counted_text(text).split("\n")
     told = [
         *_about_the_file(text, is_cut=is_cut, encoding=encoding),
         *_about_octets(whole_lines, lines),
@@ -111,7 +111,7 @@ def _column(line: str, place: int, white_space: str) -> int:
     return len(readable(line[: place - 1])) + 1
 
 
-def _quoted(octets: str) -> str:
+def _quote(octets: str) -> str:
     text = readable(octets)
     return repr(text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…")
 
@@ -161,10 +161,10 @@ def _about_agents(
             value = lines[line - 1].partition("#")[0].partition(":")[2]
             value = value.strip(grammar.white_space)
             if not token:
-                message = f"{_quoted(value)} names no product token"
+                message = f"{_quote(value)} names no product token"
                 yield line, _VALUE, DiagnosticKind.NO_PRODUCT_TOKEN, message
             elif value and readable(value).lower() != token:
-                message = f"{_quoted(value)} is read as {token!r}"
+                message = f"{_quote(value)} is read as {token!r}"
                 yield line, _VALUE, DiagnosticKind.CUT_PRODUCT_TOKEN, message
 
 
@@ -196,13 +196,13 @@ def _about_rules(
     for pattern, _, line in rules:
         before, sign, _ = lines[line - 1].partition("#")
         if sign and pattern and before[-1] not in grammar.white_space:
-            message = f"'#' begins a comment: the pattern is {_quoted(pattern)}"
+            message = f"'#' begins a comment: the pattern is {_quote(pattern)}"
             yield line, len(before) + 1, DiagnosticKind.CUT_PATTERN, message
-    spelt = grammar.spelt("\n".join(pattern for pattern, _, _ in rules)).split("\n")
+    spelt = grammar.spelling("\n".join(pattern for pattern, _, _ in rules)).split("\n")
     for (pattern, _, line), text in zip(rules, spelt, strict=False):
         literal = text.partition("*")[0].partition("?")[0]
         if pattern and pattern[0] not in "/*":
-            message = f"{_quoted(pattern)} begins with neither / nor *"
+            message = f"{_quote(pattern)} begins with neither / nor *"
             message += " and matches nothing"
             yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
         elif (
@@ -210,7 +210,7 @@ def _about_rules(
             or "/../" in literal
             or (literal == text and text.endswith(("/.$", "/..$")))
         ):
-            message = f"{_quoted(pattern)} has a dot segment and matches nothing"
+            message = f"{_quote(pattern)} has a dot segment and matches nothing"
             yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
     yield from _about_equal_rules(
         [
@@ -262,10 +262,10 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
 def _about_rates(records: Records) -> Iterator[_Told]:
     for field, value, line in records.rates:
         if field is Field.CRAWL_DELAY and crawl_delay_seconds(value) is None:
-            message = f"expected seconds such as 10 or 0.5, got {_quoted(value)}"
+            message = f"expected seconds such as 10 or 0.5, got {_quote(value)}"
             yield line, _VALUE, DiagnosticKind.BAD_CRAWL_DELAY, message
         if field is Field.REQUEST_RATE and request_rate(value) is None:
-            message = f"expected a rate such as 1/5 or 10/1m, got {_quoted(value)}"
+            message = f"expected a rate such as 1/5 or 10/1m, got {_quote(value)}"
             yield line, _VALUE, DiagnosticKind.BAD_REQUEST_RATE, message
 
 
@@ -273,7 +273,7 @@ def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
     for line in records.void:
         words = GOOGLE.split_without_colon(lines[line - 1].partition("#")[0])
         if words and GOOGLE.field(lower(words[0])) is not Field.OTHER:
-            message = f"expected a colon after {_quoted(words[0])}"
+            message = f"expected a colon after {_quote(words[0])}"
         else:
             message = "expected a field, a colon and a value"
         yield line, _FIELD, DiagnosticKind.NO_COLON, message
@@ -283,14 +283,14 @@ def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
         if GOOGLE.field(key.replace("_", "-")) is not Field.OTHER:
             yield line, _FIELD, *_about_misspelt(key, lines[line - 1])
         elif key not in USAGE_FIELDS:
-            message = f"unknown field {_quoted(key)}"
+            message = f"unknown field {_quote(key)}"
             yield line, _FIELD, DiagnosticKind.UNKNOWN_FIELD, message
 
 
 def _about_misspelt(key: str, line: str) -> tuple[DiagnosticKind, str]:
     if ":" not in line.partition("#")[0]:
-        return DiagnosticKind.NO_COLON, f"expected a colon after {_quoted(key)}"
-    message = f"only lenient crawlers understand {_quoted(key)}"
+        return DiagnosticKind.NO_COLON, f"expected a colon after {_quote(key)}"
+    message = f"only lenient crawlers understand {_quote(key)}"
     return DiagnosticKind.MISSPELT_FIELD, message
 
 

@@ -49,7 +49,7 @@ class Grammar(Protocol):
         """`body` without its byte order mark; a dialect may change it to UTF-8."""
         ...
 
-    def counted(self, text: str) -> str:
+    def counted_text(self, text: str) -> str:
         """`text` with each line cut to the part that counts; lines end with LF."""
         ...
 
@@ -69,7 +69,7 @@ class Grammar(Protocol):
         """The lower-case tokens to look for, most specific first."""
         ...
 
-    def spelt(self, values: str) -> str:
+    def spelling(self, values: str) -> str:
         """The patterns `values`, joined by LF, in the spelling of `target`."""
         ...
 

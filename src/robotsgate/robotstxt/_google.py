@@ -64,7 +64,7 @@ class _Google:
                 return body[len(start) :]
         return body
 
-    def counted(self, text: str) -> str:
+    def counted_text(self, text: str) -> str:
         if _has_overlong_line(text):
             text = "\n".join(line[:_MAX_LINE_LENGTH] for line in text.split("\n"))
         return _FROM_NUL.sub("", text) if "\0" in text else text
@@ -100,7 +100,7 @@ class _Google:
             for one in agents
         )
 
-    def spelt(self, values: str) -> str:
+    def spelling(self, values: str) -> str:
         return with_escapes_upper(values)
 
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:

@@ -24,7 +24,7 @@ def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
     return tuple(
         Line(number=number, text=readable(line), kind=_kind(counted, grammar))
         for number, (line, counted) in enumerate(
-            zip(whole_lines, grammar.counted(text).split("\n"), strict=False), 1
+            zip(whole_lines, grammar.counted_text(text).split("\n"), strict=False), 1
         )
     )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from robotsgate.robotstxt._indexed_target import IndexedTarget
 from robotsgate.robotstxt._pattern import as_prefix, matches, telling_part
-from robotsgate.robotstxt._shared_strings import shared
+from robotsgate.robotstxt._shared_strings import share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -222,10 +222,10 @@ class _Side:
 
     def __init__(self, rules: RuleLines) -> None:
         rules = _without_empty(rules)
-        self.patterns = shared(rules.patterns)
+        self.patterns = share(rules.patterns)
         self.lines = array("I", rules.lines)
         is_written_so = rules.written is rules.patterns
-        self.written = self.patterns if is_written_so else shared(rules.written)
+        self.written = self.patterns if is_written_so else share(rules.written)
         wildcards = [one for one in self.patterns if "*" in one or one[-1] == "$"]
         if wildcards:
             wildcards = sorted(dict.fromkeys(wildcards), key=len, reverse=True)
@@ -252,7 +252,7 @@ class _Side:
         self.prefixes = prefixes if is_few else tuple(sorted(prefixes))
         self.shortest = None if is_few else _shortest(self.prefixes)
         self.starred, self.searched = starred, searched
-        self.anchors = shared([*map(telling_part, searched)]) if is_quick else ()
+        self.anchors = share([*map(telling_part, searched)]) if is_quick else ()
         self.is_ready = True
 
     @property

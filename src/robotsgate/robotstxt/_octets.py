@@ -137,7 +137,7 @@ def normalised_patterns(octets: str) -> str:
 
     "*" and "$" are left alone.
     """
-    return _normalised(octets, _IN_PATTERNS)
+    return _normalised_octets(octets, _IN_PATTERNS)
 
 
 def normalised_target(target: str) -> str:
@@ -148,10 +148,10 @@ def normalised_target(target: str) -> str:
     Args:
         target: begins with "/"; without fragment and without dot segments.
     """
-    return _normalised(as_octets(target), _IN_TARGETS)
+    return _normalised_octets(as_octets(target), _IN_TARGETS)
 
 
-def _normalised(octets: str, safe: _Safe) -> str:
+def _normalised_octets(octets: str, safe: _Safe) -> str:
     raw = octets.encode("latin-1")
     is_encoded = raw.translate(safe.changed) == raw
     if _UNUSUAL_ESCAPE.search(octets):

@@ -149,7 +149,7 @@ def outline(text: str, grammar: Grammar) -> Outline:
         text: the file as latin-1, one character for each byte; lines end with LF.
         grammar: the dialect's way to read it.
     """
-    text = grammar.counted(text)
+    text = grammar.counted_text(text)
     if "#" in text:
         text = _COMMENT.sub("", text)
     section = Section(0, len(text), 0, [])

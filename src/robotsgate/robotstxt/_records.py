@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._dialect import Field
 from robotsgate.robotstxt._model import RequestRate
-from robotsgate.urls._redirect import joined
+from robotsgate.urls._redirect import absolute_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +63,7 @@ def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:
 
     Leaves out URLs of schemes other than http, https and ftp.
     """
-    urls = (joined(f"{origin}/robots.txt", value) for value in sitemaps)
+    urls = (absolute_url(f"{origin}/robots.txt", value) for value in sitemaps)
     return tuple(dict.fromkeys(filter(is_absolute_url, urls)))
 
 

@@ -41,7 +41,7 @@ class _Rfc9309:
             body = body.decode(encoding, "replace").encode()
         return body.removeprefix(b"\xef\xbb\xbf")
 
-    def counted(self, text: str) -> str:
+    def counted_text(self, text: str) -> str:
         return text
 
     def field(self, key: str) -> Field:
@@ -60,7 +60,7 @@ class _Rfc9309:
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
         return product_tokens(agent)
 
-    def spelt(self, values: str) -> str:
+    def spelling(self, values: str) -> str:
         if "$" not in values:
             return normalised_patterns(values)
         ends_marked = f"{values}\n".replace("$\n", "\r\n")

@@ -9,7 +9,7 @@ _LONGEST_COMMON = 40
 _MANY_OF_A_FILE = 128
 
 
-def shared(strings: list[str]) -> tuple[str, ...]:
+def share(strings: list[str]) -> tuple[str, ...]:
     """`strings`; the first 4,096 short ones of all files are kept only once."""
     if len(_COMMON) < _MANY_COMMON:
         for string in strings[:_MANY_OF_A_FILE]:

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 def spelt_rules(records: Records, grammar: Grammar) -> tuple[RuleLines, RuleLines]:
     """The disallow and the allow rules of `records`."""
-    disallows = _spelt(records.disallows, records.disallow_lines, grammar)
-    allows = _spelt(records.allows, records.allow_lines, grammar)
+    disallows = _spelt_lines(records.disallows, records.disallow_lines, grammar)
+    allows = _spelt_lines(records.allows, records.allow_lines, grammar)
     folders = grammar.folders(allows.patterns)
     return disallows, _with_more(allows, folders) if folders else allows
 
 
-def _spelt(written: list[str], lines: list[int], grammar: Grammar) -> RuleLines:
+def _spelt_lines(written: list[str], lines: list[int], grammar: Grammar) -> RuleLines:
     if not written:
         return NO_RULES
     joined = "\n".join(written)
-    spelt = grammar.spelt(joined)
+    spelt = grammar.spelling(joined)
     patterns = written
     if spelt != joined:
         patterns = [

@@ -119,7 +119,7 @@ def address_class(address: IPAddress) -> AddressClass:
     special = _class_in(_SPANS_V6, int(address))
     if special is not None:
         return special
-    embedded = [address_class(inner) for inner in _embedded(address)]
+    embedded = [address_class(inner) for inner in _embedded_addresses(address)]
     for kind in embedded:
         if kind is not AddressClass.PUBLIC:
             return kind
@@ -134,7 +134,7 @@ def _class_in(spans: _Spans, number: int) -> AddressClass | None:
     return None
 
 
-def _embedded(address: IPv6Address) -> list[IPv4Address]:
+def _embedded_addresses(address: IPv6Address) -> list[IPv4Address]:
     """The IPv4 addresses that packets to `address` really go to."""
     number = int(address)
     inner = [

@@ -134,7 +134,7 @@ def _usual_origin(text: str) -> Origin | None:
 
 def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
     """As `split_url`, for a `url` whose text is `text`."""
-    text = _trimmed(text)
+    text = _trimmed_url(text)
     scheme, colon, rest = text.partition(":")
     scheme = scheme.lower()
     if not colon or not _is_scheme(scheme):
@@ -183,13 +183,13 @@ def shown_url(url: str | URLLike) -> str:
     text = str(url)
     if "@" not in text:
         return text
-    scheme, _, rest = _trimmed(text).partition(":")
+    scheme, _, rest = _trimmed_url(text).partition(":")
     authority, _ = _split_authority(rest[2:])
     _, at, host = authority.rpartition("@")
     return f"{scheme}://{host}{rest[2 + len(authority) :]}" if at else text
 
 
-def _trimmed(text: str) -> str:
+def _trimmed_url(text: str) -> str:
     return text.strip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
 
 
@@ -230,7 +230,7 @@ def _host(text: str) -> str:
         return _ipv6(text)
     host = text
     if "%" in host or not host.isascii():
-        host = _domain_to_ascii(_percent_decoded(host))
+        host = _domain_to_ascii(_percent_decode(host))
     host = host.lower()
     if not host:
         raise ValueError("expected a host")
@@ -242,7 +242,7 @@ def _host(text: str) -> str:
     return host
 
 
-def _percent_decoded(text: str) -> str:
+def _percent_decode(text: str) -> str:
     first, *parts = text.split("%")
     octets = bytearray(first.encode("utf-8", "surrogatepass"))
     for part in parts:

@@ -37,7 +37,7 @@ def redirect_target(url: str, location: str | None) -> str:
         raise RedirectError(f"a redirect to a Location of {len(location)} characters")
     if not location.isprintable():
         raise RedirectError("a redirect to a Location with control characters")
-    absolute = joined(url, location)
+    absolute = absolute_url(url, location)
     scheme = absolute.partition(":")[0].lower()
     if scheme not in _SCHEMES:
         raise RedirectError(f"a redirect to the scheme {scheme!r}")
@@ -48,7 +48,7 @@ def redirect_target(url: str, location: str | None) -> str:
     return f"{origin}{target}"
 
 
-def joined(url: str, location: str) -> str:
+def absolute_url(url: str, location: str) -> str:
     """`location` as an absolute URL, resolved as browsers do (WHATWG).
 
     Not by `urllib.parse.urljoin`: that drops a doubled slash and a final ";".
