@@ -89,7 +89,7 @@ async def answers(
         at_once: how many origins are fetched at the same time, ≥ 1.
     """
     known_agent = Agent.of(agent)
-    turns = LoopTurns(origins.monotonic)
+    turns = LoopTurns(origins.clock.monotonic)
     answers: list[bool | None] = []
     unknown: dict[Origin, list[tuple[int, Question]]] = {}
     for number, url in enumerate(urls):
@@ -121,7 +121,7 @@ async def answers(
 
 async def prefetch(urls: Iterable[_URL], *, origins: Origins, at_once: int) -> None:
     """Fetch those origins of `urls` that are not known, `at_once` at the same time."""
-    turns = LoopTurns(origins.monotonic)
+    turns = LoopTurns(origins.clock.monotonic)
     usable: dict[Origin, None] = {}
     for url in urls:
         try:
@@ -171,7 +171,7 @@ def check_in_order(
         answer=answer,
         window=window,
         flights=origins.sources,
-        monotonic=origins.monotonic,
+        monotonic=origins.clock.monotonic,
     )
 
 

@@ -46,7 +46,6 @@ class Origins:
         policy: what entries mean.
         clock: tells the time.
         sources: the sources of URLs that are being read ahead.
-        monotonic: tells loops over URLs when to let other tasks run, seconds.
     """
 
     def __init__(
@@ -72,8 +71,6 @@ class Origins:
         self.renewals = renewals
         self.reporter = reporter
         self.clock = clock
-        self._now = clock.now
-        self.monotonic = clock.monotonic
         self._readings: Flights[StandingFor] = Flights()
         self.sources: Flights[bool] = Flights()
         self._one_at_a_time = anyio.CapacityLimiter(1)
@@ -97,7 +94,7 @@ class Origins:
             UnsupportedError: the scheme is ftp, and there is a client.
         """
         self.check_usable(origin)
-        standing = self.live.current(str(origin), self._now())
+        standing = self.live.current(str(origin), self.clock.now())
         return await self.renewals.renew(origin) if standing is None else standing
 
     async def refresh(self, origin: Origin) -> None:
@@ -120,7 +117,7 @@ class Origins:
             UnsupportedError: the scheme is ftp, and there is a client.
         """
         self.check_usable(origin)
-        if self.live.current(str(origin), self._now()) is None:
+        if self.live.current(str(origin), self.clock.now()) is None:
             self.renewals.begin(origin)
 
     def standing_for_at_once(
@@ -160,7 +157,7 @@ class Origins:
 
     def peek(self, question: Question) -> bool | None:
         """The answer, if memory has all that it needs and finding it is quick."""
-        standing = self.live.current(str(question.origin), self._now())
+        standing = self.live.current(str(question.origin), self.clock.now())
         if standing is None:
             return None
         rules = self.standing_for_at_once(standing, question.agent)
@@ -250,4 +247,4 @@ class Origins:
         """
         self.renewals.flights.check_open()
         if str(origin) not in self.live.overrides:
-            self.renewals.check_scheme(origin)
+            self.renewals.fetcher.check_scheme(origin)

@@ -53,6 +53,7 @@ class Renewals:
 
     Attributes:
         flights: those under way.
+        fetcher: asks the servers.
         turns: the turns of hosts, for which a fetch waits before its deadline, its
             lease and its place among concurrent fetches begin; `None` if there are
             none.
@@ -82,7 +83,7 @@ class Renewals:
         """
         self._live = live
         self._entries = entries
-        self._fetcher = fetcher
+        self.fetcher = fetcher
         self._reporter = reporter
         self._policy = policy
         self._clock = clock
@@ -91,14 +92,6 @@ class Renewals:
         self._forgetting: set[str] = set()
         self._forgotten: set[str] = set()  # whose renewal must not use what was known
         self.turns: FetchTurns | None = None
-
-    def check_scheme(self, origin: Origin) -> None:
-        """Refuse an origin that cannot be fetched.
-
-        Raises:
-            UnsupportedError: the scheme is ftp, and the caller has brought a client.
-        """
-        self._fetcher.check_scheme(origin)
 
     @contextmanager
     def forgetting(self, key: str) -> Iterator[None]:
@@ -315,7 +308,7 @@ class Renewals:
         if last is not None and not last.is_ahead(began_at):
             began_at = max(began_at, last.answered_at)  # another clock may be ahead
         monotonic = self._clock.monotonic()
-        outcome = await self._fetcher.fetch(origin)
+        outcome = await self.fetcher.fetch(origin)
         now = self._clock.now()
         looked_up = by_our_clock(looked_up, now=now)
         known = merge(self._from_memory(key, now), looked_up, now=now)
