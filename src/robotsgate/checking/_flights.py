@@ -84,14 +84,13 @@ class Flights(Generic[_Result]):
     """Pieces of work under way, by key; `len` tells how many there are.
 
     Attributes:
-        is_closed: whether no more may begin.
         joined: how many callers got the result of work that another one had begun.
     """
 
     def __init__(self) -> None:
         """Nothing is under way."""
         self._flights: dict[Hashable, _Flight[_Result]] = {}
-        self.is_closed = False
+        self._is_closed = False
         self.joined = 0
 
     def __len__(self) -> int:
@@ -106,7 +105,7 @@ class Flights(Generic[_Result]):
         Raises:
             RuntimeError: the checker is closed.
         """
-        if self.is_closed:
+        if self._is_closed:
             raise RuntimeError("the checker is closed")
 
     async def result_of(
@@ -198,7 +197,7 @@ class Flights(Generic[_Result]):
 
     def close(self) -> None:
         """Let nothing more begin, and let what is under way end soon."""
-        self.is_closed = True
+        self._is_closed = True
         for flight in self._flights.values():
             flight.scope.cancel()
 
