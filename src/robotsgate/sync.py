@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RobotsChecker"]
 
-_DEFAULT_POLICY = Policy()
-_SYSTEM_CLOCK = SystemClock()
-
 
 class RobotsChecker:
     """A `robotsgate.RobotsChecker` without `await`: its methods block the thread.
@@ -57,11 +54,11 @@ class RobotsChecker:
         user_agent: str | None = None,
         client: Fetcher | AsyncClientLike | AsyncTransportLike | None = None,
         store: Store | str | None = None,
-        policy: Policy = _DEFAULT_POLICY,
+        policy: Policy = Policy(),
         dialect: Dialect = Dialect.RFC9309,
         max_origins: int = 10_000,
         max_concurrent_fetches: int = 100,
-        clock: Clock = _SYSTEM_CLOCK,
+        clock: Clock = SystemClock(),
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
         on_event: Callable[[CheckerEvent], object] | None = None,
     ) -> None:

@@ -55,9 +55,6 @@ if TYPE_CHECKING:
     from robotsgate.stores._base import Store
     from robotsgate.urls._origin import URLLike
 
-_DEFAULT_POLICY = Policy()
-_SYSTEM_CLOCK = SystemClock()
-
 
 class RobotsChecker:
     """Fetches, keeps and obeys the robots.txt of every origin it is asked about.
@@ -74,11 +71,11 @@ class RobotsChecker:
         user_agent: str | None = None,
         client: Fetcher | AsyncClientLike | AsyncTransportLike | None = None,
         store: Store | str | None = None,
-        policy: Policy = _DEFAULT_POLICY,
+        policy: Policy = Policy(),
         dialect: Dialect = Dialect.RFC9309,
         max_origins: int = 10_000,
         max_concurrent_fetches: int = 100,
-        clock: Clock = _SYSTEM_CLOCK,
+        clock: Clock = SystemClock(),
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
         on_event: Callable[[CheckerEvent], object] | None = None,
     ) -> None:

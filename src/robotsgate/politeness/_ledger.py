@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 # more than one, so that hosts that no longer matter become fewer.
 _LOOKED_AT = 4
 
-_SYSTEM_CLOCK = SystemClock()
-
 
 class Grant(NamedTuple):
     """The right to make one request now.
@@ -151,7 +149,7 @@ class LocalLedger:
     """
 
     def __init__(
-        self, *, max_hosts: int = 100_000, clock: Clock = _SYSTEM_CLOCK
+        self, *, max_hosts: int = 100_000, clock: Clock = SystemClock()
     ) -> None:
         """Know no host.
 

@@ -50,7 +50,6 @@ _LONGEST_WAIT_ALONE = 5.0
 
 _MOST_PROCESSES = 2**53
 
-_SYSTEM_CLOCK = SystemClock()
 
 _Answer = TypeVar("_Answer")
 
@@ -79,7 +78,7 @@ class RedisLedger:
         prefix: str = "robotsgate:turn:",
         max_hosts: int = 100_000,
         ssl_context: ssl.SSLContext | None = None,
-        clock: Clock = _SYSTEM_CLOCK,
+        clock: Clock = SystemClock(),
         on_event: Callable[[LedgerEvent], object] | None = None,
     ) -> None:
         """Prepare; nothing is opened.

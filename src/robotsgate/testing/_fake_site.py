@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from robotsgate._clock import Clock
 
-_SYSTEM_CLOCK = SystemClock()
-
 
 class FakeSite(httpx.AsyncBaseTransport):
     """An httpx transport that answers from memory for any number of origins.
@@ -34,7 +32,7 @@ class FakeSite(httpx.AsyncBaseTransport):
 
     dials_nothing = True
 
-    def __init__(self, *, clock: Clock = _SYSTEM_CLOCK) -> None:
+    def __init__(self, *, clock: Clock = SystemClock()) -> None:
         """Serve nothing yet.
 
         Args:
