@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import httpx
 import pytest
 
 from robotsgate import Reason, RobotsChecker, sync
 from robotsgate.integrations._refusal import refusal
+from robotsgate.integrations.aiohttp import robots_middleware
+from robotsgate.integrations.httpx import RobotsTransport, robots_hook
 from tests.checking.builders import AGENT, PRIVATE, PUBLIC, site_of
 
 
@@ -29,3 +34,27 @@ def test_refusal_of_a_blocking_checker_counts_as_one_check() -> None:
 
         assert checker.stats.disallowed == {Reason.DISALLOWED_BY_RULE: 2}
         assert checker.stats.checks == 4
+
+
+@pytest.mark.parametrize("wrap", [robots_hook, RobotsTransport, robots_middleware])
+def test_arguments_that_are_swapped_are_refused_at_once(wrap: Any) -> None:  # noqa: ANN401 (each has other arguments)
+    with pytest.raises(TypeError, match=r"a robotsgate\.RobotsChecker, got 'Example"):
+        wrap(AGENT, RobotsChecker(client=site_of()))
+
+
+@pytest.mark.parametrize("wrap", [RobotsTransport, robots_middleware])
+def test_other_object_than_a_gate_is_refused_at_once(wrap: Any) -> None:  # noqa: ANN401 (each has other arguments)
+    checker = RobotsChecker(client=site_of())
+
+    with pytest.raises(TypeError, match="gate to be a PolitenessGate, got <robotsgate"):
+        wrap(checker, AGENT, gate=checker)
+
+
+@pytest.mark.anyio
+async def test_hook_for_responses_is_refused() -> None:
+    checker = RobotsChecker(client=site_of())
+    hooks = {"response": [robots_hook(checker, AGENT)]}
+
+    async with httpx.AsyncClient(transport=site_of(), event_hooks=hooks) as client:
+        with pytest.raises(TypeError, match="a hook for requests, got a response"):
+            await client.get(PUBLIC)

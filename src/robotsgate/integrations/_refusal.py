@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from robotsgate.checking._checker import RobotsChecker
 from robotsgate.errors import DisallowedError
 from robotsgate.fetching._own_requests import is_own_request
+from robotsgate.politeness._gate import PolitenessGate
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
 from robotsgate.urls._origin import DEFAULT_PORTS
 
@@ -14,9 +16,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._checker import RobotsChecker
 
 _SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss"})
+
+
+def check_arguments(checker: object, gate: object = None) -> None:
+    """Refuse what is not a checker or a gate before the first request is sent.
+
+    Raises:
+        TypeError: `checker` is not a `robotsgate.RobotsChecker`, or `gate` is neither
+            `None` nor a `PolitenessGate`.
+    """
+    if not isinstance(checker, RobotsChecker):
+        raise TypeError(f"expected a robotsgate.RobotsChecker, got {checker!r}")
+    if not isinstance(gate, PolitenessGate | None):
+        raise TypeError(f"expected gate to be a PolitenessGate, got {gate!r}")
 
 
 def passes_unasked(scheme: str, target: str) -> bool:

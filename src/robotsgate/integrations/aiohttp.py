@@ -30,7 +30,7 @@ from robotsgate.fetching._fetcher import FetchedResponse
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._httpx import NEVER_SENT
 from robotsgate.fetching._own_requests import has_left_origin
-from robotsgate.integrations._refusal import passes_unasked, refusal
+from robotsgate.integrations._refusal import check_arguments, passes_unasked, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,7 +103,11 @@ def robots_middleware(
     Returns:
         The middleware. It raises a `RobotsDisallowedError`, or an
         `aiohttp.InvalidURL` for a URL that names no origin.
+
+    Raises:
+        TypeError: `checker` is not a checker, or `gate` is not a gate.
     """
+    check_arguments(checker, gate)
     # The tasks that end turns; asyncio itself keeps only weak references to tasks.
     ends: set[asyncio.Task[None]] = set()
 

@@ -15,6 +15,7 @@ from anyio.lowlevel import current_token
 from robotsgate.errors import DisallowedError, InvalidURLError
 from robotsgate.integrations._refusal import (
     DisallowedRequestError,
+    check_arguments,
     passes_unasked,
     refusal,
 )
@@ -61,8 +62,12 @@ def robots_hook(
     Returns:
         The hook. It raises a `RobotsDisallowedError`, or a `RequestError` of the
         client for a URL that names no origin, and a TypeError in a client that
-        blocks.
+        blocks or as a hook for responses.
+
+    Raises:
+        TypeError: `checker` is not a checker.
     """
+    check_arguments(checker)
 
     async def refuse_disallowed(request: httpx.Request) -> None:
         if not _passes_unasked(request):
@@ -78,6 +83,8 @@ def robots_hook(
             current_token()
         except RuntimeError as error:  # a blocking client would await nothing
             raise TypeError("expected an AsyncClient, got a blocking one") from error
+        if hasattr(request, "status_code"):
+            raise TypeError("expected a hook for requests, got a response")
         return refuse_disallowed(request)
 
     return hook
@@ -113,8 +120,10 @@ class RobotsTransport(httpx.AsyncBaseTransport):
                 "response": 403, with the verdict in the header x-robotsgate-verdict.
 
         Raises:
+            TypeError: `checker` is not a checker, or `gate` is not a gate.
             ValueError: `on_disallowed` is neither of these.
         """
+        check_arguments(checker, gate)
         if on_disallowed not in ("raise", "response"):
             raise ValueError(
                 f"expected on_disallowed to be 'raise' or 'response',"
