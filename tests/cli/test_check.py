@@ -168,7 +168,8 @@ def test_explanation_marks_the_line_and_names_what_competes(
     "a rule alone": ("/x", "b", (
         "an Allow line for any agent,"
         " with a pattern that matches and is at least as long as /"
-        " | removing line 10: then no rule matches")),
+        " | removing line 10: then no rule matches"
+        " | a group for 'b', which then counts instead")),
     "an allow alone": ("/a", "c", (
         "a Disallow line for 'c', with a pattern that matches and is longer than /")),
     "no rule": ("/x", "news", "a Disallow line for 'news' whose pattern matches"),
@@ -207,7 +208,7 @@ def test_unreachable_origin_is_explained_by_its_next_fetch(
 ) -> None:
     ran = program("check", "--explain", f"http://127.0.0.1:{dead_port()}/")
 
-    assert "an answer of the server, at the next fetch on 2" in ran.stdout
+    assert "a file or a 404 of the server, at the next fetch on 2" in ran.stdout
 
 
 def test_proxy_is_asked_instead_of_the_origin(

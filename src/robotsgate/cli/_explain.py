@@ -26,9 +26,9 @@ _WITHOUT_RULE = {
     Reason.NO_GROUP: "a group for this agent, or for any agent (*)",
     Reason.ROBOTS_TXT: "nothing: robots.txt itself may always be fetched",
     Reason.UNAVAILABLE: "a file at {origin}/robots.txt, at the next fetch",
-    Reason.UNREACHABLE: "an answer of the server, at the next fetch on {date}",
+    Reason.UNREACHABLE: "a file or a 404 of the server, at the next fetch on {date}",
     Reason.UNREACHABLE_TOO_LONG: (
-        "an answer of the server, at the next fetch on {date}"
+        "a file or a 404 of the server, at the next fetch on {date}"
     ),
     Reason.ADDRESS_REFUSED: "a server at an address that the policy lets us dial",
     Reason.RESTRICTED: "an answer of the server other than {status}, or another policy",
@@ -106,4 +106,6 @@ def _changes(verdict: Verdict, matches: tuple[Rule, ...]) -> tuple[str, ...]:
         changes.append(f"{removal}: then line {opposite.line} decides")
     elif not is_allowed:
         changes.append(f"{removal}: then no rule matches")
+    if verdict.group == "*":
+        changes.append(f"a group for {verdict.agent!r}, which then counts instead")
     return tuple(changes)
