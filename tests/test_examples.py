@@ -16,6 +16,15 @@ from rich.progress import Progress
 
 _ROOT = Path(__file__).parents[1]
 _EXAMPLES = _ROOT / "examples"
+_PARTS = [
+    pytest.param(file, code, id=f"{page.stem} {file}")
+    for page in sorted(_ROOT.glob("docs/how-to/*.md"))
+    for file, code in re.findall(
+        r"```{code-block} python\n:caption: (\S+/\S+)\n(.*?)```",
+        page.read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
+]
 
 DELAYS = {
     "no crawl-delay": 0.2,
@@ -62,6 +71,11 @@ def test_crawler_visits_what_it_may_and_tells_when_to_ask_a_dead_site_again(
     ]
     assert "disallowed: line 2 (Disallow: /diary)" in shown
     assert again_at.keys() == {f"{other_site}/"}
+
+
+@pytest.mark.parametrize(("file", "code"), _PARTS)
+def test_page_shows_the_code_of_the_file_that_it_names(file: str, code: str) -> None:
+    assert code in (_ROOT / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
