@@ -161,7 +161,7 @@ def _shown(cell: Cell) -> str:
         return f"{cell:,.0f}"
     if abs(cell) >= 10:
         return f"{cell:.1f}"
-    return f"{cell:.2f}" if abs(cell) >= 0.1 else f"{cell:.3f}"
+    return f"{cell:.2f}" if abs(cell) >= 1 else f"{cell:.3f}"
 
 
 def _plain_text(table: Table) -> str:
