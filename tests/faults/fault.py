@@ -9,6 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from robotsgate import AccessResult, Policy, Reason, RobotsChecker, Verdict
@@ -160,6 +162,10 @@ async def observe(fault: Fault) -> Observation:
             ]
             # In a thread, because it is the event loop that closes sockets.
             await anyio.to_thread.run_sync(stage.is_left_alone)
+        # A thread that fetches over FTP closes its sockets soon after the end.
+        with anyio.move_on_after(_DEADLINE_SECONDS):
+            while _open_files() > open_before:
+                await anyio.lowlevel.checkpoint()
         files_left = _open_files() - open_before
         return Observation(
             effect=_EFFECTS[allowed[0], allowed[1], allowed[2]],
