@@ -134,7 +134,7 @@ class RobotsChecker:
         answer = self._answer_quickly(agent, url)
         if answer:
             return None
-        check = partial(self._checker._check, agent, url, counted=answer)  # noqa: SLF001 (one package)
+        check = partial(self._checker._check, agent, url, is_counted=answer is False)  # noqa: SLF001 (one package)
         verdict = self._portal.call(check)
         return None if verdict else verdict
 

@@ -223,11 +223,11 @@ class RobotsChecker:
         agent: str | Sequence[str],
         url: str | URLLike,
         *,
-        counted: bool | None = None,
+        is_counted: bool = False,
     ) -> Verdict:
-        """As `check`; the answer `counted` is in the stats already."""
+        """As `check`; `is_counted`: a quick answer has counted the refusal."""
         question = Question.of(agent, url, self._grammar)
-        return await self._origins.verdict(question, counted=counted)
+        return await self._origins.verdict(question, is_counted=is_counted)
 
     async def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]

@@ -164,11 +164,9 @@ class GatedOrigins:
         """
         standing = await self._standing(question.origin, wait)
         rules = await self._origins.standing_for(standing, self._agent)
-        verdict = await self._origins.explain(standing, rules, question)
-        if verdict.allowed or not is_counted:
-            self._origins.reporter.report_answer(
-                question, rules, allowed=verdict.allowed
-            )
+        verdict = await self._origins.explain(
+            standing, rules, question, is_counted=is_counted
+        )
         if not verdict.allowed:
             raise DisallowedError(verdict)
         return Leave(str(question.origin), rules)

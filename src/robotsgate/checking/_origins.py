@@ -176,16 +176,11 @@ class Origins:
         self.reporter.report_answer(question, rules, allowed=answer)
         return answer
 
-    async def verdict(
-        self, question: Question, *, counted: bool | None = None
-    ) -> Verdict:
-        """The answer with all that led to it; not counted where it is `counted`."""
+    async def verdict(self, question: Question, *, is_counted: bool = False) -> Verdict:
+        """The answer with all that led to it; counted as by `explain`."""
         standing = await self.standing(question.origin)
         rules = await self.standing_for(standing, question.agent)
-        verdict = await self.explain(standing, rules, question)
-        if verdict.allowed is not counted:
-            self.reporter.report_answer(question, rules, allowed=verdict.allowed)
-        return verdict
+        return await self.explain(standing, rules, question, is_counted=is_counted)
 
     async def usage_preferences(
         self, question: Question, grammar: Grammar, headers: HeadersLike | None
@@ -203,12 +198,23 @@ class Origins:
         return await self.beside_loop(work)
 
     async def explain(
-        self, standing: Standing, rules: StandingFor, question: Question
+        self,
+        standing: Standing,
+        rules: StandingFor,
+        question: Question,
+        *,
+        is_counted: bool,
     ) -> Verdict:
-        """The answer to `question` by `rules`, with all that led to it; not counted."""
+        """The answer to `question` by `rules`, with all that led to it.
+
+        Counts it, unless it is a refusal that a quick answer has counted.
+        """
         explain = partial(rules.explain, standing, question, policy=self.policy)
         is_quick = rules.explains_at_once(question.target)
-        return explain() if is_quick else await self.beside_loop(explain)
+        verdict = explain() if is_quick else await self.beside_loop(explain)
+        if verdict.allowed or not is_counted:
+            self.reporter.report_answer(question, rules, allowed=verdict.allowed)
+        return verdict
 
     async def part(
         self, origin: Origin, part: Callable[[RobotsTxt], _Result]

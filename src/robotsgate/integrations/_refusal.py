@@ -57,7 +57,7 @@ async def refusal(
     answer = checker.peek(agent, url)
     if answer:
         return None
-    verdict = await checker._check(agent, url, counted=answer)  # noqa: SLF001 (one package)
+    verdict = await checker._check(agent, url, is_counted=answer is False)  # noqa: SLF001 (one package)
     return None if verdict else verdict
 
 

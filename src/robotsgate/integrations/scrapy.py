@@ -196,7 +196,9 @@ class RobotsGateMiddleware:
         answer = self.checker.peek(agent, request.url) if is_settled else None
         if answer:
             return
-        verdict = await self.checker._check(agent, request.url, counted=answer)  # noqa: SLF001 (one package)
+        verdict = await self.checker._check(  # noqa: SLF001 (one package)
+            agent, request.url, is_counted=answer is False
+        )
         await self._announce(verdict, request)
         await self._learn_delay(verdict.origin, agent, request)
         # `None` only for an override, and this checker has none.
