@@ -133,10 +133,6 @@ def test_what_counts_counts_again(entry: Entry, policy: Policy) -> None:
     assert usable(once, now=NOW, policy=policy) == once
 
 
-# From the strictest on; rules are in force from an answer, and end by time alone.
-_OPENNESS = {Effect.REFUSE: 0, Effect.DISALLOW: 0, Effect.RULES: 1, Effect.ALLOW: 2}
-
-
 @given(entries(), st.sampled_from(POLICIES), st.lists(spans, min_size=2, max_size=8))
 @settings(max_examples=400, deadline=None)
 def test_nothing_opens_by_the_mere_passing_of_time(

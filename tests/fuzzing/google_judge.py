@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from jwm.robotstxt import googlebot  # type: ignore[import-untyped]  # C++ inside
 
-_LINE_WITHOUT_RULE = 0
 _READ_BY_US_ONLY = {"crawl-delay", "request-rate"}
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 _OUTSIDE_ASCII = re.compile(rb"[\x80-\xff]")
