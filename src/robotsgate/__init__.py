@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
     from robotsgate.caching._verdict import Reason, Verdict
     from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.checking._events import (
+    from robotsgate.checking._many import CheckResult, CheckResults
+    from robotsgate.checking._reporting import (
         AccessChanged,
         CheckerEvent,
+        CheckerStats,
         FetchCancelled,
         FetchStarted,
         RobotsTxtFetched,
         StoreFailed,
     )
-    from robotsgate.checking._many import CheckResult, CheckResults
-    from robotsgate.checking._stats import CheckerStats
     from robotsgate.errors import (
         DisallowedError,
         FetchFailedError,
@@ -179,12 +179,11 @@ _NAMES = {
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "Reason Verdict",
     "checking._checker": "RobotsChecker",
-    "checking._events": (
-        "AccessChanged CheckerEvent FetchCancelled FetchStarted RobotsTxtFetched"
-        " StoreFailed"
+    "checking._reporting": (
+        "AccessChanged CheckerEvent CheckerStats FetchCancelled FetchStarted"
+        " RobotsTxtFetched StoreFailed"
     ),
     "checking._many": "CheckResult CheckResults",
-    "checking._stats": "CheckerStats",
     "errors": (
         "DisallowedError FetchFailedError InvalidProductTokenError"
         " InvalidURLError RobotsError StoreError TurnNotInTimeError UnsupportedError"

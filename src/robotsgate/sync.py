@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate._headers import HeadersLike
     from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._events import CheckerEvent
     from robotsgate.checking._many import CheckResult, CheckResults
-    from robotsgate.checking._stats import CheckerStats
+    from robotsgate.checking._reporting import CheckerEvent, CheckerStats
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._model import RequestRate, UsagePreferences

@@ -19,7 +19,7 @@ from robotsgate.caching._codec import VERSION, encode
 from robotsgate.caching._entry import Entry, Outage
 from robotsgate.checking import _entries
 from robotsgate.checking._entries import Entries
-from robotsgate.checking._reporter import Reporter
+from robotsgate.checking._reporting import Reporter
 from robotsgate.testing import ManualClock
 
 from .builders import (

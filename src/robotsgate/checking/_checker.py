@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Self
 
 from robotsgate._clock import SystemClock
 from robotsgate.caching._policy import Policy
-from robotsgate.checking._arguments import (
+from robotsgate.checking._entries import Entries
+from robotsgate.checking._gated import GatedOrigins
+from robotsgate.checking._live import LiveOrigins
+from robotsgate.checking._many import answers, check_in_order, prefetch
+from robotsgate.checking._origins import Origins
+from robotsgate.checking._question import (
+    Agent,
+    Question,
     check_bound,
     check_clock,
     check_policy,
@@ -23,15 +30,9 @@ from robotsgate.checking._arguments import (
     check_urls,
     user_agent_of,
 )
-from robotsgate.checking._entries import Entries
-from robotsgate.checking._gated import GatedOrigins
-from robotsgate.checking._live import LiveOrigins
-from robotsgate.checking._many import answers, check_in_order, prefetch
-from robotsgate.checking._origins import Origins
-from robotsgate.checking._question import Agent, Question
 from robotsgate.checking._quick_way import QuickWay
 from robotsgate.checking._renewal import Renewals
-from robotsgate.checking._reporter import Reporter
+from robotsgate.checking._reporting import Reporter
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._records import absolute_sitemaps
 from robotsgate.robotstxt._robots_txt import grammar_of
@@ -45,9 +46,8 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate._headers import HeadersLike
     from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._events import CheckerEvent
     from robotsgate.checking._many import CheckResults
-    from robotsgate.checking._stats import CheckerStats
+    from robotsgate.checking._reporting import CheckerEvent, CheckerStats
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._model import RequestRate, UsagePreferences

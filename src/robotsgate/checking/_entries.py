@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._policy import Policy
-    from robotsgate.checking._reporter import Reporter
+    from robotsgate.checking._reporting import Reporter
     from robotsgate.stores._base import Store
 
 _LOGGER = logging.getLogger("robotsgate.checker")

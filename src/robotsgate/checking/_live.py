@@ -6,18 +6,17 @@ No network and no clock: the time is an argument.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from robotsgate.caching._entry import OVERRIDE, Entry
 from robotsgate.caching._in_force import Effect
-from robotsgate.checking._overrides import files_by_origin
 from robotsgate.checking._standing import RULES_WITHOUT_FILE, Standing, StandingFor
 from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, RobotsTxt
+from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._question import Agent, AgentName
     from robotsgate.robotstxt._agent_rules import AgentRules
@@ -64,7 +63,7 @@ class LiveOrigins:
             TypeError: `overrides` holds something else.
             ValueError: a URL in it names no origin, or the same one as another.
         """
-        self.overrides = files_by_origin(
+        self.overrides = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )
         self._max_origins = max_origins
@@ -222,3 +221,42 @@ class LiveOrigins:
             was_used |= standing_for.is_used
             standing_for.is_used = False
         return was_used
+
+
+def _files_by_origin(
+    overrides: object, *, dialect: Dialect, max_bytes: int
+) -> dict[str, RobotsTxt]:
+    """The files of `overrides`, parsed, by the key of the origin.
+
+    Args:
+        overrides: files by a URL of the origin; `None` for none.
+        dialect: how the checker reads files.
+        max_bytes: how many bytes of a file count, unless it is parsed already.
+
+    Raises:
+        TypeError: `overrides` is not a mapping, or a file is neither RobotsTxt, bytes
+            nor str.
+        ValueError: a key names no origin, or the same one as another key, or a
+            RobotsTxt is of another dialect.
+    """
+    if not isinstance(overrides, Mapping | None):
+        raise TypeError(f"expected overrides as a mapping, got {overrides!r}")
+    files: dict[str, RobotsTxt] = {}
+    for url, file in (overrides or {}).items():
+        origin = str(Origin.from_url(url))
+        if origin in files:
+            raise ValueError(f"expected one override for {origin!r}, got two")
+        if isinstance(file, bytes | str):
+            files[origin] = RobotsTxt.parse(file, dialect=dialect, max_bytes=max_bytes)
+        elif not isinstance(file, RobotsTxt):
+            raise TypeError(
+                f"expected the override for {origin!r} as RobotsTxt, bytes or str,"
+                f" got {file!r}"
+            )
+        elif file.dialect is not dialect:
+            raise ValueError(
+                f"expected the override for {origin!r} in {dialect}, got {file.dialect}"
+            )
+        else:
+            files[origin] = file
+    return files

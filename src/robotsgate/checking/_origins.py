@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from robotsgate.checking._live import LiveOrigins
     from robotsgate.checking._question import Agent, Question
     from robotsgate.checking._renewal import Renewals
-    from robotsgate.checking._reporter import Reporter
+    from robotsgate.checking._reporting import Reporter
     from robotsgate.checking._standing import Standing, StandingFor
     from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Grammar

@@ -8,7 +8,7 @@ from __future__ import annotations
 from logging import DEBUG
 from typing import TYPE_CHECKING
 
-from robotsgate.checking._reporter import LOGGER, Reporter
+from robotsgate.checking._reporting import LOGGER, Reporter
 from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
 from robotsgate.urls._path import dialled_path

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from robotsgate.checking._entries import Entries
     from robotsgate.checking._gated import FetchTurns, RenewalResult
     from robotsgate.checking._live import LiveOrigins
-    from robotsgate.checking._reporter import Reporter
+    from robotsgate.checking._reporting import Reporter
     from robotsgate.checking._standing import Standing
     from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
     from robotsgate.urls._origin import Origin

@@ -19,7 +19,7 @@ from opentelemetry.metrics import Observation
 from opentelemetry.trace import Status, StatusCode
 
 from robotsgate._version import __version__
-from robotsgate.checking._events import (
+from robotsgate.checking._reporting import (
     AccessChanged,
     FetchCancelled,
     FetchStarted,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
 
     from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.checking._events import CheckerEvent
+    from robotsgate.checking._reporting import CheckerEvent
     from robotsgate.politeness._gate import PolitenessGate
 
 _SCOPE = "robotsgate"

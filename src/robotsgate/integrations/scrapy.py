@@ -30,8 +30,8 @@ from scrapy.utils.python import to_unicode
 from robotsgate._clock import SystemClock
 from robotsgate.caching._policy import Policy
 from robotsgate.checking._checker import RobotsChecker
-from robotsgate.checking._events import RobotsTxtFetched
 from robotsgate.checking._flights import Flights
+from robotsgate.checking._reporting import RobotsTxtFetched
 from robotsgate.errors import DisallowedError, InvalidProductTokenError
 from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
 from robotsgate.robotstxt._product_token import product_tokens
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._events import CheckerEvent
+    from robotsgate.checking._reporting import CheckerEvent
 
 __all__ = ["RobotsGateMiddleware", "RobotsGateParser"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate.checking._listener import Event
+from robotsgate.checking._reporting import Event
 
 if TYPE_CHECKING:
     from robotsgate.errors import DisallowedError, InvalidURLError, UnsupportedError

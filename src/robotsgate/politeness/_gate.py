@@ -11,10 +11,9 @@ import logging
 import math
 from typing import TYPE_CHECKING, Self
 
-from robotsgate.checking._arguments import check_bound, check_urls
 from robotsgate.checking._checker import RobotsChecker
-from robotsgate.checking._listener import Listener
-from robotsgate.checking._question import Agent
+from robotsgate.checking._question import Agent, check_bound, check_urls
+from robotsgate.checking._reporting import Listener
 from robotsgate.politeness._fetch_turns import FetchTurns
 from robotsgate.politeness._hosts import Hosts
 from robotsgate.politeness._ledger import LocalLedger

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from robotsgate.checking._gated import Leave
-    from robotsgate.checking._listener import Listener
+    from robotsgate.checking._reporting import Listener
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._schedule import Pace
     from robotsgate.robotstxt._model import RequestRate

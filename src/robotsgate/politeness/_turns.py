@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from robotsgate.checking._gated import GatedOrigins, Leave
     from robotsgate.checking._in_order import ReadAhead
-    from robotsgate.checking._listener import Listener
+    from robotsgate.checking._reporting import Listener
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._ledger import Grant, Ledger

@@ -12,8 +12,8 @@ from coredis.exceptions import NoScriptError
 
 from robotsgate._clock import SystemClock
 from robotsgate.caching._freshness import with_jitter
-from robotsgate.checking._arguments import check_bound
-from robotsgate.checking._listener import Listener
+from robotsgate.checking._question import check_bound
+from robotsgate.checking._reporting import Listener
 from robotsgate.errors import StoreError
 from robotsgate.politeness._events import LedgerFailed, LedgerReturned
 from robotsgate.politeness._fleet_memory import FleetMemory
