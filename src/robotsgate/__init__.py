@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from robotsgate.politeness._events import (
         DelayClamped,
         GateEvent,
+        GateStats,
+        HostStatus,
         LedgerEvent,
         LedgerFailed,
         LedgerReturned,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         URLLeftOut,
     )
     from robotsgate.politeness._gate import PolitenessGate
+    from robotsgate.politeness._host_record import HostState, Pace, TurnEnd
     from robotsgate.politeness._ledger import (
         Grant,
         Ledger,
@@ -57,10 +60,8 @@ if TYPE_CHECKING:
         LocalLedger,
         Wait,
     )
-    from robotsgate.politeness._schedule import HostState, Pace, TurnEnd
-    from robotsgate.politeness._schedule_of_urls import ScheduledTurn, TurnSchedule
-    from robotsgate.politeness._stats import GateStats, HostStatus
-    from robotsgate.politeness._turn import Turn
+    from robotsgate.politeness._schedule import ScheduledTurn, TurnSchedule
+    from robotsgate.politeness._turns import Turn
     from robotsgate.politeness.redis_ledger import (
         RedisLedger as RedisLedger,  # needs an extra
     )
@@ -191,15 +192,14 @@ _NAMES = {
     "fetching._fetcher": "FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
-        "DelayClamped GateEvent LedgerEvent LedgerFailed LedgerReturned"
-        " RetryAfterIgnored TurnsOverdue URLLeftOut"
+        "DelayClamped GateEvent GateStats HostStatus LedgerEvent LedgerFailed"
+        " LedgerReturned RetryAfterIgnored TurnsOverdue URLLeftOut"
     ),
     "politeness._gate": "PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",
-    "politeness._schedule": "HostState Pace TurnEnd",
-    "politeness._schedule_of_urls": "ScheduledTurn TurnSchedule",
-    "politeness._stats": "GateStats HostStatus",
-    "politeness._turn": "Turn",
+    "politeness._host_record": "HostState Pace TurnEnd",
+    "politeness._schedule": "ScheduledTurn TurnSchedule",
+    "politeness._turns": "Turn",
     "politeness.redis_ledger": "RedisLedger",
     "robotstxt._dialect": "Dialect",
     "robotstxt._model": (

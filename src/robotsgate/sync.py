@@ -79,7 +79,7 @@ class RobotsChecker:
             on_event=on_event,
         )
         # Any thread may call it, because it only looks up and counts.
-        self._answer_quickly = self._checker._answer_quickly  # noqa: SLF001 (one package)
+        self._answers = self._checker._answers  # noqa: SLF001 (one package)
         opened: Future[BlockingPortal] = Future()
         # Not `anyio.from_thread.start_blocking_portal`, whose thread is not a daemon:
         # at exit, the interpreter would wait for it before it calls `_close_at_exit`.
@@ -119,7 +119,7 @@ class RobotsChecker:
 
     def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """As `robotsgate.RobotsChecker.can_fetch`."""
-        answer = self._answer_quickly(agent, url)
+        answer = self._answers.at_once(agent, url)
         if answer is None:
             answer = self._portal.call(self._checker.can_fetch, agent, url)
         return answer
@@ -128,14 +128,13 @@ class RobotsChecker:
         """As `robotsgate.RobotsChecker.check`."""
         return self._portal.call(self._checker.check, agent, url)
 
-    def _refusal(self, agent: str | Sequence[str], url: str) -> Verdict | None:
-        """The verdict that refuses `url`; `None` where it may be fetched."""
-        answer = self._answer_quickly(agent, url)
+    def refusal(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict | None:
+        """As `robotsgate.RobotsChecker.refusal`."""
+        answer = self._answers.at_once(agent, url)
         if answer:
             return None
-        check = partial(self._checker._check, agent, url, is_counted=answer is False)  # noqa: SLF001 (one package)
-        verdict = self._portal.call(check)
-        return None if verdict else verdict
+        refusal = self._checker._refusal  # noqa: SLF001 (one package)
+        return self._portal.call(partial(refusal, agent, url, answer=answer))
 
     def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
@@ -160,7 +159,7 @@ class RobotsChecker:
 
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """As `robotsgate.RobotsChecker.peek`."""
-        answer = self._answer_quickly(agent, url)
+        answer = self._answers.at_once(agent, url)
         if answer is None:
             answer = self._portal.call(self._checker.peek, agent, url)
         return answer

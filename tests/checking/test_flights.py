@@ -139,6 +139,24 @@ async def test_cancelled_caller_leaves_the_work_under_way(waiting: int) -> None:
     assert work.begun == 1
 
 
+async def test_flight_that_begins_as_an_earlier_one_ends_is_under_way() -> None:
+    """On asyncio, the callback of the earlier task comes a step after its end."""
+    flights: Flights[object] = Flights()
+    first, second = Work("first"), Work("second")
+    first.gate.set()
+
+    async def ask_twice() -> None:
+        await flights.result_of("key", first)
+        flights.begin("key", second)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask_twice)
+    await let_others_run()
+
+    assert "key" in flights
+    await flights.aclose()
+
+
 async def test_close_ends_the_work_and_100_callers_at_once() -> None:
     flights: Flights[object] = Flights()
     work = Work("result")

@@ -157,7 +157,7 @@ async def test_loop_that_is_left_leaves_nothing_behind(
             async for _ in checker.check_many(AGENT, source, window=3):
                 break
     await let_others_run()
-    reading = len(checker._origins.sources)
+    reading = len(checker._sources)
     gc.collect()
     await checker.aclose()
 
@@ -173,7 +173,7 @@ async def test_closed_iterator_reads_no_further_while_it_is_kept(
 
     async with aclosing(checker.check_many(AGENT, source_of(urls), window=3)) as every:
         await anext(every)
-    reading = len(checker._origins.sources)
+    reading = len(checker._sources)
     await every.aclose()
 
     assert reading == 0
@@ -206,7 +206,7 @@ async def test_answers_that_another_thread_drops_leave_nothing_behind() -> None:
     await anyio.to_thread.run_sync(held.clear)
     await let_others_run()
 
-    assert len(checker._origins.sources) == 0
+    assert len(checker._sources) == 0
 
 
 async def let_others_run_and_cancel(scope: anyio.CancelScope) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from robotsgate.politeness._schedule import (
+from robotsgate.politeness._host_record import (
     HostRecord,
     Pace,
     TurnEnd,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from robotsgate.politeness._host_record import FIRST_BACK_OFF, HostState, Pace, TurnEnd
 from robotsgate.politeness._ledger import Grant, Wait
-from robotsgate.politeness._schedule import FIRST_BACK_OFF, HostState, Pace, TurnEnd
 
 from .builders import pace
 

@@ -17,6 +17,7 @@ from tests.checking.builders import AGENT, ORIGIN, PUBLIC, checker_of, let_other
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from robotsgate import Store
     from robotsgate.politeness._events import GateEvent
     from robotsgate.urls._origin import URLLike
 
@@ -38,12 +39,13 @@ class Crawl:
         self,
         *,
         clock: ManualClock | None = None,
+        store: Store | None = None,
         **arguments: Any,  # noqa: ANN401 (those of PolitenessGate)
     ) -> None:
         self.clock = clock or ManualClock()
         self.site = FakeSite(clock=self.clock)
         self.serve()
-        self.checker = checker_of(self.site, clock=self.clock)
+        self.checker = checker_of(self.site, clock=self.clock, store=store)
         self.errors: list[Exception] = []
         self.events: list[GateEvent] = []
         self.began: list[tuple[float, str]] = []

@@ -22,19 +22,20 @@ from robotsgate import (
 )
 from robotsgate.politeness._events import (
     DelayClamped,
+    GateStats,
+    HostStatus,
     RetryAfterIgnored,
     TurnsOverdue,
 )
 from robotsgate.politeness._gate import PolitenessGate
-from robotsgate.politeness._ledger import Grant, LocalLedger, Wait
-from robotsgate.politeness._schedule import (
+from robotsgate.politeness._host_record import (
     FIRST_BACK_OFF,
     HostState,
     Pace,
     TurnEnd,
 )
-from robotsgate.politeness._stats import GateStats, HostStatus
-from robotsgate.testing import FakeSite, ManualClock
+from robotsgate.politeness._ledger import Grant, LocalLedger, Wait
+from robotsgate.testing import ManualClock
 from tests.checking.builders import (
     AGENT,
     DAY,
@@ -44,6 +45,7 @@ from tests.checking.builders import (
     PRIVATE,
     PUBLIC,
     ROBOTS_TXT,
+    GatedStore,
     answered_at_once,
     checker_of,
     let_others_run,
@@ -217,7 +219,90 @@ async def test_delay_of_a_file_that_another_task_has_fetched_meanwhile_is_kept()
 
     await crawl.run(100, crawl.visit, refresh)
 
-    assert crawl.times == [3_600, 3_600 + DELAY + 60]
+    assert crawl.times == [3_600, 3_600 + 60]
+
+
+class CountingLedger(LocalLedger):
+    """Counts the turns that it begins."""
+
+    started = 0
+
+    async def start(
+        self, host: str, pace: Pace, *, is_robots_txt: bool = False
+    ) -> Grant | Wait:
+        answer = await super().start(host, pace, is_robots_txt=is_robots_txt)
+        self.started += isinstance(answer, Grant)
+        return answer
+
+
+async def test_permission_that_has_not_changed_during_the_wait_is_not_asked_again() -> (
+    None
+):
+    clock = ManualClock()
+    ledger = CountingLedger(clock=clock)
+    crawl = Crawl(clock=clock, ledger=ledger)
+    await crawl.warm_up()
+
+    await crawl.run(100, crawl.visit, crawl.visit)
+
+    assert len(crawl.began) == ledger.started == 2
+
+
+# --- 429 and 503 of robots.txt ------------------------------------------------------
+
+
+async def busy_crawl(*, store: MemoryStore | None = None) -> Crawl:
+    """A crawl with a copy of a robots.txt that has just been answered by a 429."""
+    crawl = Crawl(store=store)
+    await crawl.warm_up()
+    crawl.site.serve(ORIGIN, status=429, headers={"Retry-After": "3600"})
+    crawl.clock.advance(DAY)
+    return crawl
+
+
+async def test_page_waits_for_the_retry_after_that_a_plain_question_has_seen() -> None:
+    """A stale copy allowed the page, and its turn came at once."""
+    crawl = await busy_crawl()
+    assert await crawl.checker.can_fetch(AGENT, PUBLIC)
+    crawl.serve()
+    began_at = crawl.seconds
+
+    assert crawl.gate.ready_at(PUBLIC) >= crawl.clock.now() + 3_600
+    await crawl.run(4_000, crawl.visit)
+
+    assert crawl.times == [began_at + 3_600 + DELAY]  # robots.txt first
+
+
+async def test_page_waits_for_the_retry_after_that_another_process_has_seen() -> None:
+    store = MemoryStore()
+    crawl = await busy_crawl(store=store)
+    other = checker_of(crawl.site, store=store, clock=crawl.clock)
+    await other.can_fetch(AGENT, PUBLIC)
+    crawl.serve()
+    began_at = crawl.seconds
+
+    await crawl.run(4_000, crawl.visit)
+
+    assert crawl.times == [began_at + 3_600 + DELAY]
+
+
+async def test_patience_shorter_than_the_retry_after_tells_when_that_is_over() -> None:
+    crawl = await busy_crawl()
+    await crawl.checker.can_fetch(AGENT, PUBLIC)
+
+    with pytest.raises(TurnNotInTimeError) as caught:
+        await crawl.visit(patience=60)
+
+    assert caught.value.ready_at == crawl.clock.now() + 3_600
+
+
+async def test_closed_gate_ends_the_wait_for_the_retry_after() -> None:
+    crawl = await busy_crawl()
+    await crawl.checker.can_fetch(AGENT, PUBLIC)
+
+    await crawl.run(0, crawl.visit, crawl.gate.aclose)
+
+    assert [str(error) for error in crawl.errors] == ["the gate is closed"]
 
 
 # --- patience -----------------------------------------------------------------------
@@ -580,75 +665,41 @@ async def test_end_of_a_turn_wakes_the_next_where_there_is_no_delay() -> None:
 # --- the fetches of robots.txt ------------------------------------------------------
 
 
-async def test_turn_may_ask_for_a_robots_txt_of_its_own_host() -> None:
+async def test_robots_txt_is_fetched_while_a_page_of_its_host_has_the_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
-    async def visit() -> None:
-        async with crawl.gate.turn(PUBLIC):
-            await crawl.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/")
-            crawl.began.append((crawl.seconds, HTTP_ORIGIN))
+    await crawl.run(
+        100, partial(crawl.visit, seconds=50.0), partial(crawl.visit, HTTP_ORIGIN)
+    )
 
-    await crawl.run(100, visit, crawl.visit)
-
-    assert crawl.times == [3_600 + DELAY, 3_600 + 2 * DELAY]
+    assert f"{HTTP_ORIGIN}/robots.txt" in crawl.site.requests
+    assert crawl.times == [3_600, 3_600 + 50 + DELAY]
 
 
 async def test_fetch_of_robots_txt_goes_before_waiting_pages() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
-    fetched: list[float] = []
-
-    async def fetch(url: str) -> None:
-        await crawl.checker.can_fetch(AGENT, url)
-        fetched.append(crawl.seconds - 3_600)
 
     await crawl.run(
         100,
         crawl.visit,
-        partial(fetch, f"{HTTP_ORIGIN}/"),
-        partial(fetch, f"{HTTP_ORIGIN}:81/"),
+        partial(crawl.visit, f"{HTTP_ORIGIN}/"),
+        partial(crawl.visit, f"{HTTP_ORIGIN}:81/"),
     )
 
-    assert fetched == [DELAY, 2 * DELAY]
-    assert crawl.times[1:] == [3_600 + 3 * DELAY]
+    assert crawl.times[1:] == [3_600 + wait * DELAY for wait in (3, 4, 5)]
 
 
-async def test_question_at_a_blocked_host_is_put_off_and_a_turn_waits() -> None:
+async def test_question_beside_a_gate_waits_for_no_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit(status=429, retry_after="1000")
-    url = f"{HTTP_ORIGIN}/page"
 
-    verdict = await crawl.checker.check(AGENT, url)
-    await crawl.run(2_000, partial(crawl.visit, url))
+    assert await crawl.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/page")
 
-    assert verdict.reason is Reason.UNREACHABLE
-    assert 1_000 <= (verdict.fresh_until or 0) - NOW - 3_600 <= 1_100
-    assert crawl.site.requests == [ROBOTS_TXT, f"{HTTP_ORIGIN}/robots.txt"]
-    assert len(crawl.began) == 2
-
-
-async def test_question_has_its_answer_in_the_end_though_pages_take_every_turn() -> (
-    None
-):
-    """The fetch gave up before each turn, and so the URL stayed disallowed."""
-    crawl = Crawl()
-    crawl.serve(crawl_delay=60)
-    await crawl.warm_up()
-    answers: list[bool] = []
-
-    async def ask() -> None:
-        for _ in range(10):
-            await crawl.clock.wait(61)
-            url = f"{HTTP_ORIGIN}/page"
-            answers.append(await crawl.checker.can_fetch(AGENT, url))
-
-    await crawl.run(1_000, *[crawl.visit] * 12, ask)
-
-    assert answers[0] is False
-    assert answers[-1] is True
+    assert crawl.site.requests[-1] == f"{HTTP_ORIGIN}/robots.txt"
 
 
 @pytest.mark.parametrize(
@@ -665,7 +716,7 @@ async def test_robots_txt_tells_of_incidents_too(
     crawl = Crawl()
     crawl.site.serve(ORIGIN, status=status, headers=headers)
 
-    await crawl.checker.can_fetch(AGENT, PUBLIC)
+    await crawl.run(0, crawl.visit)
 
     assert crawl.gate.status(PUBLIC).state is state
     assert crawl.gate.status(PUBLIC).ready_at > crawl.clock.now()
@@ -673,9 +724,9 @@ async def test_robots_txt_tells_of_incidents_too(
 
 async def test_429_that_counts_as_an_answer_is_an_incident_too() -> None:
     site, policy = site_of(status=429), Policy.rfc9309()
-    checker = checker_of(site, policy=policy)
-    async with PolitenessGate(checker, AGENT) as gate:
-        await checker.can_fetch(AGENT, PUBLIC)
+    async with PolitenessGate(checker_of(site, policy=policy), AGENT) as gate:
+        with pytest.raises(TurnNotInTimeError):
+            await gate.turn(PUBLIC, patience=1).__aenter__()
 
         assert gate.status(PUBLIC).state is HostState.BLOCKED
 
@@ -684,25 +735,111 @@ async def test_fetch_that_failed_keeps_the_delay_and_blocks_nobody() -> None:
     crawl = Crawl()
     crawl.site.fail(ORIGIN, httpx.ConnectError("refused"))
 
-    await crawl.checker.can_fetch(AGENT, PUBLIC)
+    await crawl.run(0, crawl.visit)
 
     assert crawl.gate.status(PUBLIC).state is HostState.OPEN
     assert crawl.gate.status(PUBLIC).ready_at == crawl.clock.now() + 1
 
 
-async def test_file_of_another_process_costs_no_turn() -> None:
-    clock, store = ManualClock(), MemoryStore()
-    checker = checker_of(FakeSite(), store=store, clock=clock)
-    async with PolitenessGate(checker, AGENT) as gate:
-        other = checker_of(site_of(), store=store, clock=clock)
-        async with anyio.create_task_group() as tasks:
-            await checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/")
-            tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
-            await let_others_run()
-            await other.can_fetch(AGENT, PUBLIC)
-            await clock.pass_time(1)
+async def test_fetch_that_failed_does_not_end_the_probing_of_a_host() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit(failure=True)
+    crawl.clock.advance(2 * FIRST_BACK_OFF)
+    crawl.site.fail(HTTP_ORIGIN, httpx.ConnectError("refused"))
 
-        await gate.turn(PUBLIC, patience=0).__aenter__()
+    await crawl.run(0, partial(crawl.visit, f"{HTTP_ORIGIN}/"))
+
+    assert crawl.gate.status(PUBLIC).state is HostState.PROBING
+
+
+async def test_file_of_the_store_needs_no_turn() -> None:
+    store = MemoryStore()
+    crawl = Crawl(store=store)
+    await checker_of(crawl.site, store=store, clock=crawl.clock).can_fetch(
+        AGENT, PUBLIC
+    )
+
+    await crawl.visit(patience=0.1)
+
+    assert crawl.times == [0]
+
+
+async def test_turn_for_a_file_that_another_process_has_fetched_is_given_back() -> None:
+    store = MemoryStore()
+    crawl = Crawl(store=store)
+    await crawl.warm_up()
+    url = f"{HTTP_ORIGIN}/"
+    other = checker_of(crawl.site, store=store, clock=crawl.clock)
+
+    async def fetch_elsewhere() -> None:
+        await other.can_fetch(AGENT, url)
+
+    await crawl.run(100, crawl.visit, partial(crawl.visit, url), fetch_elsewhere)
+
+    assert crawl.site.requests.count(f"{HTTP_ORIGIN}/robots.txt") == 1
+    assert crawl.times == [3_600, 3_600 + DELAY]
+
+
+async def test_turn_for_a_file_that_a_plain_question_has_fetched_is_given_back() -> (
+    None
+):
+    crawl = Crawl()
+    await crawl.warm_up()
+    url = f"{HTTP_ORIGIN}/"
+
+    async def ask() -> None:
+        await crawl.checker.can_fetch(AGENT, url)
+
+    await crawl.run(100, crawl.visit, partial(crawl.visit, url), ask)
+
+    assert crawl.site.requests.count(f"{HTTP_ORIGIN}/robots.txt") == 1
+    assert crawl.times == [3_600, 3_600 + DELAY]
+
+
+async def test_caller_that_gives_up_ends_neither_the_turn_nor_the_fetch() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+    url = f"{HTTP_ORIGIN}/"
+
+    with pytest.raises(TurnNotInTimeError):
+        await crawl.visit(url, patience=0)
+    await crawl.clock.pass_time(DELAY)
+
+    assert crawl.checker.peek(AGENT, url) is True
+
+
+async def test_turn_of_a_fetch_ends_before_a_slow_store_has_its_result() -> None:
+    store = GatedStore("update")
+    crawl = Crawl(store=store)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(crawl.visit)
+        while not store.waiting:
+            await anyio.lowlevel.checkpoint()
+        await let_others_run()
+        under_way = crawl.gate.status(PUBLIC).under_way
+        store.gate.set()
+        await let_others_run()
+        await crawl.clock.pass_time(DELAY)
+
+    assert under_way == 0
+    assert len(crawl.began) == 1
+
+
+async def test_gates_that_share_a_ledger_keep_one_pace() -> None:
+    clock = ManualClock()
+    ledger = LocalLedger(clock=clock)
+    crawl = Crawl(clock=clock, ledger=ledger)
+    await crawl.warm_up()
+    await crawl.visit()
+
+    async with PolitenessGate(crawl.checker, AGENT, ledger=ledger) as other:
+        with pytest.raises(TurnNotInTimeError) as caught:
+            await other.turn(PUBLIC, patience=1).__aenter__()
+
+    assert caught.value.ready_at == clock.now() + DELAY
 
 
 # --- which host, and its delay ------------------------------------------------------
@@ -869,35 +1006,29 @@ async def test_closed_gate_ends_the_wait_for_robots_txt() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
-    answers: list[bool] = []
-
-    async def ask() -> None:
-        answers.append(await crawl.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/"))
 
     async def wait() -> None:
         with pytest.raises(RuntimeError, match="the gate is closed"):
             await crawl.visit(f"{HTTP_ORIGIN}/")
 
-    await crawl.run(0, ask, wait, crawl.gate.aclose)
+    await crawl.run(0, wait, crawl.gate.aclose)
 
-    assert answers == [False]
-    await crawl.checker.can_fetch(AGENT, OTHER_PAGE)
-    await crawl.checker.can_fetch(AGENT, f"{OTHER_ORIGIN}:81/")
-    assert len(crawl.site.requests) == 3, "without a gate nothing waits"
+    assert await crawl.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/")
 
 
-async def test_next_gate_may_be_opened_when_the_first_is_closed() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    with pytest.raises(RuntimeError, match="expected one open gate"):
-        PolitenessGate(crawl.checker, AGENT)
-    await crawl.gate.aclose()
+async def test_closed_gate_ends_the_turn_of_a_fetch_and_lets_the_fetch_go_on() -> None:
+    clock = ManualClock()
+    ledger = LocalLedger(clock=clock)
+    crawl = Crawl(clock=clock, ledger=ledger)
+    crawl.serve(delay=5.0)
 
-    async with PolitenessGate(crawl.checker, AGENT) as gate:
-        async with gate.turn(PUBLIC, patience=0):
-            pass
-        await crawl.gate.aclose()
-        assert gate.stats.turns == 1
+    await crawl.run(0, crawl.visit, crawl.gate.aclose)
+
+    async with PolitenessGate(crawl.checker, AGENT, ledger=ledger) as gate:
+        assert gate.status(PUBLIC).under_way == 0
+    await clock.pass_time(5)
+    assert crawl.checker.peek(AGENT, PUBLIC) is True
+    assert [str(error) for error in crawl.errors] == ["the gate is closed"]
 
 
 # --- what callers do wrong ----------------------------------------------------------

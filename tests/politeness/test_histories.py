@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robotsgate.politeness._schedule import (
+from robotsgate.politeness._host_record import (
     FIRST_BACK_OFF,
     NEVER,
     HostRecord,

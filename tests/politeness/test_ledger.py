@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from robotsgate.politeness._host_record import FIRST_BACK_OFF, HostState, TurnEnd
 from robotsgate.politeness._ledger import LocalLedger, Wait
-from robotsgate.politeness._schedule import FIRST_BACK_OFF, HostState, TurnEnd
 from robotsgate.testing import ManualClock
 
 from .contract import HOST, ONE, LedgerContract, ask, granted

@@ -12,8 +12,8 @@ from coredis import RedisCluster
 
 from robotsgate import LedgerFailed, LedgerReturned, StoreError
 from robotsgate.politeness import redis_ledger
+from robotsgate.politeness._host_record import TurnEnd
 from robotsgate.politeness._ledger import Grant, Wait
-from robotsgate.politeness._schedule import TurnEnd
 from robotsgate.politeness.redis_ledger import RedisLedger
 from robotsgate.testing import ManualClock
 from tests.cancellation import cancelled_at
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from robotsgate import LedgerEvent
-    from robotsgate.politeness._schedule import Pace
+    from robotsgate.politeness._host_record import Pace
     from tests.servers.valkey import Valkey
 
 pytestmark = pytest.mark.anyio

@@ -87,7 +87,7 @@ def missing_page_ends_the_copy(patch: pytest.MonkeyPatch) -> None:
 
 @leads_to("although its caller speaks for it")
 def overrides_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_live, "files_by_origin", lambda *_, **__: {})
+    patch.setattr(_live, "_files_by_origin", lambda *_, **__: {})
 
 
 @leads_to("/public: Saying(allowed=False")

@@ -37,8 +37,6 @@ _DAY = 86_400.0
 # A server can make the text of an error hundreds of kilobytes long.
 _LONGEST_ERROR = 300
 
-_NO_ATTEMPT = frozenset({FailureKind.POOL, FailureKind.TURN})
-
 _NETWORK_IS_EVIDENCE = (AfterUnreachableLimit.ALLOW, AfterUnreachableLimit.LAST_COPY)
 
 
@@ -126,7 +124,7 @@ def _outage_after(
 ) -> Outage:
     """The outage with one more failure."""
     answer, outage = (None, None) if known is None else (known.answer, known.outage)
-    if isinstance(outcome, Failed) and outcome.kind in _NO_ATTEMPT:
+    if isinstance(outcome, Failed) and outcome.kind is FailureKind.POOL:
         return _outage_without_attempt(
             outage, outcome, origin=origin, now=now, policy=policy
         )
@@ -162,8 +160,7 @@ def _outage_without_attempt(
     outage: Outage | None, outcome: Failed, *, origin: str, now: float, policy: Policy
 ) -> Outage:
     """The outage after a fetch that did not leave our machine: not evidence."""
-    delay = retry_delay(failures=1, status=None, origin=origin, policy=policy)
-    retry_at = now + delay if outcome.retry_at is None else outcome.retry_at
+    retry_at = now + retry_delay(failures=1, status=None, origin=origin, policy=policy)
     if outage is not None:
         return replace(
             outage,

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from robotsgate.caching._access import AccessResult
-from robotsgate.caching._outcome import FailureKind
 
 if TYPE_CHECKING:
-    from robotsgate.caching._outcome import Redirects
+    from robotsgate.caching._outcome import FailureKind, Redirects
 
 # Even without synchronisation, the clocks of a fleet differ by less. A time that is
 # further ahead shows that somebody set a clock.
@@ -140,7 +139,7 @@ class Outage:
         last_attempt_at: when the last of them ended, epoch seconds.
         retry_at: when the origin may be fetched again, epoch seconds.
         attempts: how many of them left our machine, ≥ 0. 0: so far no connection was
-            free, or the turn of the host came too late.
+            free.
         evidence_since: when the first attempt ended that shows that the origin is at
             fault (`is_evidence`), epoch seconds; `None` if there is none.
         last_evidence_at: when the last such attempt ended, epoch seconds, or `None`.
@@ -211,11 +210,6 @@ class Entry:
         if self.outage is not None:
             return self.outage.retry_at
         return cast("Answer", self.answer).fresh_until
-
-    @property
-    def is_put_off(self) -> bool:
-        """Whether the last fetch was put off until the turn of its host."""
-        return self.outage is not None and self.outage.failure is FailureKind.TURN
 
     def is_current(self, now: float) -> bool:
         """Whether it answers questions at `now` without another fetch.

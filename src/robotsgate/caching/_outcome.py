@@ -42,8 +42,6 @@ class FailureKind(enum.Enum):
     """The address guard refused the address."""
     POOL = "pool"
     """No connection was free in the pool of the caller's own client."""
-    TURN = "turn"
-    """The turn of its host would have come after the deadline of the fetch."""
     OTHER = "other"
     """None of these."""
 
@@ -100,15 +98,12 @@ class Failed:
         kind: where it failed.
         error: what happened, for people.
         redirects: those that were followed before.
-        retry_at: if `kind` is TURN, when the host may be asked, epoch seconds; else
-            `None`.
         cause: the exception behind it, for logs; not compared.
     """
 
     kind: FailureKind
     error: str
     redirects: Redirects = ()
-    retry_at: float | None = None
     cause: BaseException | None = field(default=None, compare=False)
 
 

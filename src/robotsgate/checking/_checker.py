@@ -1,7 +1,7 @@
 """Answers "may this agent fetch this URL now?": start reading here.
 
-The way of a question: `can_fetch` → the quick way (two look-ups) → or `Question.of`
-→ `LiveOrigins` (memory) or `Renewals` (store, then network) → `Standing` →
+The way of a question: `can_fetch` → `Answers.at_once` (two look-ups) → or
+`Question.of` → `Renewals` (memory, then the store, then the network) → `Standing` →
 `StandingFor` the agent → the answer.
 Longer than other modules, because it is the public surface: half of it is docstrings.
 """
@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import warnings
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from robotsgate._clock import SystemClock
 from robotsgate.caching._policy import Policy
+from robotsgate.checking._answers import Answers
 from robotsgate.checking._entries import Entries
-from robotsgate.checking._gated import GatedOrigins
+from robotsgate.checking._flights import Flights
 from robotsgate.checking._live import LiveOrigins
-from robotsgate.checking._many import answers, check_in_order, prefetch
-from robotsgate.checking._origins import Origins
+from robotsgate.checking._many import answer_each, check_in_order, prefetch
 from robotsgate.checking._question import (
     Agent,
     Question,
@@ -30,7 +29,6 @@ from robotsgate.checking._question import (
     check_urls,
     user_agent_of,
 )
-from robotsgate.checking._quick_way import QuickWay
 from robotsgate.checking._renewal import Renewals
 from robotsgate.checking._reporting import Reporter
 from robotsgate.robotstxt._dialect import Dialect
@@ -113,8 +111,8 @@ class RobotsChecker:
         check_bound("max_origins", max_origins)
         check_bound("max_concurrent_fetches", max_concurrent_fetches)
         check_clock(clock)
-        self._grammar = grammar_of(dialect)
-        # Imported here, because httpcore loads slowly, and a parser does not need it.
+        grammar = grammar_of(dialect)
+        # Imported here, because the network loads slowly, and a parser needs none.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
         user_agent = user_agent_of(user_agent, client)
@@ -127,10 +125,6 @@ class RobotsChecker:
         if store is None or isinstance(store, str):  # last: no error leaves it open
             store = self._own_store = open_store("memory:" if store is None else store)
         self._entries = Entries(store, self._reporter, policy=policy, clock=clock)
-        self._max_concurrent_fetches = max_concurrent_fetches
-        self._answer_quickly = QuickWay(
-            self._live, self._reporter, grammar=self._grammar, now=clock.now
-        ).answer
         self._renewals = Renewals(
             self._live,
             self._entries,
@@ -140,16 +134,16 @@ class RobotsChecker:
             clock=clock,
             max_concurrent_fetches=max_concurrent_fetches,
         )
-        self._origins = Origins(
-            self._live, self._renewals, self._reporter, policy=policy, clock=clock
+        self._answers = Answers(
+            self._live,
+            self._renewals,
+            self._reporter,
+            policy=policy,
+            clock=clock,
+            grammar=grammar,
         )
-        # The seam for a politeness gate.
-        self.gated_origins = partial(
-            GatedOrigins,
-            self._origins,
-            quick_answer=self._answer_quickly,
-            grammar=self._grammar,
-        )
+        self._sources: Flights[bool] = Flights()
+        self._max_concurrent_fetches = max_concurrent_fetches
         self._contexts = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -175,7 +169,11 @@ class RobotsChecker:
         Python shows a ResourceWarning.
         """
         try:
-            await self._origins.aclose()
+            parts = (self._sources, self._renewals.flights, self._answers)
+            for part in parts:  # a caller that is cancelled below does not wait
+                part.close()
+            for part in parts:
+                await part.aclose()
         finally:
             self._live.clear()
             if self._own_store is not None:
@@ -207,27 +205,40 @@ class RobotsChecker:
             UnsupportedError: the scheme of `url` is ftp, and the checker has a client.
             RuntimeError: the checker is closed.
         """
-        answer = self._answer_quickly(agent, url)
+        answer = self._answers.at_once(agent, url)
         if answer is None:
-            question = Question.of(agent, url, self._grammar)
-            rules = await self._origins.rules_for(question.agent, question.origin)
-            answer = await self._origins.allows(rules, question)
+            question = Question.of(agent, url, self._answers.grammar)
+            rules = await self._answers.rules_for(question.agent, question.origin)
+            answer = await self._answers.allows(rules, question)
         return answer
 
     async def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict:
         """The answer of `can_fetch` with what led to it; takes and raises the same."""
-        return await self._check(agent, url)
+        question = Question.of(agent, url, self._answers.grammar)
+        return await self._answers.verdict(question)
 
-    async def _check(
-        self,
-        agent: str | Sequence[str],
-        url: str | URLLike,
-        *,
-        is_counted: bool = False,
-    ) -> Verdict:
-        """As `check`; `is_counted`: a quick answer has counted the refusal."""
-        question = Question.of(agent, url, self._grammar)
-        return await self._origins.verdict(question, is_counted=is_counted)
+    async def refusal(
+        self, agent: str | Sequence[str], url: str | URLLike
+    ) -> Verdict | None:
+        """The verdict that refuses `url`; `None` if `agent` may fetch it.
+
+        For a client that must say why it does not send a request: as fast as
+        `can_fetch` for a URL that is allowed. Takes and raises the same.
+        """
+        return await self._refusal(agent, url, answer=self.peek(agent, url))
+
+    async def _refusal(
+        self, agent: str | Sequence[str], url: str | URLLike, *, answer: bool | None
+    ) -> Verdict | None:
+        """As `refusal`, after the `answer` that memory gave, and that was counted."""
+        if answer:
+            return None
+        question = Question.of(agent, url, self._answers.grammar)
+        if answer is None:
+            verdict = await self._answers.verdict(question)
+        else:
+            verdict = await self._answers.explanation(question)
+        return None if verdict else verdict
 
     async def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
@@ -246,12 +257,11 @@ class RobotsChecker:
         """
         check_urls(urls, agent=agent)
         self._renewals.flights.check_open()
-        return await answers(
+        return await answer_each(
             agent,
             urls,
-            grammar=self._grammar,
-            origins=self._origins,
-            quick_answer=self._answer_quickly,
+            answers=self._answers,
+            renewals=self._renewals,
             at_once=self._max_concurrent_fetches,
         )
 
@@ -286,7 +296,12 @@ class RobotsChecker:
         check_urls(urls, agent=agent, may_be_async=True)
         check_bound("window", window)
         return check_in_order(
-            agent, urls, grammar=self._grammar, origins=self._origins, window=window
+            agent,
+            urls,
+            answers=self._answers,
+            renewals=self._renewals,
+            sources=self._sources,
+            window=window,
         )
 
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
@@ -301,9 +316,10 @@ class RobotsChecker:
             InvalidProductTokenError: as `can_fetch`.
             InvalidURLError: as `can_fetch`.
         """
-        answer = self._answer_quickly(agent, url)
+        answer = self._answers.at_once(agent, url)
         if answer is None:
-            answer = self._origins.peek(Question.of(agent, url, self._grammar))
+            question = Question.of(agent, url, self._answers.grammar)
+            answer = self._answers.from_memory(question)
         return answer
 
     async def robots_txt(self, url: str | URLLike) -> RobotsTxt | None:
@@ -311,7 +327,7 @@ class RobotsChecker:
 
         `None` if the origin has none, or is unreachable and no copy may be used.
         """
-        return await self._origins.part(
+        return await self._answers.part(
             Origin.from_url(url), lambda robots_txt: robots_txt
         )
 
@@ -322,7 +338,7 @@ class RobotsChecker:
 
         `None` if it asks for none. Takes and raises as `can_fetch`.
         """
-        rules = await self._origins.rules_for(Agent.of(agent), Origin.from_url(url))
+        rules = await self._answers.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.crawl_delay
 
     async def request_rate(
@@ -332,7 +348,7 @@ class RobotsChecker:
 
         Takes and raises as `can_fetch`.
         """
-        rules = await self._origins.rules_for(Agent.of(agent), Origin.from_url(url))
+        rules = await self._answers.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.request_rate
 
     async def usage_preferences(
@@ -349,13 +365,13 @@ class RobotsChecker:
         Pass the headers of the page, if you have it, because they may hold
         Content-Usage too.
         """
-        question = Question.of(agent, url, self._grammar)
-        return await self._origins.usage_preferences(question, self._grammar, headers)
+        question = Question.of(agent, url, self._answers.grammar)
+        return await self._answers.usage_preferences(question, headers)
 
     async def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
         """The absolute URLs of the origin's sitemaps; raises as `can_fetch`."""
         origin = Origin.from_url(url)
-        urls = await self._origins.part(
+        urls = await self._answers.part(
             origin, lambda file: absolute_sitemaps(file.sitemaps, str(origin))
         )
         return urls or ()
@@ -373,7 +389,10 @@ class RobotsChecker:
         check_urls(urls)
         self._renewals.flights.check_open()
         await prefetch(
-            urls, origins=self._origins, at_once=self._max_concurrent_fetches
+            urls,
+            renewals=self._renewals,
+            at_once=self._max_concurrent_fetches,
+            monotonic=self._answers.clock.monotonic,
         )
 
     async def refresh(self, url: str | URLLike) -> None:
@@ -382,7 +401,7 @@ class RobotsChecker:
         If a fetch is under way already, this waits for that one. It does nothing for
         an override. Raises as `can_fetch`.
         """
-        await self._origins.refresh(Origin.from_url(url))
+        await self._renewals.refresh(Origin.from_url(url))
 
     async def forget(self, url: str | URLLike) -> None:
         """Drop what is known of the origin of `url`, in memory and in the store.
@@ -390,10 +409,7 @@ class RobotsChecker:
         A fetch that is under way goes on, and the checker keeps its result. An
         override stays in force. Raises InvalidURLError as `can_fetch`.
         """
-        key = str(Origin.from_url(url))
-        with self._renewals.forgetting(key):
-            self._live.discard(key)
-            await self._entries.delete(key)
+        await self._renewals.forget(Origin.from_url(url))
 
     async def purge(self) -> int | None:
         """Drop from the store what nothing can use any more.

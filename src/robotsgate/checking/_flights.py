@@ -1,9 +1,16 @@
 """Does work that belongs to no caller, once for all callers that want the same.
 
-Each piece of work is a task of the event loop. If a caller gives up, the work goes on
-and its result is kept. There may be no caller at all, as when a source is read ahead.
-A task group would tie the checker to one task, and would break generator fixtures and
-checkers that close in the order in which they were opened.
+Think of a flight as a bus: the first caller starts it, others get on, and it arrives
+even if all of them have got off on the way.
+
+    begin ──► under way ──► over: with a value, or an error, or cancelled (neither)
+                 │  ▲
+                 │  └─ callers come and go; none of them ends it
+                 └──── `close`, `cancel` and `end` end it early
+
+Each flight is a task of the event loop. A task group would tie the checker to one
+task, and would break generator fixtures and checkers that close in the order in which
+they were opened.
 The only module that knows the tasks of asyncio and of trio.
 """
 
@@ -21,77 +28,102 @@ import anyio
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
+    from robotsgate._clock import Clock
+
 _LOGGER = logging.getLogger("robotsgate.checker")
 
 _Result = TypeVar("_Result")
 
 
-async def until_set(event: anyio.Event) -> None:
-    """Return when `event` is set."""
-    await event.wait()
-
-
-def current_task() -> object:
-    """The task that calls, as an object that no other task has."""
-    trio = _trio()
-    return asyncio.current_task() if trio is None else trio.lowlevel.current_task()
-
-
-class _Flight(Generic[_Result]):
-    """One piece of work under way.
+class Flight(Generic[_Result]):
+    """One piece of work, under way or over.
 
     Attributes:
+        flights: those that it belongs to.
         scope: ends it.
-        over_event: set when it has ended.
-        early_event: set as soon as there is an early result, and when it has ended.
-        early: makes the result for callers that do not wait for the end; `None` until
-            there is one.
-        result: `None` until the work has succeeded.
+        over_event: set when it is over.
+        value: its result; `None` until it has succeeded.
         error: what it raised, else `None`.
-        waiting: how many callers wait for it.
-        waiting_for_end: how many of them take no early result.
+        callers: how many wait for it.
         task: its task on asyncio, which itself keeps only weak references to tasks.
         call_soon: calls a function in the event loop; may be called in any thread.
     """
 
     __slots__ = (
         "call_soon",
-        "early",
-        "early_event",
+        "callers",
         "error",
+        "flights",
         "over_event",
-        "result",
         "scope",
         "task",
-        "waiting",
-        "waiting_for_end",
+        "value",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, flights: Flights[_Result]) -> None:
+        self.flights = flights
         self.scope = anyio.CancelScope()
         self.over_event = anyio.Event()
-        self.early_event = anyio.Event()
-        self.early: Callable[[], _Result] | None = None
-        self.result: _Result | None = None
+        self.value: _Result | None = None
         self.error: Exception | None = None
-        self.waiting = 0
-        self.waiting_for_end = 0
+        self.callers = 0
         self.task: asyncio.Task[None] | None = None
         self.call_soon: Callable[[Callable[[], object]], object]
+
+    async def result(self) -> _Result:
+        """Wait for the result.
+
+        Raises:
+            RuntimeError: the owner is closed, or something else cancelled the work.
+            Exception: what the work raised.
+        """
+        self.callers += 1
+        try:
+            await self.over_event.wait()
+        finally:
+            self.callers -= 1
+        return self._outcome()
+
+    async def result_within(self, seconds: float, clock: Clock) -> _Result:
+        """As `result`, but wait for at most `seconds` by `clock`.
+
+        Raises:
+            TimeoutError: there is no result yet.
+        """
+        self.callers += 1
+        try:
+            if seconds > 0:
+                await clock.wait(seconds, event=self.over_event)
+        finally:
+            self.callers -= 1
+        if not self.over_event.is_set():
+            raise TimeoutError
+        return self._outcome()
+
+    def _outcome(self) -> _Result:
+        if self.error is not None:
+            raise self.error
+        if self.value is None:
+            self.flights.check_open()
+            raise RuntimeError(
+                f"the work was cancelled, and not by the {self.flights.owner}"
+            )
+        return self.value
 
 
 class Flights(Generic[_Result]):
     """Pieces of work under way, by key; `len` tells how many there are.
 
     Attributes:
+        owner: the word for their owner in errors.
         joined: how many callers got the result of work that another one had begun.
     """
 
-    def __init__(self) -> None:
-        """Nothing is under way."""
-        self._flights: dict[Hashable, _Flight[_Result]] = {}
-        self._is_closed = False
+    def __init__(self, owner: str = "checker") -> None:
+        self.owner = owner
         self.joined = 0
+        self._flights: dict[Hashable, Flight[_Result]] = {}
+        self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -100,83 +132,43 @@ class Flights(Generic[_Result]):
         return key in self._flights
 
     def check_open(self) -> None:
-        """Refuse to begin anything once the checker is closed.
+        """Refuse to begin anything once the owner is closed.
 
         Raises:
-            RuntimeError: the checker is closed.
+            RuntimeError: it is closed.
         """
         if self._is_closed:
-            raise RuntimeError("the checker is closed")
+            raise RuntimeError(f"the {self.owner} is closed")
 
     async def result_of(
-        self,
-        key: Hashable,
-        work: Callable[[], Awaitable[_Result]],
-        *,
-        takes_early: bool = False,
-        wait: Callable[[anyio.Event], Awaitable[object]] = until_set,
+        self, key: Hashable, work: Callable[[], Awaitable[_Result]]
     ) -> _Result:
         """The result of `work`, or of the work that is under way for `key` already.
 
         Args:
             key: names the result.
             work: makes it; never returns `None`.
-            takes_early: whether the caller takes the result of `answer_early`.
-            wait: returns when the event is set, or when the caller stops waiting.
 
         Raises:
-            TimeoutError: `wait` returned before there was a result.
-            RuntimeError: the checker is closed, or something else cancelled the work.
+            RuntimeError: the owner is closed, or something else cancelled the work.
             Exception: what the work raised.
+        """
+        is_joined = key in self._flights
+        result = await self.begin(key, work).result()
+        self.joined += is_joined
+        return result
+
+    def begin(
+        self, key: Hashable, work: Callable[[], Awaitable[_Result]]
+    ) -> Flight[_Result]:
+        """Begin `work`, unless work is under way for `key`; the flight of either.
+
+        Raises:
+            RuntimeError: the owner is closed.
         """
         self.check_open()
         flight = self._flights.get(key)
-        is_first = flight is None
-        if flight is None:
-            flight = self._begin(key, work)
-        flight.waiting += 1
-        flight.waiting_for_end += not takes_early
-        try:
-            await wait(flight.early_event if takes_early else flight.over_event)
-        finally:
-            flight.waiting -= 1
-            flight.waiting_for_end -= not takes_early
-        if not flight.over_event.is_set():
-            if takes_early and flight.early is not None:
-                return flight.early()
-            raise TimeoutError
-        if flight.error is not None:
-            raise flight.error
-        if flight.result is None:
-            self.check_open()
-            raise RuntimeError("the fetch was cancelled, and not by the checker")
-        self.joined += not is_first
-        return flight.result
-
-    def begin(self, key: Hashable, work: Callable[[], Awaitable[_Result]]) -> None:
-        """Begin `work`, unless work is under way for `key`; do not wait for it.
-
-        Raises:
-            RuntimeError: the checker is closed.
-        """
-        self.check_open()
-        if key not in self._flights:
-            self._begin(key, work)
-
-    def answer_early(self, key: Hashable, early: Callable[[], _Result]) -> bool:
-        """Give an early result to callers that take one, while the work goes on.
-
-        Args:
-            key: names the result.
-            early: makes it for each of them, and for those that call later.
-
-        Returns:
-            Whether other callers wait for the end.
-        """
-        flight = self._flights[key]
-        flight.early = early
-        flight.early_event.set()
-        return flight.waiting_for_end > 0
+        return self._begin(key, work) if flight is None else flight
 
     def cancel(self, key: Hashable) -> None:
         """End soon what is under way for `key`, if anything.
@@ -209,25 +201,25 @@ class Flights(Generic[_Result]):
 
     def _begin(
         self, key: Hashable, work: Callable[[], Awaitable[_Result]]
-    ) -> _Flight[_Result]:
-        flight = self._flights[key] = _Flight[_Result]()
+    ) -> Flight[_Result]:
+        flight = self._flights[key] = Flight(self)
 
         async def fly() -> None:
             try:
                 with flight.scope:
-                    flight.result = await work()
+                    flight.value = await work()
             except Exception as error:
                 flight.error = error
-                if not flight.waiting:  # nothing else would tell of the mistake
+                if not flight.callers:  # nothing else would tell of the mistake
                     _LOGGER.exception("%s failed, and no caller waits for it", key)
             finally:
                 end()
 
         def end(*_: object) -> None:
+            # On asyncio this runs twice, and the next flight may have begun meanwhile.
             if self._flights.get(key) is flight:
                 del self._flights[key]
             flight.over_event.set()
-            flight.early_event.set()
 
         trio = _trio()
         if trio is not None:

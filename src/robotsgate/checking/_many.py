@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     )
 
     from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._origins import Origins
-    from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.checking._answers import Answers
+    from robotsgate.checking._flights import Flights
+    from robotsgate.checking._renewal import Renewals
 
 _Item = TypeVar("_Item")
 _URL = str | URLLike
@@ -69,13 +70,12 @@ class CheckResults(Protocol):
         ...
 
 
-async def answers(
+async def answer_each(
     agent: str | Sequence[str],
     urls: Iterable[_URL],
     *,
-    grammar: Grammar,
-    origins: Origins,
-    quick_answer: Callable[[str | Sequence[str], _URL], bool | None],
+    answers: Answers,
+    renewals: Renewals,
     at_once: int,
 ) -> list[bool]:
     """Whether `agent` may fetch each of `urls`; `False` for one without an origin.
@@ -83,50 +83,55 @@ async def answers(
     Args:
         agent: as the caller named it.
         urls: read to the end before anything is fetched.
-        grammar: gives the spelling of targets.
-        origins: those of the checker.
-        quick_answer: that of the checker; it gives `None` if it has no answer.
+        answers: those of the checker.
+        renewals: those of the checker.
         at_once: how many origins are fetched at the same time, ≥ 1.
     """
     known_agent = Agent.of(agent)
-    turns = LoopTurns(origins.clock.monotonic)
-    answers: list[bool | None] = []
+    turns = LoopTurns(answers.clock.monotonic)
+    allowed: list[bool | None] = []
     unknown: dict[Origin, list[tuple[int, Question]]] = {}
     for number, url in enumerate(urls):
-        answer = quick_answer(agent, url)
+        answer = answers.at_once(agent, url)
         if answer is None:
             try:
-                question = Question.of(agent, url, grammar)
-                origins.check_usable(question.origin)
+                question = Question.of(agent, url, answers.grammar)
+                renewals.check_usable(question.origin)
             except _NO_QUESTION:
                 if not is_url_like(url):
                     raise
                 answer = False
             else:
-                answer = origins.peek(question)
+                answer = answers.from_memory(question)
                 if answer is None:
                     unknown.setdefault(question.origin, []).append((number, question))
-        answers.append(answer)
+        allowed.append(answer)
         await turns.after_item()
 
     async def answer_origin(origin: Origin) -> None:
-        rules = await origins.rules_for(known_agent, origin)
+        rules = await answers.rules_for(known_agent, origin)
         for number, question in unknown[origin]:
-            answers[number] = await origins.allows(rules, question)
+            allowed[number] = await answers.allows(rules, question)
             await turns.after_item()
 
     await for_each(unknown, answer_origin, at_once=at_once)
-    return cast("list[bool]", answers)  # each `None` has been answered by now
+    return cast("list[bool]", allowed)  # each `None` has been answered by now
 
 
-async def prefetch(urls: Iterable[_URL], *, origins: Origins, at_once: int) -> None:
+async def prefetch(
+    urls: Iterable[_URL],
+    *,
+    renewals: Renewals,
+    at_once: int,
+    monotonic: Callable[[], float],
+) -> None:
     """Fetch those origins of `urls` that are not known, `at_once` at the same time."""
-    turns = LoopTurns(origins.clock.monotonic)
+    turns = LoopTurns(monotonic)
     usable: dict[Origin, None] = {}
     for url in urls:
         try:
             origin = Origin.from_url(url)
-            origins.check_usable(origin)
+            renewals.check_usable(origin)
         except _NO_QUESTION:
             if not is_url_like(url):
                 raise
@@ -135,7 +140,7 @@ async def prefetch(urls: Iterable[_URL], *, origins: Origins, at_once: int) -> N
         await turns.after_item()
 
     async def prepare(origin: Origin) -> None:
-        standing = await origins.standing(origin)
+        standing = await renewals.standing(origin)
         standing.forget_body()  # nobody may ask soon
 
     await for_each(usable, prepare, at_once=at_once)
@@ -145,8 +150,9 @@ def check_in_order(
     agent: str | Sequence[str],
     urls: Iterable[_URL] | AsyncIterable[_URL],
     *,
-    grammar: Grammar,
-    origins: Origins,
+    answers: Answers,
+    renewals: Renewals,
+    sources: Flights[bool],
     window: int,
 ) -> CheckResults:
     """The results for `urls`, in order; up to `window` later ones are prepared."""
@@ -154,8 +160,9 @@ def check_in_order(
 
     def prepare(url: _URL) -> Question | CheckResult:
         try:
-            question = Question.of(agent, url, grammar)
-            origins.get_ready(question.origin)
+            question = Question.of(agent, url, answers.grammar)
+            if renewals.current(question.origin) is None:
+                renewals.begin(question.origin)
         except _NO_QUESTION as error:
             return CheckResult(url, None, error)
         return question
@@ -163,15 +170,15 @@ def check_in_order(
     async def answer(prepared: Question | CheckResult) -> CheckResult:
         if isinstance(prepared, CheckResult):
             return prepared
-        return CheckResult(prepared.url, await origins.verdict(prepared), None)
+        return CheckResult(prepared.url, await answers.verdict(prepared), None)
 
     return InOrder(
         urls,
         prepare=prepare,
         answer=answer,
         window=window,
-        flights=origins.sources,
-        monotonic=origins.clock.monotonic,
+        flights=sources,
+        monotonic=answers.clock.monotonic,
     )
 
 

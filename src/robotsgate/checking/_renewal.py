@@ -1,36 +1,42 @@
 """Brings what is known about an origin up to date: from the store, else its server.
 
-Each origin is renewed once for all callers that ask. `caching` decides what a fetch
-means.
-Longer than other modules, because renewals with a lease, in turn, or without either
-share their steps.
+Each origin is renewed once for all callers. `caching` decides what a fetch means.
+A renewal is one flight:
+
+    look up memory and store ──► current: done, without a request
+        │ not current
+        ▼
+    [lease] ──► another process is fetching: pause, look up again
+        │ ours, or the store has no leases
+        ▼
+    fetch ──► `Fetch.over_event`, for those who only wait for the request
+        ▼
+    update the store, hold the result in memory: done
 """
 
 from __future__ import annotations
 
-import math
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
 from robotsgate.caching._access import AccessResult
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._merge import by_our_clock, merge, usable
-from robotsgate.caching._outcome import Answered, Failed, FailureKind
+from robotsgate.caching._outcome import Answered
 from robotsgate.checking._flights import Flights
-from robotsgate.errors import TurnNotInTimeError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Iterator
 
     from robotsgate._clock import Clock
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._entries import Entries
-    from robotsgate.checking._gated import FetchTurns, RenewalResult
+    from robotsgate.checking._flights import Flight
     from robotsgate.checking._live import LiveOrigins
     from robotsgate.checking._reporting import Reporter
     from robotsgate.checking._standing import Standing
@@ -48,15 +54,39 @@ _PAUSE_FACTOR = 1.5
 _LONGEST_WAIT_IN_LEASES = 2
 
 
+class Renewal(NamedTuple):
+    """What a renewal has brought.
+
+    Attributes:
+        standing: how the origin stands.
+        is_fetched: whether this renewal made a request.
+    """
+
+    standing: Standing
+    is_fetched: bool
+
+
+class FetchEnd:
+    """Tells when the fetch of a renewal under way has ended, and how.
+
+    Attributes:
+        over_event: set when the fetch has ended, or the renewal without one.
+        outcome: how the fetch ended; `None` if there was none, or it had none.
+    """
+
+    __slots__ = ("outcome", "over_event")
+
+    def __init__(self) -> None:
+        self.over_event = anyio.Event()
+        self.outcome: Outcome | None = None
+
+
 class Renewals:
     """The renewals of one checker's origins.
 
     Attributes:
         flights: those under way.
-        fetcher: asks the servers.
-        turns: the turns of hosts, for which a fetch waits before its deadline, its
-            lease and its place among concurrent fetches begin; `None` if there are
-            none.
+        policy: what answers mean and how long they are kept.
     """
 
     def __init__(
@@ -70,32 +100,113 @@ class Renewals:
         clock: Clock,
         max_concurrent_fetches: int,
     ) -> None:
-        """Renew the origins of `live`.
-
-        Args:
-            live: what is in memory.
-            entries: those of the store; read before a fetch, updated after it.
-            fetcher: asks the servers.
-            reporter: is told what happened.
-            policy: what answers mean and how long they are kept.
-            clock: tells the time, and waits.
-            max_concurrent_fetches: how many fetches run at once, ≥ 1.
-        """
+        self.flights: Flights[Renewal] = Flights()
         self._live = live
         self._entries = entries
-        self.fetcher = fetcher
+        self._fetcher = fetcher
         self._reporter = reporter
-        self._policy = policy
+        self.policy = policy
         self._clock = clock
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
-        self.flights: Flights[RenewalResult] = Flights()
+        self._fetch_ends: dict[str, FetchEnd] = {}  # of those that somebody waits for
         self._forgetting: set[str] = set()
         self._forgotten: set[str] = set()  # whose renewal must not use what was known
-        self.turns: FetchTurns | None = None
+        self._times_forgotten = 0
+
+    def check_usable(self, origin: Origin) -> None:
+        """Refuse an origin that cannot be fetched, and all once the checker is closed.
+
+        Raises:
+            RuntimeError: the checker is closed.
+            UnsupportedError: the scheme is ftp, and there is a client.
+        """
+        self.flights.check_open()
+        if str(origin) not in self._live.overrides:
+            self._fetcher.check_scheme(origin)
+
+    def current(self, origin: Origin) -> Standing | None:
+        """How `origin` stands, if memory knows; raises as `check_usable`."""
+        self.check_usable(origin)
+        return self._live.current(str(origin), self._clock.now())
+
+    async def standing(self, origin: Origin) -> Standing:
+        """How `origin` stands now, renewed if need be; raises as `check_usable`."""
+        standing = self.current(origin)
+        if standing is not None:
+            return standing
+        work = partial(self._renew, origin, is_forced=False)
+        return (await self.flights.result_of(str(origin), work)).standing
+
+    async def look_up(self, origin: Origin) -> Standing | None:
+        """How `origin` stands by what memory and the store know, without a request.
+
+        `None` if its robots.txt has to be fetched. Raises as `check_usable`.
+        """
+        standing = self.current(origin)
+        if standing is not None:
+            return standing
+        known = self._times_forgotten
+        entry = await self._look_up(str(origin))
+        if entry is None or not entry.is_current(self._clock.now()):
+            return None
+        if known != self._times_forgotten or self._forgetting:
+            return None
+        return self._live.admit(entry, self._clock.now())
+
+    def begin(self, origin: Origin) -> Flight[Renewal]:
+        """Begin to renew `origin`, or join the renewal under way; do not wait for it.
+
+        Raises:
+            RuntimeError: the checker is closed.
+        """
+        return self.flights.begin(
+            str(origin), partial(self._renew, origin, is_forced=False)
+        )
+
+    def fetch_end(self, origin: Origin) -> FetchEnd:
+        """The end of the fetch of `origin`, whose renewal is under way."""
+        return self._fetch_ends.setdefault(str(origin), FetchEnd())
+
+    def known_since(self, origin: Origin, moment: float) -> Standing | None:
+        """How `origin` stands, if a fetch of it has ended since `moment`.
+
+        Args:
+            origin: the one that was perhaps fetched.
+            moment: epoch seconds.
+        """
+        standing = self._live.by_origin.get(str(origin))
+        if standing is None or standing.entry.checked_at < moment:
+            return None
+        return standing
+
+    async def refresh(self, origin: Origin) -> None:
+        """Fetch `origin` however fresh it is, unless it has an override.
+
+        Joins a fetch that is under way. Raises as `check_usable`.
+        """
+        self.check_usable(origin)
+        if str(origin) in self._live.overrides:
+            return
+        work = partial(self._renew, origin, is_forced=True)
+        while True:  # the renewal under way may only have looked into the store
+            renewal = await self.flights.result_of(str(origin), work)
+            if renewal.is_fetched:
+                renewal.standing.forget_body()  # nobody may ask soon
+                return
+
+    async def forget(self, origin: Origin) -> None:
+        """Drop what memory and the store know of `origin`, but not a fetch under way.
+
+        A renewal under way does not use what was known before.
+        """
+        key = str(origin)
+        with self._forgetting_of(key):
+            self._live.discard(key)
+            await self._entries.delete(key)
 
     @contextmanager
-    def forgetting(self, key: str) -> Iterator[None]:
-        """While this is open, no renewal of the origin uses what was known before."""
+    def _forgetting_of(self, key: str) -> Iterator[None]:
+        self._times_forgotten += 1
         self._forgetting.add(key)
         if key in self.flights:
             self._forgotten.add(key)
@@ -104,135 +215,24 @@ class Renewals:
         finally:
             self._forgetting.discard(key)
 
-    async def renew(self, origin: Origin) -> Standing:
-        """Learn how `origin` stands now.
-
-        If the turn of its host does not come within the deadline of a fetch, the
-        origin stands as it did before, and its fetch is put off.
-
-        Raises:
-            RuntimeError: the checker is closed before that is known.
-        """
-        work = partial(self._renew, origin, is_forced=False)
-        standing, _ = await self.flights.result_of(str(origin), work, takes_early=True)
-        return standing
-
-    async def renew_in_turn(
-        self, origin: Origin, *, wait: Callable[[anyio.Event], Awaitable[object]]
-    ) -> Standing:
-        """Learn how `origin` stands, however late the turn of its host comes.
-
-        Args:
-            origin: the one to renew.
-            wait: returns when the event is set, or when the caller stops waiting.
-
-        Raises:
-            TimeoutError: `wait` returned before that is known.
-            RuntimeError: the checker is closed before that is known.
-        """
-        work = partial(self._renew, origin, is_forced=False)
-        standing, _ = await self.flights.result_of(str(origin), work, wait=wait)
-        return standing
-
-    def begin(self, origin: Origin) -> None:
-        """Begin to renew `origin` for later callers; do not wait for it.
-
-        Raises:
-            RuntimeError: the checker is closed.
-        """
-        self.flights.begin(str(origin), partial(self._renew, origin, is_forced=False))
-
-    async def fetch(self, origin: Origin) -> Standing:
-        """Fetch the robots.txt of `origin`, or join the fetch that is under way.
-
-        Raises:
-            RuntimeError: the checker is closed before that is over.
-        """
-        work = partial(self._renew, origin, is_forced=True)
-        while True:  # the renewal under way may only have looked into the store
-            standing, is_fetched = await self.flights.result_of(
-                str(origin), work, takes_early=True
-            )
-            if is_fetched or standing.entry.is_put_off:
-                return standing
-
-    async def _renew(self, origin: Origin, *, is_forced: bool) -> RenewalResult:
+    async def _renew(self, origin: Origin, *, is_forced: bool) -> Renewal:
         key = str(origin)
         self._forgotten.discard(key)  # that was of an earlier renewal
         self._forgotten |= {key} & self._forgetting
-        known, standing = await self._look_up(key, is_forced=is_forced)
-        if not is_forced:  # a refresh fetches, whatever the store has
-            self._reporter.report_look_up(is_hit=standing is not None)
-        if standing is not None:
-            return standing, False
-        if self.turns is not None:
-            return await self._renew_in_turn(
-                origin, known, turns=self.turns, is_forced=is_forced
-            )
-        if self._entries.has_lease:
-            return await self._renew_with_lease(origin, is_forced=is_forced)
-        async with self._places:
-            return await self._fetch(origin, known), True
-
-    async def _renew_in_turn(
-        self,
-        origin: Origin,
-        looked_up: Entry | None,
-        *,
-        turns: FetchTurns,
-        is_forced: bool,
-    ) -> RenewalResult:
-        """As `_renew`, if hosts have turns.
-
-        Callers that do not wait for the turn get an answer after the deadline of a
-        fetch. The wait ends then, unless other callers wait for the turn, or the last
-        renewal was put off, too: if pages take all the turns, no later renewal would
-        get its turn in time.
-        """
-        key = str(origin)
-        last = self._live.by_origin.get(key)
-        was_put_off = last is not None and last.entry.is_put_off
-
-        async def fetch() -> RenewalResult:
+        try:
+            known, standing = await self._look_up_standing(key, is_forced=is_forced)
+            if not is_forced:  # a refresh fetches, whatever the store has
+                self._reporter.report_look_up(is_hit=standing is not None)
+            if standing is not None:
+                return Renewal(standing, is_fetched=False)
             if self._entries.has_lease:
                 return await self._renew_with_lease(origin, is_forced=is_forced)
             async with self._places:
-                return await self._fetch_unless_current(origin, is_forced=is_forced)
+                return await self._fetch(origin, known)
+        finally:
+            self._tell_fetch_end(key, None)
 
-        def put_off() -> RenewalResult:
-            return self._put_off(key, looked_up, until=turns.ready_at(origin)), False
-
-        for patience in (self._policy.fetch_deadline, math.inf):
-            try:
-                return await turns.in_turn(origin, fetch, patience=patience)
-            except TurnNotInTimeError:
-                others_wait = self.flights.answer_early(key, put_off)
-                if not (others_wait or was_put_off):
-                    break
-        return put_off()
-
-    def _put_off(self, key: str, looked_up: Entry | None, *, until: float) -> Standing:
-        """The origin as it stands until the turn of its host comes.
-
-        Only memory keeps this, because it tells other processes nothing of the origin.
-        """
-        now = self._clock.now()
-        known = None
-        if key not in self._forgotten:
-            known = merge(self._from_memory(key, now), looked_up, now=now)
-        outcome = Failed(
-            kind=FailureKind.TURN,
-            error=f"the host has its next turn in {until - now:.0f} s or later",
-            retry_at=until,
-        )
-        entry = entry_after(
-            known, outcome, origin=key, began_at=now, now=now, policy=self._policy
-        )
-        return self._live.admit(entry, now)
-
-    async def _renew_with_lease(
-        self, origin: Origin, *, is_forced: bool
-    ) -> RenewalResult:
+    async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewal:
         """As `_renew`, if one process of a fleet fetches for all."""
         key = str(origin)
         began_at = self._clock.monotonic()
@@ -251,38 +251,43 @@ class Renewals:
             self._reporter.report_lease_wait()
             await self._clock.wait(seconds)
             seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
-            _, standing = await self._look_up(key, is_forced=is_forced)
+            _, standing = await self._look_up_standing(key, is_forced=is_forced)
             if standing is not None:
-                return standing, False
+                return Renewal(standing, is_fetched=False)
 
-    async def _look_up(
-        self, key: str, *, is_forced: bool
-    ) -> tuple[Entry | None, Standing | None]:
-        """What memory and the store know of an origin, and how it stands by that.
+    async def _look_up(self, key: str) -> Entry | None:
+        """What memory and the store know of an origin.
 
-        The store is asked even if the origin is in memory, because another process
-        that shares the store may have fetched it since. The standing is `None` if the
-        origin has to be fetched.
+        Looks into the store even if the origin is in memory, because another process
+        that shares the store may have fetched it since.
         """
         stored = await self._entries.get(key, self._clock.now())
         now = self._clock.now()
-        known = merge(self._from_memory(key, now), stored, now=now)
+        return merge(self._from_memory(key, now), stored, now=now)
+
+    async def _look_up_standing(
+        self, key: str, *, is_forced: bool
+    ) -> tuple[Entry | None, Standing | None]:
+        """As `_look_up`, and how the origin stands, unless it has to be fetched."""
+        known = await self._look_up(key)
+        now = self._clock.now()
         if is_forced or known is None or not known.is_current(now):
             return known, None
-        if key in self._forgotten or known.is_put_off:
+        if key in self._forgotten:
             return known, None
         return known, self._live.admit(known, now)
 
     async def _fetch_unless_current(
         self, origin: Origin, *, is_forced: bool
-    ) -> RenewalResult:
+    ) -> Renewal:
         """As `_renew`, after a wait in which another process may have fetched it."""
-        known, standing = await self._look_up(str(origin), is_forced=is_forced)
+        key = str(origin)
+        known, standing = await self._look_up_standing(key, is_forced=is_forced)
         if standing is not None:
-            return standing, False
-        return await self._fetch(origin, known), True
+            return Renewal(standing, is_fetched=False)
+        return await self._fetch(origin, known)
 
-    async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Standing:
+    async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Renewal:
         """Fetch the robots.txt from its server; how the origin stands then.
 
         Args:
@@ -293,11 +298,12 @@ class Renewals:
         began_at = self._clock.monotonic()
         self._reporter.report_start(str(origin))
         try:
-            return await self._fetch_and_keep(origin, looked_up)
+            standing = await self._fetch_and_keep(origin, looked_up)
         except BaseException:
             seconds = self._clock.monotonic() - began_at
             self._reporter.report_cancellation(str(origin), seconds=seconds)
             raise
+        return Renewal(standing, is_fetched=True)
 
     async def _fetch_and_keep(
         self, origin: Origin, looked_up: Entry | None
@@ -308,7 +314,8 @@ class Renewals:
         if last is not None and not last.is_ahead(began_at):
             began_at = max(began_at, last.answered_at)  # another clock may be ahead
         monotonic = self._clock.monotonic()
-        outcome = await self.fetcher.fetch(origin)
+        outcome = await self._fetcher.fetch(origin)
+        self._tell_fetch_end(key, outcome)
         now = self._clock.now()
         looked_up = by_our_clock(looked_up, now=now)
         known = merge(self._from_memory(key, now), looked_up, now=now)
@@ -324,7 +331,7 @@ class Renewals:
                 origin=key,
                 began_at=began_at,
                 now=now,
-                policy=self._policy,
+                policy=self.policy,
             )
 
         entry = await self._entries.update(key, now, change)
@@ -338,6 +345,12 @@ class Renewals:
         )
         return standing
 
+    def _tell_fetch_end(self, key: str, outcome: Outcome | None) -> None:
+        end = self._fetch_ends.pop(key, None)
+        if end is not None:
+            end.outcome = outcome
+            end.over_event.set()
+
     def _from_memory(self, key: str, now: float) -> Entry | None:
         """The entry in memory if it is usable at `now`, or if there is no file.
 
@@ -349,7 +362,7 @@ class Renewals:
             return None
         if standing.entry.access is AccessResult.UNAVAILABLE:
             return by_our_clock(standing.entry, now=now)
-        return usable(standing.entry, now=now, policy=self._policy)
+        return usable(standing.entry, now=now, policy=self.policy)
 
 
 def _new_body(entry: Entry, previous: Entry | None, outcome: Outcome) -> bytes | None:

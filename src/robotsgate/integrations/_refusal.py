@@ -13,8 +13,6 @@ from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
 from robotsgate.urls._origin import DEFAULT_PORTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from robotsgate.caching._verdict import Verdict
 
 _SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss"})
@@ -44,21 +42,6 @@ def passes_unasked(scheme: str, target: str) -> bool:
         target: the path with the query, as it is sent.
     """
     return is_own_request() or target == ROBOTS_TXT_PATH or scheme not in _SCHEMES
-
-
-async def refusal(
-    checker: RobotsChecker, agent: str | Sequence[str], url: str
-) -> Verdict | None:
-    """The verdict that refuses `url`; `None` if it may be fetched.
-
-    Looks into memory first, which takes a tenth of the time of a verdict and is enough
-    for most requests.
-    """
-    answer = checker.peek(agent, url)
-    if answer:
-        return None
-    verdict = await checker._check(agent, url, is_counted=answer is False)  # noqa: SLF001 (one package)
-    return None if verdict else verdict
 
 
 class DisallowedRequestError(DisallowedError):

@@ -30,7 +30,7 @@ from robotsgate.fetching._fetcher import FetchedResponse
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._httpx import NEVER_SENT
 from robotsgate.fetching._own_requests import has_left_origin
-from robotsgate.integrations._refusal import check_arguments, passes_unasked, refusal
+from robotsgate.integrations._refusal import check_arguments, passes_unasked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,7 +118,7 @@ def robots_middleware(
         try:
             if gate is not None:
                 return await _send_in_turn(request, send, gate, ends)
-            verdict = await refusal(checker, agent, str(url))
+            verdict = await checker.refusal(agent, str(url))
         except InvalidURLError as error:
             raise aiohttp.InvalidURL(url, str(error)) from error
         if verdict is not None:
@@ -151,7 +151,7 @@ async def _send_in_turn(
 
             def end_turn() -> None:
                 # This callback cannot wait, but the end of a turn may have to.
-                turn.task = None  # meanwhile its task may wait for the next turn
+                turn.leave_task()  # meanwhile its task may wait for the next turn
                 end = asyncio.create_task(left.aclose())
                 ends.add(end)
                 end.add_done_callback(ends.discard)

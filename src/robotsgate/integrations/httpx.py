@@ -17,7 +17,6 @@ from robotsgate.integrations._refusal import (
     DisallowedRequestError,
     check_arguments,
     passes_unasked,
-    refusal,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def robots_hook(
     async def refuse_disallowed(request: httpx.Request) -> None:
         if not _passes_unasked(request):
             try:
-                verdict = await refusal(checker, agent, str(request.url))
+                verdict = await checker.refusal(agent, str(request.url))
             except InvalidURLError as error:
                 raise _url_error(request, error) from error
             if verdict is not None:
@@ -147,7 +146,7 @@ class RobotsTransport(httpx.AsyncBaseTransport):
         try:
             if self._gate is not None:
                 return await self._send_in_turn(request, self._gate)
-            verdict = await refusal(self._checker, self._agent, str(request.url))
+            verdict = await self._checker.refusal(self._agent, str(request.url))
         except InvalidURLError as error:
             raise _url_error(request, error) from error
         if verdict is not None:

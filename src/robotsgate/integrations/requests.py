@@ -84,7 +84,7 @@ class RobotsAdapter(BaseAdapter):
         url = request.url or ""
         try:
             if not passes_unasked(urlsplit(url).scheme, request.path_url):
-                verdict = self._checker._refusal(self._agent, url)  # noqa: SLF001 (one package)
+                verdict = self._checker.refusal(self._agent, url)
                 if verdict is not None:
                     raise RobotsDisallowedError(verdict, request=request)
         except InvalidURLError as error:

@@ -193,12 +193,12 @@ class RobotsGateMiddleware:
         slot = request.meta.get("download_slot")
         case = (agent, url.scheme, url.netloc, slot)
         is_settled = self._settled_until.get(case, 0.0) > _CLOCK.now()
-        answer = self.checker.peek(agent, request.url) if is_settled else None
-        if answer:
-            return
-        verdict = await self.checker._check(  # noqa: SLF001 (one package)
-            agent, request.url, is_counted=answer is False
-        )
+        if is_settled:
+            verdict = await self.checker.refusal(agent, request.url)
+            if verdict is None:
+                return
+        else:
+            verdict = await self.checker.check(agent, request.url)
         await self._announce(verdict, request)
         await self._learn_delay(verdict.origin, agent, request)
         # `None` only for an override, and this checker has none.

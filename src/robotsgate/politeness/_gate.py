@@ -1,8 +1,8 @@
 """Gives every host its turn: start reading here.
 
-The way of a turn: `PolitenessGate.turn` → `Turn` → `Turns.begin` → robots.txt, through
-the checker → `Queues`, in the order of arrival → `Ledger.start`, by the rules of
-`_schedule.py`.
+The way of a turn: `PolitenessGate.turn` → `Turn` → `Turns.begin` → robots.txt, from
+memory or by `Permissions` → `Queues`, in the order of arrival → `Ledger.start`, by the
+rules of `_host_record.py`. The gate looks down on the checker, which knows of no gate.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import math
 from typing import TYPE_CHECKING, Self
 
 from robotsgate.checking._checker import RobotsChecker
+from robotsgate.checking._flights import Flights
 from robotsgate.checking._question import Agent, check_bound, check_urls
 from robotsgate.checking._reporting import Listener
-from robotsgate.politeness._fetch_turns import FetchTurns
+from robotsgate.politeness._events import GateStats, HostStatus
 from robotsgate.politeness._hosts import Hosts
 from robotsgate.politeness._ledger import LocalLedger
-from robotsgate.politeness._schedule_of_urls import TurnSchedule
-from robotsgate.politeness._stats import GateStats, HostStatus
-from robotsgate.politeness._turn import Turn
-from robotsgate.politeness._turns import Turns
+from robotsgate.politeness._permissions import pause_until
+from robotsgate.politeness._schedule import TurnSchedule
+from robotsgate.politeness._turns import Claim, Turn, Turns
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
@@ -38,12 +38,14 @@ class PolitenessGate:
     """Lets a crawler ask each host only when its turn has come.
 
     Requests to a host keep its delay, from the end of one to the start of the next:
-    the largest of its crawl-delay, its request-rate and `default_delay`. The checker's
-    own fetches of a robots.txt keep it too. After 429 or 503, the gate leaves the host
-    alone, then asks it more slowly.
+    the largest of its crawl-delay, its request-rate and `default_delay`. The requests
+    for a robots.txt that the gate needs keep it too, but a call of the checker itself
+    does not wait for turns. After 429 or 503, the gate leaves the host alone, then asks
+    it more slowly.
 
-    Use it as an async context manager, or call `aclose` at the end. A checker can have
-    one open gate. Any number of tasks of one event loop may use it.
+    Use it as an async context manager, or call `aclose` at the end. Any number of tasks
+    of one event loop may use it. A checker may have several gates; give them one ledger
+    if they are to keep one pace.
     """
 
     def __init__(
@@ -85,7 +87,6 @@ class PolitenessGate:
             TypeError: an argument has the wrong type.
             ValueError: an argument is out of range.
             InvalidProductTokenError: `agent` names no crawler.
-            RuntimeError: the checker is closed, or has an open gate already.
         """
         given: object = checker  # callers without a type checker
         if not isinstance(given, RobotsChecker):
@@ -100,8 +101,10 @@ class PolitenessGate:
         if not (host_of is None or callable(host_of)):
             raise TypeError(f"expected host_of to be a callable, got {host_of!r}")
         _check_ledger(ledger)
-        self._origins = checker.gated_origins(Agent.of(agent))
-        self._clock = self._origins.clock
+        self._agent = Agent.of(agent)
+        self._answers = checker._answers  # noqa: SLF001 (one package)
+        renewals = checker._renewals  # noqa: SLF001 (one package)
+        self._clock = self._answers.clock
         self._listener: Listener[GateEvent] = Listener(on_event, logger=_LOGGER)
         if ledger is None:
             ledger = LocalLedger(max_hosts=max_hosts, clock=self._clock)
@@ -114,9 +117,15 @@ class PolitenessGate:
             max_turn_seconds=max_turn_seconds,
             max_hosts=max_hosts,
         )
-        self._turns = Turns(self._origins, self._hosts, ledger, self._listener)
-        self._queues = self._turns.queues
-        self._origins.open(FetchTurns(self._queues, self._hosts, clock=self._clock))
+        self._turns = Turns(
+            self._answers,
+            renewals,
+            agent=self._agent,
+            hosts=self._hosts,
+            ledger=ledger,
+            listener=self._listener,
+        )
+        self._sources: Flights[bool] = Flights("gate")
 
     async def __aenter__(self) -> Self:
         """The gate itself."""
@@ -127,14 +136,16 @@ class PolitenessGate:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Give no more turns; the checker fetches without waiting from now on.
+        """Give no more turns.
 
-        A caller that waits for a turn gets a RuntimeError. Turns that are under way
-        may go on. The checker and your own ledger stay open. You may call this more
-        than once.
+        A caller that waits for a turn gets a RuntimeError. Turns of pages that are
+        under way may go on; those for a robots.txt end, but its fetch goes on. The
+        checker and your own ledger stay open. You may call this more than once.
         """
-        self._origins.close()
-        self._turns.close()
+        self._turns.queues.close()
+        self._sources.close()
+        await self._turns.permissions.aclose()
+        await self._sources.aclose()
 
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
         """A turn for one request to the host of `url`; enter it by `async with`.
@@ -153,9 +164,9 @@ class PolitenessGate:
             ValueError: `patience` is negative or nan.
         """
         if patience is None:
-            return Turn(self._turns, url)
+            return Turn(self._turns, Claim(url))
         _check_seconds("patience", patience, is_finite=False)
-        return Turn(self._turns, url, patience=patience)
+        return Turn(self._turns, Claim(url, patience=patience))
 
     def schedule(
         self,
@@ -191,7 +202,15 @@ class PolitenessGate:
         """
         check_urls(urls, may_be_async=True)
         check_bound("window", window)
-        return TurnSchedule(urls, turns=self._turns, window=window)
+        return TurnSchedule(
+            urls,
+            turns=self._turns,
+            hosts=self._hosts,
+            sources=self._sources,
+            listener=self._listener,
+            clock=self._clock,
+            window=window,
+        )
 
     def ready_at(self, url: str | URLLike) -> float:
         """When a turn for `url` would come at the earliest, epoch seconds.
@@ -212,26 +231,27 @@ class PolitenessGate:
         """
         origin = str(Origin.from_url(url))
         host = self._hosts.host(url, origin)
-        known = self._origins.last_leave(origin)
-        if known is not None:
-            self._hosts.learn(host, known)
-        status = self._queues.status(host)
-        waiting = self._queues.length(host)
-        seconds = self._queues.seconds_until_ready(host, ahead=waiting)
+        standing, rules = self._answers.in_memory(self._agent, origin)
+        if rules is not None:
+            self._hosts.learn(host, origin, rules)
+        queues = self._turns.queues
+        status = queues.status(host)
+        waiting = queues.length(host)
+        seconds = queues.seconds_until_ready(host, ahead=waiting)
         return HostStatus(
             host=host,
             state=status.state,
             delay=status.delay,
             waiting=waiting,
             under_way=status.under_way,
-            ready_at=self._clock.now() + seconds,
+            ready_at=max(self._clock.now() + seconds, pause_until(standing)),
         )
 
     @property
     def stats(self) -> GateStats:
         """The counters as they are now."""
         return GateStats(
-            waiting=len(self._queues),
+            waiting=len(self._turns.queues),
             under_way=sum(map(len, self._turns.under_way.values())),
             event_failures=self._listener.failures,
             **self._turns.counts,

@@ -1,78 +1,209 @@
-"""Begins and ends the turns of one gate."""
+"""Begins and ends turns: the right to make one request to a host.
+
+    new ──► wait for robots.txt ──► wait for the host ──► begun ──► ended
+                │     ▲                    │
+                │     └── it has expired during the wait
+                ▼                          ▼
+        DisallowedError            TurnNotInTimeError
+
+A turn keeps its place in the queue of its host from the start, so turns come in the
+order of arrival. `Turn` is what callers see; `Claim` is what the gate knows of it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Self, cast
+
+import anyio
 
 from robotsgate.caching._freshness import retry_after
 from robotsgate.errors import DisallowedError, TurnNotInTimeError
 from robotsgate.politeness._events import RetryAfterIgnored, TurnsOverdue
-from robotsgate.politeness._queues import Place, Queues
-from robotsgate.politeness._schedule import HostState, TurnEnd
+from robotsgate.politeness._host_record import ASK_FOR_LESS, HostState, TurnEnd
+from robotsgate.politeness._hosts import Place, Queues
+from robotsgate.politeness._permissions import Permissions
 
 if TYPE_CHECKING:
-    import anyio
-
-    from robotsgate.checking._gated import GatedOrigins, Leave
-    from robotsgate.checking._in_order import ReadAhead
+    from robotsgate.checking._answers import Answers
+    from robotsgate.checking._question import Agent
+    from robotsgate.checking._renewal import Renewals
     from robotsgate.checking._reporting import Listener
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._ledger import Grant, Ledger
-    from robotsgate.politeness._turn import Turn
+    from robotsgate.politeness._permissions import Permission
+    from robotsgate.urls._origin import URLLike
 
 # A hostile server can send hundreds of kilobytes.
 _LONGEST_VALUE = 200
+
+_SAYS_NOTHING = (DisallowedError, TurnNotInTimeError)
+
+
+class Turn:
+    """The right to make one request to a host; `PolitenessGate.turn` gives it.
+
+    Use it as an async context manager around the request and the reading of its
+    response.
+
+    Attributes:
+        url: the one to fetch, as the caller gave it.
+    """
+
+    __slots__ = ("_claim", "_turns", "url")
+
+    def __init__(self, turns: Turns, claim: Claim) -> None:
+        self.url = claim.url
+        self._turns = turns
+        self._claim = claim
+
+    async def __aenter__(self) -> Self:
+        """Wait until the host may be asked.
+
+        Raises:
+            DisallowedError: robots.txt does not let the agent fetch the URL.
+            TurnNotInTimeError: the turn does not come within the patience.
+            InvalidURLError: the URL names no origin.
+            UnsupportedError: the scheme is ftp, and there is a client.
+            RuntimeError: the gate is closed, or the turn was entered before, or the
+                same task has the turn that this one would wait for.
+        """
+        await self._turns.enter(self._claim)
+        return self
+
+    async def __aexit__(self, _kind: object, error: object, _traceback: object) -> None:
+        """End the turn; any task may call it.
+
+        If nothing was reported, an exception says that the host failed. A
+        `DisallowedError`, a `TurnNotInTimeError`, a cancellation or a group of these
+        says nothing about the host.
+        """
+        claim = self._claim
+        end = claim.end
+        if end is None and error is not None:
+            if isinstance(error, BaseExceptionGroup):
+                error = error.split(_SAYS_NOTHING)[1]
+            is_failure = isinstance(error, Exception)
+            is_failure = is_failure and not isinstance(error, _SAYS_NOTHING)
+            end = TurnEnd.INCIDENT if is_failure else TurnEnd.UNJUDGED
+        await self._turns.end(claim, end or TurnEnd.GOOD)
+
+    def leave_task(self) -> None:
+        """Let the task that has entered the turn wait for another turn of the host.
+
+        For a response that is closed later, in another task, which then ends the turn.
+        """
+        self._claim.task = None
+
+    def report(
+        self,
+        *,
+        status: int | None = None,
+        retry_after: str | None = None,
+        failure: bool = False,
+    ) -> None:
+        """Say how the request went; the last report counts.
+
+        After 429, 503 and failures, the gate leaves the host alone for a while, then
+        asks it more slowly.
+
+        Args:
+            status: that of the response, 100 to 999.
+            retry_after: the header, if the response has one: seconds or a date. A
+                value that is neither is ignored, and an event says so.
+            failure: whether there was no usable response, after a timeout for example.
+
+        Raises:
+            RuntimeError: the turn has not begun, or is over.
+            TypeError: `status` is not an int, or `retry_after` not a str.
+            ValueError: `status` is not within 100 to 999.
+        """
+        claim = self._claim
+        if claim.grant is None or not claim.is_entered:
+            raise RuntimeError("expected a report within the turn, got one outside")
+        _check_status(status)
+        if not (retry_after is None or isinstance(retry_after, str)):
+            raise TypeError(
+                f"expected retry_after as the str of a header, got {retry_after!r}"
+            )
+        is_incident = failure or status in ASK_FOR_LESS
+        claim.end = TurnEnd.INCIDENT if is_incident else TurnEnd.GOOD
+        claim.retry_after = None
+        if is_incident and retry_after is not None:
+            host = claim.grant.host
+            claim.retry_after = self._turns.seconds_asked_for(host, retry_after)
+
+
+class Claim:
+    """What the gate knows of one turn.
+
+    Attributes:
+        url: the one to fetch, as the caller gave it.
+        patience: seconds for all waits, ≥ 0; may be infinite.
+        grant: what the ledger gave; `None` outside of the turn.
+        began_at: when the turn began, by `Clock.monotonic`.
+        is_entered: whether a task has entered the turn.
+        task: the number of that task; `None` before, and once it has left the turn.
+        end: what was reported; `None` if nothing.
+        retry_after: the seconds that were reported; `None` if none.
+    """
+
+    __slots__ = (
+        "began_at",
+        "end",
+        "grant",
+        "is_entered",
+        "patience",
+        "retry_after",
+        "task",
+        "url",
+    )
+
+    def __init__(self, url: str | URLLike, *, patience: float = math.inf) -> None:
+        self.url = url
+        self.patience = patience
+        self.grant: Grant | None = None
+        self.began_at = -math.inf
+        self.is_entered = False
+        self.task: int | None = None
+        self.end: TurnEnd | None = None
+        self.retry_after: float | None = None
 
 
 class Turns:
     """The turns of one gate.
 
     Attributes:
-        origins: answer by robots.txt.
-        hosts: tell which host a URL belongs to.
-        listener: is told what happens.
-        clock: tells the time, and waits.
-        queues: the queues in which callers wait for turns.
+        queues: those in which callers wait for turns.
+        permissions: what robots.txt permits.
         counts: by the names of `GateStats`.
         under_way: by host, those that have begun and not ended.
-        schedules: what each `TurnSchedule` has read ahead.
     """
 
     def __init__(
         self,
-        origins: GatedOrigins,
+        answers: Answers,
+        renewals: Renewals,
+        *,
+        agent: Agent,
         hosts: Hosts,
         ledger: Ledger,
         listener: Listener[GateEvent],
     ) -> None:
-        """Begin without turns.
-
-        Args:
-            origins: answer by robots.txt.
-            hosts: tell which host a URL belongs to.
-            ledger: gives the right to ask a host.
-            listener: is told what happens.
-        """
-        self.origins = origins
-        self.hosts = hosts
-        self.listener = listener
-        self.clock = origins.clock
-        self.queues = Queues(
-            ledger, hosts, clock=self.clock, on_overdue=self.on_overdue
-        )
         self.counts: Counter[str] = Counter()
-        self.under_way: dict[str, list[Turn]] = {}
-        self.schedules: WeakSet[ReadAhead[Any, Any]] = WeakSet()
-
-    def close(self) -> None:
-        """Refuse all callers that wait, and all that come later."""
-        self.queues.close()
-        for ahead in self.schedules:
-            ahead.wake()
+        self.under_way: dict[str, list[Claim]] = {}
+        self._policy = renewals.policy
+        self._hosts = hosts
+        self._listener = listener
+        self._clock = answers.clock
+        self.queues = Queues(
+            ledger, hosts, clock=self._clock, on_overdue=self._report_overdue
+        )
+        self.permissions = Permissions(
+            answers, renewals, agent=agent, hosts=hosts, queues=self.queues
+        )
 
     def check_open(self) -> None:
         """Refuse to begin anything once the gate is closed.
@@ -83,27 +214,39 @@ class Turns:
         if self.queues.is_closed:
             raise RuntimeError("the gate is closed")
 
-    async def begin(self, turn: Turn, *, patience: float) -> None:
-        """Wait for robots.txt and the host, then begin `turn`.
+    async def enter(self, claim: Claim) -> None:
+        """Begin a turn, unless a schedule has begun it; raises as `Turn.__aenter__`."""
+        if claim.is_entered:
+            raise RuntimeError(
+                "expected a turn that nobody has entered, got a used one"
+            )
+        claim.is_entered = True
+        claim.task = anyio.get_current_task().id
+        if claim.grant is not None and self._is_overdue(claim):
+            await self.end(claim, TurnEnd.UNUSED)
+        if claim.grant is None:
+            try:
+                await self.begin(claim)
+            except TurnNotInTimeError:
+                self.counts["not_in_time"] += 1
+                raise
 
-        Args:
-            turn: one that has not begun.
-            patience: seconds for both waits; 0 or less: none.
+    async def begin(self, claim: Claim) -> None:
+        """Wait for robots.txt and the host, then begin a turn.
 
         Raises:
             DisallowedError: robots.txt does not let the agent fetch the URL.
             TurnNotInTimeError: the turn does not come within the patience.
-            RuntimeError: the gate is closed, or the task of `turn` has the turn that
+            RuntimeError: the gate is closed, or the task of the turn has the turn that
                 this one would wait for.
         """
         self.check_open()
         deadline = math.inf
-        if patience < math.inf:
-            deadline = self.clock.monotonic() + patience
+        if claim.patience < math.inf:
+            deadline = self._clock.monotonic() + claim.patience
         try:
-            await self._begin(turn, deadline)
+            await self._begin(claim, deadline)
         except DisallowedError:
-            self.check_open()  # closing puts fetches off, which may look like a refusal
             self.counts["disallowed"] += 1
             raise
         except TurnNotInTimeError:
@@ -111,114 +254,101 @@ class Turns:
             raise
         self.counts["turns"] += 1
 
-    async def end(
-        self, turn: Turn, end: TurnEnd, *, retry_after: float | None = None
-    ) -> None:
-        """End `turn`, which has begun."""
-        grant = cast("Grant", turn.grant)
-        turn.grant = None
-        self._remove(turn, grant.host)
+    async def end(self, claim: Claim, end: TurnEnd) -> None:
+        """End a turn that has begun."""
+        grant = cast("Grant", claim.grant)
+        claim.grant = None
+        self._remove(claim, grant.host)
         if end is TurnEnd.INCIDENT:
             self.counts["incidents"] += 1
-        await self.queues.end(grant, end, retry_after=retry_after)
+        await self.queues.end(grant, end, retry_after=claim.retry_after)
 
-    def is_overdue(self, turn: Turn) -> bool:
-        """Whether `turn` counts as ended."""
-        age = self.clock.monotonic() - turn.began_at
-        return age >= self.hosts.max_turn_seconds
+    async def give_back(self, claim: Claim) -> None:
+        """End a turn that has begun, but that no task has entered."""
+        if claim.grant is not None and not claim.is_entered:
+            await self.end(claim, TurnEnd.UNUSED)
 
-    def on_overdue(self, host: str, count: int) -> None:
-        """`count` turns of `host` were ended because they were overdue."""
-        self.counts["overdue"] += count
-        self.listener.tell(TurnsOverdue(host=host, count=count))
-        turns = self.under_way.get(host, [])
-        for turn in list(filter(self.is_overdue, turns)):
-            self._remove(turn, host)
-
-    def retry_after(self, host: str, value: str) -> float | None:
+    def seconds_asked_for(self, host: str, value: str) -> float | None:
         """Seconds that the Retry-After `value` asks for; `None` if it is not valid."""
         headers = {"retry-after": value}
-        now = self.clock.now()
-        seconds = retry_after(headers, now=now, policy=self.origins.policy)
+        seconds = retry_after(headers, now=self._clock.now(), policy=self._policy)
         if seconds is None:
             event = RetryAfterIgnored(host=host, value=value[:_LONGEST_VALUE])
-            self.listener.tell(event)
+            self._listener.tell(event)
         return seconds
 
-    async def _begin(self, turn: Turn, deadline: float) -> None:
-        answer = self.origins.leave_at_once(turn.url)
-        if answer:
-            origin = answer.origin
-        else:
-            origin = str(self.origins.question(turn.url).origin)
-        place = Place(self.hosts.host(turn.url, origin))
+    async def _begin(self, claim: Claim, deadline: float) -> None:
+        origin, answer = self.permissions.at_once(claim.url)
+        place = Place(self._hosts.host(claim.url, origin))
         self.queues.join(place)
         try:
-            leave = answer or await self._leave(
-                turn, place, deadline, is_counted=answer is False
+            permission = await self.permissions.permission(
+                claim.url, place, origin=origin, answer=answer, deadline=deadline
             )
-            await self._wait_in(place, turn, leave, deadline)
-            if place.event is None or self.origins.is_in_force(leave):
+            await self._wait_in(place, claim, permission, deadline)
+            if place.event is None or self.permissions.is_in_force(permission):
                 return  # nothing has changed
-            answer = self.origins.leave_at_once(turn.url)
             # The turn keeps its place. The next answer is obeyed even if it is stale by
             # then, because the delay may be longer than the freshness lifetime.
-            await self.end(turn, TurnEnd.UNUSED)
-            leave = answer or await self._leave(
-                turn, place, deadline, is_counted=answer is False
+            await self.end(claim, TurnEnd.UNUSED)
+            _, answer = self.permissions.at_once(claim.url)
+            permission = await self.permissions.permission(
+                claim.url, place, origin=origin, answer=answer, deadline=deadline
             )
-            await self._wait_in(place, turn, leave, deadline)
+            await self._wait_in(place, claim, permission, deadline)
         finally:
             self.queues.leave(place)
 
-    async def _leave(
-        self, turn: Turn, place: Place, deadline: float, *, is_counted: bool
-    ) -> Leave:
-        """The leave that robots.txt gives, which is fetched if need be."""
-        left = deadline - self.clock.monotonic()
-
-        async def wait(event: anyio.Event) -> None:
-            await self.clock.wait(left, event=event)
-
-        try:
-            return await self.origins.leave(
-                self.origins.question(turn.url),
-                wait=wait if left > 0 else None,
-                is_counted=is_counted,
-            )
-        except TimeoutError:
-            raise self.queues.not_in_time(place) from None
-
     async def _wait_in(
-        self, place: Place, turn: Turn, leave: Leave, deadline: float
+        self, place: Place, claim: Claim, permission: Permission, deadline: float
     ) -> None:
-        """Begin `turn` once its `place` is the first, and the host may be asked."""
-        self.hosts.learn(place.host, leave)
-        turn.grant = await self.queues.grant(
+        """Begin a turn once its `place` is the first, and the host may be asked."""
+        self._hosts.learn(place.host, permission.origin, permission.rules)
+        claim.grant = await self.queues.grant(
             place,
             deadline=deadline,
-            before_wait=lambda host: self._check_waits_for_others(turn, host),
+            before_wait=lambda host: self._check_waits_for_others(claim, host),
         )
-        turn.began_at = self.clock.monotonic()
-        self.under_way.setdefault(place.host, []).append(turn)
+        claim.began_at = self._clock.monotonic()
+        self.under_way.setdefault(place.host, []).append(claim)
 
-    def _check_waits_for_others(self, turn: Turn, host: str) -> None:
+    def _check_waits_for_others(self, claim: Claim, host: str) -> None:
         """Refuse to wait for a turn that can end only after the wait.
 
         Raises:
-            RuntimeError: the task of `turn` has all the turns of `host`.
+            RuntimeError: the task of `claim` has all the turns of `host`.
         """
-        own = sum(other.task is turn.task for other in self.under_way.get(host, ()))
+        own = sum(other.task == claim.task for other in self.under_way.get(host, ()))
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
-        if is_probing or own >= self.hosts.pace(host).max_at_once:
+        if is_probing or own >= self._hosts.pace(host).max_at_once:
             raise RuntimeError(
                 f"expected the turn of {host!r} to end before the same task asks for"
                 " another one, which would wait for itself"
             )
 
-    def _remove(self, turn: Turn, host: str) -> None:
-        turns = self.under_way.get(host, [])
-        if turn in turns:
-            turns.remove(turn)
-        if not turns:
+    def _is_overdue(self, claim: Claim) -> bool:
+        age = self._clock.monotonic() - claim.began_at
+        return age >= self._hosts.max_turn_seconds
+
+    def _report_overdue(self, host: str, count: int) -> None:
+        """`count` turns of `host` were ended because they were overdue."""
+        self.counts["overdue"] += count
+        self._listener.tell(TurnsOverdue(host=host, count=count))
+        for claim in list(filter(self._is_overdue, self.under_way.get(host, []))):
+            self._remove(claim, host)
+
+    def _remove(self, claim: Claim, host: str) -> None:
+        claims = self.under_way.get(host, [])
+        if claim in claims:
+            claims.remove(claim)
+        if not claims:
             self.under_way.pop(host, None)
+
+
+def _check_status(status: object) -> None:
+    if status is None:
+        return
+    if isinstance(status, bool) or not isinstance(status, int):
+        raise TypeError(f"expected status as int, got {status!r}")
+    if not 100 <= status <= 999:  # noqa: PLR2004 (three digits)
+        raise ValueError(f"expected a status of three digits, got {status!r}")

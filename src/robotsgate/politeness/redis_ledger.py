@@ -16,9 +16,9 @@ from robotsgate.checking._question import check_bound
 from robotsgate.checking._reporting import Listener
 from robotsgate.errors import StoreError
 from robotsgate.politeness._events import LedgerFailed, LedgerReturned
-from robotsgate.politeness._fleet_memory import FleetMemory
-from robotsgate.politeness._ledger import Grant, LedgerStatus, Wait
-from robotsgate.politeness._redis_schedule import (
+from robotsgate.politeness._host_record import TurnEnd
+from robotsgate.politeness._ledger import FleetMemory, Grant, LedgerStatus, Wait
+from robotsgate.politeness._redis_scripts import (
     END,
     START,
     TICK,
@@ -28,7 +28,6 @@ from robotsgate.politeness._redis_schedule import (
     record_in,
     start_arguments,
 )
-from robotsgate.politeness._schedule import TurnEnd
 from robotsgate.stores._redis_server import RedisServer
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
     from robotsgate._clock import Clock
     from robotsgate.politeness._events import LedgerEvent
-    from robotsgate.politeness._schedule import HostRecord, Pace
+    from robotsgate.politeness._host_record import HostRecord, Pace
     from robotsgate.stores._lasting_client import Client
 
 _LOGGER = logging.getLogger("robotsgate.politeness")

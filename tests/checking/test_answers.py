@@ -79,14 +79,14 @@ def parsed(body: str, *, dialect: Dialect = Dialect.RFC9309) -> RobotsTxt:
 @asynccontextmanager
 async def reading_held_up(checker: RobotsChecker) -> AsyncIterator[None]:
     """Within this nothing is read beside the event loop; who wants it waits."""
-    async with checker._origins._one_at_a_time:
+    async with checker._answers._one_at_a_time:
         yield
 
 
 async def until_reading(checker: RobotsChecker) -> None:
     """Let others run until one of them has a copy read, or waits for it."""
     for _ in range(1_000):
-        if checker._origins._readings:
+        if checker._answers._readings:
             return
         await anyio.lowlevel.checkpoint()
     pytest.fail("nothing is read")
@@ -210,7 +210,7 @@ async def test_50_callers_of_a_large_file_read_it_once(*, is_known: bool) -> Non
 
     assert answers == {url: robots_txt.can_fetch(AGENT, url) for url in urls}
     assert set(answers.values()) == {True, False}
-    assert checker._origins._readings.joined == 49
+    assert checker._answers._readings.joined == 49
     assert checker.stats.fetches == 1
 
 
@@ -222,7 +222,7 @@ async def test_others_run_while_a_large_file_is_read(*, is_known: bool) -> None:
     async def count_turns() -> None:
         nonlocal turns
         while True:
-            turns += bool(checker._origins._readings)
+            turns += bool(checker._answers._readings)
             await anyio.lowlevel.checkpoint()
 
     async with anyio.create_task_group() as tasks:

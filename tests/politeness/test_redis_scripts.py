@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from robotsgate.politeness._redis_schedule import (
+from robotsgate.politeness._host_record import (
+    HostRecord,
+    TurnEnd,
+    after_end,
+    after_start,
+    after_time,
+    forget_at,
+    ready_at,
+)
+from robotsgate.politeness._redis_scripts import (
     END,
     LATENESS,
     START,
@@ -21,20 +30,11 @@ from robotsgate.politeness._redis_schedule import (
     record_in,
     start_arguments,
 )
-from robotsgate.politeness._schedule import (
-    HostRecord,
-    TurnEnd,
-    after_end,
-    after_start,
-    after_time,
-    forget_at,
-    ready_at,
-)
 
 from .builders import NOW, pace
 
 if TYPE_CHECKING:
-    from robotsgate.politeness._schedule import Pace
+    from robotsgate.politeness._host_record import Pace
     from tests.servers.valkey import Valkey
 
 _NUMBERS = itertools.count()

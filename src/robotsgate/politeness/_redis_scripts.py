@@ -1,4 +1,4 @@
-"""The rules of `_schedule.py` as scripts of Redis: one atomic step each.
+"""The rules of `_host_record.py` as scripts of Redis: one atomic step each.
 
 Pure: text that a server runs, and what its replies mean.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from robotsgate.politeness._schedule import (
+from robotsgate.politeness._host_record import (
     FIRST_BACK_OFF,
     INCIDENT_MEMORY,
     LONGEST_BACK_OFF,
@@ -30,7 +30,7 @@ from robotsgate.politeness._schedule import (
 )
 
 if TYPE_CHECKING:
-    from robotsgate.politeness._schedule import TurnEnd
+    from robotsgate.politeness._host_record import TurnEnd
 
 # A clock of whole milliseconds may measure a span wrongly by up to this much.
 TICK = 0.001

@@ -1,0 +1,250 @@
+"""Answers questions about one agent: from memory, or once a renewal has brought a file.
+
+Nearly all files are read, and nearly all questions answered, at once. A worker thread
+does what a hostile file makes slow.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from logging import DEBUG
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from robotsgate.caching._in_force import Effect
+from robotsgate.checking._flights import Flights
+from robotsgate.checking._reporting import LOGGER
+from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
+from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
+from robotsgate.urls._path import dialled_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from robotsgate._clock import Clock
+    from robotsgate._headers import HeadersLike
+    from robotsgate.caching._policy import Policy
+    from robotsgate.caching._verdict import Verdict
+    from robotsgate.checking._live import LiveOrigins
+    from robotsgate.checking._question import Agent, Question
+    from robotsgate.checking._renewal import Renewals
+    from robotsgate.checking._reporting import Reporter
+    from robotsgate.checking._standing import Standing, StandingFor
+    from robotsgate.robotstxt._agent_rules import AgentRules
+    from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._model import UsagePreferences
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.urls._origin import Origin, URLLike
+
+_Result = TypeVar("_Result")
+
+
+class Answers:
+    """The answers of one checker; each is counted where it is found.
+
+    Attributes:
+        clock: tells the time.
+        grammar: the spelling of targets.
+    """
+
+    def __init__(
+        self,
+        live: LiveOrigins,
+        renewals: Renewals,
+        reporter: Reporter,
+        *,
+        policy: Policy,
+        clock: Clock,
+        grammar: Grammar,
+    ) -> None:
+        self.clock = clock
+        self.grammar = grammar
+        self._live = live
+        self._renewals = renewals
+        self._reporter = reporter
+        self._policy = policy
+        self._by_agent = live.by_agent
+        self._now = clock.now
+        self._readings: Flights[StandingFor] = Flights()
+        self._one_at_a_time = anyio.CapacityLimiter(1)
+
+    def close(self) -> None:
+        """Let the reading of files end soon."""
+        self._readings.close()
+
+    async def aclose(self) -> None:
+        """End the reading of files; may be called more than once."""
+        await self._readings.aclose()
+
+    def at_once(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
+        """The answer by two look-ups: most questions of a crawl end here.
+
+        Takes about a microsecond, and may be called in any thread. `None` if it cannot
+        tell: for an agent that is not a string, a URL that does not begin with the key
+        of its origin, an agent or origin that is not in memory or is past its
+        `usable_until`, and an answer that takes long to find.
+        """
+        try:
+            slash = url.index("/", 8)  # type: ignore[union-attr]  # EAFP: not a str
+            rules = self._by_agent[agent][url[:slash]]  # type: ignore[index]  # a list
+            target: str = url[slash:]  # type: ignore[index]
+            octets = target.encode()
+        except (KeyError, ValueError, TypeError, AttributeError):
+            return None
+        if not rules.usable_from <= self._now() < rules.usable_until:
+            return None
+        # As `is_plain`, without a call, which would take a twentieth of the time.
+        if "/." in target or octets.translate(UNLESS_PLAIN_CHANGED) != octets:
+            target = self.grammar.target_of_path(dialled_path(target))
+        rules.is_used = True
+        answer = rules.rules.allows_at_once(target)
+        if not answer:
+            if (
+                answer is None
+                or target == ROBOTS_TXT_PATH
+                or LOGGER.isEnabledFor(DEBUG)
+            ):
+                return None  # the slower way decides, and logs
+            self._reporter.disallowed[rules.refusal] += 1
+            return False
+        self._reporter.allowed += 1
+        return True
+
+    def from_memory(self, question: Question) -> bool | None:
+        """The answer, if memory has all that it needs and finding it is quick."""
+        standing = self._live.current(str(question.origin), self._now())
+        if standing is None:
+            return None
+        rules = self._rules_at_once(standing, question.agent)
+        if rules is None:
+            return None
+        answer = rules.allows_at_once(question.target)
+        if answer is not None:
+            self._reporter.report_answer(question, rules, allowed=answer)
+        return answer
+
+    def in_memory(
+        self, agent: Agent, origin: str
+    ) -> tuple[Standing | None, StandingFor | None]:
+        """How the origin with this key stands, and what is in force for `agent`.
+
+        `None` for what memory does not hold; what it holds may be too old.
+        """
+        rules = self._by_agent.get(agent.name, {}).get(origin)
+        return self._live.by_origin.get(origin), rules
+
+    async def rules_for(self, agent: Agent, origin: Origin) -> StandingFor:
+        """What is in force for `agent` at `origin` now, renewed if need be.
+
+        Raises:
+            RuntimeError: the checker is closed.
+            UnsupportedError: the scheme is ftp, and there is a client.
+        """
+        return await self.rules_at(await self._renewals.standing(origin), agent)
+
+    async def rules_at(self, standing: Standing, agent: Agent) -> StandingFor:
+        """What is in force for `agent` where an origin has this `standing`."""
+        rules = self._rules_at_once(standing, agent)
+        if rules is not None:
+            return rules
+
+        async def read() -> StandingFor:
+            agent_rules = await self._beside_loop(
+                lambda: self._read(standing, standing.body, agent)
+            )
+            return self._live.hold(standing, agent, agent_rules)
+
+        return await self._readings.result_of((standing, agent.name), read)
+
+    async def allows(self, rules: StandingFor, question: Question) -> bool:
+        """The answer to `question`, for whose agent `rules` are in force."""
+        answer = rules.allows_at_once(question.target)
+        if answer is None:
+            answer = await self._beside_loop(partial(rules.allows, question.target))
+        self._reporter.report_answer(question, rules, allowed=answer)
+        return answer
+
+    async def verdict(
+        self, question: Question, *, standing: Standing | None = None
+    ) -> Verdict:
+        """The answer with all that led to it.
+
+        Args:
+            question: the one to answer.
+            standing: how its origin stands; `None`: renewed if need be.
+        """
+        verdict, rules = await self._explain(question, standing)
+        self._reporter.report_answer(question, rules, allowed=verdict.allowed)
+        return verdict
+
+    async def explanation(
+        self, question: Question, *, standing: Standing | None = None
+    ) -> Verdict:
+        """As `verdict`, for an answer that was found and counted before."""
+        verdict, _ = await self._explain(question, standing)
+        return verdict
+
+    async def usage_preferences(
+        self, question: Question, headers: HeadersLike | None
+    ) -> UsagePreferences:
+        """What the target of `question` may be used for.
+
+        Raises:
+            TypeError: `headers` does not hold pairs of text.
+        """
+        rules = await self.rules_for(question.agent, question.origin)
+        target = question.target
+        work = partial(rules.usage_preferences, target, self.grammar, headers)
+        if rules.tells_usage_at_once(target):
+            return work()
+        return await self._beside_loop(work)
+
+    async def part(
+        self, origin: Origin, part: Callable[[RobotsTxt], _Result]
+    ) -> _Result | None:
+        """`part` of the file in force; `None` if no file is in force."""
+        standing = await self._renewals.standing(origin)
+        if standing.effect is not Effect.RULES:
+            return None
+        body = standing.body_at_once
+        standing.forget_body()
+
+        def read(body: bytes) -> _Result:
+            return part(self._live.robots_txt(standing, body))
+
+        if body is not None:
+            return read(body)
+        return await self._beside_loop(lambda: read(standing.body))
+
+    async def _explain(
+        self, question: Question, standing: Standing | None
+    ) -> tuple[Verdict, StandingFor]:
+        if standing is None:
+            standing = await self._renewals.standing(question.origin)
+        rules = await self.rules_at(standing, question.agent)
+        explain = partial(rules.explain, standing, question, policy=self._policy)
+        is_quick = rules.explains_at_once(question.target)
+        verdict = explain() if is_quick else await self._beside_loop(explain)
+        return verdict, rules
+
+    def _rules_at_once(self, standing: Standing, agent: Agent) -> StandingFor | None:
+        """What is in force for `agent`; `None` if a large file must be read first."""
+        rules = self._live.standing_for(standing, agent)
+        if rules is not None:
+            return rules
+        body = standing.body_at_once
+        if body is None:
+            return None
+        return self._live.hold(standing, agent, self._read(standing, body, agent))
+
+    def _read(self, standing: Standing, body: bytes, agent: Agent) -> AgentRules:
+        return self._live.robots_txt(standing, body).rules_for(agent.tokens)
+
+    async def _beside_loop(self, work: Callable[[], _Result]) -> _Result:
+        """The result of `work`, which takes long, from a worker thread.
+
+        Only one runs at a time, so that the loop shares the processor with one thread.
+        """
+        return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)

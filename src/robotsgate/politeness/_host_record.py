@@ -1,0 +1,345 @@
+"""Decides when the next request to a host may start.
+
+Pure: what is known about a host is one record of numbers, each rule is a function of
+the record and the time, and nothing here waits. All times of a record must come from
+one clock, which must not go back.
+
+The rules:
+
+- A request starts no sooner than `delay_in_force` after the last request ended, nor
+  after the last one began, if several may be under way.
+- At most `Pace.max_at_once` turns are under way. The fetch of a robots.txt is not
+  counted, because a turn may have to wait for it. But nothing else starts during one.
+- A turn that is under way for `Pace.max_turn_seconds` counts as ended.
+- An incident blocks the host and doubles its delay. After the block, one request at a
+  time probes it. The first good answer opens it, and each one shortens the delay.
+- After `forget_at` a record does not count, and may be dropped.
+
+A ledger may keep the record elsewhere and write the same rules in another language.
+The record has these numbers, all of them doubles: `delay`, `max_at_once`, `max_delay`
+and `max_turn_seconds` of the pace; `ended_at`, `fetch_began_at`, `incident_at`,
+`blocked_until`, `back_off`, `slowed_delay`; and one for each turn under way. A text
+needs 17 digits to give the same double again.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from robotsgate.robotstxt._model import RequestRate
+
+NEVER = -math.inf
+
+ASK_FOR_LESS = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+"""The statuses by which a host asks for fewer requests."""
+
+# The first and the longest block without Retry-After, seconds: the default pauses
+# between the fetches of an unreachable robots.txt.
+FIRST_BACK_OFF = 60.0
+LONGEST_BACK_OFF = 3_600.0
+
+# For how many seconds after its block an incident slows a host that nobody asks.
+INCIDENT_MEMORY = 3_600.0
+
+# A delay of 0 cannot be doubled.
+SMALLEST_SLOWED_DELAY = 1.0
+SLOW_DOWN = 2.0
+SPEED_UP = 0.8
+
+# After how many seconds to ask again for a place, if a host has no delay.
+SHORTEST_WAIT_FOR_PLACE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often one host may be asked, without regard to incidents.
+
+    Attributes:
+        delay: seconds between two requests, 0 to `max_delay`.
+        max_at_once: how many turns may be under way, ≥ 1.
+        max_delay: the longest delay, also after an incident, seconds ≥ 0.
+        max_turn_seconds: the age at which a turn counts as ended, > 0.
+    """
+
+    delay: float
+    max_at_once: int
+    max_delay: float
+    max_turn_seconds: float
+
+
+class TurnEnd(enum.Enum):
+    """What the end of a turn says about its host."""
+
+    GOOD = "good"
+    """The host answered, and did not ask for less."""
+    INCIDENT = "incident"
+    """The host asked for less (429, 503), or failed."""
+    UNJUDGED = "unjudged"
+    """There may have been a request, but nobody knows its answer."""
+    UNUSED = "unused"
+    """There was no request."""
+
+
+class HostState(enum.Enum):
+    """What a host has been through that matters to the next request."""
+
+    OPEN = "open"
+    BLOCKED = "blocked"
+    """Nothing starts, because there was an incident."""
+    PROBING = "probing"
+    """One request at a time starts after a block, until there is a good answer."""
+
+
+class HostRecord(NamedTuple):
+    """What is known about one host; all times are seconds.
+
+    A tuple, because each turn makes two, and a frozen dataclass takes four times as
+    long. `_replace` takes twice as long, so only rare cases use it.
+
+    Attributes:
+        pace: that of the last start.
+        ended_at: when the last request ended; `NEVER` before that.
+        turns: when each turn that is under way began, in order; may be empty.
+        fetch_began_at: when the fetch of a robots.txt that is under way began; `NEVER`
+            if there is none.
+        incident_at: when the last incident was counted; `NEVER` before that.
+        blocked_until: when the last block ends or ended; `NEVER` before that.
+        back_off: for how many seconds the last incident blocks the host without a
+            Retry-After; 0 if there has been a good answer since.
+        slowed_delay: the delay that incidents have left, seconds; 0 if there is none.
+    """
+
+    pace: Pace
+    ended_at: float = NEVER
+    turns: tuple[float, ...] = ()
+    fetch_began_at: float = NEVER
+    incident_at: float = NEVER
+    blocked_until: float = NEVER
+    back_off: float = 0.0
+    slowed_delay: float = 0.0
+
+
+def stated_delay(
+    crawl_delay: float | None, request_rate: RequestRate | None
+) -> float | None:
+    """Seconds between two requests that a robots.txt asks for; `None` if it does not.
+
+    May be longer than `max_delay`.
+    """
+    delays = [] if crawl_delay is None else [crawl_delay]
+    if request_rate is not None:
+        delays.append(request_rate.seconds / request_rate.requests)
+    return max(delays, default=None)
+
+
+def pace_of(
+    origins: Iterable[tuple[float | None, RequestRate | None]],
+    *,
+    default_delay: float,
+    max_delay: float,
+    max_at_once: int,
+    max_turn_seconds: float,
+) -> Pace:
+    """The pace of a host.
+
+    Args:
+        origins: crawl-delay and request rate of each of its origins, for the agent;
+            may be empty.
+        default_delay: seconds, the least delay.
+        max_delay: seconds, the largest one.
+        max_at_once: for a host whose origins state no crawl-delay; others get one
+            request at a time.
+        max_turn_seconds: the age at which a turn counts as ended.
+    """
+    origins = tuple(origins)
+    stated = (stated_delay(*origin) or 0.0 for origin in origins)
+    has_crawl_delay = any(crawl_delay is not None for crawl_delay, _ in origins)
+    return Pace(
+        delay=min(max((default_delay, *stated)), max_delay),
+        max_at_once=1 if has_crawl_delay else max_at_once,
+        max_delay=max_delay,
+        max_turn_seconds=max_turn_seconds,
+    )
+
+
+def ready_at(
+    record: HostRecord, now: float, *, pace: Pace, is_robots_txt: bool = False
+) -> float:
+    """The earliest moment when the next request may start; `now` or before: it may now.
+
+    While all places are taken, that moment assumes that one becomes free at once.
+    Asking again then is never too late, because a delay follows each end; without a
+    delay, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
+
+    Args:
+        record: one that `after_time` gave.
+        now: seconds.
+        pace: that of the host now.
+        is_robots_txt: whether the request fetches a robots.txt.
+    """
+    delay = delay_in_force(record, pace)
+    last_at = max(record.ended_at, record.fetch_began_at, *record.turns)
+    moment = max(last_at + delay, record.blocked_until)
+    if _has_place(record, pace, is_robots_txt=is_robots_txt):
+        return moment
+    return max(moment, now + max(delay, SHORTEST_WAIT_FOR_PLACE))
+
+
+def after_start(
+    record: HostRecord, now: float, *, pace: Pace, is_robots_txt: bool = False
+) -> HostRecord:
+    """What is known once a request has started; `ready_at` must have allowed it."""
+    turns, fetch_began_at = record.turns, record.fetch_began_at
+    if is_robots_txt:
+        fetch_began_at = now
+    else:
+        turns = (*turns, now)
+    return HostRecord(pace, record.ended_at, turns, fetch_began_at, *record[4:])
+
+
+def after_end(
+    record: HostRecord,
+    now: float,
+    *,
+    began_at: float,
+    end: TurnEnd,
+    is_robots_txt: bool = False,
+    retry_after: float | None = None,
+    jitter: float = 1.0,
+) -> HostRecord:
+    """What is known once a turn has ended.
+
+    A turn that was overdue, and so counted as ended, really ends now.
+
+    Args:
+        record: what was known.
+        now: seconds.
+        began_at: when the turn began.
+        end: how it ended.
+        is_robots_txt: whether it was the fetch of a robots.txt.
+        retry_after: see `after_incident`.
+        jitter: see `after_incident`.
+    """
+    turns, fetch_began_at = record.turns, record.fetch_began_at
+    if is_robots_txt:
+        fetch_began_at = NEVER if fetch_began_at == began_at else fetch_began_at
+    elif began_at in turns:
+        place = turns.index(began_at)
+        turns = turns[:place] + turns[place + 1 :]
+    ended_at = record.ended_at if end is TurnEnd.UNUSED else now
+    record = HostRecord(record.pace, ended_at, turns, fetch_began_at, *record[4:])
+    if end is TurnEnd.INCIDENT:
+        return after_incident(
+            record, now, began_at=began_at, retry_after=retry_after, jitter=jitter
+        )
+    if end is TurnEnd.GOOD and record.back_off + record.slowed_delay > 0:
+        return _after_good_answer(record, began_at)
+    return record
+
+
+def after_incident(
+    record: HostRecord,
+    now: float,
+    *,
+    began_at: float,
+    retry_after: float | None,
+    jitter: float,
+) -> HostRecord:
+    """What is known once a request has ended with an incident.
+
+    A request that began before the last incident belongs to that one: only its
+    Retry-After counts.
+
+    Args:
+        record: what was known.
+        now: seconds.
+        began_at: when the request began.
+        retry_after: seconds that the host asks to wait, already limited; negative if
+            its date has passed; `None` if it does not say.
+        jitter: factor of the block, ≥ 1: fixed for each host, so that hosts that failed
+            together are not asked together.
+    """
+    seconds = retry_after or 0.0
+    if began_at > record.incident_at:
+        delay = SLOW_DOWN * delay_in_force(record, record.pace)
+        back_off = max(SLOW_DOWN * record.back_off, FIRST_BACK_OFF)
+        record = record._replace(
+            incident_at=now,
+            back_off=min(back_off, LONGEST_BACK_OFF),
+            slowed_delay=min(max(delay, SMALLEST_SLOWED_DELAY), record.pace.max_delay),
+        )
+        if retry_after is None:
+            seconds = record.back_off
+    blocked_until = max(record.blocked_until, now + seconds * jitter)
+    return record._replace(blocked_until=blocked_until)
+
+
+def after_time(record: HostRecord, now: float) -> tuple[HostRecord, int]:
+    """What is known now that time has passed, and how many overdue turns have ended.
+
+    After `forget_at`, that is an empty record.
+    """
+    under_way = (*record.turns, record.fetch_began_at)
+    if under_way == (NEVER,) and record.blocked_until == NEVER:
+        return record, 0  # the usual case: time changes nothing
+    seconds = record.pace.max_turn_seconds
+    overdue = [at for at in under_way if at > NEVER and at + seconds <= now]
+    if now >= forget_at(record):
+        return HostRecord(record.pace), len(overdue)
+    if not overdue:
+        return record, 0
+    is_overdue = record.fetch_began_at in overdue
+    record = record._replace(
+        turns=tuple(at for at in record.turns if at not in overdue),
+        fetch_began_at=NEVER if is_overdue else record.fetch_began_at,
+        ended_at=max(record.ended_at, max(overdue) + seconds),
+    )
+    return record, len(overdue)
+
+
+def delay_in_force(record: HostRecord, pace: Pace) -> float:
+    """Seconds between two requests to a host, with what is left of incidents."""
+    return max(pace.delay, record.slowed_delay)
+
+
+def host_state(record: HostRecord, now: float) -> HostState:
+    """What the host has been through."""
+    if now < record.blocked_until:
+        return HostState.BLOCKED
+    return HostState.PROBING if record.back_off > 0 else HostState.OPEN
+
+
+def forget_at(record: HostRecord) -> float:
+    """When nothing of a record can matter any more.
+
+    That is `max_delay` after the last request, because the next one may come with a
+    longer delay, and not before `INCIDENT_MEMORY` after the last block. A turn under
+    way counts as one that ends when it is overdue.
+    """
+    pace = record.pace
+    began_at = max((record.fetch_began_at, *record.turns))
+    ended_at = max(record.ended_at, began_at + pace.max_turn_seconds)
+    return max(ended_at + pace.max_delay, record.blocked_until + INCIDENT_MEMORY)
+
+
+def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:
+    if record.fetch_began_at > NEVER:
+        return False
+    max_at_once = 1 if record.back_off > 0 else pace.max_at_once
+    return is_robots_txt or len(record.turns) < max_at_once
+
+
+def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:
+    if began_at <= record.incident_at:  # it tells how the host was before that
+        return record
+    slowed_delay = SPEED_UP * record.slowed_delay
+    if slowed_delay <= record.pace.delay:
+        slowed_delay = 0.0
+    return record._replace(back_off=0.0, slowed_delay=slowed_delay)

@@ -1,0 +1,224 @@
+"""Tells whether robots.txt permits a request, and fetches robots.txt in turn.
+
+What memory and the store know needs no turn. One flight of the gate for each origin
+brings what they do not know:
+
+    look up memory and store ──► current: done, without a turn
+        │ not current
+        ▼
+    wait for a turn of the host, before pages ──► fetched meanwhile: give it back
+        │
+        ▼
+    begin or join the renewal of the checker ──► no request was needed: give it back
+        │
+        ▼
+    the turn ends when the fetch ends, as the fetch saw the host
+
+Callers that give up end neither the wait nor the fetch. If the gate is closed, the
+wait and the turn end, and the fetch goes on, because it belongs to the checker.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from robotsgate.caching._freshness import retry_after
+from robotsgate.caching._outcome import Failed
+from robotsgate.checking._flights import Flights
+from robotsgate.checking._question import Question
+from robotsgate.errors import DisallowedError
+from robotsgate.politeness._host_record import ASK_FOR_LESS, NEVER, TurnEnd
+from robotsgate.politeness._hosts import Place
+from robotsgate.urls._origin import Origin
+
+if TYPE_CHECKING:
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.checking._answers import Answers
+    from robotsgate.checking._question import Agent
+    from robotsgate.checking._renewal import Renewals
+    from robotsgate.checking._standing import Standing, StandingFor
+    from robotsgate.politeness._hosts import Hosts, Queues
+    from robotsgate.politeness._ledger import Grant
+    from robotsgate.urls._origin import URLLike
+
+
+class Permission(NamedTuple):
+    """The permission to fetch a URL.
+
+    Attributes:
+        origin: the key of its origin.
+        rules: what is in force for the agent there.
+    """
+
+    origin: str
+    rules: StandingFor
+
+
+class Permissions:
+    """What robots.txt permits the agent of one gate."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        renewals: Renewals,
+        *,
+        agent: Agent,
+        hosts: Hosts,
+        queues: Queues,
+    ) -> None:
+        self._answers = answers
+        self._renewals = renewals
+        self._agent = agent
+        self._hosts = hosts
+        self._queues = queues
+        self._clock = answers.clock
+        self._flights: Flights[Standing] = Flights("gate")
+
+    async def aclose(self) -> None:
+        """End the waits and the turns; may be called more than once."""
+        await self._flights.aclose()
+
+    def at_once(self, url: str | URLLike) -> tuple[str, bool | None]:
+        """The key of the origin of `url`, and whether memory permits it.
+
+        `None` if memory has no quick answer.
+
+        Raises:
+            InvalidURLError: `url` names no origin.
+        """
+        answer = self._answers.at_once(self._agent.name, url)
+        if answer is None:
+            return str(Origin.from_url(url)), None
+        text = cast("str", url)  # for anything else there is no answer at once
+        return text[: text.index("/", 8)], answer
+
+    async def permission(
+        self,
+        url: str | URLLike,
+        place: Place,
+        *,
+        origin: str,
+        answer: bool | None,
+        deadline: float,
+    ) -> Permission:
+        """The permission to fetch `url`; its robots.txt is fetched if need be.
+
+        If the last fetch of the robots.txt was a 429 or 503, this waits until the
+        origin may be asked again.
+
+        Args:
+            url: the one to fetch.
+            place: that of the caller in the queue of its host.
+            origin: what `at_once` has just said.
+            answer: what `at_once` has just said, and counted.
+            deadline: when the caller stops waiting, by `Clock.monotonic`.
+
+        Raises:
+            DisallowedError: the agent may not fetch it.
+            TurnNotInTimeError: that is not known by the `deadline`.
+            RuntimeError: the gate or the checker is closed.
+            UnsupportedError: the scheme is ftp, and there is a client.
+        """
+        if answer:
+            last, rules = self._answers.in_memory(self._agent, origin)
+            if rules is not None and pause_until(last) <= self._clock.now():
+                return Permission(origin, rules)
+        question = Question.of(self._agent.name, url, self._answers.grammar)
+        explain = self._answers.verdict if answer is None else self._answers.explanation
+        while True:
+            seconds = deadline - self._clock.monotonic()
+            try:
+                standing = await self._standing(question.origin, seconds)
+            except TimeoutError:
+                raise self._queues.not_in_time(place) from None
+            verdict = await explain(question, standing=standing)
+            if not verdict.allowed:
+                raise DisallowedError(verdict)
+            explain = self._answers.explanation
+            until = pause_until(standing)
+            if until <= self._clock.now():
+                rules = await self._answers.rules_at(standing, self._agent)
+                return Permission(origin, rules)
+            await self._queues.pause(place, until=until, deadline=deadline)
+
+    def is_in_force(self, permission: Permission) -> bool:
+        """Whether `permission` still holds."""
+        standing, _ = self._answers.in_memory(self._agent, permission.origin)
+        rules = permission.rules
+        is_replaced = standing is not None and standing.usable_from > rules.usable_from
+        return not is_replaced and self._clock.now() < rules.usable_until
+
+    def begin(self, origin: Origin) -> None:
+        """Begin to renew `origin` if need be; do not wait for it.
+
+        Raises:
+            RuntimeError: the gate or the checker is closed.
+            UnsupportedError: the scheme is ftp, and there is a client.
+        """
+        if self._renewals.current(origin) is None:
+            self._flights.begin(str(origin), partial(self._renew, origin))
+
+    async def _standing(self, origin: Origin, seconds: float) -> Standing:
+        """How `origin` stands, renewed if need be; TimeoutError after `seconds`."""
+        standing = self._renewals.current(origin)
+        if standing is not None:
+            return standing
+        flight = self._flights.begin(str(origin), partial(self._renew, origin))
+        return await flight.result_within(seconds, self._clock)
+
+    async def _renew(self, origin: Origin) -> Standing:
+        standing = await self._renewals.look_up(origin)
+        if standing is not None:
+            return standing
+        waits_since = self._clock.now()
+        grant = await self._grant(origin)
+        end, seconds = TurnEnd.UNUSED, None
+        try:
+            standing = self._renewals.known_since(origin, waits_since)
+            if standing is not None:
+                return standing
+            renewal = self._renewals.begin(origin)
+            fetch_end = self._renewals.fetch_end(origin)
+            end = TurnEnd.UNJUDGED  # in case the wait below is cancelled
+            await fetch_end.over_event.wait()
+            if fetch_end.outcome is None:  # there was no request, or this raises
+                standing = (await renewal.result()).standing
+                end = TurnEnd.UNUSED
+                return standing
+            end, seconds = self._end_of(fetch_end.outcome)
+        finally:
+            await self._queues.end(grant, end, retry_after=seconds)
+        return (await renewal.result()).standing
+
+    async def _grant(self, origin: Origin) -> Grant:
+        host = self._hosts.host(origin.robots_url, str(origin))
+        place = Place(host, is_robots_txt=True)
+        self._queues.join(place)
+        try:
+            return await self._queues.grant(place, deadline=math.inf)
+        finally:
+            self._queues.leave(place)
+
+    def _end_of(self, outcome: Outcome) -> tuple[TurnEnd, float | None]:
+        """What a fetch says about the host, and the seconds that it asks to wait."""
+        if isinstance(outcome, Failed) or outcome.status is None:
+            return TurnEnd.UNJUDGED, None
+        if outcome.status not in ASK_FOR_LESS:
+            return TurnEnd.GOOD, None
+        seconds = retry_after(
+            outcome.headers, now=self._clock.now(), policy=self._renewals.policy
+        )
+        return TurnEnd.INCIDENT, seconds
+
+
+def pause_until(standing: Standing | None) -> float:
+    """When an origin whose last fetch was a 429 or 503 takes requests again.
+
+    Epoch seconds; `NEVER` if there is nothing to wait for.
+    """
+    outage = None if standing is None else standing.entry.outage
+    if outage is None or outage.status not in ASK_FOR_LESS:
+        return NEVER
+    return outage.retry_at
