@@ -12,8 +12,7 @@ from robotsgate._version import __version__
 if TYPE_CHECKING:
     from robotsgate._clock import Clock, SystemClock
     from robotsgate._headers import HeadersLike
-    from robotsgate.caching._access import AccessResult
-    from robotsgate.caching._outcome import FailureKind
+    from robotsgate.caching._outcome import AccessResult, FailureKind
     from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
     from robotsgate.caching._verdict import Reason, Verdict
     from robotsgate.checking._checker import RobotsChecker
@@ -174,8 +173,7 @@ __all__ = [
 _NAMES = {
     "_clock": "Clock SystemClock",
     "_headers": "HeadersLike",
-    "caching._access": "AccessResult",
-    "caching._outcome": "FailureKind",
+    "caching._outcome": "AccessResult FailureKind",
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "Reason Verdict",
     "checking._checker": "RobotsChecker",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from robotsgate.caching._access import AccessResult
+from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
 
 from .builders import DAY, HOUR, MINUTE

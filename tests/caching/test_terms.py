@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from robotsgate.caching._access import AccessResult
-from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
-from robotsgate.caching._terms import (
-    keep_until,
-    key_of,
-    limit,
-    longest_gap,
-    span,
+from robotsgate.caching._entry import keep_until, key_of, limit, longest_gap, span
+from robotsgate.caching._outcome import AccessResult
+from robotsgate.caching._policy import (
+    AddressGuard,
+    AfterUnreachableLimit,
+    Policy,
     terms_of,
 )
 

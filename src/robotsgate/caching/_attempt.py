@@ -9,24 +9,24 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from robotsgate.caching._access import AccessResult
-from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
+from robotsgate.caching._access_result import access_result, is_evidence
+from robotsgate.caching._entry import (
+    Answer,
+    Entry,
+    Outage,
+    PackedBody,
+    longest_gap,
+    usable,
+)
 from robotsgate.caching._freshness import (
     freshness_lifetime,
     refusal_lifetime,
     retry_after,
     retry_delay,
 )
-from robotsgate.caching._merge import merge, usable
-from robotsgate.caching._outcome import (
-    Answered,
-    Failed,
-    FailureKind,
-    access_result,
-    is_evidence,
-)
-from robotsgate.caching._policy import AfterUnreachableLimit
-from robotsgate.caching._terms import longest_gap, terms_of
+from robotsgate.caching._merge import merge
+from robotsgate.caching._outcome import AccessResult, Answered, Failed, FailureKind
+from robotsgate.caching._policy import AfterUnreachableLimit, terms_of
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome

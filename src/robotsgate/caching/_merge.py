@@ -9,31 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._entry import LARGEST_SKEW, Answer, Entry, Outage
-from robotsgate.caching._terms import keep_until
-
 if TYPE_CHECKING:
-    from robotsgate.caching._policy import Policy
-
-
-def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
-    """The part of `entry` that counts by our clock; `None` if nothing counts.
-
-    After `keep_until` nothing counts.
-    """
-    entry = by_our_clock(entry, now=now)
-    if entry is None or now >= keep_until(entry, policy):
-        return None
-    return entry
-
-
-def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
-    """`entry` without its outage, if that is dated far ahead of our clock."""
-    if entry is None or entry.outage is None:
-        return entry
-    if entry.outage.last_attempt_at <= now + LARGEST_SKEW:
-        return entry
-    return None if entry.answer is None else replace(entry, outage=None)
+    from robotsgate.caching._entry import Answer, Entry, Outage
 
 
 def merge(known: Entry | None, stored: Entry | None, *, now: float) -> Entry | None:

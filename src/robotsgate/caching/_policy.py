@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from robotsgate.caching._access import AccessResult
+from robotsgate.caching._outcome import AccessResult
 
 _MINUTE = 60.0
 _HOUR = 60 * _MINUTE
@@ -292,3 +292,39 @@ def _check_number(name: str, value: object, lowest: float) -> None:
         raise ValueError(
             f"expected {name} to be a finite number {bound}, got {value!r}"
         )
+
+
+# The fields that decide what a fetch can bring and what it means, with the names
+# that they have in a store for ever.
+_TERMS = {
+    "guard": "address_guard",
+    "networks": "allowed_networks",
+    "redirects": "max_redirects",
+    "bytes": "max_body_bytes",
+    "missing": "detect_missing_page",
+    "denied": "on_access_denied",
+    "many": "on_too_many_requests",
+    "hops": "on_too_many_redirects",
+    "limit": "after_unreachable_limit",
+}
+_USUAL = Policy()
+
+
+def terms_of(policy: Policy) -> str:
+    """The fields of `policy` that an entry depends on and that are not the default.
+
+    Empty for the default policy. Entries of other terms must not be used, not even
+    their copies: a copy may come from an address that `policy` would not dial, or may
+    have been cut at a smaller limit.
+    """
+    return " ".join(
+        f"{term}={_text(getattr(policy, name))}"
+        for term, name in _TERMS.items()
+        if getattr(policy, name) != getattr(_USUAL, name)
+    )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, enum.Enum):
+        return str(value.value)
+    return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from robotsgate._json import JSONValue
 
 if TYPE_CHECKING:
-    from robotsgate.caching._access import AccessResult
+    from robotsgate.caching._outcome import AccessResult
     from robotsgate.robotstxt._model import Rule
 
 

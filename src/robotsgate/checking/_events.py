@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from robotsgate.checking._listener import Event
 
 if TYPE_CHECKING:
-    from robotsgate.caching._access import AccessResult
-    from robotsgate.caching._outcome import FailureKind
+    from robotsgate.caching._outcome import AccessResult, FailureKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,8 @@ from robotsgate.urls._origin import shown_url
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from robotsgate.caching._access import AccessResult
     from robotsgate.caching._entry import Entry
-    from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._outcome import AccessResult, Outcome
     from robotsgate.checking._events import CheckerEvent
     from robotsgate.checking._question import Question
     from robotsgate.checking._standing import StandingFor

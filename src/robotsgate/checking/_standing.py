@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._explain import explain
-from robotsgate.caching._in_force import Effect, in_force
+from robotsgate.caching._in_force import Effect, explain, in_force
 from robotsgate.caching._verdict import Reason
 from robotsgate.robotstxt._agent_rules import AgentRules
 from robotsgate.robotstxt._matcher import RuleLines, RuleSet

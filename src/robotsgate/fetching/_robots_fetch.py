@@ -14,12 +14,9 @@ from urllib.parse import quote
 import anyio
 
 from robotsgate._headers import header_values
+from robotsgate.caching._access_result import is_server_error
 from robotsgate.caching._freshness import CACHING_HEADERS
-from robotsgate.caching._outcome import (
-    Answered,
-    TooManyRedirects,
-    is_server_error,
-)
+from robotsgate.caching._outcome import Answered, TooManyRedirects
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._address_guard import FetchGuard, GuardRules
