@@ -18,7 +18,7 @@ from robotsgate.robotstxt import (
     Preference,
     RobotsTxt,
 )
-from robotsgate.robotstxt._rfc9309 import RFC9309
+from robotsgate.robotstxt._dialect import RFC9309
 from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS, usage_preferences
 from tests.robotstxt import aipref
 from tests.robotstxt.strategies import steady

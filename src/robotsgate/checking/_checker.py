@@ -32,9 +32,8 @@ from robotsgate.checking._question import Agent, Question
 from robotsgate.checking._quick_way import QuickWay
 from robotsgate.checking._renewal import Renewals
 from robotsgate.checking._reporter import Reporter
-from robotsgate.robotstxt._dialect import Dialect
+from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._records import absolute_sitemaps
-from robotsgate.robotstxt._robots_txt import grammar_of
 from robotsgate.stores._url import open_store
 from robotsgate.stores.memory import MemoryStore
 from robotsgate.urls._origin import Origin

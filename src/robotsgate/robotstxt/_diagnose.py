@@ -6,8 +6,7 @@ from bisect import bisect
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._dialect import Field
-from robotsgate.robotstxt._google import GOOGLE
+from robotsgate.robotstxt._dialect import GOOGLE, Field
 from robotsgate.robotstxt._model import Diagnostic, DiagnosticKind, Severity
 from robotsgate.robotstxt._octets import is_utf8, lower, readable
 from robotsgate.robotstxt._pattern import matches
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
-    from robotsgate.robotstxt._parser import Outline, Records
+    from robotsgate.robotstxt._parser import Outline
+    from robotsgate.robotstxt._records import Records
 
 _LONGEST_QUOTE = 80
 

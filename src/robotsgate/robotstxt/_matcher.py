@@ -14,9 +14,13 @@ from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from robotsgate.robotstxt._indexed_target import IndexedTarget
-from robotsgate.robotstxt._pattern import as_prefix, matches, telling_part
-from robotsgate.robotstxt._shared_strings import share
+from robotsgate.robotstxt._pattern import (
+    IndexedTarget,
+    as_prefix,
+    matches,
+    share,
+    telling_part,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

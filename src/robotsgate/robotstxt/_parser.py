@@ -12,18 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._dialect import Field
-from robotsgate.robotstxt._octets import lower, wide_encoding
+from robotsgate.robotstxt._model import Line, LineKind
+from robotsgate.robotstxt._octets import lower, readable, wide_encoding
+from robotsgate.robotstxt._records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from robotsgate.robotstxt._dialect import Grammar
-
-Rate = tuple[Field, str, int]
-"""A crawl-delay or request-rate record: (field, raw value, line)."""
-
-Other = tuple[str, str, int]
-"""A record of an unknown field: (lower-case key, raw value, line)."""
 
 # Every spelling of the user-agent field that any dialect takes contains this.
 _PART_OF_USER_AGENT = "agent"
@@ -50,60 +46,6 @@ class Section:
     end: int
     lines_before: int
     agents: list[tuple[str, int]]
-
-
-class Records:
-    """What stands in one or more sections, in the order of the file.
-
-    Attributes:
-        disallows: raw patterns, also empty ones.
-        disallow_lines: the line of each.
-        allows: raw patterns, also empty ones.
-        allow_lines: the line of each.
-        rates: crawl-delay and request-rate records.
-        sitemaps: (raw value, line).
-        others: records of unknown fields.
-        misspelt: (key, line) of fields that only a lenient dialect takes.
-        void: lines with text that is not a record.
-    """
-
-    __slots__ = (
-        "allow_lines",
-        "allows",
-        "disallow_lines",
-        "disallows",
-        "misspelt",
-        "others",
-        "rates",
-        "sitemaps",
-        "void",
-    )
-
-    def __init__(self) -> None:
-        """Hold nothing yet."""
-        self.disallows: list[str] = []
-        self.disallow_lines: list[int] = []
-        self.allows: list[str] = []
-        self.allow_lines: list[int] = []
-        self.rates: list[Rate] = []
-        self.sitemaps: list[tuple[str, int]] = []
-        self.others: list[Other] = []
-        self.misspelt: list[tuple[str, int]] = []
-        self.void: list[int] = []
-
-    def rules(self) -> Iterator[tuple[str, bool, int]]:
-        """(raw pattern, whether it allows, line) in the order of the file."""
-        disallows = zip(
-            self.disallow_lines,
-            self.disallows,
-            [False] * len(self.disallows),
-            strict=True,
-        )
-        allows = zip(
-            self.allow_lines, self.allows, [True] * len(self.allows), strict=True
-        )
-        for line, pattern, is_allow in sorted([*disallows, *allows]):
-            yield pattern, is_allow, line
 
 
 @dataclass(slots=True)
@@ -200,6 +142,24 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
             elif kind is not user_agent:
                 _note(kind, value.strip(white_space), number, result)
     return result
+
+
+def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
+    """The lines of a file; no line follows the last line end.
+
+    Args:
+        text: the file as latin-1, one character for each byte; lines end with LF.
+        grammar: the dialect's way to read it.
+    """
+    if not text:
+        return ()
+    whole_lines = text.removesuffix("\n").split("\n")
+    return tuple(
+        Line(number=number, text=readable(line), kind=_kind(counted, grammar))
+        for number, (line, counted) in enumerate(
+            zip(whole_lines, grammar.counted_text(text).split("\n"), strict=False), 1
+        )
+    )
 
 
 def _user_agent_lines(
@@ -300,3 +260,14 @@ def _note(kind: Field | str | None, value: str, number: int, result: Records) ->
         result.others.append((kind, value, number))
     elif kind is not None:
         result.rates.append((kind, value, number))
+
+
+def _kind(line: str, grammar: Grammar) -> LineKind:
+    record, number_sign, _ = line.partition("#")
+    if not record.strip(grammar.white_space):
+        return LineKind.COMMENT if number_sign else LineKind.BLANK
+    key, colon, _ = record.partition(":")
+    if not colon:
+        key, _ = grammar.split_without_colon(record) or ("", "")
+    key = lower(key.strip(grammar.white_space))
+    return LineKind(grammar.field(key).value) if key else LineKind.NO_RECORD

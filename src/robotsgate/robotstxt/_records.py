@@ -1,7 +1,7 @@
-"""Reads the values of records that are not rules: delays, rates, sitemaps.
+"""Holds the records of a group, and reads the values of those that are not rules.
 
-RFC 9309 does not define them, but lets a crawler read them (§2.2.4). A value that
-makes no sense is ignored.
+RFC 9309 does not define delays, rates and sitemaps, but lets a crawler read them
+(§2.2.4). A value that makes no sense is ignored.
 """
 
 from __future__ import annotations
@@ -14,11 +14,69 @@ from robotsgate.robotstxt._model import RequestRate
 from robotsgate.urls._redirect import absolute_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from robotsgate.robotstxt._parser import Rate
+Rate = tuple[Field, str, int]
+"""A crawl-delay or request-rate record: (field, raw value, line)."""
+
+Other = tuple[str, str, int]
+"""A record of an unknown field: (lower-case key, raw value, line)."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+class Records:
+    """What stands in one or more sections, in the order of the file.
+
+    Attributes:
+        disallows: raw patterns, also empty ones.
+        disallow_lines: the line of each.
+        allows: raw patterns, also empty ones.
+        allow_lines: the line of each.
+        rates: crawl-delay and request-rate records.
+        sitemaps: (raw value, line).
+        others: records of unknown fields.
+        misspelt: (key, line) of fields that only a lenient dialect takes.
+        void: lines with text that is not a record.
+    """
+
+    __slots__ = (
+        "allow_lines",
+        "allows",
+        "disallow_lines",
+        "disallows",
+        "misspelt",
+        "others",
+        "rates",
+        "sitemaps",
+        "void",
+    )
+
+    def __init__(self) -> None:
+        """Hold nothing yet."""
+        self.disallows: list[str] = []
+        self.disallow_lines: list[int] = []
+        self.allows: list[str] = []
+        self.allow_lines: list[int] = []
+        self.rates: list[Rate] = []
+        self.sitemaps: list[tuple[str, int]] = []
+        self.others: list[Other] = []
+        self.misspelt: list[tuple[str, int]] = []
+        self.void: list[int] = []
+
+    def rules(self) -> Iterator[tuple[str, bool, int]]:
+        """(raw pattern, whether it allows, line) in the order of the file."""
+        disallows = zip(
+            self.disallow_lines,
+            self.disallows,
+            [False] * len(self.disallows),
+            strict=True,
+        )
+        allows = zip(
+            self.allow_lines, self.allows, [True] * len(self.allows), strict=True
+        )
+        for line, pattern, is_allow in sorted([*disallows, *allows]):
+            yield pattern, is_allow, line
 
 
 def crawl_delay_seconds(value: str) -> float | None:
