@@ -11,7 +11,6 @@ from robotsgate._version import __version__
 
 if TYPE_CHECKING:
     from robotsgate._clock import Clock, SystemClock
-    from robotsgate._headers import HeadersLike
     from robotsgate.caching._outcome import AccessResult, FailureKind
     from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
     from robotsgate.caching._verdict import Reason, Verdict
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
         RedisLedger as RedisLedger,  # needs an extra
     )
     from robotsgate.robotstxt._dialect import Dialect
+    from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._model import (
         CategoryPreference,
         Diagnostic,
@@ -172,7 +172,6 @@ __all__ = [
 
 _NAMES = {
     "_clock": "Clock SystemClock",
-    "_headers": "HeadersLike",
     "caching._outcome": "AccessResult FailureKind",
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "Reason Verdict",
@@ -201,6 +200,7 @@ _NAMES = {
     "politeness._turn": "Turn",
     "politeness.redis_ledger": "RedisLedger",
     "robotstxt._dialect": "Dialect",
+    "robotstxt._headers": "HeadersLike",
     "robotstxt._model": (
         "CategoryPreference Diagnostic DiagnosticKind Group Line LineKind Match"
         " OtherLine Preference RequestRate Rule RuleKind Severity UsagePreferences"

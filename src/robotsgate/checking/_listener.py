@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from robotsgate._json import JSONValue
+from robotsgate.robotstxt._model import JSONValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable

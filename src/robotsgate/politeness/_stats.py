@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate._json import JSONValue
+from robotsgate.robotstxt._model import JSONValue
 
 if TYPE_CHECKING:
     from robotsgate.politeness._schedule import HostState

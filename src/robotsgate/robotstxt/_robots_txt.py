@@ -9,12 +9,11 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from robotsgate._json import as_json
 from robotsgate.robotstxt._agent_rules import AgentRules, rule_of, spelt_rules
 from robotsgate.robotstxt._diagnose import diagnostics
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._matcher import RuleSet
-from robotsgate.robotstxt._model import Group, OtherLine
+from robotsgate.robotstxt._model import Group, OtherLine, as_json
 from robotsgate.robotstxt._octets import readable, wide_encoding
 from robotsgate.robotstxt._parser import first_lines, lines, outline, read
 from robotsgate.robotstxt._records import first_crawl_delay, first_request_rate

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from robotsgate._headers import header_values
+from robotsgate.robotstxt._headers import header_values
 from robotsgate.robotstxt._model import CategoryPreference, Preference, UsagePreferences
 from robotsgate.robotstxt._octets import readable
 from robotsgate.robotstxt._pattern import IndexedTarget
@@ -25,8 +25,8 @@ from robotsgate.robotstxt._records import is_absolute_url
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from robotsgate._headers import HeadersLike
     from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._model import Statement
     from robotsgate.robotstxt._records import Other
 
