@@ -6,8 +6,8 @@ from bisect import bisect
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._dialect import GOOGLE, Field
-from robotsgate.robotstxt._model import Diagnostic, DiagnosticKind, Severity
+from robotsgate.robotstxt._dialect import GOOGLE
+from robotsgate.robotstxt._model import Diagnostic, DiagnosticKind, LineKind, Severity
 from robotsgate.robotstxt._octets import is_utf8, lower, readable
 from robotsgate.robotstxt._pattern import matches
 from robotsgate.robotstxt._records import (
@@ -261,10 +261,10 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
 
 def _about_rates(records: Records) -> Iterator[_Told]:
     for field, value, line in records.rates:
-        if field is Field.CRAWL_DELAY and crawl_delay_seconds(value) is None:
+        if field is LineKind.CRAWL_DELAY and crawl_delay_seconds(value) is None:
             message = f"expected seconds such as 10 or 0.5, got {_quote(value)}"
             yield line, _VALUE, DiagnosticKind.BAD_CRAWL_DELAY, message
-        if field is Field.REQUEST_RATE and request_rate(value) is None:
+        if field is LineKind.REQUEST_RATE and request_rate(value) is None:
             message = f"expected a rate such as 1/5 or 10/1m, got {_quote(value)}"
             yield line, _VALUE, DiagnosticKind.BAD_REQUEST_RATE, message
 
@@ -272,7 +272,7 @@ def _about_rates(records: Records) -> Iterator[_Told]:
 def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
     for line in records.void:
         words = GOOGLE.split_without_colon(lines[line - 1].partition("#")[0])
-        if words and GOOGLE.field(lower(words[0])) is not Field.OTHER:
+        if words and GOOGLE.field(lower(words[0])) is not LineKind.OTHER:
             message = f"expected a colon after {_quote(words[0])}"
         else:
             message = "expected a field, a colon and a value"
@@ -280,7 +280,7 @@ def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
     for key, line in records.misspelt:
         yield line, _FIELD, *_about_misspelt(key, lines[line - 1])
     for key, _, line in records.others:
-        if GOOGLE.field(key.replace("_", "-")) is not Field.OTHER:
+        if GOOGLE.field(key.replace("_", "-")) is not LineKind.OTHER:
             yield line, _FIELD, *_about_misspelt(key, lines[line - 1])
         elif key not in USAGE_FIELDS:
             message = f"unknown field {_quote(key)}"

@@ -10,6 +10,7 @@ import enum
 import re
 from typing import TYPE_CHECKING, Protocol
 
+from robotsgate.robotstxt._model import LineKind
 from robotsgate.robotstxt._octets import (
     as_octets,
     is_plain,
@@ -39,25 +40,13 @@ class Dialect(enum.Enum):
     """Google's published parser to the letter; it accepts some misspelt fields."""
 
 
-class Field(enum.Enum):
-    """What a line is about."""
-
-    USER_AGENT = "user-agent"
-    ALLOW = "allow"
-    DISALLOW = "disallow"
-    SITEMAP = "sitemap"
-    CRAWL_DELAY = "crawl-delay"
-    REQUEST_RATE = "request-rate"
-    OTHER = "other"
-
-
 class Grammar(Protocol):
     """Everything in which the dialects differ; the parser knows none by name."""
 
     white_space: str
     """The characters that may stand around a field and a value."""
 
-    known_fields: Mapping[str, Field]
+    known_fields: Mapping[str, LineKind]
     """Frequent spellings, exactly as files write them: quicker than `field`."""
 
     implies_robots_txt: bool
@@ -71,8 +60,8 @@ class Grammar(Protocol):
         """`text` with each line cut to the part that counts; lines end with LF."""
         ...
 
-    def field(self, key: str) -> Field:
-        """What the lower-case `key` means."""
+    def field(self, key: str) -> LineKind:
+        """What a line with the lower-case `key` is; OTHER for an unknown field."""
         ...
 
     def split_without_colon(self, line: str) -> tuple[str, str] | None:
@@ -115,7 +104,8 @@ def grammar_of(dialect: Dialect) -> Grammar:
     return GOOGLE if dialect is Dialect.GOOGLE else RFC9309
 
 
-_FIELDS = {field.value: field for field in Field if field is not Field.OTHER}
+_NOT_FIELDS = {LineKind.OTHER, LineKind.NO_RECORD, LineKind.COMMENT, LineKind.BLANK}
+_FIELDS = {kind.value: kind for kind in LineKind if kind not in _NOT_FIELDS}
 
 
 class _Rfc9309:
@@ -125,7 +115,7 @@ class _Rfc9309:
     implies_robots_txt = True
 
     def __init__(self) -> None:
-        self.known_fields: Mapping[str, Field] = frequent_spellings()
+        self.known_fields: Mapping[str, LineKind] = frequent_spellings()
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
         """`body` without its mark, and in UTF-8 if the mark names another encoding."""
@@ -137,8 +127,8 @@ class _Rfc9309:
     def counted_text(self, text: str) -> str:
         return text
 
-    def field(self, key: str) -> Field:
-        return _FIELDS.get(key, Field.OTHER)
+    def field(self, key: str) -> LineKind:
+        return _FIELDS.get(key, LineKind.OTHER)
 
     def split_without_colon(self, line: str) -> None:  # noqa: ARG002
         return None
@@ -176,7 +166,7 @@ class _Rfc9309:
         return normalised_target(path)
 
 
-def frequent_spellings() -> dict[str, Field]:
+def frequent_spellings() -> dict[str, LineKind]:
     """The fields as most files write them: Disallow, disallow, User-Agent, …."""
     return {
         spelling: field
@@ -198,21 +188,21 @@ _INDEX_FILE = "/index.htm"
 
 # Starts of keys, in the order in which they are tried.
 _GOOGLE_FIELDS = (
-    ("user-agent", Field.USER_AGENT),
-    ("useragent", Field.USER_AGENT),
-    ("user agent", Field.USER_AGENT),
-    ("allow", Field.ALLOW),
-    ("disallow", Field.DISALLOW),
-    ("dissallow", Field.DISALLOW),
-    ("dissalow", Field.DISALLOW),
-    ("disalow", Field.DISALLOW),
-    ("diasllow", Field.DISALLOW),
-    ("disallaw", Field.DISALLOW),
-    ("sitemap", Field.SITEMAP),
-    ("site-map", Field.SITEMAP),
+    ("user-agent", LineKind.USER_AGENT),
+    ("useragent", LineKind.USER_AGENT),
+    ("user agent", LineKind.USER_AGENT),
+    ("allow", LineKind.ALLOW),
+    ("disallow", LineKind.DISALLOW),
+    ("dissallow", LineKind.DISALLOW),
+    ("dissalow", LineKind.DISALLOW),
+    ("disalow", LineKind.DISALLOW),
+    ("diasllow", LineKind.DISALLOW),
+    ("disallaw", LineKind.DISALLOW),
+    ("sitemap", LineKind.SITEMAP),
+    ("site-map", LineKind.SITEMAP),
 )
 _UNKNOWN_TO_GOOGLE = {
-    field.value: field for field in (Field.CRAWL_DELAY, Field.REQUEST_RATE)
+    field.value: field for field in (LineKind.CRAWL_DELAY, LineKind.REQUEST_RATE)
 }
 
 
@@ -223,7 +213,7 @@ class _Google:
     implies_robots_txt = False
 
     def __init__(self) -> None:
-        self.known_fields: Mapping[str, Field] = frequent_spellings()
+        self.known_fields: Mapping[str, LineKind] = frequent_spellings()
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
         """`body` without its byte order mark, even if only a part of that is there."""
@@ -237,11 +227,11 @@ class _Google:
             text = "\n".join(line[:_MAX_LINE_LENGTH] for line in text.split("\n"))
         return _FROM_NUL.sub("", text) if "\0" in text else text
 
-    def field(self, key: str) -> Field:
+    def field(self, key: str) -> LineKind:
         for start, field in _GOOGLE_FIELDS:
             if key.startswith(start):
                 return field
-        return _UNKNOWN_TO_GOOGLE.get(key, Field.OTHER)
+        return _UNKNOWN_TO_GOOGLE.get(key, LineKind.OTHER)
 
     def split_without_colon(self, line: str) -> tuple[str, str] | None:
         """Two words are a key and a value; only space and tab separate words."""

@@ -121,7 +121,10 @@ class OtherLine(JSONValue):
 
 
 class LineKind(enum.Enum):
-    """What a line is."""
+    """What a line is.
+
+    A member for a field has its name as the value.
+    """
 
     USER_AGENT = "user-agent"
     ALLOW = "allow"

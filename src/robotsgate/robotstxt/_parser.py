@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._dialect import Field
 from robotsgate.robotstxt._model import Line, LineKind
 from robotsgate.robotstxt._octets import lower, readable, wide_encoding
 from robotsgate.robotstxt._records import Records
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 # Every spelling of the user-agent field that any dialect takes contains this.
 _PART_OF_USER_AGENT = "agent"
 
-_RULES = (Field.DISALLOW, Field.ALLOW)
+_RULES = (LineKind.DISALLOW, LineKind.ALLOW)
 
 _SHORTEST_RECORD = 2
 
@@ -119,9 +118,9 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
     """What stands in `sections` of `file`."""
     result = Records()
     white_space = grammar.white_space
-    disallow, allow, user_agent = Field.DISALLOW, Field.ALLOW, Field.USER_AGENT
+    disallow, allow, user_agent = LineKind.DISALLOW, LineKind.ALLOW, LineKind.USER_AGENT
     # Also gets unknown fields as the file spells them, because most are repeated.
-    fields: dict[str, Field | str] = {**grammar.known_fields}
+    fields: dict[str, LineKind | str] = {**grammar.known_fields}
     for section in sections:
         lines = file.text[section.start : section.end].split("\n")
         for number, line in enumerate(lines, section.lines_before + 1):
@@ -182,7 +181,7 @@ def _user_agent_lines(
         kind = known_fields.get(key)
         if kind is None or not colon:
             kind, value = _unusual(line, grammar)
-        if kind is Field.USER_AGENT:
+        if kind is LineKind.USER_AGENT:
             yield start, end, number, value.strip(white_space)
         place = lower_text.find(_PART_OF_USER_AGENT, end)
 
@@ -206,10 +205,10 @@ def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
     return False
 
 
-def _unusual(line: str, grammar: Grammar) -> tuple[Field, str]:
-    """Field and value of a line in a rare spelling.
+def _unusual(line: str, grammar: Grammar) -> tuple[LineKind, str]:
+    """Kind and value of a line in a rare spelling.
 
-    `Field.OTHER` if it is not a record.
+    OTHER if it is not a record.
     """
     key, value = _split(line, grammar) or ("", "")
     return grammar.field(lower(key.strip(grammar.white_space))), value
@@ -226,9 +225,9 @@ def _record(
     number: int,
     grammar: Grammar,
     result: Records,
-    fields: dict[str, Field | str],
-) -> tuple[Field | str | None, str]:
-    """Field and value of a line in a rare spelling.
+    fields: dict[str, LineKind | str],
+) -> tuple[LineKind | str | None, str]:
+    """Kind and value of a line in a rare spelling.
 
     An unknown field is its name. The field is "" if the line is not a record, and
     `None` if the line is white space. Adds a misspelt field to `result`, and other
@@ -240,7 +239,7 @@ def _record(
     written, value = words
     key = lower(written.strip(grammar.white_space))
     known = grammar.field(key)
-    kind = key if known is Field.OTHER else known
+    kind = key if known is LineKind.OTHER else known
     if ":" not in line:
         result.misspelt.append((written, number))
     elif kind is known and key != known.value:
@@ -250,16 +249,19 @@ def _record(
     return kind, value
 
 
-def _note(kind: Field | str | None, value: str, number: int, result: Records) -> None:
+def _note(
+    kind: LineKind | str | None, value: str, number: int, result: Records
+) -> None:
     """Add to `result` a line that is neither a rule nor a user-agent line."""
-    if kind is Field.SITEMAP:
+    if kind is LineKind.SITEMAP:
         result.sitemaps.append((value, number))
+    elif kind is LineKind.CRAWL_DELAY or kind is LineKind.REQUEST_RATE:
+        result.rates.append((kind, value, number))
     elif kind == "":
         result.void.append(number)
-    elif isinstance(kind, str):
-        result.others.append((kind, value, number))
     elif kind is not None:
-        result.rates.append((kind, value, number))
+        key = kind if isinstance(kind, str) else kind.value
+        result.others.append((key, value, number))
 
 
 def _kind(line: str, grammar: Grammar) -> LineKind:
@@ -270,4 +272,4 @@ def _kind(line: str, grammar: Grammar) -> LineKind:
     if not colon:
         key, _ = grammar.split_without_colon(record) or ("", "")
     key = lower(key.strip(grammar.white_space))
-    return LineKind(grammar.field(key).value) if key else LineKind.NO_RECORD
+    return grammar.field(key) if key else LineKind.NO_RECORD

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._dialect import Field
-from robotsgate.robotstxt._model import RequestRate
+from robotsgate.robotstxt._model import LineKind, RequestRate
 from robotsgate.urls._redirect import absolute_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Rate = tuple[Field, str, int]
+Rate = tuple[LineKind, str, int]
 """A crawl-delay or request-rate record: (field, raw value, line)."""
 
 Other = tuple[str, str, int]
@@ -106,13 +105,13 @@ def request_rate(value: str) -> RequestRate | None:
 
 def first_crawl_delay(rates: Iterable[Rate]) -> float | None:
     """The seconds of the first crawl-delay; `None` if it makes no sense."""
-    values = (value for field, value, _ in rates if field is Field.CRAWL_DELAY)
+    values = (value for field, value, _ in rates if field is LineKind.CRAWL_DELAY)
     return crawl_delay_seconds(next(values, ""))
 
 
 def first_request_rate(rates: Iterable[Rate]) -> RequestRate | None:
     """The rate of the first request-rate; `None` if it makes no sense."""
-    values = (value for field, value, _ in rates if field is Field.REQUEST_RATE)
+    values = (value for field, value, _ in rates if field is LineKind.REQUEST_RATE)
     return request_rate(next(values, ""))
 
 
