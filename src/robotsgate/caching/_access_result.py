@@ -75,11 +75,7 @@ def access_result(
 ) -> AccessResult:
     """Which access result `outcome` is under `policy` (RFC 9309 §2.3.1).
 
-    Args:
-        outcome: how the fetch ended.
-        policy: the choices.
-        origin: scheme, host and port that were asked.
-        last_access: of the last answer that is kept; `None` if there is none.
+    `last_access` is that of the last answer of `origin` that is kept.
     """
     match outcome:
         case Answered():
@@ -96,14 +92,10 @@ def access_result(
 
 
 def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
-    """Whether a failed fetch shows that the origin itself is at fault.
+    """Whether a fetch that is UNREACHABLE shows that the origin itself is at fault.
 
     Each status does, except 429, which asks for fewer requests, and 407, which our own
-    proxy sends.
-
-    Args:
-        outcome: one whose access result is UNREACHABLE.
-        counts_network: whether a failure without a status does, too.
+    proxy sends; a failure without a status does if `counts_network`.
     """
     status = None if isinstance(outcome, Failed) else outcome.status
     if status is None:
@@ -157,13 +149,8 @@ def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
     """Whether the title and the first heading of an HTML page say that it is missing.
 
     At least one of them must hold such a phrase, and neither anything else but a status
-    and the name of the site. Pages of an outage also tell of something that was not
-    found.
-
-    Args:
-        page: its start; only the first `BYTES_TO_READ` bytes are looked at.
-        status: that of its response. The page may name this status, 404 and 410.
-        origin: scheme, host and port that sent it.
+    and the name of the site: pages of an outage also tell of something that was not
+    found. The page of `origin` may name `status`, 404 and 410.
     """
     start = page[:BYTES_TO_READ].lower()
     beside = _WORDS_BESIDE | {str(status)}
@@ -191,10 +178,9 @@ def _is_phrase(words: list[str], beside: frozenset[str]) -> bool:
 
 
 def _names_site(words: list[str], origin: str) -> bool:
-    """Whether `words` are the name of the site, spaces and punctuation aside.
+    """Whether `words` are the label before the public suffix, or all from there on.
 
-    That is the label before the public suffix, alone or with all that follows:
-    "Example" and "example.com" at www.example.com.
+    "Example" and "example.com" at www.example.com, spaces and punctuation aside.
     """
     site = _SITE.match(origin)
     name = _SIGN.sub("", "".join(words))

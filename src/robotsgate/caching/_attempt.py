@@ -51,17 +51,11 @@ def entry_after(
     now: float,
     policy: Policy,
 ) -> Entry:
-    """What is known about `origin` after a fetch.
+    """What is known about `origin` after a fetch from `began_at` to `now`.
 
-    Args:
-        known: all that was known when it ended, also by other processes; `None` for
-            nothing.
-        outcome: how it ended.
-        origin: scheme, host and port.
-        began_at: when it began, epoch seconds; at least the date of the answer that
-            was known then, even if another clock gave that date.
-        now: when it ended, epoch seconds.
-        policy: the numbers and choices.
+    `known` is all that was known when it ended, including by other processes.
+    `began_at` is at least the date of the answer that was known then, even if another
+    clock gave that date.
     """
     last = _last_answer(known, now=now, policy=policy)
     known = usable(known, now=now, policy=policy)
@@ -87,8 +81,8 @@ def entry_after(
 def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer | None:
     """The last answer, if it is usable or says that there is no file.
 
-    An answer that says so is kept even when it is stale. Otherwise the copy that it
-    ended could come back from a store that has missed the answer.
+    Otherwise a store that has missed an answer "no file" could bring back the copy that
+    this answer ended.
     """
     if known is None or known.answer is None:
         return None

@@ -101,13 +101,8 @@ def explain(
 ) -> Verdict:
     """The verdict about one URL.
 
-    Args:
-        entry: what is known about the origin.
-        standing: what of that is in force.
-        match: what the rules say; in a full allow or a full disallow, only its
-            `is_robots_txt` counts.
-        url: the one that was asked about, without userinfo.
-        agent: the one that was asked about.
+    In a full allow or a full disallow, only `is_robots_txt` of `match` counts. `url` is
+    without userinfo.
     """
     has_rules = standing.effect is Effect.RULES
     answer = entry.answer

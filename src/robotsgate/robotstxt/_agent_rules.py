@@ -40,12 +40,7 @@ class AgentRules:
     usage_lines: tuple[Other, ...] = ()
 
     def match(self, target: str, *, is_robots_txt: bool) -> Match:
-        """Which rule decides about `target`.
-
-        Args:
-            target: in the form of the dialect's grammar.
-            is_robots_txt: whether it is the file itself, which is always allowed.
-        """
+        """Which rule decides about `target`, which may be the file itself."""
         number = None if is_robots_txt else self.rules.decisive(target)
         if number is None:
             return Match(

@@ -58,13 +58,8 @@ def diagnostics(
 ) -> tuple[Diagnostic, ...]:
     """What is odd about a file, in the order of its lines.
 
-    Args:
-        outline: the file, cut up.
-        records: those before its sections, then those of each section.
-        text: the file; lines end with LF.
-        grammar: that of the dialect in which the file was read.
-        is_cut: whether the file was longer than its limit.
-        encoding: the one that its byte order mark names, if that is not UTF-8.
+    `records` are those before its sections, then those of each section. `encoding` is
+    the one that its byte order mark names, if that is not UTF-8.
     """
     whole_lines, lines = text.split("\n"), grammar.counted_text(text).split("\n")
     told = [

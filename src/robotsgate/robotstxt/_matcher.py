@@ -280,9 +280,7 @@ class _Side:
     def longest(self, target: str, indexed: IndexedTarget | None) -> str:
         """The longest pattern that matches `target`, or ""; of equals the first one.
 
-        Args:
-            target: the path and query.
-            indexed: the same, if comparing all wildcards with it may take long.
+        `indexed` is given if comparing all wildcards with the target may take long.
         """
         prefix = self._longest_prefix(target)
         best = self.starred.get(prefix, prefix)

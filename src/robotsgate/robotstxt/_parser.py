@@ -84,12 +84,7 @@ def first_lines(body: bytes, max_bytes: int | None) -> bytes:
 
 
 def outline(text: str, grammar: Grammar) -> Outline:
-    """Find the groups of `text`.
-
-    Args:
-        text: the file as latin-1, one character for each byte; lines end with LF.
-        grammar: the dialect's way to read it.
-    """
+    """Find the groups of `text`: latin-1, a character for each byte; LF ends lines."""
     text = grammar.counted_text(text)
     if "#" in text:
         text = _COMMENT.sub("", text)
@@ -144,12 +139,7 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
 
 
 def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
-    """The lines of a file; no line follows the last line end.
-
-    Args:
-        text: the file as latin-1, one character for each byte; lines end with LF.
-        grammar: the dialect's way to read it.
-    """
+    """The lines of a file, given as to `outline`; no line follows the last line end."""
     if not text:
         return ()
     whole_lines = text.removesuffix("\n").split("\n")
@@ -187,10 +177,7 @@ def _user_agent_lines(
 
 
 def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
-    """Whether a rule, which ends a run of user-agent lines, stands from start to end.
-
-    Both are indexes of the start of a line.
-    """
+    """Whether a rule, which ends a run of user-agent lines, begins in [start, end)."""
     while start < end:
         line_end = text.find("\n", start, end)
         if line_end > start:
@@ -206,10 +193,7 @@ def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
 
 
 def _unusual(line: str, grammar: Grammar) -> tuple[LineKind, str]:
-    """Kind and value of a line in a rare spelling.
-
-    OTHER if it is not a record.
-    """
+    """Kind and value of a line in a rare spelling; OTHER if it is not a record."""
     key, value = _split(line, grammar) or ("", "")
     return grammar.field(lower(key.strip(grammar.white_space))), value
 

@@ -85,14 +85,10 @@ def usage_preferences(
 ) -> UsagePreferences:
     """What the site prefers `target` to be used for.
 
-    Args:
-        lines: records of `USAGE_FIELDS` that are for the agent, in the order of the
-            file.
-        target: in the form of `grammar`.
-        grammar: the dialect's way to read paths.
-        allowed: whether the agent may fetch `target`. If not, every preference is
-            unknown (draft-ietf-aipref-attach-05 §3.1).
-        headers: those of the page, if it has been fetched.
+    Unless the agent may fetch it (`allowed`), every preference is unknown
+    (draft-ietf-aipref-attach-05 §3.1). `lines` are the records of `USAGE_FIELDS` for
+    the agent, in the order of the file; `headers` are those of the page, if it has been
+    fetched.
 
     Raises:
         TypeError: `headers` does not hold pairs of text.
@@ -118,14 +114,9 @@ def usage_preferences(
 def _in_rules(
     rules: Iterable[tuple[str, int]], target: str, grammar: Grammar
 ) -> list[Statement]:
-    """What the rules state that have the longest path that matches `target`.
+    """What those rules state that have the longest path that matches `target`.
 
     attach-05 §3.1. If several paths have that length, all of them count.
-
-    Args:
-        rules: (value of the record as latin-1, line).
-        target: in the form of `grammar`.
-        grammar: the dialect's way to read paths.
     """
     indexed = IndexedTarget(target)
     longest = 0
