@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robotsgate.robotstxt import _pattern
-from robotsgate.robotstxt._matcher import RuleLines, RuleSet
+from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._pattern import parts, telling_part
+from robotsgate.robotstxt._records import RuleLines
 from tests.robotstxt import reference
 from tests.robotstxt.strategies import PATTERNS, TARGETS, steady
 from tests.tables import cases

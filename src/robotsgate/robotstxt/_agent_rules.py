@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._matcher import NO_RULES, RuleLines
 from robotsgate.robotstxt._model import Match, Rule, RuleKind
 from robotsgate.robotstxt._octets import readable
+from robotsgate.robotstxt._records import NO_RULES, RuleLines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ RFC 9309 does not define delays, rates and sitemaps, but lets a crawler read the
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from robotsgate.robotstxt._model import LineKind, RequestRate
 from robotsgate.urls._redirect import absolute_url
@@ -76,6 +76,32 @@ class Records:
         )
         for line, pattern, is_allow in sorted([*disallows, *allows]):
             yield pattern, is_allow, line
+
+
+class RuleLines(NamedTuple):
+    """The rules of one kind, in the order of the file.
+
+    Attributes:
+        patterns: in the spelling that targets have; may be empty. Those that
+            begin with neither "/" nor "*" match nothing, as all targets begin
+            with "/".
+        lines: where each stands.
+        written: the patterns as the file has them.
+    """
+
+    patterns: list[str]
+    lines: list[int]
+    written: list[str]
+
+    def without_empty(self) -> RuleLines:
+        """These rules without empty patterns, which match nothing."""
+        if "" not in self.patterns:
+            return self
+        kept = [rule for rule in zip(*self, strict=True) if rule[0]]
+        return RuleLines(*map(list, zip(*kept, strict=True))) if kept else NO_RULES
+
+
+NO_RULES = RuleLines([], [], [])
 
 
 def crawl_delay_seconds(value: str) -> float | None:
