@@ -38,14 +38,15 @@ class _Table(SphinxDirective):
 
 
 class _PolicyTable(_Table):
-    """Each field of `Policy`, its default and what it decides."""
+    """Each field of `Policy`, its type and bounds, its default, what it decides."""
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        yield "field", "default", "meaning"
-        meanings = _attributes(Policy)
+        yield "field", "type", "default", "meaning"
+        meanings = _comments(Policy)
         for field in dataclasses.fields(Policy):
             yield (
                 f"`{field.name}`",
+                _bounded_type(field),
                 _shown(field.name, field.default),
                 meanings[field.name],
             )
@@ -75,11 +76,11 @@ class _MemberTable(_Table):
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         kind: type[enum.Enum] = getattr(robotsgate, self.arguments[0])
-        comments = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
+        meanings = _comments(kind)
         yield "member", "value", "meaning"
         for member in kind:
-            comment = comments.get((kind.__name__, member.name), [])
-            yield f"`{member.name}`", f"`{member.value}`", " ".join(comment).strip()
+            meaning = meanings.get(member.name, "")
+            yield f"`{member.name}`", f"`{member.value}`", meaning
 
 
 class _EventTable(_Table):
@@ -107,6 +108,27 @@ class _FieldTable(_Table):
             getattr(robotsgate, self.arguments[0])
         ).items():
             yield f"`{name}`", meaning
+
+
+def _comments(kind: type[Any]) -> dict[str, str]:
+    """The docstrings below the fields or members of `kind`."""
+    comments = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
+    return {
+        name: " ".join(" ".join(lines).split())
+        for (owner, name), lines in comments.items()
+        if owner == kind.__name__
+    }
+
+
+def _bounded_type(field: dataclasses.Field[Any]) -> str:
+    """The type of a field of `Policy`, and its bounds if it is a number."""
+    text = " or ".join(f"`{each}`" for each in str(field.type).split(" | "))
+    if "float" in text or "int" in text:
+        lowest = field.metadata.get("lowest", 0)
+        text += " > 0" if 0 < lowest < 1 else f" ≥ {lowest}"
+        for name in field.metadata.get("at_most", ()):
+            text += f", ≤ `{name}`"
+    return text
 
 
 def _attributes(kind: type[Any]) -> dict[str, str]:

@@ -11,9 +11,7 @@ from robotsgate._version import __version__
 
 if TYPE_CHECKING:
     from robotsgate._clock import Clock, SystemClock
-    from robotsgate._headers import HeadersLike
-    from robotsgate.caching._access import AccessResult
-    from robotsgate.caching._outcome import FailureKind
+    from robotsgate.caching._outcome import AccessResult, FailureKind
     from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
     from robotsgate.caching._verdict import Reason, Verdict
     from robotsgate.checking._checker import RobotsChecker
@@ -66,6 +64,7 @@ if TYPE_CHECKING:
         RedisLedger as RedisLedger,  # needs an extra
     )
     from robotsgate.robotstxt._dialect import Dialect
+    from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._model import (
         CategoryPreference,
         Diagnostic,
@@ -174,9 +173,7 @@ __all__ = [
 
 _NAMES = {
     "_clock": "Clock SystemClock",
-    "_headers": "HeadersLike",
-    "caching._access": "AccessResult",
-    "caching._outcome": "FailureKind",
+    "caching._outcome": "AccessResult FailureKind",
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "Reason Verdict",
     "checking._checker": "RobotsChecker",
@@ -202,6 +199,7 @@ _NAMES = {
     "politeness._turns": "Turn",
     "politeness.redis_ledger": "RedisLedger",
     "robotstxt._dialect": "Dialect",
+    "robotstxt._headers": "HeadersLike",
     "robotstxt._model": (
         "CategoryPreference Diagnostic DiagnosticKind Group Line LineKind Match"
         " OtherLine Preference RequestRate Rule RuleKind Severity UsagePreferences"

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from robotsgate._clock import Clock
-    from robotsgate._headers import HeadersLike
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._many import CheckResult, CheckResults
     from robotsgate.checking._reporting import CheckerEvent, CheckerStats
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
+    from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._model import RequestRate, UsagePreferences
     from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.stores._base import Store

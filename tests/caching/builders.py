@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from robotsgate.caching._access import AccessResult
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
 from robotsgate.caching._outcome import (
+    AccessResult,
     Answered,
     Failed,
     FailureKind,

@@ -12,9 +12,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from robotsgate.caching._access import AccessResult
 from robotsgate.caching._in_force import Effect
-from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
+from robotsgate.caching._outcome import (
+    AccessResult,
+    Answered,
+    Failed,
+    FailureKind,
+    TooManyRedirects,
+)
 from robotsgate.caching._policy import AfterUnreachableLimit
 
 if TYPE_CHECKING:

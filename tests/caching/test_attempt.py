@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.caching._access import AccessResult
 from robotsgate.caching._freshness import refusal_lifetime
-from robotsgate.caching._outcome import Answered, Failed, FailureKind, Outcome
+from robotsgate.caching._outcome import (
+    AccessResult,
+    Answered,
+    Failed,
+    FailureKind,
+    Outcome,
+)
 from robotsgate.caching._policy import AfterUnreachableLimit, Policy
 
 from .builders import (

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robotsgate.caching._access import AccessResult
 from robotsgate.caching._codec import (
     CodecError,
     LaterVersionError,
@@ -23,7 +22,7 @@ from robotsgate.caching._codec import (
     is_of_later_version,
 )
 from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
-from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._outcome import AccessResult, FailureKind
 
 from .builders import HOPS, NOW, ORIGIN, RULES, answer, entry, outage
 

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from robotsgate.caching._access import AccessResult
 from robotsgate.caching._entry import Answer, Entry, PackedBody
+from robotsgate.caching._outcome import AccessResult
 
 from .builders import (
     DAY,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.caching._access import AccessResult
-from robotsgate.caching._explain import explain
-from robotsgate.caching._in_force import in_force
+from robotsgate.caching._in_force import explain, in_force
+from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._policy import Policy
 from robotsgate.caching._verdict import Reason, Verdict
 from robotsgate.robotstxt._model import Rule, RuleKind

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.caching._access import AccessResult
 from robotsgate.caching._attempt import entry_after
+from robotsgate.caching._entry import keep_until, usable
 from robotsgate.caching._in_force import Effect, in_force
-from robotsgate.caching._merge import merge, usable
-from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
+from robotsgate.caching._merge import merge
+from robotsgate.caching._outcome import (
+    AccessResult,
+    Answered,
+    Failed,
+    FailureKind,
+    TooManyRedirects,
+)
 from robotsgate.caching._policy import AfterUnreachableLimit, Policy
-from robotsgate.caching._terms import keep_until
 
 from . import judge
 from .builders import DAY, HOUR, MINUTE, ORIGIN, PRESETS

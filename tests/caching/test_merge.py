@@ -7,11 +7,10 @@ from itertools import permutations
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from robotsgate.caching._access import AccessResult
-from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
+from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, usable
 from robotsgate.caching._in_force import Effect, in_force
-from robotsgate.caching._merge import merge, usable
-from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._merge import merge
+from robotsgate.caching._outcome import AccessResult, FailureKind
 from robotsgate.caching._policy import AfterUnreachableLimit, Policy
 
 from .builders import DAY, HOPS, HOUR, NOW, ORIGIN, PRESETS

@@ -6,14 +6,8 @@ from typing import Any
 
 import pytest
 
-from robotsgate.caching._access import AccessResult
-from robotsgate.caching._outcome import (
-    Failed,
-    FailureKind,
-    Outcome,
-    access_result,
-    is_evidence,
-)
+from robotsgate.caching._access_result import access_result, is_evidence
+from robotsgate.caching._outcome import AccessResult, Failed, FailureKind, Outcome
 from robotsgate.caching._policy import Policy
 
 from .builders import ORIGIN, PRESETS, RULES, answered, failed, too_many_redirects

@@ -6,65 +6,53 @@ from typing import Any
 
 import pytest
 
-from robotsgate.caching._access import AccessResult
+from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
 
 from .builders import DAY, HOUR, MINUTE
 
-DEFAULTS = {
-    "default_lifetime": DAY,
-    "min_lifetime": MINUTE,
-    "max_lifetime": 7 * DAY,
-    "stale_window": 30 * DAY,
-    "unreachable_limit": 30 * DAY,
-    "unreachable_limit_without_copy": None,
-    "outage_grace": 0.0,
-    "after_unreachable_limit": AfterUnreachableLimit.ALLOW_IF_ANSWERING,
-    "days_of_evidence": 5,
-    "retry_initial": MINUTE,
-    "retry_factor": 2.0,
-    "retry_max": HOUR,
-    "retry_initial_503": 30.0,
-    "retry_after_max": DAY,
-    "max_redirects": 5,
-    "fetch_deadline": 30.0,
-    "connect_timeout": 10.0,
-    "read_timeout": 20.0,
-    "store_timeout": 5.0,
-    "max_body_bytes": 512_000,
-    "detect_missing_page": True,
-    "on_access_denied": AccessResult.UNAVAILABLE,
-    "on_too_many_requests": AccessResult.UNREACHABLE,
-    "on_too_many_redirects": AccessResult.UNAVAILABLE,
-    "address_guard": AddressGuard.REDIRECTS,
-    "allowed_networks": (),
+ANY = None  # of the type of the default
+ZERO, ABOVE_ZERO, ONE = "of 0 or more", "above 0", "of 1 or more"
+FIELDS: dict[str, tuple[object, str | None]] = {
+    "default_lifetime": (DAY, ZERO),
+    "min_lifetime": (MINUTE, ZERO),
+    "max_lifetime": (7 * DAY, ZERO),
+    "stale_window": (30 * DAY, ZERO),
+    "unreachable_limit": (30 * DAY, ZERO),
+    "unreachable_limit_without_copy": (None, ZERO),
+    "outage_grace": (0.0, ZERO),
+    "after_unreachable_limit": (AfterUnreachableLimit.ALLOW_IF_ANSWERING, ANY),
+    "days_of_evidence": (5, ONE),
+    "retry_initial": (MINUTE, ABOVE_ZERO),
+    "retry_factor": (2.0, ONE),
+    "retry_max": (HOUR, ABOVE_ZERO),
+    "retry_initial_503": (30.0, ABOVE_ZERO),
+    "retry_after_max": (DAY, ABOVE_ZERO),
+    "max_redirects": (5, ZERO),
+    "fetch_deadline": (30.0, ABOVE_ZERO),
+    "connect_timeout": (10.0, ABOVE_ZERO),
+    "read_timeout": (20.0, ABOVE_ZERO),
+    "store_timeout": (5.0, ABOVE_ZERO),
+    "max_body_bytes": (512_000, ZERO),
+    "detect_missing_page": (True, ANY),
+    "on_access_denied": (AccessResult.UNAVAILABLE, ANY),
+    "on_too_many_requests": (AccessResult.UNREACHABLE, ANY),
+    "on_too_many_redirects": (AccessResult.UNAVAILABLE, ANY),
+    "address_guard": (AddressGuard.REDIRECTS, ANY),
+    "allowed_networks": ((), ANY),
 }
+"""Default and lowest value of each field: the table of the design."""
 
-ZERO_OR_MORE = (
-    "default_lifetime",
-    "min_lifetime",
-    "max_lifetime",
-    "stale_window",
-    "unreachable_limit",
-    "unreachable_limit_without_copy",
-    "outage_grace",
-    "max_redirects",
-    "max_body_bytes",
-)
-ABOVE_ZERO = (
-    "retry_initial",
-    "retry_max",
-    "retry_initial_503",
-    "retry_after_max",
-    "fetch_deadline",
-    "connect_timeout",
-    "read_timeout",
-    "store_timeout",
-)
-ONE_OR_MORE = ("retry_factor", "days_of_evidence")
-NUMBERS = (*ZERO_OR_MORE, *ABOVE_ZERO, *ONE_OR_MORE)
-WHOLE_NUMBERS = ("days_of_evidence", "max_redirects", "max_body_bytes")
-ACCESS_RESULTS = ("on_access_denied", "on_too_many_requests", "on_too_many_redirects")
+DEFAULTS = {name: default for name, (default, _) in FIELDS.items()}
+NUMBERS = {name: lowest for name, (_, lowest) in FIELDS.items() if lowest}
+WHOLE_NUMBERS = [name for name, default in DEFAULTS.items() if type(default) is int]
+ACCESS_RESULTS = [
+    name for name, default in DEFAULTS.items() if isinstance(default, AccessResult)
+]
+
+
+def fields_with(lowest: str) -> list[str]:
+    return [name for name, own in NUMBERS.items() if own == lowest]
 
 
 def policy_with(name: str, value: object) -> Policy:
@@ -73,10 +61,11 @@ def policy_with(name: str, value: object) -> Policy:
 
 
 def differences_from_default(policy: Policy) -> dict[str, object]:
+    usual = dataclasses.asdict(Policy())
     return {
         name: value
         for name, value in dataclasses.asdict(policy).items()
-        if value != DEFAULTS[name]
+        if value != usual[name]
     }
 
 
@@ -161,14 +150,14 @@ def test_number_too_large_for_a_float_is_refused_by_name(name: str) -> None:
         policy_with(name, 10**400)
 
 
-@pytest.mark.parametrize("name", ABOVE_ZERO)
+@pytest.mark.parametrize("name", fields_with(ABOVE_ZERO))
 @pytest.mark.parametrize("value", [0, 0.0, -0.0])
 def test_zero_is_refused_where_a_span_must_pass(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"{name}.*above 0.*{value!r}"):
         policy_with(name, value)
 
 
-@pytest.mark.parametrize("name", ONE_OR_MORE)
+@pytest.mark.parametrize("name", fields_with(ONE))
 @pytest.mark.parametrize("value", [0, 0.5, math.nextafter(1, 0)])
 def test_less_than_one_is_refused(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"{name}.*of 1 or more.*{value!r}"):
@@ -178,8 +167,8 @@ def test_less_than_one_is_refused(name: str, value: float) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *[(name, 1) for name in ONE_OR_MORE],
-        *[(name, 0) for name in ZERO_OR_MORE if name != "max_lifetime"],
+        *[(name, 1) for name in fields_with(ONE)],
+        *[(name, 0) for name in fields_with(ZERO) if name != "max_lifetime"],
     ],
 )
 def test_lowest_value_is_taken(name: str, value: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from robotsgate.caching._merge import usable
+from robotsgate.caching._entry import usable
 from robotsgate.caching._policy import Policy
 
 from .builders import DAY, MINUTE, NOW, answer, entry, outage

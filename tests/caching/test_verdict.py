@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from robotsgate.caching._access import AccessResult
+from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._verdict import Reason, Verdict
 from robotsgate.errors import DisallowedError, RobotsError
 from robotsgate.robotstxt import Rule, RuleKind

@@ -4,7 +4,7 @@ import pytest
 
 from robotsgate import Dialect, InvalidProductTokenError, InvalidURLError
 from robotsgate.checking._question import Agent, Question
-from robotsgate.robotstxt._robots_txt import grammar_of
+from robotsgate.robotstxt._dialect import grammar_of
 
 from .builders import AGENT, PUBLIC
 

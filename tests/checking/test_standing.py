@@ -7,7 +7,7 @@ from robotsgate.caching._entry import Outage
 from robotsgate.caching._in_force import Effect
 from robotsgate.checking._question import Agent, Question
 from robotsgate.checking._standing import RULES_WITHOUT_FILE, Standing, StandingFor
-from robotsgate.robotstxt._robots_txt import grammar_of
+from robotsgate.robotstxt._dialect import grammar_of
 
 from .builders import AGENT, DAY, HOUR, NOW, ORIGIN, RULES, entry_of
 

@@ -10,12 +10,7 @@ import httpx
 import httpx2
 import pytest
 
-from robotsgate.caching._outcome import (
-    Answered,
-    Failed,
-    FailureKind,
-    TooManyRedirects,
-)
+from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
 from robotsgate.caching._policy import Policy
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import Raw, Reply, Routes, chunked, endless, redirect

@@ -9,12 +9,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from robotsgate.caching._outcome import (
-    Answered,
-    Failed,
-    FailureKind,
-    TooManyRedirects,
-)
+from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
 from robotsgate.caching._policy import Policy
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import (

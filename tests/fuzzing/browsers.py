@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import can_ada
 
 from robotsgate import Origin
-from robotsgate.robotstxt._rfc9309 import normalised_target
+from robotsgate.robotstxt._dialect import normalised_target
 from tests.fuzzing.plain_robots_txt import plain_target
 
 _PORTS = {"http:": 80, "https:": 443, "ftp:": 21}

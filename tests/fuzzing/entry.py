@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import zlib
 
-from robotsgate.caching._access import AccessResult
 from robotsgate.caching._codec import VERSION, CodecError, decode, encode
-from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
-from robotsgate.caching._outcome import FailureKind
-from robotsgate.caching._terms import key_of
+from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, key_of
+from robotsgate.caching._outcome import AccessResult, FailureKind
 from tests.fuzzing.target import Target, as_text, fields, in_time, joined
 
 _ORIGIN = "https://example.com"

@@ -13,19 +13,17 @@ import zlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._access import AccessResult
+from robotsgate.caching._access_result import access_result, says_not_found
 from robotsgate.caching._attempt import entry_after
-from robotsgate.caching._explain import explain
+from robotsgate.caching._entry import keep_until
 from robotsgate.caching._freshness import (
     freshness_lifetime,
     http_date,
     retry_after,
 )
-from robotsgate.caching._in_force import in_force
-from robotsgate.caching._missing_page import says_not_found
-from robotsgate.caching._outcome import Answered, access_result
+from robotsgate.caching._in_force import explain, in_force
+from robotsgate.caching._outcome import AccessResult, Answered
 from robotsgate.caching._policy import Policy
-from robotsgate.caching._terms import keep_until
 from robotsgate.fetching._body import CodingError, check_coding
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 from tests.fuzzing.target import Target, as_header, fields, in_time, joined

@@ -6,8 +6,7 @@ import json
 from functools import partial
 
 from robotsgate.robotstxt import Dialect, Preference, RobotsTxt, UsagePreferences
-from robotsgate.robotstxt._google import GOOGLE
-from robotsgate.robotstxt._rfc9309 import RFC9309
+from robotsgate.robotstxt._dialect import GOOGLE, RFC9309
 from robotsgate.robotstxt._usage_preferences import usage_preferences
 from tests.fuzzing.target import Target, as_header, as_text, fields, in_time, joined
 

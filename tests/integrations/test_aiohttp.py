@@ -11,11 +11,7 @@ import httpx
 import pytest
 
 from robotsgate import Policy
-from robotsgate.caching._outcome import (
-    Answered,
-    Failed,
-    FailureKind,
-)
+from robotsgate.caching._outcome import Answered, Failed, FailureKind
 from robotsgate.fetching._own_requests import is_own_request
 from robotsgate.integrations.aiohttp import AiohttpFetcher
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched

@@ -14,7 +14,7 @@ from robotsgate.page import PageDirectives
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from robotsgate._headers import HeadersLike
+    from robotsgate.robotstxt._headers import HeadersLike
 
 DAY = 86_400.0
 TAG = '<meta name="robots">'

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robotsgate.robotstxt import Dialect, RobotsTxt
-from robotsgate.robotstxt._google import GOOGLE
+from robotsgate.robotstxt._dialect import GOOGLE
 from robotsgate.urls._origin import split_url
 from tests.robotstxt.strategies import BODIES, steady
 from tests.tables import cases

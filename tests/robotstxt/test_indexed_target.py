@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robotsgate.robotstxt._indexed_target import IndexedTarget
-from robotsgate.robotstxt._pattern import matches
+from robotsgate.robotstxt._pattern import IndexedTarget, matches
 from tests.robotstxt import reference
 from tests.robotstxt.strategies import steady
 from tests.tables import cases

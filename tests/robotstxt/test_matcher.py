@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robotsgate.robotstxt import _shared_strings
-from robotsgate.robotstxt._matcher import RuleLines, RuleSet
+from robotsgate.robotstxt import _pattern
+from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._pattern import parts, telling_part
+from robotsgate.robotstxt._records import RuleLines
 from tests.robotstxt import reference
 from tests.robotstxt.strategies import PATTERNS, TARGETS, steady
 from tests.tables import cases
@@ -320,8 +321,8 @@ def test_short_patterns_of_usual_files_are_held_once_for_all(
     is_shared: bool,
 ) -> None:
     """One hostile file must not fill the table for good."""
-    monkeypatch.setattr(_shared_strings, "_COMMON", {})
-    monkeypatch.setattr(_shared_strings, "_MANY_COMMON", bound)
+    monkeypatch.setattr(_pattern, "_COMMON", {})
+    monkeypatch.setattr(_pattern, "_MANY_COMMON", bound)
 
     last = [
         RuleSet(RuleLines([f"/{number:0{length}}" for number in range(count)], [], []))

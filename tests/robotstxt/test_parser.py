@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robotsgate.robotstxt import Dialect, RobotsTxt
+from robotsgate.robotstxt import Dialect, LineKind, OtherLine, RobotsTxt
+from robotsgate.robotstxt._dialect import RFC9309
 from robotsgate.robotstxt._parser import first_lines
 from tests.robotstxt.strategies import BODIES, steady
 from tests.tables import cases
@@ -230,3 +231,16 @@ def test_vertical_space_is_white_space_for_google_only(octet: bytes) -> None:
 
     assert _rules(body, dialect=Dialect.GOOGLE) == ["2 Disallow: /b"]
     assert _rules(body) == []
+
+
+def test_known_field_that_nothing_reads_is_another_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A new member of `LineKind` is such a field until something reads it."""
+    monkeypatch.setitem(RFC9309.known_fields, "Host", LineKind.COMMENT)
+
+    robots = RobotsTxt.parse("User-agent: *\nHost: example.com")
+
+    other = OtherLine(line=2, field="comment", value="example.com")
+    assert robots.other_lines == (other,)
+    assert robots.crawl_delay("*") is None

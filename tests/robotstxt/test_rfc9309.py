@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt import Dialect, RobotsTxt
-from robotsgate.robotstxt._rfc9309 import RFC9309
+from robotsgate.robotstxt._dialect import RFC9309
 from robotsgate.urls._origin import split_url
 from tests.robotstxt.reference import pattern_spelling
 from tests.robotstxt.strategies import steady

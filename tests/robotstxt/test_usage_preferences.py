@@ -11,21 +11,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from robotsgate._headers import header_values
 from robotsgate.robotstxt import (
     CategoryPreference,
     DiagnosticKind,
     Preference,
     RobotsTxt,
 )
-from robotsgate.robotstxt._rfc9309 import RFC9309
+from robotsgate.robotstxt._dialect import RFC9309
+from robotsgate.robotstxt._headers import header_values
 from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS, usage_preferences
 from tests.robotstxt import aipref
 from tests.robotstxt.strategies import steady
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from robotsgate._headers import HeadersLike
+    from robotsgate.robotstxt._headers import HeadersLike
 
 ALLOW, DISALLOW, UNKNOWN = Preference.ALLOW, Preference.DISALLOW, Preference.UNKNOWN
 

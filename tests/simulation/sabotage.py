@@ -12,10 +12,10 @@ import anyio
 
 from robotsgate import RobotsChecker
 from robotsgate.caching import _attempt
+from robotsgate.caching._access_result import access_result
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import Entry
 from robotsgate.caching._in_force import InForce, in_force
-from robotsgate.caching._outcome import access_result
 from robotsgate.checking import _entries, _live, _renewal, _standing
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._flights import Flights

@@ -11,7 +11,8 @@ import anyio
 import anyio.lowlevel
 
 from robotsgate import Policy, RobotsChecker
-from robotsgate.caching._terms import key_of, terms_of
+from robotsgate.caching._entry import key_of
+from robotsgate.caching._policy import terms_of
 from robotsgate.testing import ManualClock
 
 from .answers import RULEBOOKS

@@ -3,8 +3,7 @@
 Pure: no network, no disk; the time is always an argument.
 """
 
-from robotsgate.caching._access import AccessResult
-from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._outcome import AccessResult, FailureKind
 from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
 from robotsgate.caching._verdict import Reason, Verdict
 

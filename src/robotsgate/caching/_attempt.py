@@ -9,24 +9,24 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from robotsgate.caching._access import AccessResult
-from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
+from robotsgate.caching._access_result import access_result, is_evidence
+from robotsgate.caching._entry import (
+    Answer,
+    Entry,
+    Outage,
+    PackedBody,
+    longest_gap,
+    usable,
+)
 from robotsgate.caching._freshness import (
     freshness_lifetime,
     refusal_lifetime,
     retry_after,
     retry_delay,
 )
-from robotsgate.caching._merge import merge, usable
-from robotsgate.caching._outcome import (
-    Answered,
-    Failed,
-    FailureKind,
-    access_result,
-    is_evidence,
-)
-from robotsgate.caching._policy import AfterUnreachableLimit
-from robotsgate.caching._terms import longest_gap, terms_of
+from robotsgate.caching._merge import merge
+from robotsgate.caching._outcome import AccessResult, Answered, Failed, FailureKind
+from robotsgate.caching._policy import AfterUnreachableLimit, terms_of
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
@@ -49,17 +49,11 @@ def entry_after(
     now: float,
     policy: Policy,
 ) -> Entry:
-    """What is known about `origin` after a fetch.
+    """What is known about `origin` after a fetch from `began_at` to `now`.
 
-    Args:
-        known: all that was known when it ended, also by other processes; `None` for
-            nothing.
-        outcome: how it ended.
-        origin: scheme, host and port.
-        began_at: when it began, epoch seconds; at least the date of the answer that
-            was known then, even if another clock gave that date.
-        now: when it ended, epoch seconds.
-        policy: the numbers and choices.
+    `known` is all that was known when it ended, including by other processes.
+    `began_at` is at least the date of the answer that was known then, even if another
+    clock gave that date.
     """
     last = _last_answer(known, now=now, policy=policy)
     known = usable(known, now=now, policy=policy)
@@ -85,8 +79,8 @@ def entry_after(
 def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer | None:
     """The last answer, if it is usable or says that there is no file.
 
-    An answer that says so is kept even when it is stale. Otherwise the copy that it
-    ended could come back from a store that has missed the answer.
+    Otherwise a store that has missed an answer "no file" could bring back the copy that
+    this answer ended.
     """
     if known is None or known.answer is None:
         return None

@@ -20,10 +20,8 @@ import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
 
-from robotsgate.caching._access import AccessResult
-from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
-from robotsgate.caching._outcome import FailureKind
-from robotsgate.caching._terms import key_of
+from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, key_of
+from robotsgate.caching._outcome import AccessResult, FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable

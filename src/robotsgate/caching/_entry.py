@@ -1,23 +1,27 @@
-"""Holds what is known about one origin: the last answer, and the outage since.
+"""Holds what is known about one origin, and decides until when that counts.
 
-Pure values; `_codec` turns them into bytes for stores.
+Pure values; `_codec` turns them into bytes for stores. Source: RFC 9309 §2.3.1.4, §2.4.
 """
 
 from __future__ import annotations
 
 import math
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
-from robotsgate.caching._access import AccessResult
+from robotsgate.caching._outcome import AccessResult, FailureKind
+from robotsgate.caching._policy import AfterUnreachableLimit
 
 if TYPE_CHECKING:
-    from robotsgate.caching._outcome import FailureKind, Redirects
+    from robotsgate.caching._outcome import Redirects
+    from robotsgate.caching._policy import Policy
 
 # Even without synchronisation, the clocks of a fleet differ by less. A time that is
 # further ahead shows that somebody set a clock.
 LARGEST_SKEW = 5 * 60.0
+
+_TWO_DAYS = 2 * 86_400.0
 
 # Larger bodies are packed at the best speed: for a hostile one of 512,000 bytes that
 # takes 11 ms, not 50 ms, and gives a tenth to a third more bytes.
@@ -218,3 +222,70 @@ class Entry:
         how old the entry is.
         """
         return self.checked_at - LARGEST_SKEW <= now < self.next_fetch_at
+
+
+def key_of(origin: str, terms: str) -> str:
+    """The key of an entry in a store."""
+    return f"{origin} {terms}" if terms else origin
+
+
+def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
+    """The part of `entry` that counts by our clock; `None` if nothing counts.
+
+    After `keep_until` nothing counts.
+    """
+    entry = by_our_clock(entry, now=now)
+    if entry is None or now >= keep_until(entry, policy):
+        return None
+    return entry
+
+
+def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
+    """`entry` without its outage, if that is dated far ahead of our clock."""
+    if entry is None or entry.outage is None:
+        return entry
+    if entry.outage.last_attempt_at <= now + LARGEST_SKEW:
+        return entry
+    return None if entry.answer is None else replace(entry, outage=None)
+
+
+def limit(answer: Answer | None, policy: Policy) -> float:
+    """How long an unreachable origin with this last answer stays closed, seconds."""
+    without_copy = policy.unreachable_limit_without_copy
+    if without_copy is None or _is_successful(answer):
+        return policy.unreachable_limit
+    return without_copy
+
+
+def span(answer: Answer | None, policy: Policy) -> float:
+    """For how many seconds an outage after this answer can change what is in force."""
+    stale_window = policy.stale_window if _is_successful(answer) else 0.0
+    return max(limit(answer, policy), policy.outage_grace, stale_window)
+
+
+def longest_gap(answer: Answer | None, policy: Policy) -> float:
+    """Seconds without a fetch after which a failure begins another outage."""
+    return max(span(answer, policy), _TWO_DAYS)
+
+
+def keep_until(entry: Entry, policy: Policy) -> float:
+    """When `entry` ceases to count, epoch seconds; infinite: never."""
+    answer, outage = entry.answer, entry.outage
+    times = []
+    if answer is not None:
+        if answer.access is AccessResult.UNAVAILABLE:
+            times.append(answer.fresh_until)
+        elif (
+            _is_successful(answer)
+            and policy.after_unreachable_limit is AfterUnreachableLimit.LAST_COPY
+        ):
+            return math.inf
+        else:
+            times.append(answer.fresh_until + span(answer, policy))
+    if outage is not None:
+        times.append(outage.retry_at + longest_gap(answer, policy))
+    return max(times)
+
+
+def _is_successful(answer: Answer | None) -> bool:
+    return answer is not None and answer.access is AccessResult.SUCCESSFUL

@@ -44,15 +44,9 @@ def freshness_lifetime(
 def retry_delay(
     *, failures: int, status: int | None, origin: str, policy: Policy
 ) -> float:
-    """Seconds of our own back-off before an unreachable origin is fetched again.
+    """Seconds of our own back-off after `failures` (≥ 1), the last with `status`.
 
     Grows with each failure up to `retry_max`, with the jitter of the origin.
-
-    Args:
-        failures: how many in a row, with the last one, ≥ 1.
-        status: that of the last response; `None` if there was none.
-        origin: scheme, host and port.
-        policy: the numbers.
     """
     is_503 = status == HTTPStatus.SERVICE_UNAVAILABLE
     delay = policy.retry_initial_503 if is_503 else policy.retry_initial

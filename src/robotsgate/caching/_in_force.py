@@ -1,6 +1,17 @@
-"""Decides what is in force for an origin: its rules, everything, or nothing.
+"""Decides what is in force for an origin: its rules, everything, or nothing; and why.
 
 Pure: the time is an argument. Source: RFC 9309 §2.3.1.
+
+How to think of it: an answer is in force while it is fresh, or nothing has failed
+since. Otherwise the outage is in one of these phases, some of which may have no length:
+
+    until since + outage_grace    disallow
+    until since + stale_window    what the copy allows; disallow without a copy
+    until opens_at                disallow
+    from then on                  what `after_unreachable_limit` says
+
+Time alone ends the first three, but opens nothing: see `_is_at_fault`. A new answer
+ends the outage in any phase.
 """
 
 from __future__ import annotations
@@ -9,15 +20,16 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from robotsgate.caching._access import AccessResult
-from robotsgate.caching._entry import LARGEST_SKEW, OVERRIDE
+from robotsgate.caching._entry import LARGEST_SKEW, OVERRIDE, limit, span
+from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._policy import AfterUnreachableLimit
-from robotsgate.caching._terms import limit, span
-from robotsgate.caching._verdict import Reason
+from robotsgate.caching._verdict import Reason, Verdict
+from robotsgate.robotstxt._model import RuleKind
 
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Answer, Entry, Outage
     from robotsgate.caching._policy import Policy
+    from robotsgate.robotstxt._model import Match
 
 _DAY = 86_400.0
 
@@ -88,6 +100,48 @@ def in_force(entry: Entry, *, now: float, policy: Policy) -> InForce:
     later = [end for end in ends if now < end]
     until = min([outage.retry_at, *later])
     return InForce(effect=effect, reason=reason, is_outage=True, until=until)
+
+
+def explain(
+    entry: Entry,
+    decision: InForce,
+    match: Match,
+    *,
+    url: str,
+    agent: str | tuple[str, ...],
+) -> Verdict:
+    """The verdict about one URL.
+
+    In a full allow or a full disallow, only `is_robots_txt` of `match` counts. `url` is
+    without userinfo.
+    """
+    has_rules = decision.effect is Effect.RULES
+    answer = entry.answer
+    decides = answer if has_rules or not decision.is_outage else None
+    if answer is OVERRIDE:
+        decides = None
+    # While the answer is fresh, it counts, even if an early refresh has failed.
+    source = cast("Answer | Outage", entry.outage if decision.is_outage else answer)
+    return Verdict(
+        allowed=match.is_robots_txt
+        or decision.effect is Effect.ALLOW
+        or (has_rules and match.allowed),
+        url=url,
+        agent=agent,
+        reason=Reason.ROBOTS_TXT if match.is_robots_txt else _reason(decision, match),
+        rule=match.rule if has_rules else None,
+        group=match.group if has_rules else None,
+        access=AccessResult.UNREACHABLE
+        if decision.is_outage
+        else cast("Answer", answer).access,
+        is_stale=decision.is_stale,
+        origin=entry.origin,
+        status=source.status,
+        redirects=source.redirects,
+        error=source.error,
+        fetched_at=None if decides is None else decides.answered_at,
+        fresh_until=_fresh_until(entry, decision),
+    )
 
 
 def _of_outage(
@@ -172,3 +226,19 @@ def _ends(
         ]
     opens_at = _opens_at(answer, outage, now=now, policy=policy)
     return ends if opens_at is None else [*ends, opens_at]
+
+
+def _fresh_until(entry: Entry, decision: InForce) -> float | None:
+    if decision.is_outage:
+        return entry.next_fetch_at
+    answer = cast("Answer", entry.answer)
+    return None if answer is OVERRIDE else answer.fresh_until
+
+
+def _reason(decision: InForce, match: Match) -> Reason:
+    if decision.reason is not None:
+        return decision.reason
+    if match.rule is not None:
+        is_allow = match.rule.kind is RuleKind.ALLOW
+        return Reason.ALLOWED_BY_RULE if is_allow else Reason.DISALLOWED_BY_RULE
+    return Reason.NO_GROUP if match.group is None else Reason.NO_MATCHING_RULE

@@ -1,7 +1,20 @@
 """Joins what two processes know of one origin, so that nothing they learned is lost.
 
-`merge` is associative, commutative and idempotent, so processes may write to a store
-in any order. Pure.
+How to think of it: the fetches of an origin, by whichever process, lead from answer to
+answer, and failures make an outage between two of them:
+
+    answer 1 ── fails ──▶ answer 1 + outage ── fails ──▶ answer 1 + outage ─┐
+        └───────────────────────────┬──────────── a fetch is answered ──────┘
+                                    ▼
+    answer 2 ── fails ──▶ …
+
+Each process holds one of these states. A later answer ends all that was before it, so
+that of two states with different answers the later one wins whole. In two states with
+the same answer, each process may have seen other failures of one outage: it began with
+the first failure, and the last one says how it stands.
+
+Both are a maximum in some order, so `merge` is associative, commutative and idempotent,
+and processes may write to a store in any order. Pure.
 """
 
 from __future__ import annotations
@@ -9,44 +22,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._entry import LARGEST_SKEW, Answer, Entry, Outage
-from robotsgate.caching._terms import keep_until
-
 if TYPE_CHECKING:
-    from robotsgate.caching._policy import Policy
-
-
-def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
-    """The part of `entry` that counts by our clock; `None` if nothing counts.
-
-    After `keep_until` nothing counts.
-    """
-    entry = by_our_clock(entry, now=now)
-    if entry is None or now >= keep_until(entry, policy):
-        return None
-    return entry
-
-
-def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
-    """`entry` without its outage, if that is dated far ahead of our clock."""
-    if entry is None or entry.outage is None:
-        return entry
-    if entry.outage.last_attempt_at <= now + LARGEST_SKEW:
-        return entry
-    return None if entry.answer is None else replace(entry, outage=None)
+    from robotsgate.caching._entry import Answer, Entry, Outage
 
 
 def merge(known: Entry | None, stored: Entry | None, *, now: float) -> Entry | None:
     """What two entries of one origin and the same terms say together.
 
-    If the answers differ, the entry with the later answer is taken as a whole. If they
-    are the same, the outages are joined.
-
-    Args:
-        known: what this process knows; `None` for nothing.
-        stored: what the store holds; `None` for nothing.
-        now: epoch seconds; an answer that is ahead of it (`Answer.is_ahead`) counts
-            as earlier than any other.
+    An answer that is ahead of `now` (`Answer.is_ahead`) counts as earlier than others.
     """
     if known is None or stored is None:
         return known or stored

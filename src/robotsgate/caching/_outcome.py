@@ -1,24 +1,49 @@
-"""Decides which access result the outcome of a fetch is (RFC 9309 §2.3.1). Pure."""
+"""How a fetch can end, and the access results that its end can mean.
+
+Pure values. Source of the access results: RFC 9309 §2.3.1.
+"""
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from http import HTTPStatus
-from typing import TYPE_CHECKING, assert_never
-
-from robotsgate.caching._access import AccessResult
-from robotsgate.caching._missing_page import says_not_found
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from robotsgate.caching._policy import Policy
-
-
 FTP_RETRIEVED = 226
 FTP_NO_FILE = 550
 """Both replies of FTP are answers (RFC 959 §4.2); all others are failures."""
+
+
+class AccessResult(enum.Enum):
+    """The access results of RFC 9309 §2.3.1, and two of our own.
+
+    Redirects (§2.3.1.2) are followed and so end in one of these.
+    """
+
+    SUCCESSFUL = "successful"
+    """The file was fetched; its rules decide (§2.3.1.1)."""
+
+    UNAVAILABLE = "unavailable"
+    """There is no file; everything is allowed (§2.3.1.3)."""
+
+    UNREACHABLE = "unreachable"
+    """The server or the network failed; everything is disallowed (§2.3.1.4)."""
+
+    RESTRICTED = "restricted"
+    """The policy takes the answer for "keep out"; everything is disallowed.
+
+    RFC 9309 does not have it. `Policy.strict()` counts 401 and 403 so, which the
+    standard counts as unavailable; no other preset uses it.
+    """
+
+    REFUSED = "refused"
+    """The address guard refused all addresses; everything is disallowed.
+
+    RFC 9309 does not have it. /robots.txt itself is disallowed as well.
+    """
 
 
 class FailureKind(enum.Enum):
@@ -108,100 +133,3 @@ class Failed:
 
 
 Outcome = Answered | TooManyRedirects | Failed
-
-
-def access_result(
-    outcome: Outcome,
-    policy: Policy,
-    *,
-    origin: str,
-    last_access: AccessResult | None = None,
-) -> AccessResult:
-    """Which access result `outcome` is under `policy` (RFC 9309 §2.3.1).
-
-    Args:
-        outcome: how the fetch ended.
-        policy: the choices.
-        origin: scheme, host and port that were asked.
-        last_access: of the last answer that is kept; `None` if there is none.
-    """
-    match outcome:
-        case Answered():
-            return _access_result_of_answer(
-                outcome, policy, origin=origin, last_access=last_access
-            )
-        case TooManyRedirects():
-            return policy.on_too_many_redirects
-        case Failed():
-            is_refused = outcome.kind is FailureKind.ADDRESS_REFUSED
-            return AccessResult.REFUSED if is_refused else AccessResult.UNREACHABLE
-        case _:
-            assert_never(outcome)
-
-
-def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
-    """Whether a failed fetch shows that the origin itself is at fault.
-
-    Each status does, except 429, which asks for fewer requests, and 407, which our own
-    proxy sends.
-
-    Args:
-        outcome: one whose access result is UNREACHABLE.
-        counts_network: whether a failure without a status does, too.
-    """
-    status = None if isinstance(outcome, Failed) else outcome.status
-    if status is None:
-        return counts_network
-    return status not in _NO_EVIDENCE
-
-
-def is_server_error(status: int) -> bool:
-    """Whether `status` is a 5xx."""
-    return 500 <= status <= 599  # noqa: PLR2004
-
-
-_NO_EVIDENCE = frozenset(
-    {HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, HTTPStatus.TOO_MANY_REQUESTS}
-)
-
-# An incomplete answer and one of our own proxy say nothing about the file.
-_UNREACHABLE = frozenset(
-    {HTTPStatus.PARTIAL_CONTENT, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
-)
-
-
-def _access_result_of_answer(
-    answer: Answered,
-    policy: Policy,
-    *,
-    origin: str,
-    last_access: AccessResult | None,
-) -> AccessResult:
-    status = answer.status
-    if status == FTP_NO_FILE and origin.startswith("ftp:"):
-        return AccessResult.UNAVAILABLE
-    if status in _UNREACHABLE:
-        return AccessResult.UNREACHABLE
-    if 200 <= status <= 299:  # noqa: PLR2004
-        return AccessResult.SUCCESSFUL
-    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        return policy.on_access_denied
-    if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return policy.on_too_many_requests
-    if 400 <= status <= 499 or (  # noqa: PLR2004
-        policy.detect_missing_page
-        and last_access is not AccessResult.SUCCESSFUL
-        and _is_missing_page(answer, origin)
-    ):
-        return AccessResult.UNAVAILABLE
-    return AccessResult.UNREACHABLE
-
-
-def _is_missing_page(answer: Answered, origin: str) -> bool:
-    """Whether a 5xx is really a 404: 503 and Retry-After promise a file later."""
-    return (
-        is_server_error(answer.status)
-        and answer.status != HTTPStatus.SERVICE_UNAVAILABLE
-        and "retry-after" not in answer.headers
-        and says_not_found(answer.body, status=answer.status, origin=origin)
-    )

@@ -9,9 +9,9 @@ import enum
 import ipaddress
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 
-from robotsgate.caching._access import AccessResult
+from robotsgate.caching._outcome import AccessResult
 
 _MINUTE = 60.0
 _HOUR = 60 * _MINUTE
@@ -58,85 +58,121 @@ class AfterUnreachableLimit(enum.Enum):
     """Nothing, until the origin answers."""
 
 
+# What a field may hold, besides a value of the type of its default. Numbers are ≥ 0.
+_ABOVE_ZERO = {"lowest": math.ulp(0.0)}
+_ONE_OR_MORE = {"lowest": 1}
+
+_ALLOWED_OUTCOMES = (
+    AccessResult.UNAVAILABLE,
+    AccessResult.UNREACHABLE,
+    AccessResult.RESTRICTED,
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How robots.txt files are fetched, kept and obeyed.
 
-    All spans are seconds, finite and ≥ 0; timeouts are > 0.
-
-    Attributes:
-        default_lifetime: freshness lifetime of a 2xx or 4xx answer whose headers
-            say nothing about it.
-        min_lifetime: the shortest lifetime that headers can ask for.
-        max_lifetime: the longest lifetime that headers can ask for.
-        stale_window: how long after the first failure the last good copy
-            answers for an unreachable origin; 0: never.
-        unreachable_limit: how long an unreachable origin without a usable copy
-            stays disallowed, RFC 9309 §2.3.1.4's "reasonably long period of time".
-        unreachable_limit_without_copy: the same limit if the last answer brought
-            no file; `None`: as `unreachable_limit`.
-        outage_grace: how long after the first failure an unreachable origin is
-            disallowed even though there is a copy.
-        after_unreachable_limit: what is allowed after the limit.
-        days_of_evidence: on how many different days (UTC) fetches must have failed
-            before an unreachable origin is allowed, ≥ 1; fewer are enough if the
-            limit has fewer days.
-        retry_initial: the pause after the first failure, > 0.
-        retry_factor: how many times longer each pause is than the one before, ≥ 1.
-        retry_max: the longest pause, > 0; up to a tenth is added to each pause.
-        retry_initial_503: the pause after the first failure if it was a 503, which
-            promises to be short, > 0.
-        retry_after_max: the longest pause that a server can ask for by Retry-After,
-            > 0; a Retry-After that is shorter than our own pause changes nothing.
-        max_redirects: how many redirects a fetch follows; RFC 9309 asks for 5 or
-            more.
-        fetch_deadline: how long a fetch may take, with all of its redirects.
-        connect_timeout: how long it may take to resolve a name and to connect; a TLS
-            handshake may take as long again.
-        read_timeout: how long to wait for the next bytes of a response.
-        store_timeout: how long an operation of a store may take; after it the
-            checker goes on without the store.
-        max_body_bytes: how many decoded bytes of a robots.txt count; RFC 9309 §2.5
-            asks for 512,000 or more.
-        detect_missing_page: whether a 5xx page that says "not found" counts as
-            a 404.
-        on_access_denied: what 401 and 403 count as.
-        on_too_many_requests: what 429 counts as.
-        on_too_many_redirects: what more redirects than `max_redirects`, or a loop,
-            count as.
-        address_guard: which addresses a fetch may dial.
-        allowed_networks: networks that count as public for the address guard,
-            such as "10.1.0.0/16" or "fd00:1::/32"; may be empty.
+    All spans are seconds, and finite.
     """
 
     default_lifetime: float = 24 * _HOUR
-    min_lifetime: float = _MINUTE
+    """Freshness lifetime of a 2xx or 4xx answer whose headers say nothing about it."""
+
+    min_lifetime: float = field(
+        default=_MINUTE, metadata={"at_most": ("max_lifetime",)}
+    )
+    """The shortest lifetime that headers can ask for."""
+
     max_lifetime: float = 7 * _DAY
+    """The longest lifetime that headers can ask for."""
+
     stale_window: float = 30 * _DAY
+    """How long after the first failure the last good copy answers for an unreachable
+    origin, which it never does if this is 0."""
+
     unreachable_limit: float = 30 * _DAY
+    """How long an unreachable origin without a usable copy stays disallowed,
+    RFC 9309 §2.3.1.4's "reasonably long period of time"."""
+
     unreachable_limit_without_copy: float | None = None
+    """The same limit if the last answer brought no file; `None` stands for
+    `unreachable_limit`."""
+
     outage_grace: float = 0.0
+    """How long after the first failure an unreachable origin is disallowed even though
+    there is a copy."""
+
     after_unreachable_limit: AfterUnreachableLimit = (
         AfterUnreachableLimit.ALLOW_IF_ANSWERING
     )
-    days_of_evidence: int = 5
-    retry_initial: float = _MINUTE
-    retry_factor: float = 2.0
-    retry_max: float = _HOUR
-    retry_initial_503: float = 30.0
-    retry_after_max: float = 24 * _HOUR
+    """What is allowed after the limit."""
+
+    days_of_evidence: int = field(default=5, metadata=_ONE_OR_MORE)
+    """On how many different days (UTC) fetches must have failed before an unreachable
+    origin is allowed; fewer are enough if the limit has fewer days."""
+
+    retry_initial: float = field(
+        default=_MINUTE,
+        metadata=_ABOVE_ZERO | {"at_most": ("retry_max", "retry_after_max")},
+    )
+    """The pause after the first failure."""
+
+    retry_factor: float = field(default=2.0, metadata=_ONE_OR_MORE)
+    """How many times longer each pause is than the one before."""
+
+    retry_max: float = field(default=_HOUR, metadata=_ABOVE_ZERO)
+    """The longest pause; up to a tenth is added to each pause."""
+
+    retry_initial_503: float = field(
+        default=30.0, metadata=_ABOVE_ZERO | {"at_most": ("retry_max",)}
+    )
+    """The pause after the first failure if it was a 503, which promises to be short."""
+
+    retry_after_max: float = field(default=24 * _HOUR, metadata=_ABOVE_ZERO)
+    """The longest pause that a server can ask for by Retry-After; a Retry-After that is
+    shorter than our own pause changes nothing."""
+
     max_redirects: int = 5
-    fetch_deadline: float = 30.0
-    connect_timeout: float = 10.0
-    read_timeout: float = 20.0
-    store_timeout: float = 5.0
+    """How many redirects a fetch follows; RFC 9309 asks for 5 or more."""
+
+    fetch_deadline: float = field(default=30.0, metadata=_ABOVE_ZERO)
+    """How long a fetch may take, with all of its redirects."""
+
+    connect_timeout: float = field(default=10.0, metadata=_ABOVE_ZERO)
+    """How long it may take to resolve a name and to connect; a TLS handshake may take
+    as long again."""
+
+    read_timeout: float = field(default=20.0, metadata=_ABOVE_ZERO)
+    """How long to wait for the next bytes of a response."""
+
+    store_timeout: float = field(default=5.0, metadata=_ABOVE_ZERO)
+    """How long an operation of a store may take; after it the checker goes on without
+    the store."""
+
     max_body_bytes: int = 512_000
+    """How many decoded bytes of a robots.txt count; RFC 9309 §2.5 asks for 512,000 or
+    more."""
+
     detect_missing_page: bool = True
+    """Whether a 5xx page that says "not found" counts as a 404."""
+
     on_access_denied: AccessResult = AccessResult.UNAVAILABLE
+    """Whether 401 and 403 count as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
+
     on_too_many_requests: AccessResult = AccessResult.UNREACHABLE
+    """Whether 429 counts as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
+
     on_too_many_redirects: AccessResult = AccessResult.UNAVAILABLE
+    """Whether more redirects than `max_redirects`, or a loop, count as UNAVAILABLE,
+    UNREACHABLE or RESTRICTED."""
+
     address_guard: AddressGuard = AddressGuard.REDIRECTS
+    """Which addresses a fetch may dial."""
+
     allowed_networks: Sequence[str] = ()
+    """Networks that count as public for the address guard, such as "10.1.0.0/16" or
+    "fd00:1::/32"."""
 
     def __post_init__(self) -> None:
         """Check each value.
@@ -148,28 +184,22 @@ class Policy:
         """
         networks = _networks(self.allowed_networks)
         object.__setattr__(self, "allowed_networks", networks)
-        for name, lowest in _LOWEST.items():
-            value = getattr(self, name)
-            if value is not None or name != "unreachable_limit_without_copy":
-                _check_number(name, value, lowest)
-        for name, kind in _KINDS.items():
-            value = getattr(self, name)
-            if not isinstance(value, kind):
-                raise TypeError(
-                    f"expected {name} to be of {kind.__name__}, got {value!r}"
-                )
-        for name in _OUTCOMES:
-            if getattr(self, name) not in _ALLOWED_OUTCOMES:
-                raise ValueError(
-                    f"expected {name} to be UNAVAILABLE, UNREACHABLE or RESTRICTED,"
-                    f" got {getattr(self, name)}"
-                )
-        for low, high in _ORDERED:
-            if getattr(self, low) > getattr(self, high):
-                raise ValueError(
-                    f"expected {low} to be at most {high}, got "
-                    f"{getattr(self, low)!r} and {getattr(self, high)!r}"
-                )
+        for one in fields(self):
+            _check(
+                one.name,
+                getattr(self, one.name),
+                default=one.default,
+                lowest=one.metadata.get("lowest", 0),
+            )
+        for one in fields(self):
+            low = getattr(self, one.name)
+            for name in one.metadata.get("at_most", ()):
+                high = getattr(self, name)
+                if low > high:
+                    raise ValueError(
+                        f"expected {one.name} to be at most {name}, got "
+                        f"{low!r} and {high!r}"
+                    )
 
     @classmethod
     def google_today(cls) -> Policy:
@@ -218,49 +248,20 @@ class Policy:
         )
 
 
-# The lowest value of each number. "> 0" is written as the smallest float above 0.
-_ABOVE_ZERO = math.ulp(0.0)
-_LOWEST = {
-    "default_lifetime": 0,
-    "min_lifetime": 0,
-    "max_lifetime": 0,
-    "stale_window": 0,
-    "unreachable_limit": 0,
-    "unreachable_limit_without_copy": 0,
-    "days_of_evidence": 1,
-    "outage_grace": 0,
-    "retry_initial": _ABOVE_ZERO,
-    "retry_factor": 1,
-    "retry_max": _ABOVE_ZERO,
-    "retry_initial_503": _ABOVE_ZERO,
-    "retry_after_max": _ABOVE_ZERO,
-    "max_redirects": 0,
-    "fetch_deadline": _ABOVE_ZERO,
-    "connect_timeout": _ABOVE_ZERO,
-    "read_timeout": _ABOVE_ZERO,
-    "store_timeout": _ABOVE_ZERO,
-    "max_body_bytes": 0,
-}
-_OUTCOMES = ("on_access_denied", "on_too_many_requests", "on_too_many_redirects")
-_ALLOWED_OUTCOMES = (
-    AccessResult.UNAVAILABLE,
-    AccessResult.UNREACHABLE,
-    AccessResult.RESTRICTED,
-)
-_KINDS: dict[str, type] = {
-    "address_guard": AddressGuard,
-    "after_unreachable_limit": AfterUnreachableLimit,
-    "days_of_evidence": int,
-    "max_redirects": int,
-    "max_body_bytes": int,
-    "detect_missing_page": bool,
-} | dict.fromkeys(_OUTCOMES, AccessResult)
-_ORDERED = (
-    ("min_lifetime", "max_lifetime"),
-    ("retry_initial", "retry_max"),
-    ("retry_initial_503", "retry_max"),
-    ("retry_initial", "retry_after_max"),
-)
+def _check(name: str, value: object, *, default: object, lowest: float) -> None:
+    """Refuse a `value` of another type than the `default`, or a number below `lowest`.
+
+    A float may be an int, and the default `None` stands for a float.
+    """
+    kind = float if default is None else type(default)
+    if kind in {int, float} and (value is not None or default is not None):
+        _check_number(name, value, lowest)
+    if kind is not float and not isinstance(value, kind):
+        raise TypeError(f"expected {name} to be of {kind.__name__}, got {value!r}")
+    if kind is AccessResult and value not in _ALLOWED_OUTCOMES:
+        raise ValueError(
+            f"expected {name} to be UNAVAILABLE, UNREACHABLE or RESTRICTED, got {value}"
+        )
 
 
 def _networks(value: object) -> tuple[str, ...]:
@@ -288,7 +289,43 @@ def _check_number(name: str, value: object, lowest: float) -> None:
     except OverflowError:  # an int that is too large for a float
         is_finite = False
     if not (is_finite and value >= lowest):
-        bound = "above 0" if lowest == _ABOVE_ZERO else f"of {lowest} or more"
+        bound = "above 0" if 0 < lowest < 1 else f"of {lowest} or more"
         raise ValueError(
             f"expected {name} to be a finite number {bound}, got {value!r}"
         )
+
+
+# The fields that decide what a fetch can bring and what it means, with the names
+# that they have in a store for ever.
+_TERMS = {
+    "guard": "address_guard",
+    "networks": "allowed_networks",
+    "redirects": "max_redirects",
+    "bytes": "max_body_bytes",
+    "missing": "detect_missing_page",
+    "denied": "on_access_denied",
+    "many": "on_too_many_requests",
+    "hops": "on_too_many_redirects",
+    "limit": "after_unreachable_limit",
+}
+_USUAL = Policy()
+
+
+def terms_of(policy: Policy) -> str:
+    """The fields of `policy` that an entry depends on and that are not the default.
+
+    Empty for the default policy. Entries of other terms must not be used, not even
+    their copies: a copy may come from an address that `policy` would not dial, or may
+    have been cut at a smaller limit.
+    """
+    return " ".join(
+        f"{term}={_text(getattr(policy, name))}"
+        for term, name in _TERMS.items()
+        if getattr(policy, name) != getattr(_USUAL, name)
+    )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, enum.Enum):
+        return str(value.value)
+    return ",".join(value) if isinstance(value, tuple) else str(value)

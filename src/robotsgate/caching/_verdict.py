@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from robotsgate._json import JSONValue
+from robotsgate.robotstxt._model import JSONValue
 
 if TYPE_CHECKING:
-    from robotsgate.caching._access import AccessResult
+    from robotsgate.caching._outcome import AccessResult
     from robotsgate.robotstxt._model import Rule
 
 

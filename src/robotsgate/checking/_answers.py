@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from robotsgate._clock import Clock
-    from robotsgate._headers import HeadersLike
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._live import LiveOrigins
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from robotsgate.checking._standing import Standing, StandingFor
     from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._model import UsagePreferences
     from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.urls._origin import Origin, URLLike

@@ -31,9 +31,8 @@ from robotsgate.checking._question import (
 )
 from robotsgate.checking._renewal import Renewals
 from robotsgate.checking._reporting import Reporter
-from robotsgate.robotstxt._dialect import Dialect
+from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._records import absolute_sitemaps
-from robotsgate.robotstxt._robots_txt import grammar_of
 from robotsgate.stores._url import open_store
 from robotsgate.stores.memory import MemoryStore
 from robotsgate.urls._origin import Origin
@@ -42,12 +41,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 
     from robotsgate._clock import Clock
-    from robotsgate._headers import HeadersLike
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._many import CheckResults
     from robotsgate.checking._reporting import CheckerEvent, CheckerStats
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
+    from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._model import RequestRate, UsagePreferences
     from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.stores._base import Store

@@ -24,8 +24,8 @@ from robotsgate.caching._codec import (
     is_of_later_version,
     with_body_in,
 )
-from robotsgate.caching._merge import usable
-from robotsgate.caching._terms import keep_until, key_of, terms_of
+from robotsgate.caching._entry import keep_until, key_of, usable
+from robotsgate.caching._policy import terms_of
 from robotsgate.checking._standing import MAX_BYTES_AT_ONCE
 from robotsgate.stores._base import FetchLease
 from robotsgate.stores.memory import MemoryStore

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from robotsgate.caching._access import AccessResult
 from robotsgate.caching._attempt import entry_after
-from robotsgate.caching._merge import by_our_clock, merge, usable
-from robotsgate.caching._outcome import Answered
+from robotsgate.caching._entry import by_our_clock, usable
+from robotsgate.caching._merge import merge
+from robotsgate.caching._outcome import AccessResult, Answered
 from robotsgate.checking._flights import Flights
 
 if TYPE_CHECKING:

@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from robotsgate._json import JSONValue
 from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.caching._verdict import Reason
+from robotsgate.robotstxt._model import JSONValue
 from robotsgate.urls._origin import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from logging import Logger
 
-    from robotsgate.caching._access import AccessResult
     from robotsgate.caching._entry import Entry
-    from robotsgate.caching._outcome import FailureKind, Outcome
+    from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
     from robotsgate.checking._question import Question
     from robotsgate.checking._standing import StandingFor
 

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._explain import explain
-from robotsgate.caching._in_force import Effect, in_force
+from robotsgate.caching._in_force import Effect, explain, in_force
 from robotsgate.caching._verdict import Reason
 from robotsgate.robotstxt._agent_rules import AgentRules
-from robotsgate.robotstxt._matcher import RuleLines, RuleSet
+from robotsgate.robotstxt._matcher import RuleSet
+from robotsgate.robotstxt._records import RuleLines
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
 from robotsgate.robotstxt._usage_preferences import usage_preferences
 from robotsgate.urls._origin import shown_url
 
 if TYPE_CHECKING:
-    from robotsgate._headers import HeadersLike
     from robotsgate.caching._entry import Entry, PackedBody
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._question import AgentName, Question
     from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._model import UsagePreferences
 
 # 98 % of real files are smaller. The worst file of this size is read within 30 ms.

@@ -16,11 +16,11 @@ import anyio
 import click
 
 from robotsgate._clock import SystemClock
-from robotsgate._json import as_json as in_json_types
 from robotsgate.caching._codec import CodecError, decode
 from robotsgate.caching._verdict import date_text
 from robotsgate.cli._options import json_option
 from robotsgate.cli._output import tell, tell_json, tell_table
+from robotsgate.robotstxt._model import as_json as in_json_types
 from robotsgate.stores._url import open_store
 from robotsgate.urls._origin import Origin
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate._json import JSONValue
 from robotsgate.caching._verdict import Reason, date_text
-from robotsgate.robotstxt._model import Line, RuleKind
+from robotsgate.robotstxt._model import JSONValue, Line, RuleKind
 
 if TYPE_CHECKING:
     from robotsgate.caching._verdict import Verdict

@@ -7,12 +7,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from robotsgate._json import JSONValue
 from robotsgate._version import __version__
+from robotsgate.caching._access_result import is_server_error
 from robotsgate.caching._freshness import freshness_lifetime
-from robotsgate.caching._outcome import Answered, is_server_error
+from robotsgate.caching._outcome import Answered
 from robotsgate.caching._policy import Policy
-from robotsgate.robotstxt._model import Severity
+from robotsgate.robotstxt._model import JSONValue, Severity
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import anyio
 import anyio.lowlevel
 
-from robotsgate.caching._missing_page import BYTES_TO_READ
-from robotsgate.caching._outcome import is_server_error
+from robotsgate.caching._access_result import BYTES_TO_READ, is_server_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable

@@ -16,12 +16,12 @@ import anyio.to_thread
 import httpcore
 from anyio.streams.tls import TLSStream
 
-from robotsgate._headers import header_values
 from robotsgate.fetching._body import Chunks, bytes_worth_reading, read_worthwhile
 from robotsgate.fetching._dialling import connect_to_any, resolve
 from robotsgate.fetching._fetcher import FetchedResponse
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._sockets import TooManyBytesError, connect
+from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
     import ssl

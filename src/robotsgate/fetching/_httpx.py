@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import anyio
 
-from robotsgate._headers import header_values
 from robotsgate.fetching._body import (
     Chunks,
     bytes_worth_reading,
@@ -23,6 +22,7 @@ from robotsgate.fetching._body import (
 from robotsgate.fetching._fetcher import FetchedResponse
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._own_requests import has_left_origin
+from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Mapping

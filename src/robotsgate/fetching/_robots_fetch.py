@@ -13,13 +13,9 @@ from urllib.parse import quote
 
 import anyio
 
-from robotsgate._headers import header_values
+from robotsgate.caching._access_result import is_server_error
 from robotsgate.caching._freshness import CACHING_HEADERS
-from robotsgate.caching._outcome import (
-    Answered,
-    TooManyRedirects,
-    is_server_error,
-)
+from robotsgate.caching._outcome import Answered, TooManyRedirects
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._address_guard import FetchGuard, GuardRules
@@ -35,6 +31,7 @@ from robotsgate.fetching._failure import MISTAKES, outcome_of
 from robotsgate.fetching._ftp import FtpExchange
 from robotsgate.fetching._hop import Hop
 from robotsgate.fetching._own_requests import leave_origin, own_requests
+from robotsgate.robotstxt._headers import header_values
 from robotsgate.urls._origin import split_url
 from robotsgate.urls._redirect import RedirectError, redirect_target
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import anyio
 from yarl import URL
 
-from robotsgate.caching._missing_page import BYTES_TO_READ
-from robotsgate.caching._outcome import FailureKind, is_server_error
+from robotsgate.caching._access_result import BYTES_TO_READ, is_server_error
+from robotsgate.caching._outcome import FailureKind
 from robotsgate.errors import DisallowedError, FetchFailedError, InvalidURLError
 from robotsgate.fetching._body import ERROR_PAGE_SECONDS
 from robotsgate.fetching._fetcher import FetchedResponse

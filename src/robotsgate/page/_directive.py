@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from robotsgate._json import JSONValue
+from robotsgate.robotstxt._model import JSONValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,12 +65,10 @@ class Directive(JSONValue):
 def directives_in(
     parts: Sequence[str], source: str, diagnostics: list[str]
 ) -> Iterator[Directive]:
-    """The directives of a list.
+    """The directives of a list that was cut at each comma, even within a date.
 
-    Args:
-        parts: the list, cut at each comma; a date may have been cut, too.
-        source: the tag or the header that holds the list.
-        diagnostics: gets a sentence about each part that is not understood.
+    `source` is the tag or header that holds it. `diagnostics` gets a sentence about
+    each part that is not understood.
     """
     rest = [*reversed(parts)]
     while rest:

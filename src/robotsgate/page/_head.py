@@ -63,16 +63,10 @@ _AROUND_HEAD = {"body", "br", "head", "html"}
 def meta_tags(
     html: bytes | str, names: Collection[str], *, encoding: str | None
 ) -> tuple[list[tuple[str, str]], bool]:
-    """The META tags that have one of `names`, and whether the head was read whole.
+    """(name, content) of the META tags of a page, and whether the head was read whole.
 
-    Args:
-        html: the page, decoded or not.
-        names: in lower case.
-        encoding: the one that the response named.
-
-    Returns:
-        (name in lower case, content) of each tag, in order; and `False` if the head
-        is longer than `MAX_BYTES`.
+    Only tags that have one of `names`, in lower case. `encoding` is the one that the
+    response named. The head is not read beyond `MAX_BYTES`.
     """
     reader = _HeadReader(names)
     try:
@@ -90,11 +84,7 @@ class _EndOfHeadError(Exception):
 
 
 class _HeadReader(HTMLParser):
-    """Keeps the META tags that have certain names.
-
-    Attributes:
-        tags: (name in lower case, content) of each.
-    """
+    """Keeps (name in lower case, content) of the META tags that have one of `names`."""
 
     def __init__(self, names: Collection[str]) -> None:
         super().__init__()

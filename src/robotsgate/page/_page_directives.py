@@ -9,8 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate._headers import header_values
-from robotsgate._json import JSONValue
 from robotsgate.page._directive import (
     NAMES,
     VALUES,
@@ -20,13 +18,15 @@ from robotsgate.page._directive import (
     permissiveness,
 )
 from robotsgate.page._head import meta_tags
+from robotsgate.robotstxt._headers import header_values
+from robotsgate.robotstxt._model import JSONValue
 from robotsgate.robotstxt._product_token import product_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from robotsgate._headers import HeadersLike
     from robotsgate.page._directive import Directive
+    from robotsgate.robotstxt._headers import HeadersLike
 
 _OPPOSITES = {"index": "noindex", "follow": "nofollow"}
 

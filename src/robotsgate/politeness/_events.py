@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate._json import JSONValue
 from robotsgate.checking._reporting import Event
+from robotsgate.robotstxt._model import JSONValue
 
 if TYPE_CHECKING:
     from robotsgate.errors import DisallowedError, InvalidURLError, UnsupportedError

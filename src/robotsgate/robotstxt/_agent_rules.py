@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._model import Match, Rule, RuleKind
 from robotsgate.robotstxt._octets import readable
+from robotsgate.robotstxt._records import NO_RULES, RuleLines
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._matcher import RuleSet
     from robotsgate.robotstxt._model import RequestRate
-    from robotsgate.robotstxt._parser import Other
+    from robotsgate.robotstxt._records import Other, Records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +40,7 @@ class AgentRules:
     usage_lines: tuple[Other, ...] = ()
 
     def match(self, target: str, *, is_robots_txt: bool) -> Match:
-        """Which rule decides about `target`.
-
-        Args:
-            target: in the form of the dialect's grammar.
-            is_robots_txt: whether it is the file itself, which is always allowed.
-        """
+        """Which rule decides about `target`, which may be the file itself."""
         number = None if is_robots_txt else self.rules.decisive(target)
         if number is None:
             return Match(
@@ -58,3 +58,35 @@ def rule_of(raw: tuple[str, bool, int]) -> Rule:
     written, is_allow, line = raw
     kind = RuleKind.ALLOW if is_allow else RuleKind.DISALLOW
     return Rule(kind=kind, pattern=readable(written), line=line)
+
+
+def spelt_rules(records: Records, grammar: Grammar) -> tuple[RuleLines, RuleLines]:
+    """The disallow and the allow rules of `records` in the spelling of targets."""
+    disallows = _spelt_lines(records.disallows, records.disallow_lines, grammar)
+    allows = _spelt_lines(records.allows, records.allow_lines, grammar)
+    folders = grammar.folders(allows.patterns)
+    return disallows, _with_more(allows, folders) if folders else allows
+
+
+def _spelt_lines(written: list[str], lines: list[int], grammar: Grammar) -> RuleLines:
+    if not written:
+        return NO_RULES
+    joined = "\n".join(written)
+    spelt = grammar.spelling(joined)
+    patterns = written
+    if spelt != joined:
+        patterns = [
+            text if text == pattern else pattern  # one string for both
+            for text, pattern in zip(written, spelt.split("\n"), strict=True)
+        ]
+    return RuleLines(patterns, lines, written)
+
+
+def _with_more(rules: RuleLines, more: Sequence[tuple[int, str]]) -> RuleLines:
+    """`rules` with each pattern of `more` after the rule at its index."""
+    rows = [
+        *zip(*rules, strict=True),
+        *((text, rules.lines[number], rules.written[number]) for number, text in more),
+    ]
+    rows.sort(key=itemgetter(1))
+    return RuleLines(*map(list, zip(*rows, strict=True)))

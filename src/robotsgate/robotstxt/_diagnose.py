@@ -6,9 +6,8 @@ from bisect import bisect
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._dialect import Field
-from robotsgate.robotstxt._google import GOOGLE
-from robotsgate.robotstxt._model import Diagnostic, DiagnosticKind, Severity
+from robotsgate.robotstxt._dialect import GOOGLE
+from robotsgate.robotstxt._model import Diagnostic, DiagnosticKind, LineKind, Severity
 from robotsgate.robotstxt._octets import is_utf8, lower, readable
 from robotsgate.robotstxt._pattern import matches
 from robotsgate.robotstxt._records import (
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
-    from robotsgate.robotstxt._parser import Outline, Records
+    from robotsgate.robotstxt._parser import Outline
+    from robotsgate.robotstxt._records import Records
 
 _LONGEST_QUOTE = 80
 
@@ -58,13 +58,8 @@ def diagnostics(
 ) -> tuple[Diagnostic, ...]:
     """What is odd about a file, in the order of its lines.
 
-    Args:
-        outline: the file, cut up.
-        records: those before its sections, then those of each section.
-        text: the file; lines end with LF.
-        grammar: that of the dialect in which the file was read.
-        is_cut: whether the file was longer than its limit.
-        encoding: the one that its byte order mark names, if that is not UTF-8.
+    `records` are those before its sections, then those of each section. `encoding` is
+    the one that its byte order mark names, if that is not UTF-8.
     """
     whole_lines, lines = text.split("\n"), grammar.counted_text(text).split("\n")
     told = [
@@ -261,10 +256,10 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
 
 def _about_rates(records: Records) -> Iterator[_Told]:
     for field, value, line in records.rates:
-        if field is Field.CRAWL_DELAY and crawl_delay_seconds(value) is None:
+        if field is LineKind.CRAWL_DELAY and crawl_delay_seconds(value) is None:
             message = f"expected seconds such as 10 or 0.5, got {_quote(value)}"
             yield line, _VALUE, DiagnosticKind.BAD_CRAWL_DELAY, message
-        if field is Field.REQUEST_RATE and request_rate(value) is None:
+        if field is LineKind.REQUEST_RATE and request_rate(value) is None:
             message = f"expected a rate such as 1/5 or 10/1m, got {_quote(value)}"
             yield line, _VALUE, DiagnosticKind.BAD_REQUEST_RATE, message
 
@@ -272,7 +267,7 @@ def _about_rates(records: Records) -> Iterator[_Told]:
 def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
     for line in records.void:
         words = GOOGLE.split_without_colon(lines[line - 1].partition("#")[0])
-        if words and GOOGLE.field(lower(words[0])) is not Field.OTHER:
+        if words and GOOGLE.field(lower(words[0])) is not LineKind.OTHER:
             message = f"expected a colon after {_quote(words[0])}"
         else:
             message = "expected a field, a colon and a value"
@@ -280,7 +275,7 @@ def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
     for key, line in records.misspelt:
         yield line, _FIELD, *_about_misspelt(key, lines[line - 1])
     for key, _, line in records.others:
-        if GOOGLE.field(key.replace("_", "-")) is not Field.OTHER:
+        if GOOGLE.field(key.replace("_", "-")) is not LineKind.OTHER:
             yield line, _FIELD, *_about_misspelt(key, lines[line - 1])
         elif key not in USAGE_FIELDS:
             message = f"unknown field {_quote(key)}"

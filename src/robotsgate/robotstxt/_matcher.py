@@ -1,25 +1,50 @@
 """Finds the rule that decides about a target (RFC 9309 §2.2.2, §2.2.3).
 
-Works on patterns and targets that are in one spelling already, and knows no
-dialect. No regular expressions: nothing here can backtrack.
+Works on patterns and targets that are in one spelling already, and knows no dialect.
+No regular expressions: nothing here can backtrack.
 
-The question "is it allowed?" is answered in two steps. First, does any disallow
-rule match at all, and does any allow rule? Mostly that is enough, and needs no look
-at each single rule. The most specific rule is searched for only if both kinds match.
+How to think of it: a `RuleSet` has two sides, the disallow rules and the allow rules.
+It first asks each whether any of its rules matches. That needs no look at each single
+rule, and is enough for most targets:
+
+    disallow side: any match? ── no ──▶ allowed
+              │ yes
+    allow side: any match? ── no ──▶ disallowed
+              │ yes
+    the side with the longest match decides; allow wins a tie
+
+A side sorts its patterns by how they are searched for:
+
+    /private    prefixes   `startswith` with all of a few, or a binary search
+    /private*   starred    as the prefix before the stars
+    /*.pdf$     searched   one by one, but only if the target holds its anchor, ".pdf"
+
+A side is new, and then ready (`prepare`): the disallow side at once, the allow side
+when it is first asked, because most files are never asked what they allow.
+
+With a hostile file, a target that is longer than `quick_length` may take long.
+`allows_at_once` does not answer for it; `allows` does, by an `IndexedTarget`.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._indexed_target import IndexedTarget
-from robotsgate.robotstxt._pattern import as_prefix, matches, telling_part
-from robotsgate.robotstxt._shared_strings import share
+from robotsgate.robotstxt._pattern import (
+    IndexedTarget,
+    as_prefix,
+    matches,
+    share,
+    telling_part,
+)
+from robotsgate.robotstxt._records import NO_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from robotsgate.robotstxt._records import RuleLines
 
 # Up to here trying each prefix in turn is faster than a binary search.
 _FEW_PREFIXES = 32
@@ -38,25 +63,6 @@ _MANY_WILD_CHARACTERS = 100_000
 
 # To prepare this many rules takes some milliseconds.
 _QUICKLY_PREPARED = 2_000
-
-
-class RuleLines(NamedTuple):
-    """The rules of one kind, in the order of the file.
-
-    Attributes:
-        patterns: in the spelling that targets have; may be empty. Those that
-            begin with neither "/" nor "*" match nothing, as all targets begin
-            with "/".
-        lines: where each stands.
-        written: the patterns as the file has them.
-    """
-
-    patterns: list[str]
-    lines: list[int]
-    written: list[str]
-
-
-NO_RULES = RuleLines([], [], [])
 
 
 class RuleSet:
@@ -189,22 +195,17 @@ class RuleSet:
 
 
 class _Side:
-    """The rules of one kind.
+    """The rules of one kind, sorted as the page above says; those from `prepare` last.
 
     Attributes:
-        patterns: those of all rules, without empty ones.
-        lines: where each stands.
-        written: as the file has them.
+        patterns, lines, written: as in `RuleLines`, without empty patterns.
         wildcards: the patterns that are more than plain text, each once, the longest
-            first.
+            first; those that are not in `starred` are `searched`.
         is_ready: whether the attributes that follow are there.
-        starred: the patterns with stars at their end only, by the text before the
-            stars; empty if there are very many wildcards.
-        searched: the other wildcards.
-        prefixes: the other patterns, and the keys of `starred`; sorted unless few.
+        starred: pattern by prefix; empty if there are very many wildcards.
+        prefixes: also has the keys of `starred`; sorted unless few.
         shortest: the prefixes that begin with no other one; `None` if there are few.
-        anchors: for each of `searched` a text that a target must hold; empty if
-            there are very many wildcards.
+        anchors: for each of `searched`; empty if there are very many wildcards.
     """
 
     __slots__ = (
@@ -221,7 +222,7 @@ class _Side:
     )
 
     def __init__(self, rules: RuleLines) -> None:
-        rules = _without_empty(rules)
+        rules = rules.without_empty()
         self.patterns = share(rules.patterns)
         self.lines = array("I", rules.lines)
         is_written_so = rules.written is rules.patterns
@@ -276,9 +277,7 @@ class _Side:
     def longest(self, target: str, indexed: IndexedTarget | None) -> str:
         """The longest pattern that matches `target`, or ""; of equals the first one.
 
-        Args:
-            target: the path and query.
-            indexed: the same, if comparing all wildcards with it may take long.
+        `indexed` is given if comparing all wildcards with the target may take long.
         """
         prefix = self._longest_prefix(target)
         best = self.starred.get(prefix, prefix)
@@ -314,14 +313,6 @@ class _Side:
             if anchor in target and matches(pattern, target):
                 return pattern
         return ""
-
-
-def _without_empty(rules: RuleLines) -> RuleLines:
-    """`rules` without empty patterns, which match nothing."""
-    if "" not in rules.patterns:
-        return rules
-    kept = [rule for rule in zip(*rules, strict=True) if rule[0]]
-    return RuleLines(*map(list, zip(*kept, strict=True))) if kept else NO_RULES
 
 
 def _begins_with_one(target: str, shortest: Sequence[str]) -> bool:

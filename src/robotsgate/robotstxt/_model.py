@@ -1,15 +1,38 @@
-"""The parts of a robots.txt as values (RFC 9309 §2.2)."""
+"""The parts of a robots.txt as values (RFC 9309 §2.2), and values as JSON types."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from robotsgate._json import JSONValue, as_json
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+class JSONValue:
+    """A dataclass with slots that can become a dict of JSON types."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The value as JSON types: enums by value, tuples as lists."""
+        return {name: as_json(getattr(self, name)) for name in self.__slots__}
+
+
+def as_json(value: object) -> object:
+    """`value` as JSON types; unchanged if its type is not listed here."""
+    match value:
+        case JSONValue():
+            return value.as_dict()
+        case enum.Enum():
+            return value.value
+        case tuple():
+            return [as_json(one) for one in value]
+        case Mapping():
+            return {as_json(key): as_json(one) for key, one in value.items()}
+        case Exception():
+            return f"{type(value).__name__}: {value}"
+        case _:
+            return value
 
 
 class RuleKind(enum.Enum):
@@ -98,7 +121,10 @@ class OtherLine(JSONValue):
 
 
 class LineKind(enum.Enum):
-    """What a line is."""
+    """What a line is.
+
+    A member for a field has its name as the value.
+    """
 
     USER_AGENT = "user-agent"
     ALLOW = "allow"

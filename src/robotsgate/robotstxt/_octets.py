@@ -143,10 +143,8 @@ def normalised_patterns(octets: str) -> str:
 def normalised_target(target: str) -> str:
     """Path and query in the one spelling in which patterns are compared with them.
 
-    A "*" or "$" is an ordinary character here, not a wildcard.
-
-    Args:
-        target: begins with "/"; without fragment and without dot segments.
+    `target` has neither fragment nor dot segments. A "*" or "$" in it is an ordinary
+    character.
     """
     return _normalised_octets(as_octets(target), _IN_TARGETS)
 

@@ -11,24 +11,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._dialect import Field
-from robotsgate.robotstxt._octets import lower, wide_encoding
+from robotsgate.robotstxt._model import Line, LineKind
+from robotsgate.robotstxt._octets import lower, readable, wide_encoding
+from robotsgate.robotstxt._records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from robotsgate.robotstxt._dialect import Grammar
 
-Rate = tuple[Field, str, int]
-"""A crawl-delay or request-rate record: (field, raw value, line)."""
-
-Other = tuple[str, str, int]
-"""A record of an unknown field: (lower-case key, raw value, line)."""
-
 # Every spelling of the user-agent field that any dialect takes contains this.
 _PART_OF_USER_AGENT = "agent"
 
-_RULES = (Field.DISALLOW, Field.ALLOW)
+_RULES = (LineKind.DISALLOW, LineKind.ALLOW)
 
 _SHORTEST_RECORD = 2
 
@@ -50,60 +45,6 @@ class Section:
     end: int
     lines_before: int
     agents: list[tuple[str, int]]
-
-
-class Records:
-    """What stands in one or more sections, in the order of the file.
-
-    Attributes:
-        disallows: raw patterns, also empty ones.
-        disallow_lines: the line of each.
-        allows: raw patterns, also empty ones.
-        allow_lines: the line of each.
-        rates: crawl-delay and request-rate records.
-        sitemaps: (raw value, line).
-        others: records of unknown fields.
-        misspelt: (key, line) of fields that only a lenient dialect takes.
-        void: lines with text that is not a record.
-    """
-
-    __slots__ = (
-        "allow_lines",
-        "allows",
-        "disallow_lines",
-        "disallows",
-        "misspelt",
-        "others",
-        "rates",
-        "sitemaps",
-        "void",
-    )
-
-    def __init__(self) -> None:
-        """Hold nothing yet."""
-        self.disallows: list[str] = []
-        self.disallow_lines: list[int] = []
-        self.allows: list[str] = []
-        self.allow_lines: list[int] = []
-        self.rates: list[Rate] = []
-        self.sitemaps: list[tuple[str, int]] = []
-        self.others: list[Other] = []
-        self.misspelt: list[tuple[str, int]] = []
-        self.void: list[int] = []
-
-    def rules(self) -> Iterator[tuple[str, bool, int]]:
-        """(raw pattern, whether it allows, line) in the order of the file."""
-        disallows = zip(
-            self.disallow_lines,
-            self.disallows,
-            [False] * len(self.disallows),
-            strict=True,
-        )
-        allows = zip(
-            self.allow_lines, self.allows, [True] * len(self.allows), strict=True
-        )
-        for line, pattern, is_allow in sorted([*disallows, *allows]):
-            yield pattern, is_allow, line
 
 
 @dataclass(slots=True)
@@ -143,12 +84,7 @@ def first_lines(body: bytes, max_bytes: int | None) -> bytes:
 
 
 def outline(text: str, grammar: Grammar) -> Outline:
-    """Find the groups of `text`.
-
-    Args:
-        text: the file as latin-1, one character for each byte; lines end with LF.
-        grammar: the dialect's way to read it.
-    """
+    """Find the groups of `text`: latin-1, a character for each byte; LF ends lines."""
     text = grammar.counted_text(text)
     if "#" in text:
         text = _COMMENT.sub("", text)
@@ -177,9 +113,9 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
     """What stands in `sections` of `file`."""
     result = Records()
     white_space = grammar.white_space
-    disallow, allow, user_agent = Field.DISALLOW, Field.ALLOW, Field.USER_AGENT
+    disallow, allow, user_agent = LineKind.DISALLOW, LineKind.ALLOW, LineKind.USER_AGENT
     # Also gets unknown fields as the file spells them, because most are repeated.
-    fields: dict[str, Field | str] = {**grammar.known_fields}
+    fields: dict[str, LineKind | str] = {**grammar.known_fields}
     for section in sections:
         lines = file.text[section.start : section.end].split("\n")
         for number, line in enumerate(lines, section.lines_before + 1):
@@ -202,6 +138,19 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
     return result
 
 
+def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
+    """The lines of a file, given as to `outline`; no line follows the last line end."""
+    if not text:
+        return ()
+    whole_lines = text.removesuffix("\n").split("\n")
+    return tuple(
+        Line(number=number, text=readable(line), kind=_kind(counted, grammar))
+        for number, (line, counted) in enumerate(
+            zip(whole_lines, grammar.counted_text(text).split("\n"), strict=False), 1
+        )
+    )
+
+
 def _user_agent_lines(
     text: str, grammar: Grammar
 ) -> Iterator[tuple[int, int, int, str]]:
@@ -222,16 +171,13 @@ def _user_agent_lines(
         kind = known_fields.get(key)
         if kind is None or not colon:
             kind, value = _unusual(line, grammar)
-        if kind is Field.USER_AGENT:
+        if kind is LineKind.USER_AGENT:
             yield start, end, number, value.strip(white_space)
         place = lower_text.find(_PART_OF_USER_AGENT, end)
 
 
 def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
-    """Whether a rule, which ends a run of user-agent lines, stands from start to end.
-
-    Both are indexes of the start of a line.
-    """
+    """Whether a rule, which ends a run of user-agent lines, begins in [start, end)."""
     while start < end:
         line_end = text.find("\n", start, end)
         if line_end > start:
@@ -246,11 +192,8 @@ def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
     return False
 
 
-def _unusual(line: str, grammar: Grammar) -> tuple[Field, str]:
-    """Field and value of a line in a rare spelling.
-
-    `Field.OTHER` if it is not a record.
-    """
+def _unusual(line: str, grammar: Grammar) -> tuple[LineKind, str]:
+    """Kind and value of a line in a rare spelling; OTHER if it is not a record."""
     key, value = _split(line, grammar) or ("", "")
     return grammar.field(lower(key.strip(grammar.white_space))), value
 
@@ -266,9 +209,9 @@ def _record(
     number: int,
     grammar: Grammar,
     result: Records,
-    fields: dict[str, Field | str],
-) -> tuple[Field | str | None, str]:
-    """Field and value of a line in a rare spelling.
+    fields: dict[str, LineKind | str],
+) -> tuple[LineKind | str | None, str]:
+    """Kind and value of a line in a rare spelling.
 
     An unknown field is its name. The field is "" if the line is not a record, and
     `None` if the line is white space. Adds a misspelt field to `result`, and other
@@ -280,7 +223,7 @@ def _record(
     written, value = words
     key = lower(written.strip(grammar.white_space))
     known = grammar.field(key)
-    kind = key if known is Field.OTHER else known
+    kind = key if known is LineKind.OTHER else known
     if ":" not in line:
         result.misspelt.append((written, number))
     elif kind is known and key != known.value:
@@ -290,13 +233,27 @@ def _record(
     return kind, value
 
 
-def _note(kind: Field | str | None, value: str, number: int, result: Records) -> None:
+def _note(
+    kind: LineKind | str | None, value: str, number: int, result: Records
+) -> None:
     """Add to `result` a line that is neither a rule nor a user-agent line."""
-    if kind is Field.SITEMAP:
+    if kind is LineKind.SITEMAP:
         result.sitemaps.append((value, number))
+    elif kind is LineKind.CRAWL_DELAY or kind is LineKind.REQUEST_RATE:
+        result.rates.append((kind, value, number))
     elif kind == "":
         result.void.append(number)
-    elif isinstance(kind, str):
-        result.others.append((kind, value, number))
     elif kind is not None:
-        result.rates.append((kind, value, number))
+        key = kind if isinstance(kind, str) else kind.value
+        result.others.append((key, value, number))
+
+
+def _kind(line: str, grammar: Grammar) -> LineKind:
+    record, number_sign, _ = line.partition("#")
+    if not record.strip(grammar.white_space):
+        return LineKind.COMMENT if number_sign else LineKind.BLANK
+    key, colon, _ = record.partition(":")
+    if not colon:
+        key, _ = grammar.split_without_colon(record) or ("", "")
+    key = lower(key.strip(grammar.white_space))
+    return grammar.field(key) if key else LineKind.NO_RECORD

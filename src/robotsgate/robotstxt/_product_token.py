@@ -87,11 +87,7 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
 
 
 def crawler_name(text: str) -> str:
-    """The lower-case name of the crawler that `text` names; "" if it names none.
-
-    Args:
-        text: a product token with anything after it, or a whole User-Agent header.
-    """
+    """The lower-case crawler that a token or User-Agent header names; "" for none."""
     header = text.lower()
     if not header.startswith(_BROWSER_LIKE):
         return _END_OF_NAME.split(header, maxsplit=1)[0]

@@ -1,24 +1,107 @@
-"""Reads the values of records that are not rules: delays, rates, sitemaps.
+"""Holds the records of a group, and reads the values of those that are not rules.
 
-RFC 9309 does not define them, but lets a crawler read them (§2.2.4). A value that
-makes no sense is ignored.
+RFC 9309 does not define delays, rates and sitemaps, but lets a crawler read them
+(§2.2.4). A value that makes no sense is ignored.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from robotsgate.robotstxt._dialect import Field
-from robotsgate.robotstxt._model import RequestRate
+from robotsgate.robotstxt._model import LineKind, RequestRate
 from robotsgate.urls._redirect import absolute_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from robotsgate.robotstxt._parser import Rate
+Rate = tuple[LineKind, str, int]
+"""A crawl-delay or request-rate record: (field, raw value, line)."""
+
+Other = tuple[str, str, int]
+"""A record of an unknown field: (lower-case key, raw value, line)."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+class Records:
+    """What stands in one or more sections, in the order of the file.
+
+    Attributes:
+        disallows: raw patterns, also empty ones.
+        disallow_lines: the line of each.
+        allows: raw patterns, also empty ones.
+        allow_lines: the line of each.
+        rates: crawl-delay and request-rate records.
+        sitemaps: (raw value, line).
+        others: records of unknown fields.
+        misspelt: (key, line) of fields that only a lenient dialect takes.
+        void: lines with text that is not a record.
+    """
+
+    __slots__ = (
+        "allow_lines",
+        "allows",
+        "disallow_lines",
+        "disallows",
+        "misspelt",
+        "others",
+        "rates",
+        "sitemaps",
+        "void",
+    )
+
+    def __init__(self) -> None:
+        """Hold nothing yet."""
+        self.disallows: list[str] = []
+        self.disallow_lines: list[int] = []
+        self.allows: list[str] = []
+        self.allow_lines: list[int] = []
+        self.rates: list[Rate] = []
+        self.sitemaps: list[tuple[str, int]] = []
+        self.others: list[Other] = []
+        self.misspelt: list[tuple[str, int]] = []
+        self.void: list[int] = []
+
+    def rules(self) -> Iterator[tuple[str, bool, int]]:
+        """(raw pattern, whether it allows, line) in the order of the file."""
+        disallows = zip(
+            self.disallow_lines,
+            self.disallows,
+            [False] * len(self.disallows),
+            strict=True,
+        )
+        allows = zip(
+            self.allow_lines, self.allows, [True] * len(self.allows), strict=True
+        )
+        for line, pattern, is_allow in sorted([*disallows, *allows]):
+            yield pattern, is_allow, line
+
+
+class RuleLines(NamedTuple):
+    """The rules of one kind, in the order of the file.
+
+    Attributes:
+        patterns: in the spelling that targets have; may be empty. Those that
+            begin with neither "/" nor "*" match nothing, as all targets begin
+            with "/".
+        lines: where each stands.
+        written: the patterns as the file has them.
+    """
+
+    patterns: list[str]
+    lines: list[int]
+    written: list[str]
+
+    def without_empty(self) -> RuleLines:
+        """These rules without empty patterns, which match nothing."""
+        if "" not in self.patterns:
+            return self
+        kept = [rule for rule in zip(*self, strict=True) if rule[0]]
+        return RuleLines(*map(list, zip(*kept, strict=True))) if kept else NO_RULES
+
+
+NO_RULES = RuleLines([], [], [])
 
 
 def crawl_delay_seconds(value: str) -> float | None:
@@ -48,13 +131,13 @@ def request_rate(value: str) -> RequestRate | None:
 
 def first_crawl_delay(rates: Iterable[Rate]) -> float | None:
     """The seconds of the first crawl-delay; `None` if it makes no sense."""
-    values = (value for field, value, _ in rates if field is Field.CRAWL_DELAY)
+    values = (value for field, value, _ in rates if field is LineKind.CRAWL_DELAY)
     return crawl_delay_seconds(next(values, ""))
 
 
 def first_request_rate(rates: Iterable[Rate]) -> RequestRate | None:
     """The rate of the first request-rate; `None` if it makes no sense."""
-    values = (value for field, value, _ in rates if field is Field.REQUEST_RATE)
+    values = (value for field, value, _ in rates if field is LineKind.REQUEST_RATE)
     return request_rate(next(values, ""))
 
 

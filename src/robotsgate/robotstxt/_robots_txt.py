@@ -9,19 +9,14 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from robotsgate._json import as_json
-from robotsgate.robotstxt._agent_rules import AgentRules, rule_of
+from robotsgate.robotstxt._agent_rules import AgentRules, rule_of, spelt_rules
 from robotsgate.robotstxt._diagnose import diagnostics
-from robotsgate.robotstxt._dialect import Dialect
-from robotsgate.robotstxt._google import GOOGLE
-from robotsgate.robotstxt._lines import lines
+from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._matcher import RuleSet
-from robotsgate.robotstxt._model import Group, OtherLine
+from robotsgate.robotstxt._model import Group, OtherLine, as_json
 from robotsgate.robotstxt._octets import readable, wide_encoding
-from robotsgate.robotstxt._parser import first_lines, outline, read
+from robotsgate.robotstxt._parser import first_lines, lines, outline, read
 from robotsgate.robotstxt._records import first_crawl_delay, first_request_rate
-from robotsgate.robotstxt._rfc9309 import RFC9309
-from robotsgate.robotstxt._spelt_rules import spelt_rules
 from robotsgate.robotstxt._usage_preferences import (
     USAGE_FIELDS,
     USAGE_FIELDS_OF_ALL,
@@ -32,7 +27,6 @@ from robotsgate.robotstxt._usage_preferences import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._model import (
         Diagnostic,
         Line,
@@ -41,7 +35,8 @@ if TYPE_CHECKING:
         Rule,
         UsagePreferences,
     )
-    from robotsgate.robotstxt._parser import Other, Rate, Records, Section
+    from robotsgate.robotstxt._parser import Section
+    from robotsgate.robotstxt._records import Other, Rate, Records
     from robotsgate.urls._origin import URLLike
 
 DEFAULT_MAX_BYTES = 512_000
@@ -53,17 +48,6 @@ ROBOTS_TXT_PATH = "/robots.txt"
 MAX_KNOWN_AGENTS = 1_000
 
 _Record = TypeVar("_Record", "Rate", "Other")
-
-
-def grammar_of(dialect: Dialect) -> Grammar:
-    """How a robots.txt is read in `dialect`.
-
-    Raises:
-        TypeError: `dialect` is not a `Dialect`.
-    """
-    if type(dialect) is not Dialect:  # a str would be read as RFC 9309 in silence
-        raise TypeError(f"expected dialect to be a Dialect, got {dialect!r}")
-    return GOOGLE if dialect is Dialect.GOOGLE else RFC9309
 
 
 class RobotsTxt:

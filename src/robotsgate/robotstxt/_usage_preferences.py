@@ -1,26 +1,34 @@
 """Says what a site wants its content to be used for, in three vocabularies.
 
-Content-Usage (IETF AIPREF), Content-Signal (Cloudflare) and License (RSL) are kept
-apart. None is translated into another, so that a caller sees contradictions.
+They are kept apart. None is translated into another, so that a caller sees
+contradictions.
+
+- Content-Usage of the IETF, by two drafts that may change: rules of a group and a
+  response header (draft-ietf-aipref-attach-05, 2026-08-19); categories, values, and
+  how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
+- Content-Signal of Cloudflare (contentsignals.org, 2025-09-24; for `use` Cloudflare,
+  2026-07-01). No document gives a grammar. Letter case is ignored here.
+- License of RSL.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, cast
 
-from robotsgate._headers import header_values
-from robotsgate.robotstxt import _content_signal, _content_usage
+from robotsgate.robotstxt._headers import header_values
 from robotsgate.robotstxt._model import CategoryPreference, Preference, UsagePreferences
 from robotsgate.robotstxt._octets import readable
+from robotsgate.robotstxt._pattern import IndexedTarget
 from robotsgate.robotstxt._records import is_absolute_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from robotsgate._headers import HeadersLike
     from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._model import Statement
-    from robotsgate.robotstxt._parser import Other
+    from robotsgate.robotstxt._records import Other
 
 CONTENT_USAGE = "content-usage"
 CONTENT_SIGNAL = "content-signal"
@@ -33,6 +41,22 @@ USAGE_FIELDS = (CONTENT_USAGE, *USAGE_FIELDS_OF_ALL)
 
 # If this many characters before a field are white space, it may begin its line.
 _LONGEST_INDENT = 100
+
+_USAGES = ("train-ai", "search")
+_Y_OR_N = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
+_WHITE_SPACE = re.compile("[ \t]")
+
+_YES_OR_NO = {"yes": Preference.ALLOW, "no": Preference.DISALLOW}
+_SIGNALS = {
+    "search": _YES_OR_NO,
+    "ai-input": _YES_OR_NO,
+    "ai-train": _YES_OR_NO,
+    "use": {
+        "immediate": Preference.IMMEDIATE,
+        "reference": Preference.REFERENCE,
+        "full": Preference.FULL,
+    },
+}
 
 _UNKNOWN = CategoryPreference(preference=Preference.UNKNOWN)
 _RESTRICTIVENESS = {one: place for place, one in enumerate(Preference)}
@@ -61,14 +85,10 @@ def usage_preferences(
 ) -> UsagePreferences:
     """What the site prefers `target` to be used for.
 
-    Args:
-        lines: records of `USAGE_FIELDS` that are for the agent, in the order of the
-            file.
-        target: in the form of `grammar`.
-        grammar: the dialect's way to read paths.
-        allowed: whether the agent may fetch `target`. If not, every preference is
-            unknown (draft-ietf-aipref-attach-05 §3.1).
-        headers: those of the page, if it has been fetched.
+    Unless the agent may fetch it (`allowed`), every preference is unknown
+    (draft-ietf-aipref-attach-05 §3.1). `lines` are the records of `USAGE_FIELDS` for
+    the agent, in the order of the file; `headers` are those of the page, if it has been
+    fetched.
 
     Raises:
         TypeError: `headers` does not hold pairs of text.
@@ -80,15 +100,89 @@ def usage_preferences(
     signals: Sequence[Statement] = ()
     in_header = header_values(headers or (), CONTENT_USAGE)
     if allowed:
-        usages = _content_usage.in_rules(values[CONTENT_USAGE], target, grammar)
-        usages += _content_usage.in_header(in_header) if in_header else ()
-        signals = _content_signal.in_lines(values[CONTENT_SIGNAL])
+        usages = _in_rules(values[CONTENT_USAGE], target, grammar)
+        usages += _in_header(in_header) if in_header else ()
+        signals = _in_lines(values[CONTENT_SIGNAL])
     urls = dict.fromkeys(readable(value) for value, _ in values[LICENSE])
     return UsagePreferences(
-        content_usage=_most_restrictive(usages, _content_usage.CATEGORIES),
-        content_signal=_most_restrictive(signals, _content_signal.CATEGORIES),
+        content_usage=_most_restrictive(usages, _USAGES),
+        content_signal=_most_restrictive(signals, _SIGNALS),
         license=tuple(filter(is_absolute_url, urls)),
     )
+
+
+def _in_rules(
+    rules: Iterable[tuple[str, int]], target: str, grammar: Grammar
+) -> list[Statement]:
+    """What those rules state that have the longest path that matches `target`.
+
+    attach-05 §3.1. If several paths have that length, all of them count.
+    """
+    indexed = IndexedTarget(target)
+    longest = 0
+    dictionaries: list[tuple[str, int]] = []
+    for value, line in rules:
+        path, dictionary = _path_and_dictionary(value)
+        pattern = grammar.spelling(path)
+        if len(pattern) < longest or (pattern and not indexed.matches(pattern)):
+            continue
+        if len(pattern) > longest:
+            longest = len(pattern)
+            dictionaries.clear()
+        dictionaries.append((dictionary, line))
+    return [
+        statement
+        for dictionary, line in dictionaries
+        for statement in _statements(dictionary.encode("latin-1"), line)
+    ]
+
+
+def _in_header(values: Iterable[str]) -> list[Statement]:
+    """What the Content-Usage headers of a response state (attach-05 §2)."""
+    joined = ", ".join(values).strip(" \t")
+    return _statements(joined.encode("utf-8", "surrogatepass"), None)
+
+
+def _path_and_dictionary(value: str) -> tuple[str, str]:
+    """The path of a rule, or "" if there is none, and the text after it."""
+    if not value.startswith("/"):
+        return "", value
+    path, *rest = _WHITE_SPACE.split(value, maxsplit=1)
+    return path, "".join(rest).lstrip(" \t")
+
+
+def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
+    """What a dictionary of RFC 9651 §3.2 states (vocab-08, "Processing Algorithm").
+
+    A dictionary that does not parse states nothing, nor does a member whose value is
+    not one of the tokens y and n.
+    """
+    # Imported here: few files have such a line.
+    from http_sf import StructuredFieldError, Token, parse  # noqa: PLC0415
+
+    try:
+        parsed = parse(dictionary, tltype="dictionary")
+    except StructuredFieldError:
+        return []
+    # `parse` is typed for fields of all kinds. A member is (value, parameters).
+    members = cast("Mapping[str, tuple[object, object]]", parsed)
+    return [
+        (category, preference, line)
+        for category, (value, _) in members.items()
+        if isinstance(value, Token)
+        and (preference := _Y_OR_N.get(str(value))) is not None
+    ]
+
+
+def _in_lines(lines: Iterable[tuple[str, int]]) -> list[Statement]:
+    """What Content-Signal records state; each is given as (value, line)."""
+    return [
+        (category, preference, line)
+        for value, line in lines
+        for signal in value.lower().split(",")
+        for category, _, word in [map(str.strip, signal.partition("="))]
+        if (preference := _SIGNALS.get(category, {}).get(word)) is not None
+    ]
 
 
 def _most_restrictive(

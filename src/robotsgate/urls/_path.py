@@ -12,10 +12,9 @@ _BACKSLASH = "\\"
 
 
 def dialled_path(rest: str) -> str:
-    """Path and query of a URL as they are on the wire; escapes are not changed.
+    """Path and query as they are on the wire, from a URL after its authority.
 
-    Args:
-        rest: the URL after its authority; begins with "/" or a backslash.
+    `rest` begins with "/" or a backslash; escapes are not changed.
     """
     if not rest.isprintable() or rest.endswith(" "):
         rest = rest.rstrip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
@@ -29,11 +28,7 @@ def dialled_path(rest: str) -> str:
 
 
 def without_dots(path: str) -> str:
-    """`path` without "." and ".." segments (RFC 3986 §5.2.4), as it is dialled.
-
-    Args:
-        path: begins with "/"; without query.
-    """
+    """`path`, without query, as it is dialled: no "." and ".." (RFC 3986 §5.2.4)."""
     if "/." not in path and "%2e" not in path.lower():
         return path
     kept: list[str] = []

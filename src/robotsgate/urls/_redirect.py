@@ -49,14 +49,10 @@ def redirect_target(url: str, location: str | None) -> str:
 
 
 def absolute_url(url: str, location: str) -> str:
-    """`location` as an absolute URL, resolved as browsers do (WHATWG).
+    """`location` as an absolute URL, resolved against `url` as browsers do (WHATWG).
 
-    Not by `urllib.parse.urljoin`: that drops a doubled slash and a final ";".
-    Dot segments stay.
-
-    Args:
-        url: absolute, with a path.
-        location: relative or absolute, not empty.
+    Not by `urllib.parse.urljoin`: that drops a doubled slash and a final ";". Dot
+    segments stay.
     """
     scheme, _, rest = url.partition("://")
     authority, _, old_target = rest.partition("/")

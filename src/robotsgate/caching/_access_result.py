@@ -1,0 +1,200 @@
+"""Decides which access result the outcome of a fetch is (RFC 9309 §2.3.1). Pure.
+
+Google's specification: a 5xx that is really a missing page counts as a 404.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING, assert_never
+
+from robotsgate.caching._outcome import (
+    FTP_NO_FILE,
+    AccessResult,
+    Answered,
+    Failed,
+    FailureKind,
+    TooManyRedirects,
+)
+
+if TYPE_CHECKING:
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._policy import Policy
+
+_NO_EVIDENCE = frozenset(
+    {HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, HTTPStatus.TOO_MANY_REQUESTS}
+)
+
+# An incomplete answer and one of our own proxy say nothing about the file.
+_UNREACHABLE = frozenset(
+    {HTTPStatus.PARTIAL_CONTENT, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
+)
+
+BYTES_TO_READ = 4_096
+"""How much of an error page is looked at: enough for the title and first heading."""
+
+_PLACES = (b"<title", b"<h1")
+_TAG = re.compile(r"<[^<>]*>")
+
+# Separates a phrase, a status and the name of a site.
+_BETWEEN_PARTS = re.compile(
+    r"[|:;,!?()/\u00ab\u00b7\u00bb\u2013\u2014\u2022]|\s-\s|\.(?=\s|$)"
+)
+
+_PHRASES = (
+    "404",
+    "not found",
+    "not be found",
+    "page doesn't exist",
+    "page does not exist",
+    "page no longer exists",
+    "no such page",
+)
+
+# The words that may stand next to a phrase. Next to others it tells of something else:
+# a backend, a host, a key. Google's own page ends with "!!1".
+_WORDS_BESIDE = frozenset({
+    "1", "404", "410", "a", "be", "can", "could", "error", "file", "http", "oops",
+    "page", "requested", "sorry", "status", "that", "the", "this", "url", "was",
+})  # fmt: skip
+
+# The label of a host that names the site, and the rest of the host. Shorter labels are
+# mostly those of a public suffix, as in "co.uk".
+_SITE = re.compile(r".*[./]([^./:]{4,})(\.[^:]+)")
+_SIGN = re.compile(r"[\W_]")
+
+
+def access_result(
+    outcome: Outcome,
+    policy: Policy,
+    *,
+    origin: str,
+    last_access: AccessResult | None = None,
+) -> AccessResult:
+    """Which access result `outcome` is under `policy` (RFC 9309 §2.3.1).
+
+    `last_access` is that of the last answer of `origin` that is kept.
+    """
+    match outcome:
+        case Answered():
+            return _access_result_of_answer(
+                outcome, policy, origin=origin, last_access=last_access
+            )
+        case TooManyRedirects():
+            return policy.on_too_many_redirects
+        case Failed():
+            is_refused = outcome.kind is FailureKind.ADDRESS_REFUSED
+            return AccessResult.REFUSED if is_refused else AccessResult.UNREACHABLE
+        case _:
+            assert_never(outcome)
+
+
+def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
+    """Whether a fetch that is UNREACHABLE shows that the origin itself is at fault.
+
+    Each status does, except 429, which asks for fewer requests, and 407, which our own
+    proxy sends; a failure without a status does if `counts_network`.
+    """
+    status = None if isinstance(outcome, Failed) else outcome.status
+    if status is None:
+        return counts_network
+    return status not in _NO_EVIDENCE
+
+
+def is_server_error(status: int) -> bool:
+    """Whether `status` is a 5xx."""
+    return 500 <= status <= 599  # noqa: PLR2004
+
+
+def _access_result_of_answer(
+    answer: Answered,
+    policy: Policy,
+    *,
+    origin: str,
+    last_access: AccessResult | None,
+) -> AccessResult:
+    status = answer.status
+    if status == FTP_NO_FILE and origin.startswith("ftp:"):
+        return AccessResult.UNAVAILABLE
+    if status in _UNREACHABLE:
+        return AccessResult.UNREACHABLE
+    if 200 <= status <= 299:  # noqa: PLR2004
+        return AccessResult.SUCCESSFUL
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        return policy.on_access_denied
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return policy.on_too_many_requests
+    if 400 <= status <= 499 or (  # noqa: PLR2004
+        policy.detect_missing_page
+        and last_access is not AccessResult.SUCCESSFUL
+        and _is_missing_page(answer, origin)
+    ):
+        return AccessResult.UNAVAILABLE
+    return AccessResult.UNREACHABLE
+
+
+def _is_missing_page(answer: Answered, origin: str) -> bool:
+    """Whether a 5xx is really a 404: 503 and Retry-After promise a file later."""
+    return (
+        is_server_error(answer.status)
+        and answer.status != HTTPStatus.SERVICE_UNAVAILABLE
+        and "retry-after" not in answer.headers
+        and says_not_found(answer.body, status=answer.status, origin=origin)
+    )
+
+
+def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
+    """Whether the title and the first heading of an HTML page say that it is missing.
+
+    At least one of them must hold such a phrase, and neither anything else but a status
+    and the name of the site: pages of an outage also tell of something that was not
+    found. The page of `origin` may name `status`, 404 and 410.
+    """
+    start = page[:BYTES_TO_READ].lower()
+    beside = _WORDS_BESIDE | {str(status)}
+    parts = [part for place in _PLACES for part in _parts(_first_element(start, place))]
+    phrases = [_is_phrase(part, beside) for part in parts]
+    return any(phrases) and all(
+        is_phrase or beside.issuperset(part) or _names_site(part, origin)
+        for part, is_phrase in zip(parts, phrases, strict=True)
+    )
+
+
+def _parts(element: bytes) -> list[list[str]]:
+    """The words between the punctuation of an element."""
+    text = html.unescape(_TAG.sub(" ", element.decode("utf-8", "replace")))
+    return [part.split() for part in _BETWEEN_PARTS.split(text.replace("\u2019", "'"))]
+
+
+def _is_phrase(words: list[str], beside: frozenset[str]) -> bool:
+    text = f" {' '.join(words)} "
+    return any(
+        f" {phrase} " in text
+        and beside.issuperset(text.replace(f" {phrase} ", " ").split())
+        for phrase in _PHRASES
+    )
+
+
+def _names_site(words: list[str], origin: str) -> bool:
+    """Whether `words` are the label before the public suffix, or all from there on.
+
+    "Example" and "example.com" at www.example.com, spaces and punctuation aside.
+    """
+    site = _SITE.match(origin)
+    name = _SIGN.sub("", "".join(words))
+    return site is not None and name in {
+        _SIGN.sub("", site[1]),
+        _SIGN.sub("", site[1] + site[2]),
+    }
+
+
+def _first_element(page: bytes, tag: bytes) -> bytes:
+    """The bytes between the first `tag` and the end tag after it; may be empty."""
+    _, _, behind = page.partition(tag)
+    if behind[:1] not in {b">", b" ", b"\t", b"\r", b"\n"}:
+        return b""
+    _, _, content = behind.partition(b">")
+    text, end, _ = content.partition(b"</" + tag[1:])
+    return text if end else b""
