@@ -225,16 +225,10 @@ def test_damaged_bytes_are_refused(known: Entry) -> None:
 
 
 @pytest.mark.parametrize("known", ENTRIES.values(), ids=ENTRIES)
-@pytest.mark.parametrize(
-    ("origin", "terms"),
-    [
-        ("https://example.org", ""),
-        ("", ""),
-        ("\ud800", ""),
-        (f"{ORIGIN}:8443", "guard=off"),
-        (ORIGIN, "guard=public-only"),
-    ],
-)
+@pytest.mark.parametrize(("origin", "terms"), [
+    ("https://example.org", ""), ("", ""), ("\ud800", ""),
+    (f"{ORIGIN}:8443", "guard=off"), (ORIGIN, "guard=public-only"),
+])  # fmt: skip
 def test_bytes_of_another_key_are_refused(
     known: Entry, origin: str, terms: str
 ) -> None:

@@ -32,16 +32,12 @@ POLICIES = {
     "no stale window": Policy(stale_window=0.0),
     "long stale window": Policy(stale_window=50 * DAY),
     "long grace": Policy(outage_grace=40 * DAY),
-    "short limit, allow": Policy(
-        unreachable_limit=2 * DAY,
-        unreachable_limit_without_copy=DAY / 2,
-        stale_window=DAY,
-        days_of_evidence=3,
+    "short limit, allow": Policy(unreachable_limit=2 * DAY,
+        unreachable_limit_without_copy=DAY / 2, stale_window=DAY, days_of_evidence=3,
         after_unreachable_limit=AfterUnreachableLimit.ALLOW,
         on_too_many_requests=AccessResult.RESTRICTED,
-        on_too_many_redirects=AccessResult.UNREACHABLE,
-    ),
-}
+        on_too_many_redirects=AccessResult.UNREACHABLE),
+}  # fmt: skip
 
 
 def answered(status: int, *, retry_after: float | None = None) -> Answered:
@@ -69,13 +65,12 @@ OUTCOMES: list[Outcome] = [
     *(OK, MISSING, answered(403), REFUSED, POOL, BROKEN, TOO_MANY, DEAD, TIMEOUT),
     *(answered(status) for status in (206, 304, 407, 410, 503, 600)),
     *(answered(status, retry_after=DAY) for status in (429, 500, 503)),
-    answered(503, retry_after=120),
-    answered(500, retry_after=90 * DAY),
+    answered(503, retry_after=120), answered(500, retry_after=90 * DAY),
     Answered(status=500, body=b"<title>Page Not Found</title>"),
     Answered(status=200, headers={"cache-control": "max-age=604800"}),
     Answered(status=404, headers={"cache-control": "no-store"}),
     TooManyRedirects(status=302, error="a loop"),
-]
+]  # fmt: skip
 FAILURES: list[Outcome] = [BROKEN, BROKEN, BROKEN, DEAD, TOO_MANY, POOL, answered(503)]
 
 
@@ -342,162 +337,72 @@ BUSY = answered(503, retry_after=DAY)
 ALLOW_AT_LIMIT = Policy(after_unreachable_limit=AfterUnreachableLimit.ALLOW)
 
 NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
-    "429 and 500 in turn, 500 last: open": (
-        Policy(),
-        daily([BROKEN, TOO_MANY], 0, 34),
-        Effect.ALLOW,
-    ),
-    "429 and 500 in turn, 429 last: closed": (
-        Policy(),
-        daily([BROKEN, TOO_MANY], 0, 35),
-        Effect.DISALLOW,
-    ),
-    "full pools within an outage that opened leave it open": (
-        Policy(),
-        [*daily(BROKEN, 0, 31), (31.5, POOL)],
-        Effect.ALLOW,
-    ),
-    "no stale window: open after the limit all the same": (
-        Policy(stale_window=0.0),
-        [(0, OK), *daily(BROKEN, 2, 33)],
-        Effect.ALLOW,
-    ),
-    "grace longer than the limit: open after both": (
-        Policy(outage_grace=40 * DAY),
-        daily(BROKEN, 0, 40),
-        Effect.ALLOW,
-    ),
-    "grace longer than window and limit: the copy never serves": (
-        Policy(outage_grace=40 * DAY),
-        [(0, OK), *daily(BROKEN, 2, 41)],
-        Effect.DISALLOW,
-    ),
-    "an early refresh fails, Retry-After beyond freshness: fresh": (
-        Policy(outage_grace=DAY / 2),
-        [(0, OK), (0.9, BUSY), (0.95, None)],
-        Effect.RULES,
-    ),
-    "an early refresh fails, Retry-After beyond freshness: grace": (
-        Policy(outage_grace=DAY / 2),
-        [(0, OK), (0.9, BUSY), (1.1, None)],
-        Effect.DISALLOW,
-    ),
-    "Retry-After across the end of the grace: the copy": (
-        Policy.google_today(),
-        [(0, OK), (2, BUSY), (2.6, None)],
-        Effect.RULES,
-    ),
-    "Retry-After across the end of the window: closed": (
-        Policy(),
-        [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, None)],
-        Effect.DISALLOW,
-    ),
-    "Retry-After across the end of the window, then 503: open": (
-        Policy(),
-        [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, BUSY)],
-        Effect.ALLOW,
-    ),
-    "Retry-After across the limit: closed until the next attempt": (
-        Policy(),
-        [*daily(BUSY, 0, 29), (29.9, BUSY), (30.5, None)],
-        Effect.DISALLOW,
-    ),
-    "Retry-After across the limit, then 503: open": (
-        Policy(),
-        [*daily(BUSY, 0, 29), (29.9, BUSY), (30.91, BUSY)],
-        Effect.ALLOW,
-    ),
-    "refused, then 31 days of time-outs: refused": (
-        ALLOW_AT_LIMIT,
-        [(0, REFUSED), *daily(TIMEOUT, 1, 32)],
-        Effect.REFUSE,
-    ),
-    "refused in an outage: the copy is gone for good": (
-        Policy(),
-        [(0, OK), (2, BROKEN), (3, REFUSED), (4, BROKEN)],
-        Effect.REFUSE,
-    ),
-    "31 days of our own dead network: closed": (
-        Policy(),
-        daily(DEAD, 0, 31, per_day=4),
-        Effect.DISALLOW,
-    ),
-    "31 days of a dead network, which counts as ALLOW: open": (
-        ALLOW_AT_LIMIT,
-        daily(DEAD, 0, 31),
-        Effect.ALLOW,
-    ),
-    "32 days of a dead network, then one 500: closed": (
-        Policy(),
-        [*daily(DEAD, 0, 32), (32.5, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "clock an hour back after an answer: nothing is fresh": (
-        Policy(outage_grace=HOUR),
-        [(0, OK), (-1 / 24, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "clock an hour back after an answer: its copy serves": (
-        Policy(),
-        [(0, OK), (-1 / 24, BROKEN)],
-        Effect.RULES,
-    ),
-    "clock an hour back: what it opened is closed": (
-        Policy(),
-        [*daily(BROKEN, 0, 31), (31 - 1 / 24, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "clock an hour ahead for one attempt, within an outage": (
-        Policy(),
-        [*daily(BROKEN, 0, 29), (29.99 + 1 / 24, BROKEN), (29.99, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "clock three minutes back: taken as it is": (
-        Policy(),
-        [*daily(BROKEN, 0, 31), (31 - 3 / 1440, None)],
-        Effect.ALLOW,
-    ),
-    "nobody asks for 60 days: the copy counts as nothing": (
-        Policy(),
-        [(0, OK), (60, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "nobody asks for 60 days: nothing is known": (
-        Policy(),
-        [*daily(BROKEN, 0, 31), (91, None)],
-        None,
-    ),
-    "nobody asks for 60 days: an outage begins again": (
-        Policy(),
-        [*daily(BROKEN, 0, 31), (91, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "nobody asks for 60 days: the last copy serves after the grace": (
-        Policy.google_2021(),
-        [(0, OK), *daily(BROKEN, 60, 90)],
-        Effect.RULES,
-    ),
-    "last copy, and a full pool after 400 days": (
-        Policy.google_2021(),
-        [(0, OK), (2, BROKEN), (402, POOL)],
-        Effect.RULES,
-    ),
-    "one failure every 28 days, 84 days: closed": (
-        Policy(),
-        [(28 * n, BROKEN) for n in range(4)],
-        Effect.DISALLOW,
-    ),
-    "one failure every 28 days, 112 days: open": (
-        Policy(),
-        [(28 * n, BROKEN) for n in range(5)],
-        Effect.ALLOW,
-    ),
-    "one failure every 31 days never opens": (
-        Policy(),
-        [(31 * n, BROKEN) for n in range(12)],
-        Effect.DISALLOW,
-    ),
-}
+    "429 and 500 in turn, 500 last: open":
+        (Policy(), daily([BROKEN, TOO_MANY], 0, 34), Effect.ALLOW),
+    "429 and 500 in turn, 429 last: closed":
+        (Policy(), daily([BROKEN, TOO_MANY], 0, 35), Effect.DISALLOW),
+    "full pools within an outage that opened leave it open":
+        (Policy(), [*daily(BROKEN, 0, 31), (31.5, POOL)], Effect.ALLOW),
+    "no stale window: open after the limit all the same":
+        (Policy(stale_window=0.0), [(0, OK), *daily(BROKEN, 2, 33)], Effect.ALLOW),
+    "grace longer than the limit: open after both":
+        (Policy(outage_grace=40 * DAY), daily(BROKEN, 0, 40), Effect.ALLOW),
+    "grace longer than window and limit: the copy never serves":
+        (Policy(outage_grace=40 * DAY), [(0, OK), *daily(BROKEN, 2, 41)],
+        Effect.DISALLOW),
+    "an early refresh fails, Retry-After beyond freshness: fresh":
+        (Policy(outage_grace=DAY / 2), [(0, OK), (0.9, BUSY), (0.95, None)],
+        Effect.RULES),
+    "an early refresh fails, Retry-After beyond freshness: grace":
+        (Policy(outage_grace=DAY / 2), [(0, OK), (0.9, BUSY), (1.1, None)],
+        Effect.DISALLOW),
+    "Retry-After across the end of the grace: the copy":
+        (Policy.google_today(), [(0, OK), (2, BUSY), (2.6, None)], Effect.RULES),
+    "Retry-After across the end of the window: closed":
+        (Policy(), [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, None)], Effect.DISALLOW),
+    "Retry-After across the end of the window, then 503: open":
+        (Policy(), [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, BUSY)], Effect.ALLOW),
+    "Retry-After across the limit: closed until the next attempt":
+        (Policy(), [*daily(BUSY, 0, 29), (29.9, BUSY), (30.5, None)], Effect.DISALLOW),
+    "Retry-After across the limit, then 503: open":
+        (Policy(), [*daily(BUSY, 0, 29), (29.9, BUSY), (30.91, BUSY)], Effect.ALLOW),
+    "refused, then 31 days of time-outs: refused":
+        (ALLOW_AT_LIMIT, [(0, REFUSED), *daily(TIMEOUT, 1, 32)], Effect.REFUSE),
+    "refused in an outage: the copy is gone for good":
+        (Policy(), [(0, OK), (2, BROKEN), (3, REFUSED), (4, BROKEN)], Effect.REFUSE),
+    "31 days of our own dead network: closed":
+        (Policy(), daily(DEAD, 0, 31, per_day=4), Effect.DISALLOW),
+    "31 days of a dead network, which counts as ALLOW: open":
+        (ALLOW_AT_LIMIT, daily(DEAD, 0, 31), Effect.ALLOW),
+    "32 days of a dead network, then one 500: closed":
+        (Policy(), [*daily(DEAD, 0, 32), (32.5, BROKEN)], Effect.DISALLOW),
+    "clock an hour back after an answer: nothing is fresh":
+        (Policy(outage_grace=HOUR), [(0, OK), (-1 / 24, BROKEN)], Effect.DISALLOW),
+    "clock an hour back after an answer: its copy serves":
+        (Policy(), [(0, OK), (-1 / 24, BROKEN)], Effect.RULES),
+    "clock an hour back: what it opened is closed":
+        (Policy(), [*daily(BROKEN, 0, 31), (31 - 1 / 24, BROKEN)], Effect.DISALLOW),
+    "clock an hour ahead for one attempt, within an outage": (Policy(), [*daily(BROKEN,
+        0, 29), (29.99 + 1 / 24, BROKEN), (29.99, BROKEN)], Effect.DISALLOW),
+    "clock three minutes back: taken as it is":
+        (Policy(), [*daily(BROKEN, 0, 31), (31 - 3 / 1440, None)], Effect.ALLOW),
+    "nobody asks for 60 days: the copy counts as nothing":
+        (Policy(), [(0, OK), (60, BROKEN)], Effect.DISALLOW),
+    "nobody asks for 60 days: nothing is known":
+        (Policy(), [*daily(BROKEN, 0, 31), (91, None)], None),
+    "nobody asks for 60 days: an outage begins again":
+        (Policy(), [*daily(BROKEN, 0, 31), (91, BROKEN)], Effect.DISALLOW),
+    "nobody asks for 60 days: the last copy serves after the grace":
+        (Policy.google_2021(), [(0, OK), *daily(BROKEN, 60, 90)], Effect.RULES),
+    "last copy, and a full pool after 400 days":
+        (Policy.google_2021(), [(0, OK), (2, BROKEN), (402, POOL)], Effect.RULES),
+    "one failure every 28 days, 84 days: closed":
+        (Policy(), [(28 * n, BROKEN) for n in range(4)], Effect.DISALLOW),
+    "one failure every 28 days, 112 days: open":
+        (Policy(), [(28 * n, BROKEN) for n in range(5)], Effect.ALLOW),
+    "one failure every 31 days never opens":
+        (Policy(), [(31 * n, BROKEN) for n in range(12)], Effect.DISALLOW),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("policy", "events", "effect"), NAMED.values(), ids=NAMED)

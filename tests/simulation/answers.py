@@ -126,29 +126,24 @@ _ABSURD = "9" * 40
 _NOT_FOUND = b"<html><title>Page Not Found</title>"
 
 _LIFETIMES = [
-    _NO_HINT,
-    _hint(600, cache_control="max-age=600"),
+    _NO_HINT, _hint(600, cache_control="max-age=600"),
     _hint(500, cache_control="public, max-age=600", age="100"),
     _hint(-5_400, cache_control="max-age=1800", age="7200"),
     _hint(600, cache_control="max-age=600", age="old"),
     _hint(7_200, cache_control="max-age=60, s-maxage=7200"),
     _hint(math.inf, cache_control=f"max-age={_ABSURD}"),
     _hint(3 * DAY, cache_control='private="a, no-store", max-age="259200"'),
-    _hint(0, cache_control="No-Store"),
-    _hint(0, cache_control="no-cache, max-age=600"),
-    _hint(0, cache_control="max-age=0"),
-    _hint(cache_control="max-age=soon"),
-    _hint(cache_control="max-age=-5"),
-    _hint(7_200, expires="@7200", date="@0"),
+    _hint(0, cache_control="No-Store"), _hint(0, cache_control="no-cache, max-age=600"),
+    _hint(0, cache_control="max-age=0"), _hint(cache_control="max-age=soon"),
+    _hint(cache_control="max-age=-5"), _hint(7_200, expires="@7200", date="@0"),
     _hint(7_200, expires="@3600", date="@-3600"),
     _hint(7_100, expires="@7200", date="@0", age="100"),
     _hint(7_200, expires="@7200", is_dated=True),
     _hint(-7_200, expires="@-7200", date="@0"),
-    _hint(math.inf, expires="Fri, 31 Dec 9999 23:59:59 GMT"),
-    _hint(0, expires="0"),
+    _hint(math.inf, expires="Fri, 31 Dec 9999 23:59:59 GMT"), _hint(0, expires="0"),
     _hint(0, expires="-1", age="100"),
     _hint(600, cache_control="max-age=600", expires="@-99999"),
-]
+]  # fmt: skip
 _WAITS = [
     _NO_HINT,
     _NO_HINT,
@@ -266,13 +261,12 @@ _FAILING = [
 _DEAD = [
     _outage("connection refused", end=End.CONNECT),
     _outage("unknown name", end=End.NAME),
-    _outage("read timeout", end=End.READ_TIMEOUT),
-    _outage("no HTTP", end=End.PROTOCOL),
+    _outage("read timeout", end=End.READ_TIMEOUT), _outage("no HTTP", end=End.PROTOCOL),
     _outage("connection lost within the body", end=End.BODY_BREAKS),
     replace(_outage("broken gzip"), body=b"no gzip at all", coding="gzip"),
     replace(_outage("gzip cut off"), body=_PACKED[:-12], coding="gzip"),
     replace(_outage("coding br"), body=b"User-agent: *\n", coding="br"),
-]
+]  # fmt: skip
 _OWN_FAULT = Answer(name="pool timeout", end=End.POOL)
 _REFUSED = Answer(name="redirect to a private address", end=End.PRIVATE)
 
