@@ -165,7 +165,7 @@ _WAITS = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Answer:
     """What an origin answers, from now on.
 
@@ -191,8 +191,7 @@ class Answer:
     is_elsewhere: bool = False
     end: End | None = None
 
-    def __str__(self) -> str:
-        """The answer in a line."""
+    def __repr__(self) -> str:
         told = ", ".join(f"{name}: {value}" for name, value in self.hint.headers)
         place = " elsewhere" if self.is_elsewhere else ""
         hops = f" after {self.redirects} redirects{place}" if self.redirects else ""
