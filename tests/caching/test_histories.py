@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,12 +12,12 @@ from robotsgate.caching._access import AccessResult
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._in_force import Effect, in_force
 from robotsgate.caching._merge import merge, usable
-from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
+from robotsgate.caching._outcome import Answered, FailureKind, TooManyRedirects
 from robotsgate.caching._policy import AfterUnreachableLimit, Policy
 from robotsgate.caching._terms import keep_until
 
 from . import judge
-from .builders import DAY, HOUR, MINUTE, ORIGIN, PRESETS
+from .builders import DAY, HOUR, MINUTE, ORIGIN, PRESETS, answered, failed
 from .builders import NOW as START
 
 if TYPE_CHECKING:
@@ -40,18 +39,6 @@ POLICIES = {
 }  # fmt: skip
 
 
-def answered(status: int, *, retry_after: float | None = None) -> Answered:
-    """A response; with the header if that is given."""
-    body = b"User-agent: *\nDisallow: /private\n" if status == 200 else b""
-    headers = {} if retry_after is None else {"retry-after": f"{retry_after:.0f}"}
-    return Answered(status=status, headers=headers, body=body)
-
-
-def failed(kind: FailureKind) -> Failed:
-    """A fetch without a response."""
-    return Failed(kind=kind, error="no response")
-
-
 OK = answered(200)
 MISSING = answered(404)
 BROKEN = answered(500)
@@ -64,8 +51,8 @@ REFUSED = failed(FailureKind.ADDRESS_REFUSED)
 OUTCOMES: list[Outcome] = [
     *(OK, MISSING, answered(403), REFUSED, POOL, BROKEN, TOO_MANY, DEAD, TIMEOUT),
     *(answered(status) for status in (206, 304, 407, 410, 503, 600)),
-    *(answered(status, retry_after=DAY) for status in (429, 500, 503)),
-    answered(503, retry_after=120), answered(500, retry_after=90 * DAY),
+    *(answered(status, retry_after="86400") for status in (429, 500, 503)),
+    answered(503, retry_after="120"), answered(500, retry_after="7776000"),
     Answered(status=500, body=b"<title>Page Not Found</title>"),
     Answered(status=200, headers={"cache-control": "max-age=604800"}),
     Answered(status=404, headers={"cache-control": "no-store"}),
@@ -89,6 +76,7 @@ class World:
     policy: Policy = field(default_factory=Policy)
     now: float = START
     store: Process = field(default_factory=Process)
+    backup: Process = field(default_factory=Process)
     told: list[str] = field(default_factory=list)
 
     def attempt(
@@ -113,13 +101,12 @@ class World:
             policy=self.policy,
         )
         meant = judge.meaning(outcome, history, self.policy)
-        until = self._until(entry, outcome, meant, history)
         history = judge.after(
             history,
             meant,
             began_at=began_at,
             now=self.now,
-            until=until,
+            until=entry.next_fetch_at,
             policy=self.policy,
         )
         process.entry, process.history = entry, history
@@ -154,6 +141,10 @@ class World:
             permitted = judge.effects(history, now, self.policy)
             assert said.effect in permitted, (later, permitted, self.told, entry)
 
+    def pass_time(self, chance: random.Random, *spans: float) -> None:
+        """Let nothing happen for at most one of `spans`."""
+        self.now += chance.choice(spans) * (chance.random() + 1e-3)
+
     def tell(self, text: str) -> None:
         """Note what happens, for whoever reads why it failed."""
         self.told.append(f"{(self.now - START) / DAY:.6f} d: {text}")
@@ -170,129 +161,55 @@ class World:
         )
         return merge(*entries, now=now), judge.joined(*histories, now)
 
-    def _until(
-        self,
-        entry: Entry,
-        outcome: Outcome,
-        meant: judge.Meaning,
-        history: History | None,
-    ) -> float:
-        """When the next attempt is due: the entry knows its jitter, within bounds."""
-        until = low = high = math.nan
-        if meant.access is AccessResult.UNREACHABLE:
-            if entry.outage is None or entry.outage.retry_at <= self.now:
-                return until  # an answer overtook it; compared afterwards
-            until = entry.outage.retry_at
-            headers = {} if isinstance(outcome, Failed) else outcome.headers
-            status = None if isinstance(outcome, Failed) else outcome.status
-            asked = float(headers.get("retry-after", "0"))
-            low, high = judge.wait(history, status, asked, self.now, self.policy)
-            if not meant.is_counted:
-                low, high = self.policy.retry_initial, self.policy.retry_max * 1.1
-                before = history.latest[-1] if history and history.lines else None
-                if before and until == before.retry_at:
-                    return until  # our own fault never shortens a wait
-        elif entry.answer is not None:
-            until = entry.answer.fresh_until
-            if entry.answer.answered_at != self.now:
-                return until
-            low, high = self._lifetime(outcome, meant)
-        is_fresh = history is not None and judge.is_fresh(history.said, self.now)
-        is_within = low - 1e-3 <= until - self.now <= high + 1e-3
-        assert is_within or is_fresh, (low, until - self.now, high, self.told)
-        return until
-
-    def _lifetime(self, outcome: Outcome, meant: judge.Meaning) -> tuple[float, float]:
-        if meant.access is AccessResult.REFUSED:
-            return self.policy.retry_max, self.policy.retry_max * 1.1
-        assert not isinstance(outcome, Failed)
-        asked = {"no-store": 0.0, "max-age=604800": 7 * DAY}.get(
-            outcome.headers.get("cache-control", ""), self.policy.default_lifetime
-        )
-        seconds = min(max(asked, self.policy.min_lifetime), self.policy.max_lifetime)
-        return seconds, seconds
-
-
-class RandomLife:
-    """Two processes and a store, and what chance does to them."""
-
-    def __init__(self, seed: int, policy: Policy) -> None:
-        self.chance = random.Random(seed)  # noqa: S311 (reproducible, no secret)
-        self.world = World(policy)
-        self.processes = [Process(), Process()]
-        self.backup = self.world.store
-        self.is_down = False
-
-    def step(self) -> None:
-        """Let time pass, and one thing happen."""
-        self._pass_time([1, MINUTE, HOUR, DAY, 3 * DAY])
-        process = self.chance.choice(self.processes)
-        match self.chance.randrange(22):
-            case 0 | 1 | 2 | 3 | 4 | 5 as number:
-                self._disturb(process, number)
-            case 6:
-                self.is_down = not self.is_down
-            case 7 | 8:
-                self._overtake(process)
-            case 9:
-                self._pass_time([7 * DAY, 31 * DAY, 60 * DAY])
-                self.world.look(process)
-            case 10 | 11 | 12:
-                for _ in range(self.chance.randrange(2, 40)):
-                    self._pass_time([HOUR, DAY])
-                    self.world.attempt(process, self.chance.choice(FAILURES))
-            case _:
-                outcomes = FAILURES if self.is_down else OUTCOMES
-                self._attempt(process, outcomes, self.world.now)
-
-    def _disturb(self, process: Process, number: int) -> None:
-        world = self.world
-        match number:
-            case 0:
-                world.tell("store lost")
-                world.store = Process()
-            case 1:
-                world.tell("store as it was")
-                world.store, self.backup = self.backup, world.store
-            case 2:
-                world.tell("restart")
-                process.entry = process.history = None
-            case 3:
-                seconds = self.chance.choice([4 * MINUTE, HOUR, 5 * DAY, 400 * DAY])
-                world.now += self.chance.choice([-1, 1]) * seconds
-                world.tell("clock set")
-            case 4:
-                self.backup = world.store
-            case _:
-                world.look(process)
-
-    def _overtake(self, process: Process) -> None:
-        """Another process ends an attempt while that of `process` is under way."""
-        began_at = self.world.now
-        other = self.processes[process is self.processes[0]]
-        for one in (other, process):
-            self._attempt(one, OUTCOMES, began_at)
-
-    def _attempt(
-        self, process: Process, outcomes: list[Outcome], began_at: float
-    ) -> None:
-        self.world.now += 1 + self.chance.random()
-        self.world.attempt(
-            process,
-            self.chance.choice(outcomes),
-            began_at=began_at,
-            has_store=self.chance.random() < 0.9,
-        )
-
-    def _pass_time(self, spans: list[float]) -> None:
-        self.world.now += self.chance.choice(spans) * (self.chance.random() + 1e-3)
-
 
 def run_random(seed: int, policy: Policy) -> None:
-    """Live through one random history."""
-    life = RandomLife(seed, policy)
+    """Let chance do 24 things to two processes and a store."""
+    chance = random.Random(seed)  # noqa: S311 (reproducible, no secret)
+    world = World(policy)
+    processes, is_down = (Process(), Process()), False
     for _ in range(24):
-        life.step()
+        world.pass_time(chance, 1, MINUTE, HOUR, DAY, 3 * DAY)
+        process, other = chance.sample(processes, 2)
+        kind = chance.randrange(22)
+        if kind < 5:
+            disturb(world, process, kind, chance)
+        elif kind == 5:
+            is_down = not is_down
+        elif kind in {6, 7}:
+            if kind == 7:
+                world.pass_time(chance, 7 * DAY, 31 * DAY, 60 * DAY)
+            world.look(process)
+        elif kind in {8, 9, 10}:
+            for _ in range(chance.randrange(2, 40)):
+                world.pass_time(chance, HOUR, DAY)
+                world.attempt(process, chance.choice(FAILURES))
+        else:  # the attempt of another process may end first
+            began_at = world.now
+            for one in (other, process) if kind < 13 else (process,):
+                world.now += 1 + chance.random()
+                world.attempt(
+                    one,
+                    chance.choice(FAILURES if is_down else OUTCOMES),
+                    began_at=began_at,
+                    has_store=chance.random() < 0.9,
+                )
+
+
+def disturb(world: World, process: Process, kind: int, chance: random.Random) -> None:
+    """Do what no attempt does."""
+    world.tell(f"disturbed {kind}")
+    match kind:
+        case 0:
+            world.store = Process()
+        case 1:
+            world.store, world.backup = world.backup, world.store
+        case 2:
+            world.backup = world.store
+        case 3:  # a restart
+            process.entry = process.history = None
+        case _:  # somebody sets the clock
+            seconds = chance.choice([4 * MINUTE, HOUR, 5 * DAY, 400 * DAY])
+            world.now += chance.choice([-1, 1]) * seconds
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
@@ -333,7 +250,7 @@ def effect_after(policy: Policy, *events: Event) -> Effect | None:
     return effect
 
 
-BUSY = answered(503, retry_after=DAY)
+BUSY = answered(503, retry_after="86400")
 ALLOW_AT_LIMIT = Policy(after_unreachable_limit=AfterUnreachableLimit.ALLOW)
 
 NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
