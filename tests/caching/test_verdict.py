@@ -170,9 +170,8 @@ def test_disallowed_error_carries_its_verdict_and_says_it() -> None:
     assert str(error) == str(_VERDICT)
 
 
-@pytest.mark.parametrize(
-    ("kind", "line"),
-    [(RuleKind.ALLOW, "Allow: /a"), (RuleKind.DISALLOW, "Disallow: /a")],
-)
+@pytest.mark.parametrize(("kind", "line"), [
+    (RuleKind.ALLOW, "Allow: /a"), (RuleKind.DISALLOW, "Disallow: /a"),
+])  # fmt: skip
 def test_rule_reads_as_its_line(kind: RuleKind, line: str) -> None:
     assert str(Rule(kind=kind, pattern="/a", line=1)) == line

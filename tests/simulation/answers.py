@@ -44,13 +44,7 @@ class End(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rulebook:
-    """A robots.txt with what it says, worked out by hand.
-
-    Attributes:
-        body: the file.
-        says: for each path whether ExampleBot may fetch it, and why.
-        crawl_delay: of ExampleBot.
-    """
+    """A robots.txt with what it says, worked out by hand."""
 
     body: bytes
     says: dict[str, tuple[bool, Reason]]
@@ -167,19 +161,7 @@ _WAITS = [
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Answer:
-    """What an origin answers, from now on.
-
-    Attributes:
-        name: for people.
-        status: of the last response; `None` if there is none.
-        rulebook: a name from `RULEBOOKS`.
-        body: of the last response, as it is sent.
-        coding: its Content-Encoding.
-        hint: its headers about time.
-        redirects: how many lead to it.
-        is_elsewhere: whether they lead to the robots.txt of another host.
-        end: how it ends badly, if it does.
-    """
+    """What an origin answers, from now on."""
 
     name: str
     status: int | None = None

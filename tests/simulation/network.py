@@ -28,16 +28,7 @@ _UNWANTED = ("authorization", "cookie", "if-modified-since", "if-none-match", "r
 
 @dataclass(eq=False)
 class Attempt:
-    """One attempt of a checker to get a robots.txt, with all of its requests.
-
-    Attributes:
-        host: of the origin.
-        answer: that the origin gave.
-        began_at: when the first request came, epoch seconds.
-        asked_at: when the last request came, epoch seconds.
-        requests: that were made so far.
-        is_over: whether its outcome was taken, or it was given up.
-    """
+    """One attempt to get a robots.txt, with all of its requests; epoch seconds."""
 
     host: str
     answer: Answer
@@ -48,15 +39,7 @@ class Attempt:
 
 
 class SimulatedNetwork:
-    """An httpx transport for any number of origins.
-
-    Attributes:
-        gets: how many requests came.
-        redirected: how many of them followed a redirect.
-        overlapping: how many attempts were under way at once at the most.
-        salt: of the chance that decides how long requests take.
-        slowness: seconds that the clock moves in each request; may be negative.
-    """
+    """An httpx transport; each request moves the clock by `slowness` seconds."""
 
     def __init__(self, clock: ManualClock, judge: Judge) -> None:
         self.gets = 0

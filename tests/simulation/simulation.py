@@ -63,13 +63,7 @@ PATIENCE = 20.0
 
 
 class SimulationError(AssertionError):
-    """A step after which something was wrong.
-
-    Attributes:
-        number: of the step in the list.
-        what: all that was wrong.
-        told: the steps up to that one, in words.
-    """
+    """A step after which something was wrong."""
 
     def __init__(self, number: int, what: Sequence[str], told: Sequence[str]) -> None:
         self.number = number
@@ -80,17 +74,7 @@ class SimulationError(AssertionError):
 
 @dataclass(kw_only=True)
 class Report:
-    """What was simulated.
-
-    Attributes:
-        days: that the clock was advanced by; jumps do not count.
-        questions: that were asked.
-        cancelled: how many of them were given up in the middle.
-        gets: requests that were made.
-        attempts: of a checker to get a robots.txt, ended or not.
-        store_failures: how often the store failed on purpose.
-        seen: how often each thing happened, by name.
-    """
+    """What was simulated."""
 
     days: float = 0.0
     questions: int = 0
