@@ -6,8 +6,6 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from robotsgate.caching._freshness import (
     CACHING_HEADERS,
@@ -320,53 +318,3 @@ def test_refusal_lasts_for_the_longest_delay_with_the_jitter() -> None:
     assert refusal_lifetime(origin=ORIGIN, policy=policy) == pytest.approx(
         100 * JITTERED_MINUTE / 60
     )
-
-
-RUBBISH = st.text('0123456789-+,.:;=" GMTJanuonFri\u0967\u00b2\x00', max_size=40)
-ABSURD = st.sampled_from(
-    [
-        "6 nov 1994 0:0:0 +" + "9" * 300,
-        "6 nov 1994 0:0:0 +" + "9" * 5_000,
-        "9" * 5_000 + " nov 1994 0:0:0 GMT",
-        "6 nov " + "9" * 5_000 + " 0:0:0 GMT",
-    ]
-)
-VALUES = st.one_of(
-    RUBBISH,
-    ABSURD,
-    st.integers().map(str),
-    st.integers(-4_000_000_000, 250_000_000_000).map(
-        lambda seconds: formatdate(seconds, usegmt=True)
-    ),
-    st.builds(
-        "{}={}".format,
-        st.sampled_from(["max-age", "s-maxage", "no-store", "no-cache", "x"]),
-        st.one_of(RUBBISH, st.integers().map(str)),
-    ),
-)
-HEADERS = st.dictionaries(st.sampled_from(CACHING_HEADERS), VALUES)
-
-
-@settings(deadline=None, derandomize=True, database=None, max_examples=400)
-@given(headers=HEADERS, preset=st.sampled_from(sorted(PRESETS)))
-def test_lifetime_is_the_default_or_within_the_bounds(
-    headers: dict[str, str], preset: str
-) -> None:
-    policy = PRESETS[preset]
-
-    seconds = lifetime(headers, policy=policy)
-
-    assert (
-        seconds == policy.default_lifetime
-        or policy.min_lifetime <= seconds <= policy.max_lifetime
-    )
-
-
-@settings(deadline=None, derandomize=True, database=None, max_examples=400)
-@given(value=VALUES)
-def test_retry_after_never_asks_for_more_than_the_bound(value: str) -> None:
-    policy = Policy()
-
-    delay = retry_after({"retry-after": value}, now=NOW, policy=policy)
-
-    assert delay is None or delay <= policy.retry_after_max
