@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import gzip
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
 
     from .network import Attempt
+
+Headers = tuple[tuple[str, str], ...]
 
 HOUR = 3_600.0
 DAY = 24 * HOUR
@@ -83,79 +84,32 @@ RULEBOOKS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Hint:
-    """Headers about time, and what they ask for.
-
-    Attributes:
-        headers: pairs of name and value; "@60" stands for the HTTP-date sixty
-            seconds after the request.
-        seconds: that they ask for; `None` if they ask for nothing.
-        is_dated: whether the seconds count from the request, and not from when
-            the answer has come.
-        is_wait: whether they ask to come back later, and not to keep the answer.
-    """
-
-    headers: tuple[tuple[str, str], ...] = ()
-    seconds: float | None = None
-    is_dated: bool = False
-    is_wait: bool = False
+def _lines(**headers: str) -> Headers:
+    return tuple((name.replace("_", "-"), value) for name, value in headers.items())
 
 
-def _hint(
-    seconds: float | None = None, *, is_dated: bool = False, **headers: str
-) -> Hint:
-    named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
-    return Hint(
-        headers=named,
-        seconds=seconds,
-        is_dated=is_dated,
-        is_wait="retry_after" in headers,
-    )
-
-
-_NO_HINT = Hint()
-_PLACE = Hint(headers=(("location", "/moved"),))
+_PLACE = _lines(location="/moved")
 _ABSURD = "9" * 40
 _NOT_FOUND = b"<html><title>Page Not Found</title>"
+_END_OF_TIME = "Fri, 31 Dec 9999 23:59:59 GMT"
 
-_LIFETIMES = [
-    _NO_HINT, _hint(600, cache_control="max-age=600"),
-    _hint(500, cache_control="public, max-age=600", age="100"),
-    _hint(-5_400, cache_control="max-age=1800", age="7200"),
-    _hint(600, cache_control="max-age=600", age="old"),
-    _hint(7_200, cache_control="max-age=60, s-maxage=7200"),
-    _hint(math.inf, cache_control=f"max-age={_ABSURD}"),
-    _hint(3 * DAY, cache_control='private="a, no-store", max-age="259200"'),
-    _hint(0, cache_control="No-Store"), _hint(0, cache_control="no-cache, max-age=600"),
-    _hint(0, cache_control="max-age=0"), _hint(cache_control="max-age=soon"),
-    _hint(cache_control="max-age=-5"), _hint(7_200, expires="@7200", date="@0"),
-    _hint(7_200, expires="@3600", date="@-3600"),
-    _hint(7_100, expires="@7200", date="@0", age="100"),
-    _hint(7_200, expires="@7200", is_dated=True),
-    _hint(-7_200, expires="@-7200", date="@0"),
-    _hint(math.inf, expires="Fri, 31 Dec 9999 23:59:59 GMT"), _hint(0, expires="0"),
-    _hint(0, expires="-1", age="100"),
-    _hint(600, cache_control="max-age=600", expires="@-99999"),
-]  # fmt: skip
-_WAITS = [
-    _NO_HINT,
-    _NO_HINT,
-    _hint(120, retry_after="120"),
-    _hint(0, retry_after="0"),
-    _hint(5 * HOUR, retry_after="18000"),
-    _hint(5 * HOUR, retry_after="1, 18000"),
-    Hint(
-        headers=(("retry-after", "18000"), ("retry-after", "120")),
-        seconds=5 * HOUR,
-        is_wait=True,
-    ),
-    _hint(math.inf, retry_after=_ABSURD),
-    _hint(retry_after="-5"),
-    _hint(retry_after="in a while"),
-    _hint(3_600, retry_after="@3600", is_dated=True),
-    _hint(-3_600, retry_after="@-3600", is_dated=True),
-    _hint(math.inf, retry_after="Fri, 31 Dec 9999 23:59:59 GMT"),
+# "@60" stands for the HTTP-date sixty seconds after the request.
+_LIFETIMES: list[Headers] = [
+    (),
+    _lines(cache_control="max-age=600"),
+    _lines(cache_control="max-age=1800", age="7200"),
+    _lines(cache_control=f"max-age={_ABSURD}"),
+    _lines(cache_control="No-Store"),
+    _lines(cache_control="max-age=soon"),
+    _lines(expires="@7200", date="@0"),
+    _lines(expires="@7200"),
+    _lines(expires="@-7200"),
+    _lines(expires=_END_OF_TIME),
+]
+_WAITS: list[Headers] = [
+    *((), ()),
+    *(_lines(retry_after=value) for value in ("120", "0", "1, 18000", "in a while")),
+    *(_lines(retry_after=value) for value in ("@3600", "@-3600", _ABSURD)),
 ]
 
 
@@ -168,13 +122,13 @@ class Answer:
     rulebook: str | None = None
     body: bytes = b""
     coding: str | None = None
-    hint: Hint = _NO_HINT
+    headers: Headers = ()
     redirects: int = 0
     is_elsewhere: bool = False
     end: End | None = None
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}: {value}" for name, value in self.hint.headers)
+        told = ", ".join(f"{name}: {value}" for name, value in self.headers)
         place = " elsewhere" if self.is_elsewhere else ""
         hops = f" after {self.redirects} redirects{place}" if self.redirects else ""
         return self.name + hops + (f" [{told}]" if told else "")
@@ -226,7 +180,7 @@ _FAILING = [
     _outage("503", status=503),
     _outage("600", status=600),
     _outage("304", status=304),
-    replace(_outage("304 to a place", status=304), hint=_PLACE),
+    replace(_outage("304 to a place", status=304), headers=_PLACE),
     _outage("407", status=407),
     replace(_rules("by name"), name="206 by name", status=206, rulebook=None),
     *(
@@ -265,15 +219,15 @@ def random_answer(chance: Random) -> Answer:
     kind = chance.choices(_KINDS, _WEIGHTS)[0]
     answer = chance.choice(kind)
     hops = chance.choice(_HOPS) if kind in (_GOOD, _MISSING, _DEAD) else 0
-    if kind is _FAILING and answer.hint is _NO_HINT:
-        hint = chance.choice(_WAITS + _LIFETIMES[:3])
+    if kind is _FAILING and not answer.headers:
+        headers = chance.choice(_WAITS + _LIFETIMES[:3])
     elif kind in (_GOOD, _MISSING):
-        hint = chance.choice(_LIFETIMES)
+        headers = chance.choice(_LIFETIMES)
     else:
-        hint = answer.hint
+        headers = answer.headers
     return replace(
         answer,
-        hint=hint,
+        headers=headers,
         redirects=hops,
         is_elsewhere=bool(hops) and chance.random() < 0.5,
     )
@@ -295,6 +249,4 @@ def outcome_of(attempt: Attempt, policy: Policy) -> Outcome:
         return Failed(kind=FailureKind.POOL, error=answer.name)
     if answer.status is None:
         return Failed(kind=FailureKind.OTHER, error=answer.name)
-    return Answered(
-        status=answer.status, headers=dict(answer.hint.headers), body=answer.body
-    )
+    return Answered(status=answer.status, headers=attempt.headers, body=answer.body)

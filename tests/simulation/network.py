@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ class Attempt:
     asked_at: float
     requests: int = 0
     is_over: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 class SimulatedNetwork:
@@ -124,13 +125,14 @@ class SimulatedNetwork:
             raise _raised_at(end)
         if end in _LOCATIONS:
             return httpx.Response(302, headers=_LOCATIONS[end])
-        headers = [
-            (name, self._value(value, attempt)) for name, value in answer.hint.headers
-        ]
-        if answer.coding is not None:
-            headers.append(("content-encoding", answer.coding))
+        attempt.headers = {
+            name: self._value(value, attempt) for name, value in answer.headers
+        }
+        coding = {"content-encoding": answer.coding} if answer.coding else {}
         return httpx.Response(
-            answer.status or 200, headers=headers, stream=_Body(self, attempt)
+            answer.status or 200,
+            headers=attempt.headers | coding,
+            stream=_Body(self, attempt),
         )
 
     def _next_place(self, attempt: Attempt) -> str:
