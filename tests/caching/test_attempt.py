@@ -380,6 +380,15 @@ def test_later_of_two_answers_counts() -> None:
     assert latest.access is AccessResult.SUCCESSFUL
 
 
+def test_answer_by_a_clock_that_is_behind_is_the_later_one() -> None:
+    known = entry(answer(AccessResult.UNAVAILABLE, answered_at=NOW + MINUTE))
+
+    later = attempt(known, answered(), began_at=NOW + MINUTE, now=NOW)
+
+    assert later.access is AccessResult.SUCCESSFUL
+    assert answer_of(later).answered_at > NOW + MINUTE
+
+
 def test_answer_replaces_one_that_is_far_ahead() -> None:
     known = entry(answer(AccessResult.UNAVAILABLE, answered_at=NOW + HOUR))
 

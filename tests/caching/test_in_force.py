@@ -147,6 +147,9 @@ OPEN = still_failing(START + 31 * DAY)
     "no evidence since the limit":
         (None, replace(OPEN, last_attempt_at=START + 30 * DAY - 1,
         last_evidence_at=START + 30 * DAY - 1), (DISALLOW, TOO_LONG)),
+    "an answer far ahead, which is never fresh":
+        (answer(AccessResult.UNAVAILABLE, answered_at=START + 33 * DAY,
+        fresh_until=START + 99 * DAY), OPEN, (ALLOW, TOO_LONG)),
     "evidence on five days": (None, replace(OPEN, days=5), (ALLOW, TOO_LONG)),
     "on four days": (None, replace(OPEN, days=4), (DISALLOW, TOO_LONG)),
     "the limit counts from the first evidence": (None,
