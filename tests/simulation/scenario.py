@@ -8,9 +8,11 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.caching.builders import DAY, HOUR, MINUTE, PRESETS
+
 from .answers import PLAIN, RULEBOOKS, random_answer, random_outage
 from .chance import chance_of
-from .policies import PRESETS, random_policy
+from .policies import random_policy
 from .store import Mood
 
 if TYPE_CHECKING:
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 
     from .answers import Answer
 
-MINUTE = 60.0
-HOUR = 60 * MINUTE
-DAY = 24 * HOUR
 WEEK = 7 * DAY
 YEAR = 365 * DAY
 

@@ -137,7 +137,7 @@ class _Simulation:
         self.judge = Judge(self._clock)
         self._network = SimulatedNetwork(self._clock, self.judge)
         self._store = UnreliableStore(self.judge)
-        self._checker = self._new_checker(Restart(name="Policy()", policy=Policy()))
+        self._checker = self._new_checker(Restart(name="default", policy=Policy()))
 
     @property
     def date(self) -> str:
