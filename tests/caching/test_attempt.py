@@ -17,6 +17,7 @@ from robotsgate.caching._outcome import (
     Outcome,
 )
 from robotsgate.caching._policy import AfterUnreachableLimit, Policy
+from tests.tables import cases
 
 from .builders import (
     DAY,
@@ -78,15 +79,11 @@ def test_file_is_kept_for_its_lifetime() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "kept"),
-    [
-        (b"", b""),
-        (b"Disallow: /\n", b"Disallow: /\n"),
-        (b"Disallow: /\nAllow: /\n", b"Disallow: /\nA"),
-    ],
-    ids=["empty", "as long as may be", "longer"],
-)
+@cases("body kept", {
+    "empty": (b"", b""),
+    "as long as may be": (b"Disallow: /\n", b"Disallow: /\n"),
+    "longer": (b"Disallow: /\nAllow: /\n", b"Disallow: /\nA"),
+})  # fmt: skip
 def test_body_is_kept_with_one_byte_more_than_counts(body: bytes, kept: bytes) -> None:
     known = attempt(None, answered(body=body), policy=Policy(max_body_bytes=12))
 
@@ -95,45 +92,18 @@ def test_body_is_kept_with_one_byte_more_than_counts(body: bytes, kept: bytes) -
     assert packed.body == kept
 
 
-@pytest.mark.parametrize(
-    ("outcome", "policy", "expected"),
-    [
-        pytest.param(
-            answered(404, cache_control="max-age=600"),
-            Policy(),
-            answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 600, status=404),
-            id="unavailable",
-        ),
-        pytest.param(
-            answered(403),
-            Policy.strict(),
-            answer(AccessResult.RESTRICTED, status=403),
-            id="restricted",
-        ),
-        pytest.param(
-            too_many_redirects(301, cache_control="max-age=600"),
-            Policy(),
-            answer(
-                AccessResult.UNAVAILABLE,
-                fresh_until=NOW + 600,
-                status=301,
-                redirects=HOPS,
-                error="a sixth redirect",
-            ),
-            id="too many redirects",
-        ),
-        pytest.param(
-            REFUSAL,
-            Policy(),
-            answer(
-                AccessResult.REFUSED,
-                fresh_until=NOW + refusal_lifetime(origin=ORIGIN, policy=Policy()),
-                error=REFUSAL.error,
-            ),
-            id="refused by the guard",
-        ),
-    ],
-)
+@cases("outcome policy expected", {
+    "unavailable": (answered(404, cache_control="max-age=600"), Policy(),
+        answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 600, status=404)),
+    "restricted":
+        (answered(403), Policy.strict(), answer(AccessResult.RESTRICTED, status=403)),
+    "too many redirects": (too_many_redirects(301, cache_control="max-age=600"),
+        Policy(), answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 600, status=301,
+        redirects=HOPS, error="a sixth redirect")),
+    "refused by the guard": (REFUSAL, Policy(), answer(AccessResult.REFUSED,
+        fresh_until=NOW + refusal_lifetime(origin=ORIGIN, policy=Policy()),
+        error=REFUSAL.error)),
+})  # fmt: skip
 def test_answer_replaces_everything(
     outcome: Outcome, policy: Policy, expected: Answer
 ) -> None:
@@ -158,16 +128,13 @@ def test_long_error_is_cut() -> None:
     assert outage_of(known).error == "x" * 300 + "…"
 
 
-@pytest.mark.parametrize(
-    ("known", "now", "access"),
-    [
-        (None, NOW, AccessResult.UNAVAILABLE),
-        (entry(answer(AccessResult.RESTRICTED)), NOW, AccessResult.UNAVAILABLE),
-        (entry(COPY), NOW + DAY, AccessResult.UNREACHABLE),
+@cases("known now access", {
+    "nothing": (None, NOW, AccessResult.UNAVAILABLE),
+    "no file": (entry(answer(AccessResult.RESTRICTED)), NOW, AccessResult.UNAVAILABLE),
+    "a file": (entry(COPY), NOW + DAY, AccessResult.UNREACHABLE),
+    "a file that nothing could use any more":
         (entry(COPY), NOW + 31 * DAY, AccessResult.UNAVAILABLE),
-    ],
-    ids=["nothing", "no file", "a file", "a file that nothing could use any more"],
-)
+})  # fmt: skip
 def test_missing_page_is_judged_by_what_is_known(
     known: Entry | None, now: float, access: AccessResult
 ) -> None:
@@ -177,22 +144,12 @@ def test_missing_page_is_judged_by_what_is_known(
 # --- failures ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("outcome", "expected"),
-    [
-        (
-            Answered(status=500, redirects=HOPS, error="no Location"),
-            outage(NOW, redirects=HOPS, error="no Location"),
-        ),
-        (
-            failed(FailureKind.TIMEOUT),
-            no_evidence(
-                NOW, status=None, failure=FailureKind.TIMEOUT, error="failed: timeout"
-            ),
-        ),
-    ],
-    ids=["a status", "none"],
-)
+@cases("outcome expected", {
+    "a status": (Answered(status=500, redirects=HOPS, error="no Location"),
+        outage(NOW, redirects=HOPS, error="no Location")),
+    "none": (failed(FailureKind.TIMEOUT), no_evidence(NOW, status=None,
+        failure=FailureKind.TIMEOUT, error="failed: timeout")),
+})  # fmt: skip
 @pytest.mark.parametrize("last", [None, COPY], ids=["nothing", "a copy"])
 def test_first_failure_begins_an_outage(
     last: Answer | None, outcome: Outcome, expected: Outage
@@ -233,17 +190,13 @@ NETWORK_COUNTS = [AfterUnreachableLimit.ALLOW, AfterUnreachableLimit.LAST_COPY]
 
 
 @pytest.mark.parametrize("after_limit", AfterUnreachableLimit)
-@pytest.mark.parametrize(
-    ("outcome", "choices"),
-    [
-        (answered(500), [*AfterUnreachableLimit]),
-        (answered(304), [*AfterUnreachableLimit]),
-        (answered(429), []),
-        (answered(407), []),
-        (failed(), NETWORK_COUNTS),
-    ],
-    ids=["500", "304", "429", "407", "network"],
-)
+@cases("outcome choices", {
+    "500": (answered(500), [*AfterUnreachableLimit]),
+    "304": (answered(304), [*AfterUnreachableLimit]),
+    "429": (answered(429), []),
+    "407": (answered(407), []),
+    "network": (failed(), NETWORK_COUNTS),
+})  # fmt: skip
 def test_policy_decides_whether_the_network_is_evidence(
     outcome: Outcome,
     choices: list[AfterUnreachableLimit],
@@ -260,27 +213,22 @@ def test_policy_decides_whether_the_network_is_evidence(
 MIDNIGHT = NOW + 16 * HOUR
 
 
-@pytest.mark.parametrize(
-    ("times", "days"),
-    [
-        ([NOW, NOW + HOUR, MIDNIGHT - 1], 1),
-        ([MIDNIGHT - 1, MIDNIGHT], 2),
-        ([NOW, NOW + DAY, NOW + 2 * DAY + HOUR], 3),
-        ([NOW, NOW + 20 * DAY], 2),
-    ],
-    ids=["one day", "over midnight", "three days", "far apart"],
-)
+@cases("times days", {
+    "one day": ([NOW, NOW + HOUR, MIDNIGHT - 1], 1),
+    "over midnight": ([MIDNIGHT - 1, MIDNIGHT], 2),
+    "three days": ([NOW, NOW + DAY, NOW + 2 * DAY + HOUR], 3),
+    "far apart": ([NOW, NOW + 20 * DAY], 2),
+})  # fmt: skip
 def test_days_of_evidence_are_those_of_utc(times: list[float], days: int) -> None:
     known = attempts(*((time, answered(500)) for time in times))
 
     assert outage_of(known).days == days
 
 
-@pytest.mark.parametrize(
-    ("policy", "gap"),
-    [(Policy(), 30 * DAY), (Policy(unreachable_limit=DAY, stale_window=0), 2 * DAY)],
-    ids=["as long as the span", "two days at least"],
-)
+@cases("policy gap", {
+    "as long as the span": (Policy(), 30 * DAY),
+    "two days at least": (Policy(unreachable_limit=DAY, stale_window=0), 2 * DAY),
+})  # fmt: skip
 def test_failure_long_after_the_retry_begins_a_new_outage(
     policy: Policy, gap: float
 ) -> None:
@@ -310,42 +258,20 @@ def test_evidence_long_after_the_last_begins_anew() -> None:
     assert beyond.days == 1
 
 
-@pytest.mark.parametrize(
-    ("attempts_before", "outcome", "delay"),
-    [
-        pytest.param(0, answered(500), MINUTE * JITTER, id="our own alone"),
-        pytest.param(0, answered(503), 30 * JITTER, id="our own after a 503"),
-        pytest.param(
-            0,
-            answered(500, cache_control="max-age=9"),
-            MINUTE * JITTER,
-            id="no max-age",
-        ),
-        pytest.param(0, answered(429, retry_after="600"), 600, id="Retry-After later"),
-        pytest.param(
-            0, answered(503, retry_after="600, 900"), 900, id="the longest of several"
-        ),
-        pytest.param(
-            4, answered(500, retry_after="600"), 960 * JITTER, id="our own later"
-        ),
-        pytest.param(
-            0, answered(500, retry_after="0"), MINUTE * JITTER, id="Retry-After is now"
-        ),
-        pytest.param(
-            0,
-            answered(500, retry_after="Fri, 15 Jan 2027 07:00:00 GMT"),
-            MINUTE * JITTER,
-            id="a date that is over",
-        ),
-        pytest.param(50, answered(500), HOUR * JITTER, id="an hour at most"),
-        pytest.param(
-            50, answered(500, retry_after="999999"), DAY, id="Retry-After up to a day"
-        ),
-        pytest.param(
-            0, too_many_redirects(302, retry_after="600"), 600, id="of a redirect"
-        ),
-    ],
-)
+@cases("attempts_before outcome delay", {
+    "our own alone": (0, answered(500), MINUTE * JITTER),
+    "our own after a 503": (0, answered(503), 30 * JITTER),
+    "no max-age": (0, answered(500, cache_control="max-age=9"), MINUTE * JITTER),
+    "Retry-After later": (0, answered(429, retry_after="600"), 600),
+    "the longest of several": (0, answered(503, retry_after="600, 900"), 900),
+    "our own later": (4, answered(500, retry_after="600"), 960 * JITTER),
+    "Retry-After is now": (0, answered(500, retry_after="0"), MINUTE * JITTER),
+    "a date that is over": (0,
+        answered(500, retry_after="Fri, 15 Jan 2027 07:00:00 GMT"), MINUTE * JITTER),
+    "an hour at most": (50, answered(500), HOUR * JITTER),
+    "Retry-After up to a day": (50, answered(500, retry_after="999999"), DAY),
+    "of a redirect": (0, too_many_redirects(302, retry_after="600"), 600),
+})  # fmt: skip
 def test_origin_is_asked_again_after_retry_after_and_our_own_delay(
     attempts_before: int, outcome: Outcome, delay: float
 ) -> None:
@@ -410,17 +336,6 @@ def test_full_pool_does_not_bring_the_retry_forward() -> None:
     assert outage_of(later).retry_at == NOW + DAY
 
 
-def test_turn_that_comes_too_late_puts_off_the_fetch_until_then() -> None:
-    late = Failed(kind=FailureKind.TURN, error="too late", retry_at=NOW + 7 * MINUTE)
-
-    known = attempt(entry(COPY), late)
-
-    assert outage_of(known).attempts == 0
-    assert outage_of(known).retry_at == NOW + 7 * MINUTE
-    assert known.is_put_off
-    assert not attempt(known, answered(500), now=NOW + HOUR).is_put_off
-
-
 # --- what came while the fetch was under way ---------------------------------------
 
 
@@ -433,21 +348,12 @@ def test_failure_changes_nothing_if_a_fresh_answer_came_meanwhile(
     assert attempt(known, outcome, began_at=NOW - 1, now=NOW + 2) is known
 
 
-@pytest.mark.parametrize(
-    ("known", "began_at", "now"),
-    [
-        pytest.param(COPY, NOW, NOW + 1, id="it came before"),
-        pytest.param(
-            answer(fresh_until=NOW), NOW - 1, NOW + 1, id="it is no longer fresh"
-        ),
-        pytest.param(
-            answer(answered_at=NOW + HOUR),
-            NOW - 1,
-            NOW,
-            id="a clock dated it that is an hour ahead",
-        ),
-    ],
-)
+@cases("known began_at now", {
+    "it came before": (COPY, NOW, NOW + 1),
+    "it is no longer fresh": (answer(fresh_until=NOW), NOW - 1, NOW + 1),
+    "a clock dated it that is an hour ahead":
+        (answer(answered_at=NOW + HOUR), NOW - 1, NOW),
+})  # fmt: skip
 def test_failure_begins_an_outage_unless_a_fresh_answer_came_meanwhile(
     known: Answer, began_at: float, now: float
 ) -> None:
@@ -466,6 +372,15 @@ def test_later_of_two_answers_counts() -> None:
 
     assert overtaken is known
     assert latest.access is AccessResult.SUCCESSFUL
+
+
+def test_answer_by_a_clock_that_is_behind_is_the_later_one() -> None:
+    known = entry(answer(AccessResult.UNAVAILABLE, answered_at=NOW + MINUTE))
+
+    later = attempt(known, answered(), began_at=NOW + MINUTE, now=NOW)
+
+    assert later.access is AccessResult.SUCCESSFUL
+    assert answer_of(later).answered_at > NOW + MINUTE
 
 
 def test_answer_replaces_one_that_is_far_ahead() -> None:

@@ -11,8 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from robotsgate.caching._codec import (
     CodecError,
@@ -21,7 +19,7 @@ from robotsgate.caching._codec import (
     encode,
     is_of_later_version,
 )
-from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
+from robotsgate.caching._entry import Entry, PackedBody
 from robotsgate.caching._outcome import AccessResult, FailureKind
 
 from .builders import HOPS, NOW, ORIGIN, RULES, answer, entry, outage
@@ -125,65 +123,8 @@ def test_names_that_stand_in_stores_never_change() -> None:
         "coding",
         "address-refused",
         "pool",
-        "turn",
         "other",
     ]
-
-
-TIMES = st.floats(allow_nan=False, allow_infinity=False)
-COUNTS = st.integers(0, 2**63)
-TEXTS = st.text(st.characters(), max_size=40)
-
-
-@st.composite
-def entries(draw: st.DrawFn) -> Entry:
-    """Any entry there can be."""
-    said: dict[str, Any] = {
-        "status": draw(st.none() | COUNTS),
-        "redirects": draw(st.lists(st.tuples(TEXTS, COUNTS), max_size=2).map(tuple)),
-        "error": draw(st.none() | TEXTS),
-    }
-    access = draw(st.sampled_from([*AccessResult]))
-    body = draw(st.binary(max_size=80))
-    last = None
-    if access is not AccessResult.UNREACHABLE:
-        packed = PackedBody.of(body) if access is AccessResult.SUCCESSFUL else None
-        last = Answer(
-            access=access,
-            answered_at=draw(TIMES),
-            fresh_until=draw(TIMES),
-            packed=packed,
-            **said,
-        )
-    since = Outage(
-        since=draw(TIMES),
-        last_attempt_at=draw(TIMES),
-        retry_at=draw(TIMES),
-        attempts=draw(COUNTS),
-        evidence_since=draw(st.none() | TIMES),
-        last_evidence_at=draw(st.none() | TIMES),
-        days=draw(COUNTS),
-        failure=draw(st.none() | st.sampled_from(FailureKind)),
-        **said,
-    )
-    return Entry(
-        origin=draw(TEXTS),
-        terms=draw(TEXTS),
-        answer=last,
-        outage=since if last is None or draw(st.booleans()) else None,
-    )
-
-
-@settings(max_examples=300, derandomize=True, database=None, deadline=None)
-@given(known=entries())
-def test_any_entry_comes_back_as_it_was(known: Entry) -> None:
-    data = encode(known)
-
-    again = read(data, known)
-
-    assert again == known
-    assert repr(again) == repr(known)  # which tells -0.0 from 0.0 as well
-    assert encode(again) == data
 
 
 def test_every_field_of_an_entry_is_read() -> None:
@@ -224,16 +165,10 @@ def test_damaged_bytes_are_refused(known: Entry) -> None:
 
 
 @pytest.mark.parametrize("known", ENTRIES.values(), ids=ENTRIES)
-@pytest.mark.parametrize(
-    ("origin", "terms"),
-    [
-        ("https://example.org", ""),
-        ("", ""),
-        ("\ud800", ""),
-        (f"{ORIGIN}:8443", "guard=off"),
-        (ORIGIN, "guard=public-only"),
-    ],
-)
+@pytest.mark.parametrize(("origin", "terms"), [
+    ("https://example.org", ""), ("", ""), ("\ud800", ""),
+    (f"{ORIGIN}:8443", "guard=off"), (ORIGIN, "guard=public-only"),
+])  # fmt: skip
 def test_bytes_of_another_key_are_refused(
     known: Entry, origin: str, terms: str
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from robotsgate.caching._entry import Answer, Entry, PackedBody
 from robotsgate.caching._outcome import AccessResult
+from tests.tables import cases
 
 from .builders import (
     DAY,
@@ -26,11 +27,9 @@ MISSING = answer(AccessResult.UNAVAILABLE)
 FAILING = outage(NOW + DAY)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", RULES, bytes(range(256)) * 8, b"\xef\xbb\xbf\x00\xff\r\n"],
-    ids=["an empty file", "a usual file", "every byte there is", "rubbish"],
-)
+@pytest.mark.parametrize("body", [
+    b"", RULES, bytes(range(256)) * 8, b"\xef\xbb\xbf\x00\xff\r\n",
+], ids=["an empty file", "a usual file", "every byte there is", "rubbish"])  # fmt: skip
 def test_body_comes_out_as_it_went_in(body: bytes) -> None:
     last = attempt(None, answered(body=body)).answer
 
@@ -60,17 +59,12 @@ def test_repetitive_body_is_kept_small() -> None:
     assert "packed" not in repr(last)  # which may stand in a log
 
 
-@pytest.mark.parametrize(
-    ("access", "packed"),
-    [
-        (AccessResult.SUCCESSFUL, None),
-        (AccessResult.UNAVAILABLE, PackedBody(b"")),
-        (AccessResult.RESTRICTED, PackedBody(b"x")),
-        (AccessResult.REFUSED, PackedBody(b"x")),
-        (AccessResult.UNREACHABLE, None),
-        (AccessResult.UNREACHABLE, PackedBody(b"x")),
-    ],
-)
+@pytest.mark.parametrize(("access", "packed"), [
+    (AccessResult.SUCCESSFUL, None), (AccessResult.UNAVAILABLE, PackedBody(b"")),
+    (AccessResult.RESTRICTED, PackedBody(b"x")),
+    (AccessResult.REFUSED, PackedBody(b"x")), (AccessResult.UNREACHABLE, None),
+    (AccessResult.UNREACHABLE, PackedBody(b"x")),
+])  # fmt: skip
 def test_answer_has_a_body_exactly_if_it_is_successful(
     access: AccessResult, packed: PackedBody | None
 ) -> None:
@@ -84,21 +78,14 @@ def test_entry_that_says_nothing_is_refused() -> None:
         Entry(origin=ORIGIN)
 
 
-@pytest.mark.parametrize(
-    ("known", "access", "checked_at", "next_fetch_at"),
-    [
-        (entry(MISSING), AccessResult.UNAVAILABLE, NOW, NOW + DAY),
-        (entry(answer()), AccessResult.SUCCESSFUL, NOW, NOW + DAY),
-        (
-            entry(MISSING, FAILING),
-            AccessResult.UNREACHABLE,
-            NOW + DAY,
-            NOW + DAY + MINUTE,
-        ),
+@cases("known access checked_at next_fetch_at", {
+    "no file": (entry(MISSING), AccessResult.UNAVAILABLE, NOW, NOW + DAY),
+    "a file": (entry(answer()), AccessResult.SUCCESSFUL, NOW, NOW + DAY),
+    "an outage after an answer": (entry(MISSING, FAILING), AccessResult.UNREACHABLE,
+        NOW + DAY, NOW + DAY + MINUTE),
+    "an outage alone":
         (entry(None, FAILING), AccessResult.UNREACHABLE, NOW + DAY, NOW + DAY + MINUTE),
-    ],
-    ids=["no file", "a file", "an outage after an answer", "an outage alone"],
-)
+})  # fmt: skip
 def test_latest_fetch_says_how_the_origin_stands(
     known: Entry, access: AccessResult, checked_at: float, next_fetch_at: float
 ) -> None:

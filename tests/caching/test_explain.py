@@ -13,6 +13,7 @@ from robotsgate.caching._policy import Policy
 from robotsgate.caching._verdict import Reason, Verdict
 from robotsgate.robotstxt._model import Rule, RuleKind
 from robotsgate.robotstxt._robots_txt import RobotsTxt
+from tests.tables import cases
 
 from .builders import DAY, HOPS, MINUTE, NOW, ORIGIN, answer, entry, outage
 
@@ -91,107 +92,50 @@ def of_answer(access: AccessResult, reason: Reason, *, allowed: bool) -> Verdict
     )
 
 
-@pytest.mark.parametrize(
-    ("path", "rules", "expected"),
-    [
-        ("/private", RULES, BY_RULES),
-        (
-            "/private/but",
-            RULES,
-            replace(BY_RULES, allowed=True, reason=Reason.ALLOWED_BY_RULE, rule=ALLOW),
-        ),
-        (
-            "/public",
-            RULES,
-            replace(BY_RULES, allowed=True, reason=Reason.NO_MATCHING_RULE, rule=None),
-        ),
-        (
-            "/private",
-            NO_GROUP,
-            replace(
-                BY_RULES, allowed=True, reason=Reason.NO_GROUP, rule=None, group=None
-            ),
-        ),
-    ],
-    ids=["disallowed", "allowed", "no rule", "no group"],
-)
+@cases("path rules expected", {
+    "disallowed": ("/private", RULES, BY_RULES),
+    "allowed": ("/private/but", RULES,
+        replace(BY_RULES, allowed=True, reason=Reason.ALLOWED_BY_RULE, rule=ALLOW)),
+    "no rule": ("/public", RULES,
+        replace(BY_RULES, allowed=True, reason=Reason.NO_MATCHING_RULE, rule=None)),
+    "no group": ("/private", NO_GROUP,
+        replace(BY_RULES, allowed=True, reason=Reason.NO_GROUP, rule=None, group=None)),
+})  # fmt: skip
 def test_rules_of_a_fresh_file_decide(
     path: str, rules: RobotsTxt, expected: Verdict
 ) -> None:
     assert verdict(COPY, None, path, rules=rules) == expected
 
 
-@pytest.mark.parametrize(
-    ("last", "since", "expected"),
-    [
-        pytest.param(COPY, FAILING, STALE, id="a stale copy"),
-        pytest.param(
-            COPY,
-            outage(NOW + 1, error="too busy"),
-            replace(BY_RULES),
-            id="a fresh file whose early refresh failed",
-        ),
-        pytest.param(
-            answer(AccessResult.UNAVAILABLE, status=203, redirects=HOPS),
-            None,
-            of_answer(AccessResult.UNAVAILABLE, Reason.UNAVAILABLE, allowed=True),
-            id="unavailable",
-        ),
-        pytest.param(
-            answer(AccessResult.RESTRICTED, status=203, redirects=HOPS),
-            None,
-            of_answer(AccessResult.RESTRICTED, Reason.RESTRICTED, allowed=False),
-            id="restricted",
-        ),
-        pytest.param(
-            answer(AccessResult.REFUSED, error="loopback"),
-            None,
-            replace(
-                of_answer(AccessResult.REFUSED, Reason.ADDRESS_REFUSED, allowed=False),
-                status=None,
-                redirects=(),
-                error="loopback",
-            ),
-            id="refused",
-        ),
-        pytest.param(None, FAILING, UNREACHABLE, id="unreachable"),
-        pytest.param(
-            answer(AccessResult.UNAVAILABLE),
-            FAILING,
-            UNREACHABLE,
-            id="unreachable after an answer without a file",
-        ),
-        pytest.param(
-            None,
-            TOO_LONG,
-            replace(UNREACHABLE, allowed=True, reason=Reason.UNREACHABLE_TOO_LONG),
-            id="unreachable for too long",
-        ),
-        pytest.param(
-            answer(AccessResult.RESTRICTED),
-            TOO_LONG,
-            replace(UNREACHABLE, reason=Reason.UNREACHABLE_TOO_LONG),
-            id="unreachable for too long after a closed door",
-        ),
-    ],
-)
+@cases("last since expected", {
+    "a stale copy": (COPY, FAILING, STALE),
+    "a fresh file whose early refresh failed":
+        (COPY, outage(NOW + 1, error="too busy"), replace(BY_RULES)),
+    "unavailable": (answer(AccessResult.UNAVAILABLE, status=203, redirects=HOPS), None,
+        of_answer(AccessResult.UNAVAILABLE, Reason.UNAVAILABLE, allowed=True)),
+    "restricted": (answer(AccessResult.RESTRICTED, status=203, redirects=HOPS), None,
+        of_answer(AccessResult.RESTRICTED, Reason.RESTRICTED, allowed=False)),
+    "refused": (answer(AccessResult.REFUSED, error="loopback"), None,
+        replace(of_answer(AccessResult.REFUSED, Reason.ADDRESS_REFUSED, allowed=False),
+        status=None, redirects=(), error="loopback")),
+    "unreachable": (None, FAILING, UNREACHABLE),
+    "unreachable after an answer without a file":
+        (answer(AccessResult.UNAVAILABLE), FAILING, UNREACHABLE),
+    "unreachable for too long": (None, TOO_LONG,
+        replace(UNREACHABLE, allowed=True, reason=Reason.UNREACHABLE_TOO_LONG)),
+    "unreachable for too long after a closed door": (answer(AccessResult.RESTRICTED),
+        TOO_LONG, replace(UNREACHABLE, reason=Reason.UNREACHABLE_TOO_LONG)),
+})  # fmt: skip
 def test_verdict_tells_what_is_in_force(
     last: Answer | None, since: Outage | None, expected: Verdict
 ) -> None:
     assert verdict(last, since) == expected
 
 
-@pytest.mark.parametrize(
-    ("last", "since"),
-    [
-        (COPY, None),
-        (COPY, FAILING),
-        (None, FAILING),
-        (None, TOO_LONG),
-        (answer(AccessResult.UNAVAILABLE), None),
-        (answer(AccessResult.RESTRICTED), None),
-    ],
-)
+@pytest.mark.parametrize(("last", "since"), [
+    (COPY, None), (COPY, FAILING), (None, FAILING), (None, TOO_LONG),
+    (answer(AccessResult.UNAVAILABLE), None), (answer(AccessResult.RESTRICTED), None),
+])  # fmt: skip
 def test_robots_txt_itself_is_allowed(
     last: Answer | None, since: Outage | None
 ) -> None:

@@ -6,8 +6,6 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from robotsgate.caching._freshness import (
     CACHING_HEADERS,
@@ -18,6 +16,7 @@ from robotsgate.caching._freshness import (
     retry_delay,
 )
 from robotsgate.caching._policy import Policy
+from tests.tables import cases
 
 from .builders import DAY, MINUTE, NOW, ORIGIN, PRESETS
 
@@ -50,53 +49,49 @@ def asks(seconds: float, reason: str, **headers: str) -> pytest.ParameterSet:
     return pytest.param(named, seconds, id=reason)
 
 
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [
-        asks(DEFAULT, "no headers"),
-        asks(DEFAULT, "an empty header", cache_control=""),
-        asks(DEFAULT, "no lifetime in it", cache_control="public"),
-        asks(DEFAULT, "commas only", cache_control=" , ,, "),
-        asks(DEFAULT, "no value", cache_control="max-age"),
-        asks(DEFAULT, "Date and Age only", date=date(0), age="10"),
-        asks(600, "max-age", cache_control="max-age=600"),
-        asks(700, "s-maxage", cache_control="s-maxage=700"),
-        asks(700, "s-maxage, second", cache_control="max-age=600, s-maxage=700"),
-        asks(700, "s-maxage, first", cache_control="s-maxage=700, max-age=600"),
-        asks(600, "any case", cache_control="Max-Age=600"),
-        asks(600, "blanks", cache_control="public ,  max-age = 600 ,immutable"),
-        asks(600, "a quoted number", cache_control='max-age="600"'),
-        asks(600, "a quoted comma", cache_control='x="now, max-age=9", max-age=600'),
-        asks(600, "the first of two", cache_control="max-age=600, max-age=900"),
-        asks(600, "leading zeros", cache_control="max-age=0000000000000600"),
-        asks(600, "max-age first", cache_control="max-age=600", expires=date(5_000)),
-        asks(500, "less Age", cache_control="max-age=600", age="100"),
-        asks(600, "Age with blanks", cache_control="s-maxage=700", age=" 100 "),
-        asks(500, "the first Age", cache_control="max-age=600", age="100, 200"),
-        asks(SHORTEST, "Age is all of it", cache_control="max-age=600", age="600"),
-        asks(SHORTEST, "Age is more", cache_control="max-age=600", age="9" * 20),
-        asks(600, "Expires less Date", expires=date(600), date=date(0)),
-        asks(900, "a server's slow clock", expires=date(600), date=date(-300)),
-        asks(600, "a server's fast clock", expires=date(9_600), date=date(9_000)),
-        asks(600, "Expires without Date", expires=date(600)),
-        asks(600, "Expires, broken Date", expires=date(600), date="today"),
-        asks(500, "Expires less Age", expires=date(600), age="100"),
-        asks(400, "less both", expires=date(600), date=date(100), age="100"),
-        asks(SHORTEST, "Expires in the past", expires=date(-600), date=date(0)),
-        asks(SHORTEST, "start of time", expires="Thu, 01 Jan 1970 00:00:00 GMT"),
-        asks(LONGEST, "end of time", expires="Fri, 31 Dec 9999 23:59:59 GMT"),
-        asks(SHORTEST, "too short", cache_control="max-age=59"),
-        asks(60, "as short as may be", cache_control="max-age=60"),
-        asks(LONGEST, "as long as may be", cache_control="max-age=604800"),
-        asks(LONGEST, "too long", cache_control="max-age=604801"),
-        asks(LONGEST, "2^31", cache_control=f"max-age={2**31}"),
-        asks(LONGEST, "digits without end", cache_control="max-age=" + "9" * 10_000),
-        asks(SHORTEST, "max-age=0", cache_control="public, max-age=0"),
-        asks(SHORTEST, "no-store", cache_control="no-store, max-age=600"),
-        asks(SHORTEST, "no-cache", cache_control="s-maxage=600,No-Cache"),
-        asks(SHORTEST, "no-store, Expires", cache_control="NO-STORE", expires=date(99)),
-    ],
-)
+@pytest.mark.parametrize(("headers", "expected"), [
+    asks(DEFAULT, "no headers"), asks(DEFAULT, "an empty header", cache_control=""),
+    asks(DEFAULT, "no lifetime in it", cache_control="public"),
+    asks(DEFAULT, "commas only", cache_control=" , ,, "),
+    asks(DEFAULT, "no value", cache_control="max-age"),
+    asks(DEFAULT, "Date and Age only", date=date(0), age="10"),
+    asks(600, "max-age", cache_control="max-age=600"),
+    asks(700, "s-maxage", cache_control="s-maxage=700"),
+    asks(700, "s-maxage, second", cache_control="max-age=600, s-maxage=700"),
+    asks(700, "s-maxage, first", cache_control="s-maxage=700, max-age=600"),
+    asks(600, "any case", cache_control="Max-Age=600"),
+    asks(600, "blanks", cache_control="public ,  max-age = 600 ,immutable"),
+    asks(600, "a quoted number", cache_control='max-age="600"'),
+    asks(600, "a quoted comma", cache_control='x="now, max-age=9", max-age=600'),
+    asks(600, "the first of two", cache_control="max-age=600, max-age=900"),
+    asks(600, "leading zeros", cache_control="max-age=0000000000000600"),
+    asks(600, "max-age first", cache_control="max-age=600", expires=date(5_000)),
+    asks(500, "less Age", cache_control="max-age=600", age="100"),
+    asks(600, "Age with blanks", cache_control="s-maxage=700", age=" 100 "),
+    asks(500, "the first Age", cache_control="max-age=600", age="100, 200"),
+    asks(SHORTEST, "Age is all of it", cache_control="max-age=600", age="600"),
+    asks(SHORTEST, "Age is more", cache_control="max-age=600", age="9" * 20),
+    asks(600, "Expires less Date", expires=date(600), date=date(0)),
+    asks(900, "a server's slow clock", expires=date(600), date=date(-300)),
+    asks(600, "a server's fast clock", expires=date(9_600), date=date(9_000)),
+    asks(600, "Expires without Date", expires=date(600)),
+    asks(600, "Expires, broken Date", expires=date(600), date="today"),
+    asks(500, "Expires less Age", expires=date(600), age="100"),
+    asks(400, "less both", expires=date(600), date=date(100), age="100"),
+    asks(SHORTEST, "Expires in the past", expires=date(-600), date=date(0)),
+    asks(SHORTEST, "start of time", expires="Thu, 01 Jan 1970 00:00:00 GMT"),
+    asks(LONGEST, "end of time", expires="Fri, 31 Dec 9999 23:59:59 GMT"),
+    asks(SHORTEST, "too short", cache_control="max-age=59"),
+    asks(60, "as short as may be", cache_control="max-age=60"),
+    asks(LONGEST, "as long as may be", cache_control="max-age=604800"),
+    asks(LONGEST, "too long", cache_control="max-age=604801"),
+    asks(LONGEST, "2^31", cache_control=f"max-age={2**31}"),
+    asks(LONGEST, "digits without end", cache_control="max-age=" + "9" * 10_000),
+    asks(SHORTEST, "max-age=0", cache_control="public, max-age=0"),
+    asks(SHORTEST, "no-store", cache_control="no-store, max-age=600"),
+    asks(SHORTEST, "no-cache", cache_control="s-maxage=600,No-Cache"),
+    asks(SHORTEST, "no-store, Expires", cache_control="NO-STORE", expires=date(99)),
+])  # fmt: skip
 def test_headers_ask_for_a_lifetime(headers: dict[str, str], expected: float) -> None:
     assert lifetime(headers) == expected
 
@@ -142,20 +137,10 @@ class TestBrokenNumber:
         assert retry_after(headers, now=NOW, policy=Policy()) is None
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        "0",
-        "-1",
-        "never",
-        "2027-01-15T08:10:00Z",
-        "Fri, 31 Dec 99999 23:59:59 GMT",
-        "Fri, 31 Foo 2027 23:59:59 GMT",
-        "9" * 5_000,
-    ],
-    ids=lambda value: value[:30],
-)
+@pytest.mark.parametrize("value", [
+    "", "0", "-1", "never", "2027-01-15T08:10:00Z", "Fri, 31 Dec 99999 23:59:59 GMT",
+    "Fri, 31 Foo 2027 23:59:59 GMT", "9" * 5_000,
+], ids=lambda value: value[:30])  # fmt: skip
 def test_expires_that_is_no_date_has_expired(value: str) -> None:
     """RFC 9111 §5.3."""
     assert lifetime({"expires": value}) == SHORTEST
@@ -176,20 +161,12 @@ def test_only_the_caching_headers_are_looked_at() -> None:
     assert looked_at <= set(CACHING_HEADERS)
 
 
-@pytest.mark.parametrize(
-    ("policy", "default", "shortest", "longest"),
-    [
-        pytest.param(Policy(), DAY, MINUTE, 7 * DAY, id="default"),
-        pytest.param(Policy.rfc9309(), DAY, MINUTE, DAY, id="rfc9309"),
-        pytest.param(
-            Policy(default_lifetime=5, min_lifetime=100, max_lifetime=200),
-            5,
-            100,
-            200,
-            id="numbers of one's own",
-        ),
-    ],
-)
+@cases("policy default shortest longest", {
+    "default": (Policy(), DAY, MINUTE, 7 * DAY),
+    "rfc9309": (Policy.rfc9309(), DAY, MINUTE, DAY),
+    "numbers of one's own":
+        (Policy(default_lifetime=5, min_lifetime=100, max_lifetime=200), 5, 100, 200),
+})  # fmt: skip
 def test_policy_bounds_the_lifetime(
     policy: Policy, default: float, shortest: float, longest: float
 ) -> None:
@@ -198,52 +175,41 @@ def test_policy_bounds_the_lifetime(
     assert lifetime({"cache-control": "max-age=9999999"}, policy=policy) == longest
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777.0),
-        ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777.0),
-        ("Sun Nov  6 08:49:37 1994", 784_111_777.0),
-        ("Sun, 06 Nov 1994 09:49:37 +0100", 784_111_777.0),
-        ("", None),
-        (" ", None),
-        ("soon", None),
-        ("1994", None),
-        ("Sun, 06 Nov 99999 08:49:37 GMT", None),
-        ("6 nov 1994 0:0:0 +" + "9" * 400, None),
-    ],
-    ids=lambda value: str(value)[:30],
-)
+@pytest.mark.parametrize(("value", "expected"), [
+    ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777.0),
+    ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777.0),
+    ("Sun Nov  6 08:49:37 1994", 784_111_777.0),
+    ("Sun, 06 Nov 1994 09:49:37 +0100", 784_111_777.0), ("", None), (" ", None),
+    ("soon", None), ("1994", None), ("Sun, 06 Nov 99999 08:49:37 GMT", None),
+    ("6 nov 1994 0:0:0 +" + "9" * 400, None),
+], ids=lambda value: str(value)[:30])  # fmt: skip
 def test_http_date_is_read(value: str, expected: float | None) -> None:
     assert http_date(value) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        pytest.param("120", 120, id="seconds"),
-        pytest.param(" 120 ", 120, id="seconds with blanks"),
-        pytest.param(date(120), 120, id="a date"),
-        pytest.param("0", 0, id="at once"),
-        pytest.param("86400", DAY, id="as long as may be"),
-        pytest.param("86401", DAY, id="too long"),
-        pytest.param("9" * 5_000, DAY, id="far too long"),
-        pytest.param(date(-1), -1, id="a date just gone"),
-        pytest.param("Thu, 01 Jan 1970 00:00:00 GMT", -NOW, id="a date long gone"),
-        pytest.param("Fri, 31 Dec 9999 23:59:59 GMT", DAY, id="a date far away"),
-        pytest.param("", None, id="nothing"),
-        pytest.param("soon", None, id="a word"),
-        pytest.param("Fri", None, id="a weekday"),
-        pytest.param("Fri, 31 Foo 9999 23:59:59 GMT", None, id="no such month"),
-        pytest.param("60, 120, 90", 120, id="the longest of several"),
-        pytest.param("soon, 120,", 120, id="one that can be read"),
-        pytest.param(f"60, {date(120)}", 120, id="a date that is later than seconds"),
-        pytest.param(f"{date(60)}, 120", 120, id="seconds that end after a date"),
-        pytest.param(f"{date(120)}, {date(60)}", 120, id="the later of two dates"),
-        pytest.param("Friday, 15-Jan-27 08:02:00 GMT", 120, id="a date of RFC 850"),
-        pytest.param("Fri Jan 15 08:02:00 2027", 120, id="a date of asctime"),
-    ],
-)
+@cases("value expected", {
+    "seconds": ("120", 120),
+    "seconds with blanks": (" 120 ", 120),
+    "a date": (date(120), 120),
+    "at once": ("0", 0),
+    "as long as may be": ("86400", DAY),
+    "too long": ("86401", DAY),
+    "far too long": ("9" * 5_000, DAY),
+    "a date just gone": (date(-1), -1),
+    "a date long gone": ("Thu, 01 Jan 1970 00:00:00 GMT", -NOW),
+    "a date far away": ("Fri, 31 Dec 9999 23:59:59 GMT", DAY),
+    "nothing": ("", None),
+    "a word": ("soon", None),
+    "a weekday": ("Fri", None),
+    "no such month": ("Fri, 31 Foo 9999 23:59:59 GMT", None),
+    "the longest of several": ("60, 120, 90", 120),
+    "one that can be read": ("soon, 120,", 120),
+    "a date that is later than seconds": (f"60, {date(120)}", 120),
+    "seconds that end after a date": (f"{date(60)}, 120", 120),
+    "the later of two dates": (f"{date(120)}, {date(60)}", 120),
+    "a date of RFC 850": ("Friday, 15-Jan-27 08:02:00 GMT", 120),
+    "a date of asctime": ("Fri Jan 15 08:02:00 2027", 120),
+})  # fmt: skip
 def test_retry_after_asks_for_a_delay(value: str, expected: float | None) -> None:
     headers = {"retry-after": value}
 
@@ -352,53 +318,3 @@ def test_refusal_lasts_for_the_longest_delay_with_the_jitter() -> None:
     assert refusal_lifetime(origin=ORIGIN, policy=policy) == pytest.approx(
         100 * JITTERED_MINUTE / 60
     )
-
-
-RUBBISH = st.text('0123456789-+,.:;=" GMTJanuonFri\u0967\u00b2\x00', max_size=40)
-ABSURD = st.sampled_from(
-    [
-        "6 nov 1994 0:0:0 +" + "9" * 300,
-        "6 nov 1994 0:0:0 +" + "9" * 5_000,
-        "9" * 5_000 + " nov 1994 0:0:0 GMT",
-        "6 nov " + "9" * 5_000 + " 0:0:0 GMT",
-    ]
-)
-VALUES = st.one_of(
-    RUBBISH,
-    ABSURD,
-    st.integers().map(str),
-    st.integers(-4_000_000_000, 250_000_000_000).map(
-        lambda seconds: formatdate(seconds, usegmt=True)
-    ),
-    st.builds(
-        "{}={}".format,
-        st.sampled_from(["max-age", "s-maxage", "no-store", "no-cache", "x"]),
-        st.one_of(RUBBISH, st.integers().map(str)),
-    ),
-)
-HEADERS = st.dictionaries(st.sampled_from(CACHING_HEADERS), VALUES)
-
-
-@settings(deadline=None, derandomize=True, database=None, max_examples=400)
-@given(headers=HEADERS, preset=st.sampled_from(sorted(PRESETS)))
-def test_lifetime_is_the_default_or_within_the_bounds(
-    headers: dict[str, str], preset: str
-) -> None:
-    policy = PRESETS[preset]
-
-    seconds = lifetime(headers, policy=policy)
-
-    assert (
-        seconds == policy.default_lifetime
-        or policy.min_lifetime <= seconds <= policy.max_lifetime
-    )
-
-
-@settings(deadline=None, derandomize=True, database=None, max_examples=400)
-@given(value=VALUES)
-def test_retry_after_never_asks_for_more_than_the_bound(value: str) -> None:
-    policy = Policy()
-
-    delay = retry_after({"retry-after": value}, now=NOW, policy=policy)
-
-    assert delay is None or delay <= policy.retry_after_max

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,14 +15,13 @@ from robotsgate.caching._merge import merge
 from robotsgate.caching._outcome import (
     AccessResult,
     Answered,
-    Failed,
     FailureKind,
     TooManyRedirects,
 )
 from robotsgate.caching._policy import AfterUnreachableLimit, Policy
 
 from . import judge
-from .builders import DAY, HOUR, MINUTE, ORIGIN, PRESETS
+from .builders import DAY, HOUR, MINUTE, ORIGIN, PRESETS, answered, failed
 from .builders import NOW as START
 
 if TYPE_CHECKING:
@@ -37,28 +35,12 @@ POLICIES = {
     "no stale window": Policy(stale_window=0.0),
     "long stale window": Policy(stale_window=50 * DAY),
     "long grace": Policy(outage_grace=40 * DAY),
-    "short limit, allow": Policy(
-        unreachable_limit=2 * DAY,
-        unreachable_limit_without_copy=DAY / 2,
-        stale_window=DAY,
-        days_of_evidence=3,
+    "short limit, allow": Policy(unreachable_limit=2 * DAY,
+        unreachable_limit_without_copy=DAY / 2, stale_window=DAY, days_of_evidence=3,
         after_unreachable_limit=AfterUnreachableLimit.ALLOW,
         on_too_many_requests=AccessResult.RESTRICTED,
-        on_too_many_redirects=AccessResult.UNREACHABLE,
-    ),
-}
-
-
-def answered(status: int, *, retry_after: float | None = None) -> Answered:
-    """A response; with the header if that is given."""
-    body = b"User-agent: *\nDisallow: /private\n" if status == 200 else b""
-    headers = {} if retry_after is None else {"retry-after": f"{retry_after:.0f}"}
-    return Answered(status=status, headers=headers, body=body)
-
-
-def failed(kind: FailureKind) -> Failed:
-    """A fetch without a response."""
-    return Failed(kind=kind, error="no response")
+        on_too_many_redirects=AccessResult.UNREACHABLE),
+}  # fmt: skip
 
 
 OK = answered(200)
@@ -73,14 +55,13 @@ REFUSED = failed(FailureKind.ADDRESS_REFUSED)
 OUTCOMES: list[Outcome] = [
     *(OK, MISSING, answered(403), REFUSED, POOL, BROKEN, TOO_MANY, DEAD, TIMEOUT),
     *(answered(status) for status in (206, 304, 407, 410, 503, 600)),
-    *(answered(status, retry_after=DAY) for status in (429, 500, 503)),
-    answered(503, retry_after=120),
-    answered(500, retry_after=90 * DAY),
+    *(answered(status, retry_after="86400") for status in (429, 500, 503)),
+    answered(503, retry_after="120"), answered(500, retry_after="7776000"),
     Answered(status=500, body=b"<title>Page Not Found</title>"),
     Answered(status=200, headers={"cache-control": "max-age=604800"}),
     Answered(status=404, headers={"cache-control": "no-store"}),
     TooManyRedirects(status=302, error="a loop"),
-]
+]  # fmt: skip
 FAILURES: list[Outcome] = [BROKEN, BROKEN, BROKEN, DEAD, TOO_MANY, POOL, answered(503)]
 
 
@@ -99,6 +80,7 @@ class World:
     policy: Policy = field(default_factory=Policy)
     now: float = START
     store: Process = field(default_factory=Process)
+    backup: Process = field(default_factory=Process)
     told: list[str] = field(default_factory=list)
 
     def attempt(
@@ -123,13 +105,12 @@ class World:
             policy=self.policy,
         )
         meant = judge.meaning(outcome, history, self.policy)
-        until = self._until(entry, outcome, meant, history)
         history = judge.after(
             history,
             meant,
             began_at=began_at,
             now=self.now,
-            until=until,
+            until=entry.next_fetch_at,
             policy=self.policy,
         )
         process.entry, process.history = entry, history
@@ -164,6 +145,10 @@ class World:
             permitted = judge.effects(history, now, self.policy)
             assert said.effect in permitted, (later, permitted, self.told, entry)
 
+    def pass_time(self, chance: random.Random, *spans: float) -> None:
+        """Let nothing happen for at most one of `spans`."""
+        self.now += chance.choice(spans) * (chance.random() + 1e-3)
+
     def tell(self, text: str) -> None:
         """Note what happens, for whoever reads why it failed."""
         self.told.append(f"{(self.now - START) / DAY:.6f} d: {text}")
@@ -180,129 +165,55 @@ class World:
         )
         return merge(*entries, now=now), judge.joined(*histories, now)
 
-    def _until(
-        self,
-        entry: Entry,
-        outcome: Outcome,
-        meant: judge.Meaning,
-        history: History | None,
-    ) -> float:
-        """When the next attempt is due: the entry knows its jitter, within bounds."""
-        until = low = high = math.nan
-        if meant.access is AccessResult.UNREACHABLE:
-            if entry.outage is None or entry.outage.retry_at <= self.now:
-                return until  # an answer overtook it; compared afterwards
-            until = entry.outage.retry_at
-            headers = {} if isinstance(outcome, Failed) else outcome.headers
-            status = None if isinstance(outcome, Failed) else outcome.status
-            asked = float(headers.get("retry-after", "0"))
-            low, high = judge.wait(history, status, asked, self.now, self.policy)
-            if not meant.is_counted:
-                low, high = self.policy.retry_initial, self.policy.retry_max * 1.1
-                before = history.latest[-1] if history and history.lines else None
-                if before and until == before.retry_at:
-                    return until  # our own fault never shortens a wait
-        elif entry.answer is not None:
-            until = entry.answer.fresh_until
-            if entry.answer.answered_at != self.now:
-                return until
-            low, high = self._lifetime(outcome, meant)
-        is_fresh = history is not None and judge.is_fresh(history.said, self.now)
-        is_within = low - 1e-3 <= until - self.now <= high + 1e-3
-        assert is_within or is_fresh, (low, until - self.now, high, self.told)
-        return until
-
-    def _lifetime(self, outcome: Outcome, meant: judge.Meaning) -> tuple[float, float]:
-        if meant.access is AccessResult.REFUSED:
-            return self.policy.retry_max, self.policy.retry_max * 1.1
-        assert not isinstance(outcome, Failed)
-        asked = {"no-store": 0.0, "max-age=604800": 7 * DAY}.get(
-            outcome.headers.get("cache-control", ""), self.policy.default_lifetime
-        )
-        seconds = min(max(asked, self.policy.min_lifetime), self.policy.max_lifetime)
-        return seconds, seconds
-
-
-class RandomLife:
-    """Two processes and a store, and what chance does to them."""
-
-    def __init__(self, seed: int, policy: Policy) -> None:
-        self.chance = random.Random(seed)  # noqa: S311 (reproducible, no secret)
-        self.world = World(policy)
-        self.processes = [Process(), Process()]
-        self.backup = self.world.store
-        self.is_down = False
-
-    def step(self) -> None:
-        """Let time pass, and one thing happen."""
-        self._pass_time([1, MINUTE, HOUR, DAY, 3 * DAY])
-        process = self.chance.choice(self.processes)
-        match self.chance.randrange(22):
-            case 0 | 1 | 2 | 3 | 4 | 5 as number:
-                self._disturb(process, number)
-            case 6:
-                self.is_down = not self.is_down
-            case 7 | 8:
-                self._overtake(process)
-            case 9:
-                self._pass_time([7 * DAY, 31 * DAY, 60 * DAY])
-                self.world.look(process)
-            case 10 | 11 | 12:
-                for _ in range(self.chance.randrange(2, 40)):
-                    self._pass_time([HOUR, DAY])
-                    self.world.attempt(process, self.chance.choice(FAILURES))
-            case _:
-                outcomes = FAILURES if self.is_down else OUTCOMES
-                self._attempt(process, outcomes, self.world.now)
-
-    def _disturb(self, process: Process, number: int) -> None:
-        world = self.world
-        match number:
-            case 0:
-                world.tell("store lost")
-                world.store = Process()
-            case 1:
-                world.tell("store as it was")
-                world.store, self.backup = self.backup, world.store
-            case 2:
-                world.tell("restart")
-                process.entry = process.history = None
-            case 3:
-                seconds = self.chance.choice([4 * MINUTE, HOUR, 5 * DAY, 400 * DAY])
-                world.now += self.chance.choice([-1, 1]) * seconds
-                world.tell("clock set")
-            case 4:
-                self.backup = world.store
-            case _:
-                world.look(process)
-
-    def _overtake(self, process: Process) -> None:
-        """Another process ends an attempt while that of `process` is under way."""
-        began_at = self.world.now
-        other = self.processes[process is self.processes[0]]
-        for one in (other, process):
-            self._attempt(one, OUTCOMES, began_at)
-
-    def _attempt(
-        self, process: Process, outcomes: list[Outcome], began_at: float
-    ) -> None:
-        self.world.now += 1 + self.chance.random()
-        self.world.attempt(
-            process,
-            self.chance.choice(outcomes),
-            began_at=began_at,
-            has_store=self.chance.random() < 0.9,
-        )
-
-    def _pass_time(self, spans: list[float]) -> None:
-        self.world.now += self.chance.choice(spans) * (self.chance.random() + 1e-3)
-
 
 def run_random(seed: int, policy: Policy) -> None:
-    """Live through one random history."""
-    life = RandomLife(seed, policy)
+    """Let chance do 24 things to two processes and a store."""
+    chance = random.Random(seed)  # noqa: S311 (reproducible, no secret)
+    world = World(policy)
+    processes, is_down = (Process(), Process()), False
     for _ in range(24):
-        life.step()
+        world.pass_time(chance, 1, MINUTE, HOUR, DAY, 3 * DAY)
+        process, other = chance.sample(processes, 2)
+        kind = chance.randrange(22)
+        if kind < 5:
+            disturb(world, process, kind, chance)
+        elif kind == 5:
+            is_down = not is_down
+        elif kind in {6, 7}:
+            if kind == 7:
+                world.pass_time(chance, 7 * DAY, 31 * DAY, 60 * DAY)
+            world.look(process)
+        elif kind in {8, 9, 10}:
+            for _ in range(chance.randrange(2, 40)):
+                world.pass_time(chance, HOUR, DAY)
+                world.attempt(process, chance.choice(FAILURES))
+        else:  # the attempt of another process may end first
+            began_at = world.now
+            for one in (other, process) if kind < 13 else (process,):
+                world.now += 1 + chance.random()
+                world.attempt(
+                    one,
+                    chance.choice(FAILURES if is_down else OUTCOMES),
+                    began_at=began_at,
+                    has_store=chance.random() < 0.9,
+                )
+
+
+def disturb(world: World, process: Process, kind: int, chance: random.Random) -> None:
+    """Do what no attempt does."""
+    world.tell(f"disturbed {kind}")
+    match kind:
+        case 0:
+            world.store = Process()
+        case 1:
+            world.store, world.backup = world.backup, world.store
+        case 2:
+            world.backup = world.store
+        case 3:  # a restart
+            process.entry = process.history = None
+        case _:  # somebody sets the clock
+            seconds = chance.choice([4 * MINUTE, HOUR, 5 * DAY, 400 * DAY])
+            world.now += chance.choice([-1, 1]) * seconds
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
@@ -343,166 +254,76 @@ def effect_after(policy: Policy, *events: Event) -> Effect | None:
     return effect
 
 
-BUSY = answered(503, retry_after=DAY)
+BUSY = answered(503, retry_after="86400")
 ALLOW_AT_LIMIT = Policy(after_unreachable_limit=AfterUnreachableLimit.ALLOW)
 
 NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
-    "429 and 500 in turn, 500 last: open": (
-        Policy(),
-        daily([BROKEN, TOO_MANY], 0, 34),
-        Effect.ALLOW,
-    ),
-    "429 and 500 in turn, 429 last: closed": (
-        Policy(),
-        daily([BROKEN, TOO_MANY], 0, 35),
-        Effect.DISALLOW,
-    ),
-    "full pools within an outage that opened leave it open": (
-        Policy(),
-        [*daily(BROKEN, 0, 31), (31.5, POOL)],
-        Effect.ALLOW,
-    ),
-    "no stale window: open after the limit all the same": (
-        Policy(stale_window=0.0),
-        [(0, OK), *daily(BROKEN, 2, 33)],
-        Effect.ALLOW,
-    ),
-    "grace longer than the limit: open after both": (
-        Policy(outage_grace=40 * DAY),
-        daily(BROKEN, 0, 40),
-        Effect.ALLOW,
-    ),
-    "grace longer than window and limit: the copy never serves": (
-        Policy(outage_grace=40 * DAY),
-        [(0, OK), *daily(BROKEN, 2, 41)],
-        Effect.DISALLOW,
-    ),
-    "an early refresh fails, Retry-After beyond freshness: fresh": (
-        Policy(outage_grace=DAY / 2),
-        [(0, OK), (0.9, BUSY), (0.95, None)],
-        Effect.RULES,
-    ),
-    "an early refresh fails, Retry-After beyond freshness: grace": (
-        Policy(outage_grace=DAY / 2),
-        [(0, OK), (0.9, BUSY), (1.1, None)],
-        Effect.DISALLOW,
-    ),
-    "Retry-After across the end of the grace: the copy": (
-        Policy.google_today(),
-        [(0, OK), (2, BUSY), (2.6, None)],
-        Effect.RULES,
-    ),
-    "Retry-After across the end of the window: closed": (
-        Policy(),
-        [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, None)],
-        Effect.DISALLOW,
-    ),
-    "Retry-After across the end of the window, then 503: open": (
-        Policy(),
-        [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, BUSY)],
-        Effect.ALLOW,
-    ),
-    "Retry-After across the limit: closed until the next attempt": (
-        Policy(),
-        [*daily(BUSY, 0, 29), (29.9, BUSY), (30.5, None)],
-        Effect.DISALLOW,
-    ),
-    "Retry-After across the limit, then 503: open": (
-        Policy(),
-        [*daily(BUSY, 0, 29), (29.9, BUSY), (30.91, BUSY)],
-        Effect.ALLOW,
-    ),
-    "refused, then 31 days of time-outs: refused": (
-        ALLOW_AT_LIMIT,
-        [(0, REFUSED), *daily(TIMEOUT, 1, 32)],
-        Effect.REFUSE,
-    ),
-    "refused in an outage: the copy is gone for good": (
-        Policy(),
-        [(0, OK), (2, BROKEN), (3, REFUSED), (4, BROKEN)],
-        Effect.REFUSE,
-    ),
-    "31 days of our own dead network: closed": (
-        Policy(),
-        daily(DEAD, 0, 31, per_day=4),
-        Effect.DISALLOW,
-    ),
-    "31 days of a dead network, which counts as ALLOW: open": (
-        ALLOW_AT_LIMIT,
-        daily(DEAD, 0, 31),
-        Effect.ALLOW,
-    ),
-    "32 days of a dead network, then one 500: closed": (
-        Policy(),
-        [*daily(DEAD, 0, 32), (32.5, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "clock an hour back after an answer: nothing is fresh": (
-        Policy(outage_grace=HOUR),
-        [(0, OK), (-1 / 24, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "clock an hour back after an answer: its copy serves": (
-        Policy(),
-        [(0, OK), (-1 / 24, BROKEN)],
-        Effect.RULES,
-    ),
-    "clock an hour back: what it opened is closed": (
-        Policy(),
-        [*daily(BROKEN, 0, 31), (31 - 1 / 24, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "clock an hour ahead for one attempt, within an outage": (
-        Policy(),
-        [*daily(BROKEN, 0, 29), (29.99 + 1 / 24, BROKEN), (29.99, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "clock three minutes back: taken as it is": (
-        Policy(),
-        [*daily(BROKEN, 0, 31), (31 - 3 / 1440, None)],
-        Effect.ALLOW,
-    ),
-    "nobody asks for 60 days: the copy counts as nothing": (
-        Policy(),
-        [(0, OK), (60, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "nobody asks for 60 days: nothing is known": (
-        Policy(),
-        [*daily(BROKEN, 0, 31), (91, None)],
-        None,
-    ),
-    "nobody asks for 60 days: an outage begins again": (
-        Policy(),
-        [*daily(BROKEN, 0, 31), (91, BROKEN)],
-        Effect.DISALLOW,
-    ),
-    "nobody asks for 60 days: the last copy serves after the grace": (
-        Policy.google_2021(),
-        [(0, OK), *daily(BROKEN, 60, 90)],
-        Effect.RULES,
-    ),
-    "last copy, and a full pool after 400 days": (
-        Policy.google_2021(),
-        [(0, OK), (2, BROKEN), (402, POOL)],
-        Effect.RULES,
-    ),
-    "one failure every 28 days, 84 days: closed": (
-        Policy(),
-        [(28 * n, BROKEN) for n in range(4)],
-        Effect.DISALLOW,
-    ),
-    "one failure every 28 days, 112 days: open": (
-        Policy(),
-        [(28 * n, BROKEN) for n in range(5)],
-        Effect.ALLOW,
-    ),
-    "one failure every 31 days never opens": (
-        Policy(),
-        [(31 * n, BROKEN) for n in range(12)],
-        Effect.DISALLOW,
-    ),
-}
+    "429 and 500 in turn, 500 last: open":
+        (Policy(), daily([BROKEN, TOO_MANY], 0, 34), Effect.ALLOW),
+    "429 and 500 in turn, 429 last: closed":
+        (Policy(), daily([BROKEN, TOO_MANY], 0, 35), Effect.DISALLOW),
+    "full pools within an outage that opened leave it open":
+        (Policy(), [*daily(BROKEN, 0, 31), (31.5, POOL)], Effect.ALLOW),
+    "no stale window: open after the limit all the same":
+        (Policy(stale_window=0.0), [(0, OK), *daily(BROKEN, 2, 33)], Effect.ALLOW),
+    "grace longer than the limit: open after both":
+        (Policy(outage_grace=40 * DAY), daily(BROKEN, 0, 40), Effect.ALLOW),
+    "grace longer than window and limit: the copy never serves":
+        (Policy(outage_grace=40 * DAY), [(0, OK), *daily(BROKEN, 2, 41)],
+        Effect.DISALLOW),
+    "an early refresh fails, Retry-After beyond freshness: fresh":
+        (Policy(outage_grace=DAY / 2), [(0, OK), (0.9, BUSY), (0.95, None)],
+        Effect.RULES),
+    "an early refresh fails, Retry-After beyond freshness: grace":
+        (Policy(outage_grace=DAY / 2), [(0, OK), (0.9, BUSY), (1.1, None)],
+        Effect.DISALLOW),
+    "Retry-After across the end of the grace: the copy":
+        (Policy.google_today(), [(0, OK), (2, BUSY), (2.6, None)], Effect.RULES),
+    "Retry-After across the end of the window: closed":
+        (Policy(), [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, None)], Effect.DISALLOW),
+    "Retry-After across the end of the window, then 503: open":
+        (Policy(), [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, BUSY)], Effect.ALLOW),
+    "Retry-After across the limit: closed until the next attempt":
+        (Policy(), [*daily(BUSY, 0, 29), (29.9, BUSY), (30.5, None)], Effect.DISALLOW),
+    "Retry-After across the limit, then 503: open":
+        (Policy(), [*daily(BUSY, 0, 29), (29.9, BUSY), (30.91, BUSY)], Effect.ALLOW),
+    "refused, then 31 days of time-outs: refused":
+        (ALLOW_AT_LIMIT, [(0, REFUSED), *daily(TIMEOUT, 1, 32)], Effect.REFUSE),
+    "refused in an outage: the copy is gone for good":
+        (Policy(), [(0, OK), (2, BROKEN), (3, REFUSED), (4, BROKEN)], Effect.REFUSE),
+    "31 days of our own dead network: closed":
+        (Policy(), daily(DEAD, 0, 31, per_day=4), Effect.DISALLOW),
+    "31 days of a dead network, which counts as ALLOW: open":
+        (ALLOW_AT_LIMIT, daily(DEAD, 0, 31), Effect.ALLOW),
+    "32 days of a dead network, then one 500: closed":
+        (Policy(), [*daily(DEAD, 0, 32), (32.5, BROKEN)], Effect.DISALLOW),
+    "clock an hour back after an answer: nothing is fresh":
+        (Policy(outage_grace=HOUR), [(0, OK), (-1 / 24, BROKEN)], Effect.DISALLOW),
+    "clock an hour back after an answer: its copy serves":
+        (Policy(), [(0, OK), (-1 / 24, BROKEN)], Effect.RULES),
+    "clock an hour back: what it opened is closed":
+        (Policy(), [*daily(BROKEN, 0, 31), (31 - 1 / 24, BROKEN)], Effect.DISALLOW),
+    "clock an hour ahead for one attempt, within an outage": (Policy(), [*daily(BROKEN,
+        0, 29), (29.99 + 1 / 24, BROKEN), (29.99, BROKEN)], Effect.DISALLOW),
+    "clock three minutes back: taken as it is":
+        (Policy(), [*daily(BROKEN, 0, 31), (31 - 3 / 1440, None)], Effect.ALLOW),
+    "nobody asks for 60 days: the copy counts as nothing":
+        (Policy(), [(0, OK), (60, BROKEN)], Effect.DISALLOW),
+    "nobody asks for 60 days: nothing is known":
+        (Policy(), [*daily(BROKEN, 0, 31), (91, None)], None),
+    "nobody asks for 60 days: an outage begins again":
+        (Policy(), [*daily(BROKEN, 0, 31), (91, BROKEN)], Effect.DISALLOW),
+    "nobody asks for 60 days: the last copy serves after the grace":
+        (Policy.google_2021(), [(0, OK), *daily(BROKEN, 60, 90)], Effect.RULES),
+    "last copy, and a full pool after 400 days":
+        (Policy.google_2021(), [(0, OK), (2, BROKEN), (402, POOL)], Effect.RULES),
+    "one failure every 28 days, 84 days: closed":
+        (Policy(), [(28 * n, BROKEN) for n in range(4)], Effect.DISALLOW),
+    "one failure every 28 days, 112 days: open":
+        (Policy(), [(28 * n, BROKEN) for n in range(5)], Effect.ALLOW),
+    "one failure every 31 days never opens":
+        (Policy(), [(31 * n, BROKEN) for n in range(12)], Effect.DISALLOW),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("policy", "events", "effect"), NAMED.values(), ids=NAMED)

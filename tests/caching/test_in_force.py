@@ -12,6 +12,7 @@ from robotsgate.caching._in_force import Effect, InForce, in_force
 from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._policy import AfterUnreachableLimit, Policy
 from robotsgate.caching._verdict import Reason
+from tests.tables import cases
 
 from .builders import (
     DAY,
@@ -103,37 +104,18 @@ def test_answer_that_is_far_ahead_is_not_fresh() -> None:
 # what is then in force with a copy, and without any answer.
 Phase = tuple[float, Effect, Effect]
 PHASES: dict[str, list[Phase]] = {
-    "default": [
-        (0, RULES, DISALLOW),
-        (30 * DAY - 1, RULES, DISALLOW),
-        (30 * DAY, ALLOW, ALLOW),
-        (90 * DAY, ALLOW, ALLOW),
-    ],
-    "google_today": [
-        (0, DISALLOW, DISALLOW),
-        (12 * HOUR - 1, DISALLOW, DISALLOW),
-        (12 * HOUR, RULES, ALLOW),
-        (30 * DAY - 1, RULES, ALLOW),
-        (30 * DAY, ALLOW, ALLOW),
-    ],
-    "google_2021": [
-        (0, DISALLOW, DISALLOW),
-        (30 * DAY - 1, DISALLOW, DISALLOW),
-        (30 * DAY, RULES, ALLOW),
-        (900 * DAY, RULES, ALLOW),
-    ],
-    "rfc9309": [
-        (0, DISALLOW, DISALLOW),
-        (30 * DAY - 1, DISALLOW, DISALLOW),
-        (30 * DAY, RULES, ALLOW),
-    ],
-    "strict": [
-        (0, RULES, DISALLOW),
-        (30 * DAY - 1, RULES, DISALLOW),
-        (30 * DAY, DISALLOW, DISALLOW),
-        (900 * DAY, DISALLOW, DISALLOW),
-    ],
-}
+    "default": [(0, RULES, DISALLOW), (30 * DAY - 1, RULES, DISALLOW),
+        (30 * DAY, ALLOW, ALLOW), (90 * DAY, ALLOW, ALLOW)],
+    "google_today": [(0, DISALLOW, DISALLOW), (12 * HOUR - 1, DISALLOW, DISALLOW),
+        (12 * HOUR, RULES, ALLOW), (30 * DAY - 1, RULES, ALLOW),
+        (30 * DAY, ALLOW, ALLOW)],
+    "google_2021": [(0, DISALLOW, DISALLOW), (30 * DAY - 1, DISALLOW, DISALLOW),
+        (30 * DAY, RULES, ALLOW), (900 * DAY, RULES, ALLOW)],
+    "rfc9309": [(0, DISALLOW, DISALLOW), (30 * DAY - 1, DISALLOW, DISALLOW),
+        (30 * DAY, RULES, ALLOW)],
+    "strict": [(0, RULES, DISALLOW), (30 * DAY - 1, RULES, DISALLOW),
+        (30 * DAY, DISALLOW, DISALLOW), (900 * DAY, DISALLOW, DISALLOW)],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -152,56 +134,29 @@ OPEN = still_failing(START + 31 * DAY)
 """After it, what is not RESTRICTED or REFUSED is allowed by the default policy."""
 
 
-@pytest.mark.parametrize(
-    ("last", "since", "expected"),
-    [
-        pytest.param(None, OPEN, (ALLOW, TOO_LONG), id="nothing known"),
-        pytest.param(UNAVAILABLE, OPEN, (ALLOW, TOO_LONG), id="no file"),
-        pytest.param(COPY, OPEN, (ALLOW, TOO_LONG), id="a copy"),
-        pytest.param(RESTRICTED, OPEN, (DISALLOW, TOO_LONG), id="restricted"),
-        pytest.param(REFUSED, OPEN, (REFUSE, TOO_LONG), id="refused"),
-        pytest.param(
-            REFUSED,
-            outage(START + 3 * DAY),
-            (REFUSE, Reason.UNREACHABLE),
-            id="refused, before the limit",
-        ),
-        pytest.param(
-            None,
-            replace(OPEN, last_attempt_at=START + 32 * DAY),
-            (DISALLOW, TOO_LONG),
-            id="the last attempt was no evidence",
-        ),
-        pytest.param(
-            None,
-            replace(
-                OPEN,
-                last_attempt_at=START + 30 * DAY - 1,
-                last_evidence_at=START + 30 * DAY - 1,
-            ),
-            (DISALLOW, TOO_LONG),
-            id="no evidence since the limit",
-        ),
-        pytest.param(
-            None, replace(OPEN, days=5), (ALLOW, TOO_LONG), id="evidence on five days"
-        ),
-        pytest.param(
-            None, replace(OPEN, days=4), (DISALLOW, TOO_LONG), id="on four days"
-        ),
-        pytest.param(
-            None,
-            replace(OPEN, evidence_since=START + 3 * DAY),
-            (DISALLOW, Reason.UNREACHABLE),
-            id="the limit counts from the first evidence",
-        ),
-        pytest.param(
-            None,
-            no_evidence(START, last_attempt_at=START + 31 * DAY),
-            (DISALLOW, Reason.UNREACHABLE),
-            id="no evidence at all",
-        ),
-    ],
-)
+@cases("last since expected", {
+    "nothing known": (None, OPEN, (ALLOW, TOO_LONG)),
+    "no file": (UNAVAILABLE, OPEN, (ALLOW, TOO_LONG)),
+    "a copy": (COPY, OPEN, (ALLOW, TOO_LONG)),
+    "restricted": (RESTRICTED, OPEN, (DISALLOW, TOO_LONG)),
+    "refused": (REFUSED, OPEN, (REFUSE, TOO_LONG)),
+    "refused, before the limit":
+        (REFUSED, outage(START + 3 * DAY), (REFUSE, Reason.UNREACHABLE)),
+    "the last attempt was no evidence":
+        (None, replace(OPEN, last_attempt_at=START + 32 * DAY), (DISALLOW, TOO_LONG)),
+    "no evidence since the limit":
+        (None, replace(OPEN, last_attempt_at=START + 30 * DAY - 1,
+        last_evidence_at=START + 30 * DAY - 1), (DISALLOW, TOO_LONG)),
+    "an answer far ahead, which is never fresh":
+        (answer(AccessResult.UNAVAILABLE, answered_at=START + 33 * DAY,
+        fresh_until=START + 99 * DAY), OPEN, (ALLOW, TOO_LONG)),
+    "evidence on five days": (None, replace(OPEN, days=5), (ALLOW, TOO_LONG)),
+    "on four days": (None, replace(OPEN, days=4), (DISALLOW, TOO_LONG)),
+    "the limit counts from the first evidence": (None,
+        replace(OPEN, evidence_since=START + 3 * DAY), (DISALLOW, Reason.UNREACHABLE)),
+    "no evidence at all": (None, no_evidence(START, last_attempt_at=START + 31 * DAY),
+        (DISALLOW, Reason.UNREACHABLE)),
+})  # fmt: skip
 def test_origin_opens_on_evidence_alone(
     last: Answer | None, since: Outage, expected: tuple[Effect, Reason]
 ) -> None:
@@ -210,13 +165,10 @@ def test_origin_opens_on_evidence_alone(
     assert standing(last, since, now=now, policy=Policy()) == expected
 
 
-@pytest.mark.parametrize(
-    ("last_at", "effect"),
-    [
-        pytest.param(NOW + 59 * DAY, DISALLOW, id="an early refresh"),
-        pytest.param(NOW + 60 * DAY, ALLOW, id="a fetch of what has expired"),
-    ],
-)
+@cases("last_at effect", {
+    "an early refresh": (NOW + 59 * DAY, DISALLOW),
+    "a fetch of what has expired": (NOW + 60 * DAY, ALLOW),
+})  # fmt: skip
 def test_origin_opens_only_after_its_answer_has_expired(
     last_at: float, effect: Effect
 ) -> None:
@@ -230,10 +182,9 @@ def test_origin_opens_only_after_its_answer_has_expired(
     assert standing(last, since, now=now, policy=Policy()) == (effect, TOO_LONG)
 
 
-@pytest.mark.parametrize(
-    ("limit_days", "days_of_evidence", "needed"),
-    [(0, 5, 1), (0.5, 5, 1), (1, 5, 1), (1.5, 5, 2), (3, 5, 3), (30, 5, 5), (30, 1, 1)],
-)
+@pytest.mark.parametrize(("limit_days", "days_of_evidence", "needed"), [
+    (0, 5, 1), (0.5, 5, 1), (1, 5, 1), (1.5, 5, 2), (3, 5, 3), (30, 5, 5), (30, 1, 1),
+])  # fmt: skip
 def test_short_limit_needs_evidence_on_fewer_days(
     limit_days: float, days_of_evidence: int, needed: int
 ) -> None:
@@ -251,15 +202,12 @@ def test_short_limit_needs_evidence_on_fewer_days(
     assert effects == {needed - 1: DISALLOW, needed: ALLOW}
 
 
-@pytest.mark.parametrize(
-    ("after_limit", "with_copy", "without"),
-    [
-        (AfterUnreachableLimit.ALLOW_IF_ANSWERING, ALLOW, ALLOW),
-        (AfterUnreachableLimit.ALLOW, ALLOW, ALLOW),
-        (AfterUnreachableLimit.LAST_COPY, RULES, ALLOW),
-        (AfterUnreachableLimit.DISALLOW, DISALLOW, DISALLOW),
-    ],
-)
+@pytest.mark.parametrize(("after_limit", "with_copy", "without"), [
+    (AfterUnreachableLimit.ALLOW_IF_ANSWERING, ALLOW, ALLOW),
+    (AfterUnreachableLimit.ALLOW, ALLOW, ALLOW),
+    (AfterUnreachableLimit.LAST_COPY, RULES, ALLOW),
+    (AfterUnreachableLimit.DISALLOW, DISALLOW, DISALLOW),
+])  # fmt: skip
 def test_policy_chooses_what_comes_after_the_limit(
     after_limit: AfterUnreachableLimit, with_copy: Effect, without: Effect
 ) -> None:
@@ -270,62 +218,21 @@ def test_policy_chooses_what_comes_after_the_limit(
     assert standing(None, OPEN, now=now, policy=policy)[0] is without
 
 
-@pytest.mark.parametrize(
-    ("policy", "last", "since", "now", "effect"),
-    [
-        pytest.param(
-            Policy(stale_window=0), COPY, outage(START), START, DISALLOW, id="none"
-        ),
-        pytest.param(
-            Policy(stale_window=DAY),
-            COPY,
-            still_failing(START + DAY),
-            START + DAY,
-            DISALLOW,
-            id="shorter than the limit: closed in between",
-        ),
-        pytest.param(
-            Policy(stale_window=40 * DAY),
-            COPY,
-            still_failing(START + 40 * DAY - 1),
-            START + 40 * DAY - 1,
-            RULES,
-            id="longer than the limit: the copy goes on",
-        ),
-        pytest.param(
-            Policy(stale_window=40 * DAY),
-            COPY,
-            still_failing(START + 40 * DAY),
-            START + 40 * DAY,
-            ALLOW,
-            id="longer than the limit: opens after it",
-        ),
-        pytest.param(
-            Policy(outage_grace=40 * DAY),
-            COPY,
-            still_failing(START + 39 * DAY),
-            START + 39 * DAY,
-            DISALLOW,
-            id="a grace that is longer than all",
-        ),
-        pytest.param(
-            Policy(),
-            COPY,
-            outage(START + 30 * DAY - 1),
-            START + 30 * DAY - 1,
-            RULES,
-            id="an outage that begins within the window of the copy",
-        ),
-        pytest.param(
-            Policy(),
-            COPY,
-            outage(START + 30 * DAY),
-            START + 30 * DAY,
-            DISALLOW,
-            id="an outage that begins after it",
-        ),
-    ],
-)
+@cases("policy last since now effect", {
+    "none": (Policy(stale_window=0), COPY, outage(START), START, DISALLOW),
+    "shorter than the limit: closed in between": (Policy(stale_window=DAY), COPY,
+        still_failing(START + DAY), START + DAY, DISALLOW),
+    "longer than the limit: the copy goes on": (Policy(stale_window=40 * DAY), COPY,
+        still_failing(START + 40 * DAY - 1), START + 40 * DAY - 1, RULES),
+    "longer than the limit: opens after it": (Policy(stale_window=40 * DAY), COPY,
+        still_failing(START + 40 * DAY), START + 40 * DAY, ALLOW),
+    "a grace that is longer than all": (Policy(outage_grace=40 * DAY), COPY,
+        still_failing(START + 39 * DAY), START + 39 * DAY, DISALLOW),
+    "an outage that begins within the window of the copy":
+        (Policy(), COPY, outage(START + 30 * DAY - 1), START + 30 * DAY - 1, RULES),
+    "an outage that begins after it":
+        (Policy(), COPY, outage(START + 30 * DAY), START + 30 * DAY, DISALLOW),
+})  # fmt: skip
 def test_copy_is_used_within_the_stale_window(
     policy: Policy, last: Answer, since: Outage, now: float, effect: Effect
 ) -> None:
@@ -333,17 +240,10 @@ def test_copy_is_used_within_the_stale_window(
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize(
-    ("last", "seconds", "effect"),
-    [
-        (COPY, 0, RULES),
-        (COPY, 30 * DAY - 1, RULES),
-        (COPY, 30 * DAY, DISALLOW),
-        (UNAVAILABLE, 0, DISALLOW),
-        (REFUSED, 0, REFUSE),
-        (None, 0, DISALLOW),
-    ],
-)
+@pytest.mark.parametrize(("last", "seconds", "effect"), [
+    (COPY, 0, RULES), (COPY, 30 * DAY - 1, RULES), (COPY, 30 * DAY, DISALLOW),
+    (UNAVAILABLE, 0, DISALLOW), (REFUSED, 0, REFUSE), (None, 0, DISALLOW),
+])  # fmt: skip
 def test_before_the_outage_has_begun_the_copy_is_used_within_its_window(
     preset: str, last: Answer | None, seconds: float, effect: Effect
 ) -> None:
@@ -353,49 +253,17 @@ def test_before_the_outage_has_begun_the_copy_is_used_within_its_window(
     assert standing(last, since, now=now, policy=PRESETS[preset])[0] is effect
 
 
-@pytest.mark.parametrize(
-    ("policy", "last", "since", "now", "until"),
-    [
-        pytest.param(
-            Policy(), COPY, outage(START), START, START + MINUTE, id="the retry"
-        ),
-        pytest.param(
-            Policy(outage_grace=HOUR), COPY, {}, START, START + HOUR, id="the grace"
-        ),
-        pytest.param(
-            Policy(outage_grace=HOUR, stale_window=2 * HOUR),
-            COPY,
-            {},
-            START + HOUR,
-            START + 2 * HOUR,
-            id="the stale window, after the grace",
-        ),
-        pytest.param(
-            Policy(stale_window=12 * HOUR),
-            COPY,
-            {"attempts": 0},
-            START + HOUR,
-            START + 12 * HOUR,
-            id="the window of the answer",
-        ),
-        pytest.param(
-            Policy(unreachable_limit=HOUR),
-            None,
-            {},
-            START,
-            START + HOUR,
-            id="the limit",
-        ),
-        pytest.param(
-            Policy(unreachable_limit=HOUR),
-            None,
-            {"evidence_since": None},
-            START,
-            START + DAY,
-            id="no limit without evidence",
-        ),
-    ],
-)
+@cases("policy last since now until", {
+    "the retry": (Policy(), COPY, outage(START), START, START + MINUTE),
+    "the grace": (Policy(outage_grace=HOUR), COPY, {}, START, START + HOUR),
+    "the stale window, after the grace": (Policy(outage_grace=HOUR,
+        stale_window=2 * HOUR), COPY, {}, START + HOUR, START + 2 * HOUR),
+    "the window of the answer": (Policy(stale_window=12 * HOUR), COPY, {"attempts": 0},
+        START + HOUR, START + 12 * HOUR),
+    "the limit": (Policy(unreachable_limit=HOUR), None, {}, START, START + HOUR),
+    "no limit without evidence": (Policy(unreachable_limit=HOUR), None,
+        {"evidence_since": None}, START, START + DAY),
+})  # fmt: skip
 def test_standing_ends_with_its_phase_or_at_the_retry(
     policy: Policy,
     last: Answer | None,

@@ -12,8 +12,21 @@ from robotsgate.caching._in_force import Effect, in_force
 from robotsgate.caching._merge import merge
 from robotsgate.caching._outcome import AccessResult, FailureKind
 from robotsgate.caching._policy import AfterUnreachableLimit, Policy
+from tests.tables import cases
 
-from .builders import DAY, HOPS, HOUR, NOW, ORIGIN, PRESETS
+from .builders import (
+    DAY,
+    HOPS,
+    HOUR,
+    MINUTE,
+    NOW,
+    ORIGIN,
+    PRESETS,
+    answer,
+    entry,
+    no_evidence,
+    outage,
+)
 
 POLICIES = [
     *PRESETS.values(),
@@ -149,6 +162,30 @@ def test_nothing_opens_by_the_mere_passing_of_time(
             assert after.effect is before.effect
         assert after.effect is not Effect.ALLOW or before.effect is Effect.ALLOW
         before = after
+
+
+@cases("one other together", {
+    "the first failure, and the most of them": (
+        outage(NOW, attempts=9, days=3), outage(NOW + DAY, attempts=2, days=2),
+        outage(NOW, attempts=9, days=3, last_attempt_at=NOW + DAY,
+               retry_at=NOW + DAY + MINUTE, last_evidence_at=NOW + DAY)),
+    "an outage that has not begun": (
+        no_evidence(NOW, attempts=0), outage(NOW + DAY), outage(NOW + DAY)),
+})  # fmt: skip
+def test_outages_after_the_same_answer_are_joined(
+    one: Outage, other: Outage, together: Outage
+) -> None:
+    last = answer()
+
+    assert merge(entry(last, one), entry(last, other), now=NOW + DAY) == entry(
+        last, together
+    )
+
+
+def test_answer_far_ahead_is_the_earlier_one() -> None:
+    ahead = entry(answer(answered_at=NOW + HOUR))
+
+    assert merge(ahead, entry(answer()), now=NOW) == entry(answer())
 
 
 def test_merge_of_nothing_is_nothing() -> None:

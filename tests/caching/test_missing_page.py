@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from robotsgate.caching._access_result import BYTES_TO_READ, says_not_found
+from tests.tables import cases
 
 ORIGIN = "https://www.example-shop.co.uk:8443"
 
@@ -102,26 +103,21 @@ def test_another_encoding_is_not_read() -> None:
     assert not is_missing("<title>Not found</title>".encode("utf-16"))
 
 
-@pytest.mark.parametrize(
-    "origin",
-    ["http://intranet", "http://127.0.0.1:80", "http://[::1]", "https://x.com"],
-)
+@pytest.mark.parametrize("origin", [
+    "http://intranet", "http://127.0.0.1:80", "http://[::1]", "https://x.com",
+])  # fmt: skip
 def test_host_without_a_label_of_four_letters_names_no_site(origin: str) -> None:
     page = b"<title>Intranet: not found</title>"
 
     assert not says_not_found(page, status=500, origin=origin)
 
 
-@pytest.mark.parametrize(
-    ("beyond", "is_read"),
-    [
-        (0, True),
-        (len("</title>"), False),
-        (len("d</title>"), False),
-        (len("<title>Not found</title>"), False),
-    ],
-    ids=["all of it", "the end tag is beyond", "the phrase is cut", "all is beyond"],
-)
+@cases("beyond is_read", {
+    "all of it": (0, True),
+    "the end tag is beyond": (len("</title>"), False),
+    "the phrase is cut": (len("d</title>"), False),
+    "all is beyond": (len("<title>Not found</title>"), False),
+})  # fmt: skip
 def test_phrase_counts_within_four_kibibytes(*, beyond: int, is_read: bool) -> None:
     tag = b"<title>Not found</title>"
 

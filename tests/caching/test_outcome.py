@@ -96,15 +96,13 @@ def test_access_result_is_that_of_the_table(row: str, preset: str) -> None:
 
 # The first that holds a status counts; all others are unreachable.
 STATUSES: list[tuple[range, AccessResult, dict[str, AccessResult]]] = [
-    (range(206, 207), UNREACHABLE, {}),
-    (range(200, 300), SUCCESSFUL, {}),
+    (range(206, 207), UNREACHABLE, {}), (range(200, 300), SUCCESSFUL, {}),
     (range(401, 402), UNAVAILABLE, {"strict": RESTRICTED}),
     (range(403, 404), UNAVAILABLE, {"strict": RESTRICTED}),
     (range(407, 408), UNREACHABLE, {}),
     (range(429, 430), UNREACHABLE, {"rfc9309": UNAVAILABLE}),
-    (range(400, 500), UNAVAILABLE, {}),
-    (range(100, 1_000), UNREACHABLE, {}),
-]
+    (range(400, 500), UNAVAILABLE, {}), (range(100, 1_000), UNREACHABLE, {}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -129,15 +127,11 @@ def test_missing_page_is_believed_unless_there_was_a_file(
 
 
 @pytest.mark.parametrize("chosen", [UNAVAILABLE, UNREACHABLE, RESTRICTED])
-@pytest.mark.parametrize(
-    ("name", "outcome"),
-    [
-        ("on_access_denied", answered(401)),
-        ("on_access_denied", answered(403)),
-        ("on_too_many_requests", answered(429)),
-        ("on_too_many_redirects", too_many_redirects()),
-    ],
-)
+@pytest.mark.parametrize(("name", "outcome"), [
+    ("on_access_denied", answered(401)), ("on_access_denied", answered(403)),
+    ("on_too_many_requests", answered(429)),
+    ("on_too_many_redirects", too_many_redirects()),
+])  # fmt: skip
 def test_policy_chooses_what_an_outcome_counts_as(
     name: str, outcome: Outcome, chosen: AccessResult
 ) -> None:
@@ -146,18 +140,12 @@ def test_policy_chooses_what_an_outcome_counts_as(
     assert access_result(outcome, Policy(**fields), origin=ORIGIN) is chosen
 
 
-@pytest.mark.parametrize(
-    ("outcome", "without_network", "with_network"),
-    [
-        *[(answered(status), True, True) for status in (103, 206, 304, 500, 503, 600)],
-        (too_many_redirects(), True, True),
-        (answered(407), False, False),
-        (answered(429), False, False),
-        (too_many_redirects(None), False, True),
-        *[(failed(kind), False, True) for kind in FailureKind],
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("outcome", "without_network", "with_network"), [
+    *[(answered(status), True, True) for status in (103, 206, 304, 500, 503, 600)],
+    (too_many_redirects(), True, True), (answered(407), False, False),
+    (answered(429), False, False), (too_many_redirects(None), False, True),
+    *[(failed(kind), False, True) for kind in FailureKind],
+], ids=str)  # fmt: skip
 def test_status_is_evidence_and_the_network_where_it_counts(
     *, outcome: Outcome, without_network: bool, with_network: bool
 ) -> None:

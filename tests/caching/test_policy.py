@@ -8,6 +8,7 @@ import pytest
 
 from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
+from tests.tables import cases
 
 from .builders import DAY, HOUR, MINUTE
 
@@ -73,45 +74,23 @@ def test_default_policy_is_the_table_of_the_design() -> None:
     assert dataclasses.asdict(Policy()) == DEFAULTS
 
 
-@pytest.mark.parametrize(
-    ("policy", "differences"),
-    [
-        pytest.param(
-            Policy.google_today(),
-            {"outage_grace": 12 * HOUR, "unreachable_limit_without_copy": 12 * HOUR},
-            id="google_today stops for 12 hours, then uses the copy, or allows",
-        ),
-        pytest.param(
-            Policy.google_2021(),
-            {
-                "outage_grace": 30 * DAY,
-                "after_unreachable_limit": AfterUnreachableLimit.LAST_COPY,
-            },
-            id="google_2021 stops for 30 days and then uses the last copy",
-        ),
-        pytest.param(
-            Policy.rfc9309(),
-            {
-                "outage_grace": 30 * DAY,
-                "after_unreachable_limit": AfterUnreachableLimit.LAST_COPY,
-                "max_lifetime": DAY,
-                "detect_missing_page": False,
-                "on_too_many_requests": AccessResult.UNAVAILABLE,
-            },
-            id="rfc9309 is google_2021, but for lifetimes, 429 and pages",
-        ),
-        pytest.param(
-            Policy.strict(),
-            {
-                "after_unreachable_limit": AfterUnreachableLimit.DISALLOW,
-                "detect_missing_page": False,
-                "on_access_denied": AccessResult.RESTRICTED,
-                "on_too_many_redirects": AccessResult.UNREACHABLE,
-            },
-            id="strict disallows whatever is not clearly allowed",
-        ),
-    ],
-)
+@cases("policy differences", {
+    "google_today stops for 12 hours, then uses the copy, or allows":
+        (Policy.google_today(),
+        {"outage_grace": 12 * HOUR, "unreachable_limit_without_copy": 12 * HOUR}),
+    "google_2021 stops for 30 days and then uses the last copy":
+        (Policy.google_2021(), {"outage_grace": 30 * DAY,
+        "after_unreachable_limit": AfterUnreachableLimit.LAST_COPY}),
+    "rfc9309 is google_2021, but for lifetimes, 429 and pages":
+        (Policy.rfc9309(), {"outage_grace": 30 * DAY,
+        "after_unreachable_limit": AfterUnreachableLimit.LAST_COPY, "max_lifetime": DAY,
+        "detect_missing_page": False,
+        "on_too_many_requests": AccessResult.UNAVAILABLE}),
+    "strict disallows whatever is not clearly allowed":
+        (Policy.strict(), {"after_unreachable_limit": AfterUnreachableLimit.DISALLOW,
+        "detect_missing_page": False, "on_access_denied": AccessResult.RESTRICTED,
+        "on_too_many_redirects": AccessResult.UNREACHABLE}),
+})  # fmt: skip
 def test_preset_differs_from_default_in(
     policy: Policy, differences: dict[str, object]
 ) -> None:
@@ -223,19 +202,12 @@ def test_failure_may_count_as_unavailable_unreachable_or_restricted(
         assert getattr(policy_with(name, value), name) is value
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "fields"),
-    [
-        ("min_lifetime", "max_lifetime", {"min_lifetime": 61, "max_lifetime": 60}),
-        ("retry_initial", "retry_max", {"retry_initial": 61, "retry_max": 60}),
-        ("retry_initial_503", "retry_max", {"retry_initial_503": 61, "retry_max": 60}),
-        (
-            "retry_initial",
-            "retry_after_max",
-            {"retry_initial": 61, "retry_after_max": 60},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("low", "high", "fields"), [
+    ("min_lifetime", "max_lifetime", {"min_lifetime": 61, "max_lifetime": 60}),
+    ("retry_initial", "retry_max", {"retry_initial": 61, "retry_max": 60}),
+    ("retry_initial_503", "retry_max", {"retry_initial_503": 61, "retry_max": 60}),
+    ("retry_initial", "retry_after_max", {"retry_initial": 61, "retry_after_max": 60}),
+])  # fmt: skip
 def test_lower_bound_above_upper_bound_is_refused(
     low: str, high: str, fields: dict[str, Any]
 ) -> None:

@@ -16,6 +16,7 @@ from robotsgate.caching._policy import (
     Policy,
     terms_of,
 )
+from tests.tables import cases
 
 from .builders import DAY, HOUR, MINUTE, NOW, ORIGIN, answer, entry, outage
 
@@ -72,16 +73,12 @@ RESTRICTED = answer(AccessResult.RESTRICTED)
 REFUSED = answer(AccessResult.REFUSED)
 
 
-@pytest.mark.parametrize(
-    ("policy", "with_copy", "without"),
-    [
-        (Policy(), 30 * DAY, 30 * DAY),
-        (Policy(unreachable_limit=DAY), DAY, DAY),
-        (Policy.google_today(), 30 * DAY, 12 * HOUR),
-        (Policy(unreachable_limit_without_copy=0), 30 * DAY, 0),
-    ],
-    ids=["default", "a day", "google_today", "none without a copy"],
-)
+@cases("policy with_copy without", {
+    "default": (Policy(), 30 * DAY, 30 * DAY),
+    "a day": (Policy(unreachable_limit=DAY), DAY, DAY),
+    "google_today": (Policy.google_today(), 30 * DAY, 12 * HOUR),
+    "none without a copy": (Policy(unreachable_limit_without_copy=0), 30 * DAY, 0),
+})  # fmt: skip
 def test_limit_is_another_one_where_there_is_no_copy(
     policy: Policy, with_copy: float, without: float
 ) -> None:
@@ -91,15 +88,12 @@ def test_limit_is_another_one_where_there_is_no_copy(
     ] * 4
 
 
-@pytest.mark.parametrize(
-    ("fields", "with_copy", "without"),
-    [
-        pytest.param((3, 1, 2), 3, 3, id="the limit is the longest"),
-        pytest.param((1, 3, 2), 3, 3, id="the grace is the longest"),
-        pytest.param((1, 2, 3), 3, 2, id="the stale window is the longest"),
-        pytest.param((0, 0, 0), 0, 0, id="none of them"),
-    ],
-)
+@cases("fields with_copy without", {
+    "the limit is the longest": ((3, 1, 2), 3, 3),
+    "the grace is the longest": ((1, 3, 2), 3, 3),
+    "the stale window is the longest": ((1, 2, 3), 3, 2),
+    "none of them": ((0, 0, 0), 0, 0),
+})  # fmt: skip
 def test_span_is_the_longest_of_what_an_outage_can_mean(
     fields: tuple[int, int, int], with_copy: int, without: int
 ) -> None:
@@ -118,46 +112,22 @@ def test_span_is_the_longest_of_what_an_outage_can_mean(
 AN_HOUR = Policy(unreachable_limit=HOUR, stale_window=0)
 
 
-@pytest.mark.parametrize(
-    ("last", "since", "policy", "expected"),
-    [
-        pytest.param(MISSING, None, Policy(), NOW + DAY, id="unavailable"),
-        pytest.param(COPY, None, Policy(), NOW + 31 * DAY, id="a copy"),
-        pytest.param(COPY, None, AN_HOUR, NOW + DAY + HOUR, id="a copy for an hour"),
-        pytest.param(RESTRICTED, None, Policy(), NOW + 31 * DAY, id="restricted"),
-        pytest.param(REFUSED, None, Policy(), NOW + 31 * DAY, id="refused"),
-        pytest.param(
-            COPY, None, Policy.google_2021(), math.inf, id="the last copy for ever"
-        ),
-        pytest.param(
-            RESTRICTED,
-            None,
-            Policy.google_2021(),
-            NOW + 31 * DAY,
-            id="but nothing else for ever",
-        ),
-        pytest.param(
-            None, outage(NOW), Policy(), NOW + MINUTE + 30 * DAY, id="an outage"
-        ),
-        pytest.param(
-            None, outage(NOW), AN_HOUR, NOW + MINUTE + 2 * DAY, id="two days at least"
-        ),
-        pytest.param(
-            MISSING,
-            outage(NOW + DAY),
-            AN_HOUR,
-            NOW + MINUTE + 3 * DAY,
-            id="an outage that is kept longer than the answer",
-        ),
-        pytest.param(
-            answer(fresh_until=NOW + 9 * DAY),
-            outage(NOW),
-            AN_HOUR,
-            NOW + 9 * DAY + HOUR,
-            id="an answer that is kept longer than the outage",
-        ),
-    ],
-)
+@cases("last since policy expected", {
+    "unavailable": (MISSING, None, Policy(), NOW + DAY),
+    "a copy": (COPY, None, Policy(), NOW + 31 * DAY),
+    "a copy for an hour": (COPY, None, AN_HOUR, NOW + DAY + HOUR),
+    "restricted": (RESTRICTED, None, Policy(), NOW + 31 * DAY),
+    "refused": (REFUSED, None, Policy(), NOW + 31 * DAY),
+    "the last copy for ever": (COPY, None, Policy.google_2021(), math.inf),
+    "but nothing else for ever":
+        (RESTRICTED, None, Policy.google_2021(), NOW + 31 * DAY),
+    "an outage": (None, outage(NOW), Policy(), NOW + MINUTE + 30 * DAY),
+    "two days at least": (None, outage(NOW), AN_HOUR, NOW + MINUTE + 2 * DAY),
+    "an outage that is kept longer than the answer":
+        (MISSING, outage(NOW + DAY), AN_HOUR, NOW + MINUTE + 3 * DAY),
+    "an answer that is kept longer than the outage":
+        (answer(fresh_until=NOW + 9 * DAY), outage(NOW), AN_HOUR, NOW + 9 * DAY + HOUR),
+})  # fmt: skip
 def test_entry_is_kept_until_nothing_could_use_it(
     last: Answer | None, since: Outage | None, policy: Policy, expected: float
 ) -> None:

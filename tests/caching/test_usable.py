@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from robotsgate.caching._entry import usable
 from robotsgate.caching._policy import Policy
+from tests.tables import cases
 
 from .builders import DAY, MINUTE, NOW, answer, entry, outage
 
@@ -14,29 +13,16 @@ COPY = answer()
 AHEAD = answer(answered_at=NOW + SKEW + 1, fresh_until=NOW + DAY)
 
 
-@pytest.mark.parametrize(
-    ("known", "expected"),
-    [
-        pytest.param(entry(COPY), entry(COPY), id="an answer"),
-        pytest.param(
-            entry(COPY, outage(NOW + SKEW)),
-            entry(COPY, outage(NOW + SKEW)),
-            id="an outage five minutes ahead",
-        ),
-        pytest.param(
-            entry(COPY, outage(NOW, last_attempt_at=NOW + SKEW + 1)),
-            entry(COPY),
-            id="an answer, whose outage is further ahead",
-        ),
-        pytest.param(
-            entry(None, outage(NOW + SKEW + 1)), None, id="an outage alone far ahead"
-        ),
-        pytest.param(entry(AHEAD), entry(AHEAD), id="an answer far ahead"),
-        pytest.param(
-            entry(AHEAD, outage(NOW)), entry(AHEAD, outage(NOW)), id="its outage"
-        ),
-    ],
-)
+@cases("known expected", {
+    "an answer": (entry(COPY), entry(COPY)),
+    "an outage five minutes ahead":
+        (entry(COPY, outage(NOW + SKEW)), entry(COPY, outage(NOW + SKEW))),
+    "an answer, whose outage is further ahead":
+        (entry(COPY, outage(NOW, last_attempt_at=NOW + SKEW + 1)), entry(COPY)),
+    "an outage alone far ahead": (entry(None, outage(NOW + SKEW + 1)), None),
+    "an answer far ahead": (entry(AHEAD), entry(AHEAD)),
+    "its outage": (entry(AHEAD, outage(NOW)), entry(AHEAD, outage(NOW))),
+})  # fmt: skip
 def test_outage_far_ahead_is_dropped_alone(known: object, expected: object) -> None:
     assert usable(known, now=NOW, policy=Policy()) == expected  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@ from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._verdict import Reason, Verdict
 from robotsgate.errors import DisallowedError, RobotsError
 from robotsgate.robotstxt import Rule, RuleKind
+from tests.tables import cases
 
 _RULE = Rule(kind=RuleKind.DISALLOW, pattern="/private", line=3)
 _VERDICT = Verdict(
@@ -32,137 +33,72 @@ _VERDICT = Verdict(
 _WITHOUT_RULE = replace(_VERDICT, rule=None)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "sentence"),
-    [
-        pytest.param(
-            _VERDICT,
-            "disallowed: line 3 (Disallow: /private) for 'examplebot' in "
-            "https://example.com/robots.txt decides",
-            id="disallowed by a rule",
-        ),
-        pytest.param(
-            replace(
-                _VERDICT,
-                allowed=True,
-                reason=Reason.ALLOWED_BY_RULE,
-                rule=Rule(kind=RuleKind.ALLOW, pattern="/", line=1),
-                group="*",
-            ),
-            "allowed: line 1 (Allow: /) for any agent in "
-            "https://example.com/robots.txt decides",
-            id="allowed by a rule of any agent",
-        ),
-        pytest.param(
-            replace(_WITHOUT_RULE, allowed=True, reason=Reason.NO_MATCHING_RULE),
-            "allowed: no rule for 'examplebot' matches in https://example.com/robots.txt",
-            id="no matching rule",
-        ),
-        pytest.param(
-            replace(_WITHOUT_RULE, allowed=True, reason=Reason.NO_GROUP, group=None),
-            "allowed: no group in https://example.com/robots.txt is for this agent",
-            id="no group",
-        ),
-        pytest.param(
-            replace(_WITHOUT_RULE, allowed=True, reason=Reason.ROBOTS_TXT),
-            "allowed: robots.txt itself may always be fetched",
-            id="robots.txt itself",
-        ),
-        pytest.param(
-            replace(
-                _WITHOUT_RULE,
-                allowed=True,
-                reason=Reason.UNAVAILABLE,
-                access=AccessResult.UNAVAILABLE,
-                status=404,
-            ),
-            "allowed: https://example.com/robots.txt is unavailable (status 404)",
-            id="unavailable",
-        ),
-        pytest.param(
-            replace(
-                _WITHOUT_RULE,
-                reason=Reason.UNREACHABLE,
-                access=AccessResult.UNREACHABLE,
-                status=None,
-                error="connection refused",
-            ),
-            "disallowed: https://example.com/robots.txt is unreachable "
-            "(connection refused) and no copy may be used",
-            id="unreachable",
-        ),
-        pytest.param(
-            replace(
-                _WITHOUT_RULE,
-                allowed=True,
-                reason=Reason.UNREACHABLE_TOO_LONG,
-                access=AccessResult.UNREACHABLE,
-                status=503,
-            ),
-            "allowed: https://example.com/robots.txt has been unreachable for too "
-            "long (status 503)",
-            id="unreachable for too long",
-        ),
-        pytest.param(
-            replace(
-                _WITHOUT_RULE,
-                reason=Reason.ADDRESS_REFUSED,
-                access=AccessResult.REFUSED,
-                status=None,
-                error="127.0.0.1 is a loopback address",
-            ),
-            "disallowed: the address of https://example.com/robots.txt was refused "
-            "(127.0.0.1 is a loopback address)",
-            id="address refused",
-        ),
-        pytest.param(
-            replace(_VERDICT, reason=Reason.OVERRIDDEN),
-            "disallowed: line 3 (Disallow: /private) for 'examplebot' in the override "
-            "of https://example.com/robots.txt decides",
-            id="a rule of an override",
-        ),
-        pytest.param(
-            replace(_WITHOUT_RULE, allowed=True, reason=Reason.OVERRIDDEN),
-            "allowed: no rule of the override of https://example.com/robots.txt "
-            "matches",
-            id="no rule of an override",
-        ),
-        pytest.param(
-            replace(
-                _WITHOUT_RULE,
-                reason=Reason.RESTRICTED,
-                access=AccessResult.RESTRICTED,
-                status=403,
-            ),
-            "disallowed: https://example.com/robots.txt is restricted (status 403)",
-            id="restricted",
-        ),
-        pytest.param(
-            replace(_VERDICT, is_stale=True, status=503),
-            "disallowed: line 3 (Disallow: /private) for 'examplebot' in "
-            "https://example.com/robots.txt decides; that is the copy of "
-            "2001-09-09 01:46:40+00:00, because the origin is unreachable (status 503)",
-            id="a stale copy",
-        ),
-        pytest.param(
-            replace(_VERDICT, is_stale=True, fetched_at=None, error="timed out"),
-            "disallowed: line 3 (Disallow: /private) for 'examplebot' in "
-            "https://example.com/robots.txt decides; that is the copy of "
-            "unknown date, because the origin is unreachable (timed out)",
-            id="a stale copy without a date",
-        ),
-        pytest.param(
-            replace(_VERDICT, is_stale=True, fetched_at=1e15, error="timed out"),
-            "disallowed: line 3 (Disallow: /private) for 'examplebot' in "
-            "https://example.com/robots.txt decides; that is the copy of "
-            "epoch second 1000000000000000, because the origin is unreachable "
-            "(timed out)",
-            id="a stale copy from beyond the year 9999",
-        ),
-    ],
-)
+_FILE = "https://example.com/robots.txt"
+_RULE_DECIDES = f"line 3 (Disallow: /private) for 'examplebot' in {_FILE} decides"
+
+
+@cases("verdict sentence", {
+    "disallowed by a rule": (_VERDICT, f"disallowed: {_RULE_DECIDES}"),
+    "allowed by a rule of any agent": (
+        replace(_VERDICT, allowed=True, reason=Reason.ALLOWED_BY_RULE, group="*",
+                rule=Rule(kind=RuleKind.ALLOW, pattern="/", line=1)),
+        f"allowed: line 1 (Allow: /) for any agent in {_FILE} decides"),
+    "no matching rule": (
+        replace(_WITHOUT_RULE, allowed=True, reason=Reason.NO_MATCHING_RULE),
+        f"allowed: no rule for 'examplebot' matches in {_FILE}"),
+    "no group": (
+        replace(_WITHOUT_RULE, allowed=True, reason=Reason.NO_GROUP, group=None),
+        f"allowed: no group in {_FILE} is for this agent"),
+    "robots.txt itself": (
+        replace(_WITHOUT_RULE, allowed=True, reason=Reason.ROBOTS_TXT),
+        "allowed: robots.txt itself may always be fetched"),
+    "unavailable": (
+        replace(_WITHOUT_RULE, allowed=True, reason=Reason.UNAVAILABLE, status=404,
+                access=AccessResult.UNAVAILABLE),
+        f"allowed: {_FILE} is unavailable (status 404)"),
+    "unreachable": (
+        replace(_WITHOUT_RULE, reason=Reason.UNREACHABLE, error="timed out",
+                access=AccessResult.UNREACHABLE),
+        f"disallowed: {_FILE} is unreachable (timed out) and no copy may be used"),
+    "unreachable for too long": (
+        replace(_WITHOUT_RULE, allowed=True, reason=Reason.UNREACHABLE_TOO_LONG,
+                access=AccessResult.UNREACHABLE, status=503),
+        f"allowed: {_FILE} has been unreachable for too long (status 503)"),
+    "address refused": (
+        replace(_WITHOUT_RULE, reason=Reason.ADDRESS_REFUSED, status=None,
+                access=AccessResult.REFUSED, error="a loopback address"),
+        f"disallowed: the address of {_FILE} was refused (a loopback address)"),
+    "a rule of an override": (
+        replace(_VERDICT, reason=Reason.OVERRIDDEN),
+        f"disallowed: {_RULE_DECIDES.replace(_FILE, f'the override of {_FILE}')}"),
+    "no rule of an override": (
+        replace(_WITHOUT_RULE, allowed=True, reason=Reason.OVERRIDDEN),
+        f"allowed: no rule of the override of {_FILE} matches"),
+    "restricted": (
+        replace(_WITHOUT_RULE, reason=Reason.RESTRICTED, status=403,
+                access=AccessResult.RESTRICTED),
+        f"disallowed: {_FILE} is restricted (status 403)"),
+})  # fmt: skip
 def test_verdict_reads_as_one_sentence(verdict: Verdict, sentence: str) -> None:
     assert str(verdict) == sentence
+
+
+@cases("fetched_at error date", {
+    "a date": (1_000_000_000.0, None, "2001-09-09 01:46:40+00:00"),
+    "none": (None, "timed out", "unknown date"),
+    "beyond the year 9999": (1e15, "timed out", "epoch second 1000000000000000"),
+})  # fmt: skip
+def test_verdict_by_a_stale_copy_tells_its_date_and_why(
+    fetched_at: float | None, error: str | None, date: str
+) -> None:
+    verdict = replace(
+        _VERDICT, is_stale=True, fetched_at=fetched_at, status=503, error=error
+    )
+
+    assert str(verdict) == (
+        f"disallowed: {_RULE_DECIDES}; that is the copy of {date}, because the origin "
+        f"is unreachable ({error or 'status 503'})"
+    )
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -234,9 +170,8 @@ def test_disallowed_error_carries_its_verdict_and_says_it() -> None:
     assert str(error) == str(_VERDICT)
 
 
-@pytest.mark.parametrize(
-    ("kind", "line"),
-    [(RuleKind.ALLOW, "Allow: /a"), (RuleKind.DISALLOW, "Disallow: /a")],
-)
+@pytest.mark.parametrize(("kind", "line"), [
+    (RuleKind.ALLOW, "Allow: /a"), (RuleKind.DISALLOW, "Disallow: /a"),
+])  # fmt: skip
 def test_rule_reads_as_its_line(kind: RuleKind, line: str) -> None:
     assert str(Rule(kind=kind, pattern="/a", line=1)) == line

@@ -37,13 +37,9 @@ _NAMES = ("cache-control", "age", "expires", "date", "retry-after", "content-enc
 _CODINGS = {"", "identity", "gzip", "x-gzip", "deflate"}
 
 _POLICIES = (
-    Policy(),
-    Policy.google_today(),
-    Policy.google_2021(),
-    Policy.rfc9309(),
-    Policy.strict(),
-    Policy(min_lifetime=0, max_lifetime=0, retry_factor=1e300),
-)
+    Policy(), Policy.google_today(), Policy.google_2021(), Policy.rfc9309(),
+    Policy.strict(), Policy(min_lifetime=0, max_lifetime=0, retry_factor=1e300),
+)  # fmt: skip
 
 _ORIGIN = "https://example.com"
 _PAGE = f"{_ORIGIN}/page"

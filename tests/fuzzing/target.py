@@ -21,14 +21,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One thing to fuzz.
-
-    Attributes:
-        check: takes any octets, and raises where something is wrong.
-        seeds: inputs that mutation begins with; small.
-        words: octets that mutation puts into inputs.
-        max_length: of an input, octets.
-    """
+    """One thing to fuzz."""
 
     check: Callable[[bytes], None]
     seeds: tuple[bytes, ...]

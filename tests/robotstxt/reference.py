@@ -12,14 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = [
-    "Record",
-    "allows",
-    "decisive",
-    "matches",
-    "matching",
-    "pattern_spelling",
+    "Record", "allows", "decisive", "matches", "matching", "pattern_spelling",
     "spelling",
-]
+]  # fmt: skip
 
 Record = tuple[bool, str]
 """Whether a rule allows, and its pattern."""

@@ -20,17 +20,13 @@ if TYPE_CHECKING:
 _DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
 
 _NO_LINE_ENDS = [
-    pytest.param(b"\x0b", id="VT"),
-    pytest.param(b"\x0c", id="FF"),
-    pytest.param(b"\x1c", id="FS"),
-    pytest.param(b"\x1d", id="GS"),
-    pytest.param(b"\x1e", id="RS"),
-    pytest.param(b"\x85", id="octet 85"),
-    pytest.param(b"\xa0", id="octet A0"),
-    pytest.param(b"\xc2\x85", id="NEL"),
+    pytest.param(b"\x0b", id="VT"), pytest.param(b"\x0c", id="FF"),
+    pytest.param(b"\x1c", id="FS"), pytest.param(b"\x1d", id="GS"),
+    pytest.param(b"\x1e", id="RS"), pytest.param(b"\x85", id="octet 85"),
+    pytest.param(b"\xa0", id="octet A0"), pytest.param(b"\xc2\x85", id="NEL"),
     pytest.param(b"\xc2\xa0", id="no-break space"),
     pytest.param(b"\xe2\x80\xa8", id="line separator"),
-]
+]  # fmt: skip
 
 
 def _groups(body: bytes, *, dialect: Dialect = Dialect.RFC9309) -> list[list[str]]:

@@ -221,17 +221,10 @@ def test_agent_without_a_token_raises_an_error_that_names_it(
     assert all(word in message for word in words), message
 
 
-@pytest.mark.parametrize(
-    "agent",
-    [
-        "https://user:s3cret@host/",
-        "//user:s3cret@host/",
-        b"https://user:s3cret@host/",
-        yarl.URL("https://user:s3cret@host/"),
-        [b"https://user:s3cret@host/"],
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("agent", [
+    "https://user:s3cret@host/", "//user:s3cret@host/", b"https://user:s3cret@host/",
+    yarl.URL("https://user:s3cret@host/"), [b"https://user:s3cret@host/"],
+], ids=repr)  # fmt: skip
 def test_password_of_a_url_in_its_place_is_not_shown(agent: Any) -> None:  # noqa: ANN401 (the mistake under test)
     with pytest.raises(InvalidProductTokenError) as caught:
         product_tokens(agent)

@@ -12,75 +12,30 @@ from robotsgate.robotstxt._records import (
 )
 
 
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("10", 10.0),
-        ("0", 0.0),
-        ("0.5", 0.5),
-        (".5", 0.5),
-        ("5.", 5.0),
-        ("007", 7.0),
-        ("", None),
-        (".", None),
-        ("-1", None),
-        ("+1", None),
-        ("1e3", None),
-        ("inf", None),
-        ("nan", None),
-        ("1_0", None),
-        ("1,5", None),
-        ("1.2.3", None),
-        ("10s", 10.0),
-        ("1.5M", 90.0),
-        ("1h", 3600.0),
-        ("1d", 86400.0),
-        ("s", None),
-        ("10 s", None),
-        ("10ss", None),
-        ("1 0", None),
-        ("\xb2", None),
-        ("0x10", None),
-        pytest.param("9" * 400, None, id="beyond every float"),
-        pytest.param("9" * 5000, None, id="beyond the digits that int takes"),
-    ],
-)
+@pytest.mark.parametrize(("value", "seconds"), [
+    ("10", 10.0), ("0", 0.0), ("0.5", 0.5), (".5", 0.5), ("5.", 5.0), ("007", 7.0),
+    ("", None), (".", None), ("-1", None), ("+1", None), ("1e3", None), ("inf", None),
+    ("nan", None), ("1_0", None), ("1,5", None), ("1.2.3", None), ("10s", 10.0),
+    ("1.5M", 90.0), ("1h", 3600.0), ("1d", 86400.0), ("s", None), ("10 s", None),
+    ("10ss", None), ("1 0", None), ("\xb2", None), ("0x10", None),
+    pytest.param("9" * 400, None, id="beyond every float"),
+    pytest.param("9" * 5000, None, id="beyond the digits that int takes"),
+])  # fmt: skip
 def test_crawl_delay_is_a_plain_finite_number_with_or_without_a_unit(
     value: str, seconds: float | None
 ) -> None:
     assert crawl_delay_seconds(value) == seconds
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("1/5", (1, 5.0)),
-        ("1/10s", (1, 10.0)),
-        ("30/1m", (30, 60.0)),
-        ("9000/1d", (9000, 86400.0)),
-        ("1m/5", None),
-        ("1/2H", (1, 7200.0)),
-        ("2/0.5", (2, 0.5)),
-        ("1/5 0600-0845", (1, 5.0)),
-        ("1.0/5", (1, 5.0)),
-        ("", None),
-        ("5", None),
-        ("1/", None),
-        ("/5", None),
-        ("1/0", None),
-        ("0/5", None),
-        ("1/s", None),
-        ("1.5/5", None),
-        ("-1/5", None),
-        ("1/-5", None),
-        ("1/5x", None),
-        ("1/5/2", None),
-        ("a/b", None),
-        ("inf/5", None),
-        ("1/inf", None),
-        pytest.param("1/" + "9" * 400, None, id="a period beyond every float"),
-    ],
-)
+@pytest.mark.parametrize(("value", "expected"), [
+    ("1/5", (1, 5.0)), ("1/10s", (1, 10.0)), ("30/1m", (30, 60.0)),
+    ("9000/1d", (9000, 86400.0)), ("1m/5", None), ("1/2H", (1, 7200.0)),
+    ("2/0.5", (2, 0.5)), ("1/5 0600-0845", (1, 5.0)), ("1.0/5", (1, 5.0)), ("", None),
+    ("5", None), ("1/", None), ("/5", None), ("1/0", None), ("0/5", None),
+    ("1/s", None), ("1.5/5", None), ("-1/5", None), ("1/-5", None), ("1/5x", None),
+    ("1/5/2", None), ("a/b", None), ("inf/5", None), ("1/inf", None),
+    pytest.param("1/" + "9" * 400, None, id="a period beyond every float"),
+])  # fmt: skip
 def test_request_rate_is_a_number_of_requests_in_a_period(
     value: str, expected: tuple[int, float] | None
 ) -> None:

@@ -58,10 +58,9 @@ def test_body_may_be_octets_or_text(body: bytes | str) -> None:
     assert RobotsTxt.parse(body).groups == RobotsTxt.parse(_FILE).groups
 
 
-@pytest.mark.parametrize(
-    ("body", "name"),
-    [(None, "NoneType"), (7, "int"), ([b"a"], "list"), (["a"], "list")],
-)
+@pytest.mark.parametrize(("body", "name"), [
+    (None, "NoneType"), (7, "int"), ([b"a"], "list"), (["a"], "list"),
+])  # fmt: skip
 def test_body_of_another_type_raises(body: object, name: str) -> None:
     with pytest.raises(
         TypeError, match=f"expected the body as bytes or str, got {name}"
@@ -196,49 +195,18 @@ def test_crawl_delay_at_the_end_of_a_group_counts_if_its_agent_follows_again(
     assert robots.crawl_delay("a") == 5
 
 
-@pytest.mark.parametrize(
-    ("agent", "url", "match"),
-    [
-        pytest.param(
-            "ExampleBot",
-            "/private/x",
-            Match(
-                allowed=False,
-                rule=_rule(RuleKind.DISALLOW, "/private", 5),
-                group="examplebot",
-            ),
-            id="a disallow rule",
-        ),
-        pytest.param(
-            "otherbot",
-            "https://example.com/private/open",
-            Match(
-                allowed=True,
-                rule=_rule(RuleKind.ALLOW, "/private/open", 6),
-                group="otherbot",
-            ),
-            id="an allow rule",
-        ),
-        pytest.param(
-            "ExampleBot",
-            "/",
-            Match(allowed=True, rule=None, group="examplebot"),
-            id="no rule",
-        ),
-        pytest.param(
-            "unknown",
-            "/",
-            Match(allowed=False, rule=_rule(RuleKind.DISALLOW, "/", 12), group="*"),
-            id="the rule of any agent",
-        ),
-        pytest.param(
-            "unknown",
-            "/robots.txt",
-            Match(allowed=True, rule=None, group="*", is_robots_txt=True),
-            id="robots.txt itself",
-        ),
-    ],
-)
+@cases("agent url match", {
+    "a disallow rule": ("ExampleBot", "/private/x", Match(allowed=False,
+        rule=_rule(RuleKind.DISALLOW, "/private", 5), group="examplebot")),
+    "an allow rule":
+        ("otherbot", "https://example.com/private/open", Match(allowed=True,
+        rule=_rule(RuleKind.ALLOW, "/private/open", 6), group="otherbot")),
+    "no rule": ("ExampleBot", "/", Match(allowed=True, rule=None, group="examplebot")),
+    "the rule of any agent": ("unknown", "/",
+        Match(allowed=False, rule=_rule(RuleKind.DISALLOW, "/", 12), group="*")),
+    "robots.txt itself": ("unknown", "/robots.txt",
+        Match(allowed=True, rule=None, group="*", is_robots_txt=True)),
+})  # fmt: skip
 def test_match_says_which_rule_decided(agent: str, url: str, match: Match) -> None:
     robots = RobotsTxt.parse(_FILE)
 

@@ -305,15 +305,13 @@ def test_reference_agrees_on_random_files() -> None:
             assert stated == aipref.preferences(file, agent, path), (seed, agent, path)
 
 
-@pytest.mark.parametrize(
-    ("head", "urls"),
-    [
-        ("# our license: https://a.example/l\n", ()),
+@cases("head urls", {
+    "in a comment": ("# our license: https://a.example/l\n", ()),
+    "indented, behind another one":
         ("# license\r \tLICENSE: https://a.example/l\r", ("https://a.example/l",)),
+    "indented far":
         (f"{' ' * 200}License: https://a.example/l\n", ("https://a.example/l",)),
-    ],
-    ids=["in a comment", "indented, behind another one", "indented far"],
-)
+})  # fmt: skip
 def test_license_above_the_first_group_is_told_from_the_word(
     head: str, urls: tuple[str, ...]
 ) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import gzip
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
 
     from .network import Attempt
+
+Headers = tuple[tuple[str, str], ...]
 
 HOUR = 3_600.0
 DAY = 24 * HOUR
@@ -44,13 +45,7 @@ class End(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rulebook:
-    """A robots.txt with what it says, worked out by hand.
-
-    Attributes:
-        body: the file.
-        says: for each path whether ExampleBot may fetch it, and why.
-        crawl_delay: of ExampleBot.
-    """
+    """A robots.txt with what it says, worked out by hand."""
 
     body: bytes
     says: dict[str, tuple[bool, Reason]]
@@ -89,116 +84,51 @@ RULEBOOKS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Hint:
-    """Headers about time, and what they ask for.
-
-    Attributes:
-        headers: pairs of name and value; "@60" stands for the HTTP-date sixty
-            seconds after the request.
-        seconds: that they ask for; `None` if they ask for nothing.
-        is_dated: whether the seconds count from the request, and not from when
-            the answer has come.
-        is_wait: whether they ask to come back later, and not to keep the answer.
-    """
-
-    headers: tuple[tuple[str, str], ...] = ()
-    seconds: float | None = None
-    is_dated: bool = False
-    is_wait: bool = False
+def _lines(**headers: str) -> Headers:
+    return tuple((name.replace("_", "-"), value) for name, value in headers.items())
 
 
-def _hint(
-    seconds: float | None = None, *, is_dated: bool = False, **headers: str
-) -> Hint:
-    named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
-    return Hint(
-        headers=named,
-        seconds=seconds,
-        is_dated=is_dated,
-        is_wait="retry_after" in headers,
-    )
-
-
-_NO_HINT = Hint()
-_PLACE = Hint(headers=(("location", "/moved"),))
+_PLACE = _lines(location="/moved")
 _ABSURD = "9" * 40
 _NOT_FOUND = b"<html><title>Page Not Found</title>"
+_END_OF_TIME = "Fri, 31 Dec 9999 23:59:59 GMT"
 
-_LIFETIMES = [
-    _NO_HINT,
-    _hint(600, cache_control="max-age=600"),
-    _hint(500, cache_control="public, max-age=600", age="100"),
-    _hint(-5_400, cache_control="max-age=1800", age="7200"),
-    _hint(600, cache_control="max-age=600", age="old"),
-    _hint(7_200, cache_control="max-age=60, s-maxage=7200"),
-    _hint(math.inf, cache_control=f"max-age={_ABSURD}"),
-    _hint(3 * DAY, cache_control='private="a, no-store", max-age="259200"'),
-    _hint(0, cache_control="No-Store"),
-    _hint(0, cache_control="no-cache, max-age=600"),
-    _hint(0, cache_control="max-age=0"),
-    _hint(cache_control="max-age=soon"),
-    _hint(cache_control="max-age=-5"),
-    _hint(7_200, expires="@7200", date="@0"),
-    _hint(7_200, expires="@3600", date="@-3600"),
-    _hint(7_100, expires="@7200", date="@0", age="100"),
-    _hint(7_200, expires="@7200", is_dated=True),
-    _hint(-7_200, expires="@-7200", date="@0"),
-    _hint(math.inf, expires="Fri, 31 Dec 9999 23:59:59 GMT"),
-    _hint(0, expires="0"),
-    _hint(0, expires="-1", age="100"),
-    _hint(600, cache_control="max-age=600", expires="@-99999"),
+# "@60" stands for the HTTP-date sixty seconds after the request.
+_LIFETIMES: list[Headers] = [
+    (),
+    _lines(cache_control="max-age=600"),
+    _lines(cache_control="max-age=1800", age="7200"),
+    _lines(cache_control=f"max-age={_ABSURD}"),
+    _lines(cache_control="No-Store"),
+    _lines(cache_control="max-age=soon"),
+    _lines(expires="@7200", date="@0"),
+    _lines(expires="@7200"),
+    _lines(expires="@-7200"),
+    _lines(expires=_END_OF_TIME),
 ]
-_WAITS = [
-    _NO_HINT,
-    _NO_HINT,
-    _hint(120, retry_after="120"),
-    _hint(0, retry_after="0"),
-    _hint(5 * HOUR, retry_after="18000"),
-    _hint(5 * HOUR, retry_after="1, 18000"),
-    Hint(
-        headers=(("retry-after", "18000"), ("retry-after", "120")),
-        seconds=5 * HOUR,
-        is_wait=True,
-    ),
-    _hint(math.inf, retry_after=_ABSURD),
-    _hint(retry_after="-5"),
-    _hint(retry_after="in a while"),
-    _hint(3_600, retry_after="@3600", is_dated=True),
-    _hint(-3_600, retry_after="@-3600", is_dated=True),
-    _hint(math.inf, retry_after="Fri, 31 Dec 9999 23:59:59 GMT"),
+_WAITS: list[Headers] = [
+    *((), ()),
+    *(_lines(retry_after=value) for value in ("120", "0", "1, 18000", "in a while")),
+    *(_lines(retry_after=value) for value in ("@3600", "@-3600", _ABSURD)),
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Answer:
-    """What an origin answers, from now on.
-
-    Attributes:
-        name: for people.
-        status: of the last response; `None` if there is none.
-        rulebook: a name from `RULEBOOKS`.
-        body: of the last response, as it is sent.
-        coding: its Content-Encoding.
-        hint: its headers about time.
-        redirects: how many lead to it.
-        is_elsewhere: whether they lead to the robots.txt of another host.
-        end: how it ends badly, if it does.
-    """
+    """What an origin answers, from now on."""
 
     name: str
     status: int | None = None
     rulebook: str | None = None
     body: bytes = b""
     coding: str | None = None
-    hint: Hint = _NO_HINT
+    headers: Headers = ()
     redirects: int = 0
     is_elsewhere: bool = False
     end: End | None = None
 
-    def __str__(self) -> str:
-        """The answer in a line."""
-        told = ", ".join(f"{name}: {value}" for name, value in self.hint.headers)
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}: {value}" for name, value in self.headers)
         place = " elsewhere" if self.is_elsewhere else ""
         hops = f" after {self.redirects} redirects{place}" if self.redirects else ""
         return self.name + hops + (f" [{told}]" if told else "")
@@ -250,7 +180,7 @@ _FAILING = [
     _outage("503", status=503),
     _outage("600", status=600),
     _outage("304", status=304),
-    replace(_outage("304 to a place", status=304), hint=_PLACE),
+    replace(_outage("304 to a place", status=304), headers=_PLACE),
     _outage("407", status=407),
     replace(_rules("by name"), name="206 by name", status=206, rulebook=None),
     *(
@@ -266,13 +196,12 @@ _FAILING = [
 _DEAD = [
     _outage("connection refused", end=End.CONNECT),
     _outage("unknown name", end=End.NAME),
-    _outage("read timeout", end=End.READ_TIMEOUT),
-    _outage("no HTTP", end=End.PROTOCOL),
+    _outage("read timeout", end=End.READ_TIMEOUT), _outage("no HTTP", end=End.PROTOCOL),
     _outage("connection lost within the body", end=End.BODY_BREAKS),
     replace(_outage("broken gzip"), body=b"no gzip at all", coding="gzip"),
     replace(_outage("gzip cut off"), body=_PACKED[:-12], coding="gzip"),
     replace(_outage("coding br"), body=b"User-agent: *\n", coding="br"),
-]
+]  # fmt: skip
 _OWN_FAULT = Answer(name="pool timeout", end=End.POOL)
 _REFUSED = Answer(name="redirect to a private address", end=End.PRIVATE)
 
@@ -290,15 +219,15 @@ def random_answer(chance: Random) -> Answer:
     kind = chance.choices(_KINDS, _WEIGHTS)[0]
     answer = chance.choice(kind)
     hops = chance.choice(_HOPS) if kind in (_GOOD, _MISSING, _DEAD) else 0
-    if kind is _FAILING and answer.hint is _NO_HINT:
-        hint = chance.choice(_WAITS + _LIFETIMES[:3])
+    if kind is _FAILING and not answer.headers:
+        headers = chance.choice(_WAITS + _LIFETIMES[:3])
     elif kind in (_GOOD, _MISSING):
-        hint = chance.choice(_LIFETIMES)
+        headers = chance.choice(_LIFETIMES)
     else:
-        hint = answer.hint
+        headers = answer.headers
     return replace(
         answer,
-        hint=hint,
+        headers=headers,
         redirects=hops,
         is_elsewhere=bool(hops) and chance.random() < 0.5,
     )
@@ -320,6 +249,4 @@ def outcome_of(attempt: Attempt, policy: Policy) -> Outcome:
         return Failed(kind=FailureKind.POOL, error=answer.name)
     if answer.status is None:
         return Failed(kind=FailureKind.OTHER, error=answer.name)
-    return Answered(
-        status=answer.status, headers=dict(answer.hint.headers), body=answer.body
-    )
+    return Answered(status=answer.status, headers=attempt.headers, body=answer.body)

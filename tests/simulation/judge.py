@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from robotsgate import AccessResult, Policy, Reason, RobotsTxtFetched
+from robotsgate.caching._freshness import freshness_lifetime, retry_after
 from robotsgate.caching._in_force import Effect
 from tests.caching.judge import (
     MOST_JITTER,
@@ -306,23 +307,13 @@ class Judge:
         now: float,
     ) -> tuple[float, float]:
         """The shortest and the longest time from the end of `attempt` to the next."""
-        policy, hint = self.policy, attempt.answer.hint
-        is_outage = access is AccessResult.UNREACHABLE
-        is_heard = attempt.requests > attempt.answer.redirects
-        asked = None
-        if is_heard and hint.seconds is not None and hint.is_wait is is_outage:
-            asked = hint.seconds
-            if hint.is_dated:  # an HTTP-date has whole seconds
-                date = attempt.asked_at + asked
-                asked = (math.floor(date) if math.isfinite(date) else date) - now
-        if is_outage:
-            status = attempt.answer.status
-            return wait(history, status, asked or 0.0, now, policy)
+        policy, headers = self.policy, attempt.headers
+        if access is AccessResult.UNREACHABLE:
+            asked = retry_after(headers, now=now, policy=policy) or 0.0
+            return wait(history, attempt.answer.status, asked, now, policy)
         if access is AccessResult.REFUSED:
             return policy.retry_max, policy.retry_max * MOST_JITTER
-        if asked is None:
-            return policy.default_lifetime, policy.default_lifetime
-        lifetime = min(max(asked, policy.min_lifetime), policy.max_lifetime)
+        lifetime = freshness_lifetime(headers, now=now, policy=policy)
         return lifetime, lifetime
 
     # --- what may be answered -----------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import TYPE_CHECKING
 
@@ -28,16 +28,7 @@ _UNWANTED = ("authorization", "cookie", "if-modified-since", "if-none-match", "r
 
 @dataclass(eq=False)
 class Attempt:
-    """One attempt of a checker to get a robots.txt, with all of its requests.
-
-    Attributes:
-        host: of the origin.
-        answer: that the origin gave.
-        began_at: when the first request came, epoch seconds.
-        asked_at: when the last request came, epoch seconds.
-        requests: that were made so far.
-        is_over: whether its outcome was taken, or it was given up.
-    """
+    """One attempt to get a robots.txt, with all of its requests; epoch seconds."""
 
     host: str
     answer: Answer
@@ -45,18 +36,11 @@ class Attempt:
     asked_at: float
     requests: int = 0
     is_over: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 class SimulatedNetwork:
-    """An httpx transport for any number of origins.
-
-    Attributes:
-        gets: how many requests came.
-        redirected: how many of them followed a redirect.
-        overlapping: how many attempts were under way at once at the most.
-        salt: of the chance that decides how long requests take.
-        slowness: seconds that the clock moves in each request; may be negative.
-    """
+    """An httpx transport; each request moves the clock by `slowness` seconds."""
 
     def __init__(self, clock: ManualClock, judge: Judge) -> None:
         self.gets = 0
@@ -141,13 +125,14 @@ class SimulatedNetwork:
             raise _raised_at(end)
         if end in _LOCATIONS:
             return httpx.Response(302, headers=_LOCATIONS[end])
-        headers = [
-            (name, self._value(value, attempt)) for name, value in answer.hint.headers
-        ]
-        if answer.coding is not None:
-            headers.append(("content-encoding", answer.coding))
+        attempt.headers = {
+            name: self._value(value, attempt) for name, value in answer.headers
+        }
+        coding = {"content-encoding": answer.coding} if answer.coding else {}
         return httpx.Response(
-            answer.status or 200, headers=headers, stream=_Body(self, attempt)
+            answer.status or 200,
+            headers=attempt.headers | coding,
+            stream=_Body(self, attempt),
         )
 
     def _next_place(self, attempt: Attempt) -> str:

@@ -5,21 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from robotsgate import AccessResult, AfterUnreachableLimit, Policy
+from tests.caching.builders import DAY, HOUR, MINUTE, PRESETS
 
 if TYPE_CHECKING:
     from random import Random
-
-MINUTE = 60.0
-HOUR = 60 * MINUTE
-DAY = 24 * HOUR
-
-PRESETS = {
-    "Policy()": Policy(),
-    "google_today": Policy.google_today(),
-    "google_2021": Policy.google_2021(),
-    "rfc9309": Policy.rfc9309(),
-    "strict": Policy.strict(),
-}
 
 _CLOSED = [AccessResult.UNAVAILABLE, AccessResult.RESTRICTED, AccessResult.UNREACHABLE]
 

@@ -12,22 +12,21 @@ import anyio
 
 from robotsgate import RobotsChecker
 from robotsgate.caching import _attempt
-from robotsgate.caching._access_result import access_result
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import Entry
-from robotsgate.caching._in_force import InForce, in_force
-from robotsgate.checking import _entries, _live, _renewal, _standing
+from robotsgate.checking import _entries, _live, _renewal
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._flights import Flights
 
 from . import simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
+    from collections.abc import Awaitable, Callable
 
     import pytest
 
     Sabotage = Callable[[pytest.MonkeyPatch], None]
+    _Work = Callable[[], Awaitable[Any]]
 
 SABOTAGES: dict[str, tuple[Sabotage, str]] = {}
 """By name in words: each with words of the complaint that it must lead to."""
@@ -51,12 +50,6 @@ def entries_are_never_current(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Entry, "is_current", lambda _self, _now: False)
 
 
-@leads_to("permitted: set()")
-def entries_are_current_a_second_longer(patch: pytest.MonkeyPatch) -> None:
-    right = Entry.is_current
-    patch.setattr(Entry, "is_current", lambda self, now: right(self, now - 1))
-
-
 @leads_to("is AccessResult.SUCCESSFUL for 86400 s, and not")
 def headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
@@ -66,23 +59,7 @@ def headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@leads_to("is AccessResult.UNREACHABLE for")
-def retry_after_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_attempt, "retry_after", lambda *_, **__: None)
-
-
 # --- what an answer means, and what is in force -------------------------------------
-
-
-@leads_to("is AccessResult.UNAVAILABLE for")
-def missing_page_ends_the_copy(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        _attempt,
-        "access_result",
-        lambda outcome, policy, origin, **_: access_result(
-            outcome, policy, origin=origin
-        ),
-    )
 
 
 @leads_to("although its caller speaks for it")
@@ -99,20 +76,6 @@ def outage_forgets_the_copy(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_renewal, "entry_after", wrong)
 
 
-@leads_to("is_stale=True")
-def stale_window_is_doubled(patch: pytest.MonkeyPatch) -> None:
-    def wrong(entry: Entry, *, now: float, policy: Any) -> InForce:  # noqa: ANN401
-        longer = replace(policy, stale_window=2 * policy.stale_window)
-        return in_force(entry, now=now, policy=longer)
-
-    patch.setattr(_standing, "in_force", wrong)
-
-
-@leads_to("can_fetch True")
-def any_failure_is_evidence(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_attempt, "is_evidence", lambda _outcome, **_: True)
-
-
 @leads_to("is used under")
 def terms_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_entries, "terms_of", lambda _policy: "")
@@ -125,11 +88,8 @@ def terms_are_not_compared(patch: pytest.MonkeyPatch) -> None:
 @leads_to("two fetches of")
 def callers_do_not_share(patch: pytest.MonkeyPatch) -> None:
     async def result_of(
-        _self: object,
-        _key: Hashable,
-        work: Callable[[], Awaitable[Any]],
-        **_how: Any,  # noqa: ANN401 (as Flights)
-    ) -> Any:  # noqa: ANN401 (as Flights)
+        _self: object, _key: object, work: _Work, **_how: object
+    ) -> object:
         return await work()
 
     patch.setattr(Flights, "result_of", result_of)
@@ -141,10 +101,10 @@ def fetch_ends_with_its_first_caller(patch: pytest.MonkeyPatch) -> None:
 
     async def result_of(
         self: Flights[Any],
-        key: Hashable,
-        work: Callable[[], Awaitable[Any]],
+        key: str,
+        work: _Work,
         **how: Any,  # noqa: ANN401 (as Flights)
-    ) -> Any:  # noqa: ANN401 (as Flights)
+    ) -> object:
         is_first = key not in self._flights
         try:
             return await right(self, key, work, **how)
@@ -163,10 +123,10 @@ def waiters_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
     async def result_of(
         self: Flights[Any],
-        key: Hashable,
-        work: Callable[[], Awaitable[Any]],
+        key: str,
+        work: _Work,
         **how: Any,  # noqa: ANN401 (as Flights)
-    ) -> Any:  # noqa: ANN401 (as Flights)
+    ) -> object:
         if key in self._flights:
             await anyio.sleep_forever()
         return await right(self, key, work, **how)
@@ -189,10 +149,7 @@ def store_may_raise(patch: pytest.MonkeyPatch) -> None:
 
 @leads_to("was not forgotten")
 def forget_spares_the_store(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(_self: object, _origin: str) -> None:
-        pass
-
-    patch.setattr(Entries, "delete", nothing)
+    patch.setattr(Entries, "delete", _nothing)
 
 
 @leads_to("the store was not told")
@@ -207,15 +164,13 @@ def store_is_not_written(patch: pytest.MonkeyPatch) -> None:
 
 @leads_to("was not refreshed")
 def refresh_is_asleep(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(_self: object, _url: str) -> None:
-        pass
-
-    patch.setattr(RobotsChecker, "refresh", nothing)
+    patch.setattr(RobotsChecker, "refresh", _nothing)
 
 
 @leads_to("an end of prefetch")
 def prefetch_is_asleep(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(_self: object, _urls: object) -> None:
-        pass
+    patch.setattr(RobotsChecker, "prefetch", _nothing)
 
-    patch.setattr(RobotsChecker, "prefetch", nothing)
+
+async def _nothing(_self: object, _about: object) -> None:
+    pass

@@ -6,12 +6,13 @@ Steps are values, so that a failing list can be printed, cut down and run again.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.caching.builders import DAY, HOUR, MINUTE, PRESETS
 
 from .answers import PLAIN, RULEBOOKS, random_answer, random_outage
 from .chance import chance_of
-from .policies import PRESETS, random_policy
+from .policies import random_policy
 from .store import Mood
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
     from .answers import Answer
 
-MINUTE = 60.0
-HOUR = 60 * MINUTE
-DAY = 24 * HOUR
 WEEK = 7 * DAY
 YEAR = 365 * DAY
 
@@ -47,60 +45,35 @@ class Action(enum.Enum):
     ROBOTS_TXT = "robots_txt"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Advance:
+class Advance(NamedTuple):
     """The clock goes on by `seconds`."""
 
     seconds: float
 
-    def __str__(self) -> str:
-        return f"{_span(self.seconds)} pass"
 
-
-@dataclass(frozen=True, kw_only=True)
-class AdvanceToTurn:
+class AdvanceToTurn(NamedTuple):
     """The clock goes on to where something changes for `host`, and `offset`."""
 
     host: str
     number: int
     offset: float
 
-    def __str__(self) -> str:
-        return f"time passes to turn {self.number} of {self.host}, {self.offset:+g} s"
 
-
-@dataclass(frozen=True, kw_only=True)
-class Jump:
+class Jump(NamedTuple):
     """The clock is set, `seconds` further or back."""
 
     seconds: float
 
-    def __str__(self) -> str:
-        return f"the clock jumps by {_span(self.seconds)}"
 
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
+class Change(NamedTuple):
     """`host` answers so from now on."""
 
     host: str
     answer: Answer
 
-    def __str__(self) -> str:
-        return f"{self.host} answers: {self.answer}"
 
-
-@dataclass(frozen=True, kw_only=True)
-class Caller:
-    """One task that asks.
-
-    Attributes:
-        action: what it calls.
-        hosts: of the origins that it asks about.
-        path: that it asks about.
-        starts_after: checkpoints before it asks.
-        gives_up_after: checkpoints before it is cancelled; `None`: never.
-    """
+class Caller(NamedTuple):
+    """One task that asks; it starts and gives up after so many checkpoints."""
 
     action: Action
     hosts: tuple[str, ...]
@@ -108,45 +81,19 @@ class Caller:
     starts_after: int = 0
     gives_up_after: int | None = None
 
-    def __str__(self) -> str:
-        words = [f"{self.action.value} {' '.join(self.hosts)} {self.path}"]
-        if self.starts_after:
-            words.append(f"from {self.starts_after}")
-        if self.gives_up_after is not None:
-            words.append(f"cancelled {self.gives_up_after} later")
-        return " ".join(words)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Ask:
-    """Callers ask side by side.
-
-    Attributes:
-        callers: at least one.
-        slowness: seconds by which the clock moves in each request; back if < 0.
-    """
+class Ask(NamedTuple):
+    """Callers ask side by side; each request moves the clock by `slowness` seconds."""
 
     callers: tuple[Caller, ...]
     slowness: float = 0.0
 
-    def __str__(self) -> str:
-        slow = f", {_span(self.slowness)} for each request" if self.slowness else ""
-        if len(self.callers) == 1:
-            return f"ask: {self.callers[0]}{slow}"
-        lines = "".join(f"\n            {caller}" for caller in self.callers)
-        return f"{len(self.callers)} ask at once{slow}:{lines}"
 
-
-@dataclass(frozen=True, kw_only=True)
-class Restart:
+class Restart(NamedTuple):
     """The checker goes, and another one comes, with the same store.
 
-    Attributes:
-        name: of its policy.
-        policy: of it.
-        max_origins: that it holds in memory.
-        at_once: how many fetches it makes side by side.
-        overrides: hosts that its caller speaks for, with a name from `RULEBOOKS`.
+    `overrides` has pairs of a host that its caller speaks for, and a name from
+    `RULEBOOKS`.
     """
 
     name: str
@@ -155,32 +102,17 @@ class Restart:
     at_once: int = 100
     overrides: tuple[tuple[str, str], ...] = ()
 
-    def __str__(self) -> str:
-        name = self.name if self.name in PRESETS else repr(self.policy)
-        return (
-            f"a new checker: {name}, {self.max_origins} origins in memory,"
-            f" {self.at_once} fetches at once, overrides: {dict(self.overrides)}"
-        )
 
-
-@dataclass(frozen=True, kw_only=True)
-class SetMood:
+class SetMood(NamedTuple):
     """The store works so from now on."""
 
     mood: Mood
 
-    def __str__(self) -> str:
-        return f"the store {self.mood.value}"
 
-
-@dataclass(frozen=True, kw_only=True)
-class LoseEntry:
+class LoseEntry(NamedTuple):
     """The store loses what it has of `host`."""
 
     host: str
-
-    def __str__(self) -> str:
-        return f"the store loses {self.host}"
 
 
 Step = Advance | AdvanceToTurn | Jump | Change | Ask | Restart | SetMood | LoseEntry
@@ -318,8 +250,7 @@ def _ask_slowly(chance: Random) -> list[Step]:
 
 def _callers(chance: Random, hosts: tuple[str, ...]) -> tuple[Caller, ...]:
     return tuple(
-        replace(
-            _caller(chance, hosts),
+        _caller(chance, hosts)._replace(
             starts_after=chance.choice([0, 0, 0, 1, 2, 5]),
             gives_up_after=chance.randrange(12) if chance.random() < 0.3 else None,
         )
@@ -346,10 +277,3 @@ def _set_mood(chance: Random) -> list[Step]:
 
 def _lose_entry(chance: Random) -> list[Step]:
     return [LoseEntry(host=chance.choice(HOSTS))]
-
-
-def _span(seconds: float) -> str:
-    for length, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")):
-        if abs(seconds) >= length:
-            return f"{seconds / length:.4g} {name}"
-    return f"{seconds:g} seconds"

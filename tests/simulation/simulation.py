@@ -64,13 +64,7 @@ PATIENCE = 20.0
 
 
 class SimulationError(AssertionError):
-    """A step after which something was wrong.
-
-    Attributes:
-        number: of the step in the list.
-        what: all that was wrong.
-        told: the steps up to that one, in words.
-    """
+    """A step after which something was wrong."""
 
     def __init__(self, number: int, what: Sequence[str], told: Sequence[str]) -> None:
         self.number = number
@@ -81,17 +75,7 @@ class SimulationError(AssertionError):
 
 @dataclass(kw_only=True)
 class Report:
-    """What was simulated.
-
-    Attributes:
-        days: that the clock was advanced by; jumps do not count.
-        questions: that were asked.
-        cancelled: how many of them were given up in the middle.
-        gets: requests that were made.
-        attempts: of a checker to get a robots.txt, ended or not.
-        store_failures: how often the store failed on purpose.
-        seen: how often each thing happened, by name.
-    """
+    """What was simulated."""
 
     days: float = 0.0
     questions: int = 0
@@ -154,7 +138,7 @@ class _Simulation:
         self.judge = Judge(self._clock)
         self._network = SimulatedNetwork(self._clock, self.judge)
         self._store = UnreliableStore(self.judge)
-        self._checker = self._new_checker(Restart(name="Policy()", policy=Policy()))
+        self._checker = self._new_checker(Restart(name="default", policy=Policy()))
 
     @property
     def date(self) -> str:

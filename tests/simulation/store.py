@@ -32,12 +32,7 @@ class Mood(enum.Enum):
 
 
 class UnreliableStore:
-    """Keeps bytes, if it is in the mood.
-
-    Attributes:
-        mood: how it works from now on.
-        failures: how often it failed on purpose.
-    """
+    """Keeps bytes, if it is in the mood."""
 
     def __init__(self, judge: Judge) -> None:
         self.mood = Mood.WELL

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from robotsgate import AccessResult, Reason
+from tests.caching.builders import PRESETS
 
 from .__main__ import main
 from .answers import ANSWERS
 from .loops import run_on
-from .policies import PRESETS
 from .replay import replay_of
 from .sabotage import SABOTAGES
 from .scenario import Action

@@ -54,13 +54,7 @@ class Comes(enum.Enum):
 
 
 class Script(NamedTuple):
-    """What origins do.
-
-    Attributes:
-        seed: from which all is drawn.
-        origins: how many there are, > 0.
-        faults: the share of them that is not well at any time, 0 to 1.
-    """
+    """What origins do."""
 
     seed: int
     origins: int

@@ -64,17 +64,7 @@ _POLICY = Policy(
 
 
 class Soak(NamedTuple):
-    """How much is asked of how many.
-
-    Attributes:
-        origins: how many there are, > 0.
-        checks: how many questions are asked in all rounds together, ≥ `rounds`.
-        concurrency: how many questions wait at once at most, > 0.
-        faults: the share of origins that is not well, 0 to 1.
-        seed: from which origins and questions are drawn.
-        loop: "asyncio" or "trio".
-        rounds: in each, every origin does something else.
-    """
+    """How much is asked of how many."""
 
     origins: int = 2_000
     checks: int = 100_000
@@ -157,15 +147,7 @@ class Round(NamedTuple):
 
 
 class Soaking:
-    """A soak that goes on.
-
-    Attributes:
-        counts: how often things happened, by the names of `CheckerStats` and others.
-        attempts: how often origins of each kind were asked for their robots.txt.
-        rounds: one or more.
-        start: what was held before.
-        end: what was held afterwards.
-    """
+    """A soak that goes on."""
 
     start: Held
     end: Held

@@ -32,20 +32,14 @@ def test_soak_of_few_origins_breaks_no_promise(
     assert missed <= {"threads, more than at the start"}  # trio ends them late
 
 
-@pytest.mark.parametrize(
-    ("fetches", "effects"),
-    [
-        (["RULES"] + ["NOTHING"] * 5, ["RULES"] * 5 + ["NOTHING"]),
-        (["RULES"] + ["ERROR"] * 5, ["RULES"] * 5 + ["EVERYTHING"]),
-        (
-            ["NO_FILE"] + ["ERROR"] * 5,
-            ["EVERYTHING"] + ["NOTHING"] * 4 + ["EVERYTHING"],
-        ),
-        (["REFUSAL"] + ["ERROR"] * 5, ["NOTHING_AT_ALL"] * 6),
-        (["RULES", "MISSING_PAGE"], ["RULES", "RULES"]),
-        (["NOTHING", "MISSING_PAGE"], ["NOTHING", "EVERYTHING"]),
-    ],
-)
+@pytest.mark.parametrize(("fetches", "effects"), [
+    (["RULES"] + ["NOTHING"] * 5, ["RULES"] * 5 + ["NOTHING"]),
+    (["RULES"] + ["ERROR"] * 5, ["RULES"] * 5 + ["EVERYTHING"]),
+    (["NO_FILE"] + ["ERROR"] * 5, ["EVERYTHING"] + ["NOTHING"] * 4 + ["EVERYTHING"]),
+    (["REFUSAL"] + ["ERROR"] * 5, ["NOTHING_AT_ALL"] * 6),
+    (["RULES", "MISSING_PAGE"], ["RULES", "RULES"]),
+    (["NOTHING", "MISSING_PAGE"], ["NOTHING", "EVERYTHING"]),
+])  # fmt: skip
 def test_judge_of_the_soak_knows_what_is_in_force(
     fetches: list[str], effects: list[str]
 ) -> None:

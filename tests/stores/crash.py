@@ -39,14 +39,7 @@ _KILLS_BETWEEN_REPORTS = 20
 
 @dataclass(kw_only=True)
 class Losses:
-    """What came of some kills.
-
-    Attributes:
-        kills: how many processes were killed.
-        acknowledged: keys whose `update` had returned.
-        lost: those of them that were not there, or not as they were written.
-        damage: what SQLite found wrong in the file.
-    """
+    """What came of some kills."""
 
     kills: int = 0
     acknowledged: list[str] = field(default_factory=list)

@@ -38,14 +38,7 @@ _CALLS_BETWEEN_OPENINGS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """What came of some processes on one file.
-
-    Attributes:
-        processes: how many there were.
-        calls: that succeeded, of all processes.
-        slowest_seconds: what the slowest of them took.
-        errors: what the others wrote when they failed.
-    """
+    """What came of some processes on one file."""
 
     processes: int
     calls: int

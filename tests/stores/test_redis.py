@@ -30,6 +30,7 @@ from tests.servers.answers import Raw
 from tests.servers.loopback import LoopbackServer, dead_port
 from tests.servers.valkey import Valkey, running_valkey, tls_before
 from tests.stores.child import bytes_of
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -135,18 +136,14 @@ class TestUpdate:
 
 
 class TestExpiry:
-    @pytest.mark.parametrize(
-        ("keep_until", "expected"),
-        [
-            (LATER + 0.0005, LATER * 1_000 + 1),
-            (float("inf"), 253_402_300_799_000),
-            (1e300, 253_402_300_799_000),
-            (None, -1),
-            (1.8, -2),
-            (-1e300, -2),
-        ],
-        ids=["ages", "no end", "too late", "for ever", "long over", "never"],
-    )
+    @cases("keep_until expected", {
+        "ages": (LATER + 0.0005, LATER * 1_000 + 1),
+        "no end": (float("inf"), 253_402_300_799_000),
+        "too late": (1e300, 253_402_300_799_000),
+        "for ever": (None, -1),
+        "long over": (1.8, -2),
+        "never": (-1e300, -2),
+    })  # fmt: skip
     async def test_server_drops_a_key_when_nothing_can_use_it(
         self, valkey: Valkey, prefix: str, keep_until: float | None, expected: float
     ) -> None:
@@ -328,29 +325,14 @@ class TestTLS:
 
 
 class TestURLs:
-    @pytest.mark.parametrize(
-        "url",
-        [
-            "",
-            "redis:",
-            "redis://",
-            "redis:///0",
-            "rediss://",
-            "unix://",
-            "http://user:s3cret@host",
-            "redis://user:s3cret@host:port",
-            "redis://user:s3cret@host:99999",
-            "redis://user:s3cret@[::1",
-            "redis://user:s3cret/x@host",
-            "redis://user:s3cret@host/robots",
-            "redis://user:s3cret@host/0/1",
-            "redis://user:s3cret@host/-1",
-            "redis://:s3cret@",
-            "user:s3cret@host:6379",
-            None,
-            b"redis://host",
-        ],
-    )
+    @pytest.mark.parametrize("url", [
+        "", "redis:", "redis://", "redis:///0", "rediss://", "unix://",
+        "http://user:s3cret@host", "redis://user:s3cret@host:port",
+        "redis://user:s3cret@host:99999", "redis://user:s3cret@[::1",
+        "redis://user:s3cret/x@host", "redis://user:s3cret@host/robots",
+        "redis://user:s3cret@host/0/1", "redis://user:s3cret@host/-1",
+        "redis://:s3cret@", "user:s3cret@host:6379", None, b"redis://host",
+    ])  # fmt: skip
     def test_wrong_url_raises_without_showing_the_password(self, url: Any) -> None:  # noqa: ANN401 (a mistake)
         with pytest.raises(StoreError) as raised:
             RedisStore(url)
@@ -436,11 +418,9 @@ class TestLife:
 
 
 class TestFailures:
-    @pytest.mark.parametrize(
-        "octets",
-        [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x46"],
-        ids=["nothing", "HTTP", "TLS"],
-    )
+    @pytest.mark.parametrize("octets", [
+        b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x46",
+    ], ids=["nothing", "HTTP", "TLS"])  # fmt: skip
     async def test_server_that_is_another_raises(
         self,
         serve: Callable[..., LoopbackServer],

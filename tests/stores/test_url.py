@@ -55,19 +55,10 @@ async def test_redis_is_not_asked_before_it_is_needed(scheme: str) -> None:
     await store.aclose()
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "memory",
-        "memory:x",
-        "sqlite:",
-        "sqlite:///",
-        "sqlite:///:memory:",
-        "redis:",
-        "redis:host",
-    ],
-)
+@pytest.mark.parametrize("url", [
+    "", "memory", "memory:x", "sqlite:", "sqlite:///", "sqlite:///:memory:", "redis:",
+    "redis:host",
+])  # fmt: skip
 def test_wrong_url_raises_and_is_shown(url: str) -> None:
     with pytest.raises(StoreError, match="expected memory:, sqlite") as raised:
         open_store(url)
@@ -102,21 +93,12 @@ def test_what_is_not_text_is_refused_with_the_url_of_a_path() -> None:
         open_store(None)  # type: ignore[arg-type]  # the mistake under test
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://user:s3cret@host",
-        "postgres://user:s3cret@host/robots",
-        "http://host?password=s3cret",
-        "redis:/user:s3cret@host",
-        "redis://user:s3cret@host:port",
-        "redis://user:s3cret",
-        "REDIS//user:s3cret@host",
-        "s3cret@host:6379",
-        "s3cret@host",
-        "sqlite://user:s3cret@host/robots",
-    ],
-)
+@pytest.mark.parametrize("url", [
+    "http://user:s3cret@host", "postgres://user:s3cret@host/robots",
+    "http://host?password=s3cret", "redis:/user:s3cret@host",
+    "redis://user:s3cret@host:port", "redis://user:s3cret", "REDIS//user:s3cret@host",
+    "s3cret@host:6379", "s3cret@host", "sqlite://user:s3cret@host/robots",
+])  # fmt: skip
 def test_wrong_url_that_may_hold_a_password_is_not_shown(url: str) -> None:
     with pytest.raises(StoreError, match="expected") as raised:
         open_store(url)
