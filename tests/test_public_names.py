@@ -140,6 +140,7 @@ def test_members_are_found() -> None:
                 "prefetch",
                 "purge",
                 "refresh",
+                "refusal",
                 "request_rate",
                 "robots_txt",
                 "sitemaps",

@@ -229,6 +229,20 @@ class RobotsChecker:
         question = Question.of(agent, url, self._grammar)
         return await self._origins.verdict(question, is_counted=is_counted)
 
+    async def refusal(
+        self, agent: str | Sequence[str], url: str | URLLike
+    ) -> Verdict | None:
+        """The verdict that refuses `url`; `None` if `agent` may fetch it.
+
+        Looks into memory first, and makes no verdict for what may be fetched. Takes
+        and raises as `can_fetch`.
+        """
+        answer = self._answer_quickly(agent, url)
+        if answer:
+            return None
+        verdict = await self._check(agent, url, is_counted=answer is False)
+        return None if verdict else verdict
+
     async def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
     ) -> list[bool]:

@@ -136,6 +136,14 @@ class Turn:
         if is_incident and retry_after is not None:
             self._retry_after = self._turns.retry_after(self.grant.host, retry_after)
 
+    def leave_task(self) -> None:
+        """Let the task that entered the turn wait for another turn of the host.
+
+        Another task then ends this turn by `__aexit__`, for example when the
+        connection of a response is released.
+        """
+        self.task = None
+
     async def give_back(self) -> None:
         """End a turn that has begun, but that no task has entered."""
         if self.grant is not None and not self._is_entered:
