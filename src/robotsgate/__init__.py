@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._access import AccessResult
     from robotsgate.caching._outcome import FailureKind
     from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
-    from robotsgate.caching._verdict import Reason, Verdict
+    from robotsgate.caching._verdict import DisallowedError, Reason, Verdict
     from robotsgate.checking._checker import RobotsChecker
     from robotsgate.checking._events import (
         AccessChanged,
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from robotsgate.checking._many import CheckResult, CheckResults
     from robotsgate.checking._stats import CheckerStats
     from robotsgate.errors import (
-        DisallowedError,
-        FetchFailedError,
         InvalidProductTokenError,
         InvalidURLError,
         RobotsError,
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
         TurnNotInTimeError,
         UnsupportedError,
     )
-    from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
+    from robotsgate.fetching._fetcher import FetchedResponse, Fetcher, FetchFailedError
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.politeness._events import (
         DelayClamped,
@@ -177,7 +175,7 @@ _NAMES = {
     "caching._access": "AccessResult",
     "caching._outcome": "FailureKind",
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
-    "caching._verdict": "Reason Verdict",
+    "caching._verdict": "DisallowedError Reason Verdict",
     "checking._checker": "RobotsChecker",
     "checking._events": (
         "AccessChanged CheckerEvent FetchCancelled FetchStarted RobotsTxtFetched"
@@ -186,10 +184,10 @@ _NAMES = {
     "checking._many": "CheckResult CheckResults",
     "checking._stats": "CheckerStats",
     "errors": (
-        "DisallowedError FetchFailedError InvalidProductTokenError"
-        " InvalidURLError RobotsError StoreError TurnNotInTimeError UnsupportedError"
+        "InvalidProductTokenError InvalidURLError RobotsError StoreError"
+        " TurnNotInTimeError UnsupportedError"
     ),
-    "fetching._fetcher": "FetchedResponse Fetcher",
+    "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
         "DelayClamped GateEvent LedgerEvent LedgerFailed LedgerReturned"

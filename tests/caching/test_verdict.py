@@ -8,8 +8,8 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from robotsgate.caching._access import AccessResult
-from robotsgate.caching._verdict import Reason, Verdict
-from robotsgate.errors import DisallowedError, RobotsError
+from robotsgate.caching._verdict import DisallowedError, Reason, Verdict
+from robotsgate.errors import RobotsError
 from robotsgate.robotstxt import Rule, RuleKind
 
 _RULE = Rule(kind=RuleKind.DISALLOW, pattern="/private", line=3)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
+from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._question import Question
-from robotsgate.errors import DisallowedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._checker import RobotsChecker
-from robotsgate.errors import DisallowedError
 from robotsgate.fetching._own_requests import is_own_request
 from robotsgate.politeness._gate import PolitenessGate
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH

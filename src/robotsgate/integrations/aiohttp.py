@@ -24,9 +24,10 @@ from yarl import URL
 
 from robotsgate.caching._missing_page import BYTES_TO_READ
 from robotsgate.caching._outcome import FailureKind, is_server_error
-from robotsgate.errors import DisallowedError, FetchFailedError, InvalidURLError
+from robotsgate.caching._verdict import DisallowedError
+from robotsgate.errors import InvalidURLError
 from robotsgate.fetching._body import ERROR_PAGE_SECONDS
-from robotsgate.fetching._fetcher import FetchedResponse
+from robotsgate.fetching._fetcher import FetchedResponse, FetchFailedError
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._httpx import NEVER_SENT
 from robotsgate.fetching._own_requests import has_left_origin

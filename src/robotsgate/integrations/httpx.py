@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import httpx
 from anyio.lowlevel import current_token
 
-from robotsgate.errors import DisallowedError, InvalidURLError
+from robotsgate.caching._verdict import DisallowedError
+from robotsgate.errors import InvalidURLError
 from robotsgate.integrations._refusal import (
     DisallowedRequestError,
     check_arguments,

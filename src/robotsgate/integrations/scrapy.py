@@ -29,10 +29,11 @@ from scrapy.utils.python import to_unicode
 
 from robotsgate._clock import SystemClock
 from robotsgate.caching._policy import Policy
+from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._checker import RobotsChecker
 from robotsgate.checking._events import RobotsTxtFetched
 from robotsgate.checking._flights import Flights
-from robotsgate.errors import DisallowedError, InvalidProductTokenError
+from robotsgate.errors import InvalidProductTokenError
 from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
 from robotsgate.robotstxt._product_token import product_tokens
 from robotsgate.robotstxt._robots_txt import RobotsTxt

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from robotsgate.checking._listener import Event
 
 if TYPE_CHECKING:
-    from robotsgate.errors import DisallowedError, InvalidURLError, UnsupportedError
+    from robotsgate.caching._verdict import DisallowedError
+    from robotsgate.errors import InvalidURLError, UnsupportedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

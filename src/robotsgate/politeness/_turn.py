@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Self
 
+from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._flights import current_task
-from robotsgate.errors import DisallowedError, TurnNotInTimeError
+from robotsgate.errors import TurnNotInTimeError
 from robotsgate.politeness._fetch_turns import ASK_FOR_LESS
 from robotsgate.politeness._schedule import TurnEnd
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
 from robotsgate.caching._freshness import retry_after
-from robotsgate.errors import DisallowedError, TurnNotInTimeError
+from robotsgate.caching._verdict import DisallowedError
+from robotsgate.errors import TurnNotInTimeError
 from robotsgate.politeness._events import RetryAfterIgnored, TurnsOverdue
 from robotsgate.politeness._queues import Place, Queues
 from robotsgate.politeness._schedule import HostState, TurnEnd
