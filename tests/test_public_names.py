@@ -86,8 +86,7 @@ def test_exports_are_all_public_names_of_the_module(module: str) -> None:
         and value.__module__.startswith("robotsgate")
     }
 
-    with_extra = {"RedisLedger", "RedisStore"}
-    assert public - set(exports_of(module)) <= {"Origin"} | with_extra
+    assert public - set(exports_of(module)) <= {"Origin", *robotsgate._EXTRA_HOMES}
 
 
 @pytest.mark.parametrize("name", exports_of("robotsgate"))
