@@ -238,6 +238,12 @@ class RobotsChecker:
         and raises as `can_fetch`.
         """
         answer = self._answer_quickly(agent, url)
+        return await self._refusal(agent, url, answer=answer)
+
+    async def _refusal(
+        self, agent: str | Sequence[str], url: str | URLLike, *, answer: bool | None
+    ) -> Verdict | None:
+        """As `refusal`, after the quick `answer`, which has been counted."""
         if answer:
             return None
         verdict = await self._check(agent, url, is_counted=answer is False)
