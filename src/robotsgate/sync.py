@@ -16,26 +16,29 @@ from typing import TYPE_CHECKING, Self
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from robotsgate._clock import SystemClock
-from robotsgate.caching._policy import Policy
-from robotsgate.checking._checker import RobotsChecker as _AsyncRobotsChecker
-from robotsgate.robotstxt._dialect import Dialect
+from robotsgate import Dialect, Policy, SystemClock
+from robotsgate import RobotsChecker as _AsyncRobotsChecker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from robotsgate._clock import Clock
-    from robotsgate._headers import HeadersLike
-    from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._events import CheckerEvent
-    from robotsgate.checking._many import CheckResult, CheckResults
-    from robotsgate.checking._stats import CheckerStats
-    from robotsgate.fetching._fetcher import Fetcher
-    from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
-    from robotsgate.robotstxt._model import RequestRate, UsagePreferences
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
-    from robotsgate.stores._base import Store
-    from robotsgate.urls._origin import URLLike
+    from robotsgate import (
+        AsyncClientLike,
+        AsyncTransportLike,
+        CheckerEvent,
+        CheckerStats,
+        CheckResult,
+        CheckResults,
+        Clock,
+        Fetcher,
+        HeadersLike,
+        RequestRate,
+        RobotsTxt,
+        Store,
+        URLLike,
+        UsagePreferences,
+        Verdict,
+    )
 
 __all__ = ["RobotsChecker"]
 
@@ -129,14 +132,14 @@ class RobotsChecker:
         """As `robotsgate.RobotsChecker.check`."""
         return self._portal.call(self._checker.check, agent, url)
 
-    def _refusal(self, agent: str | Sequence[str], url: str) -> Verdict | None:
-        """The verdict that refuses `url`; `None` where it may be fetched."""
+    def refusal(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict | None:
+        """As `robotsgate.RobotsChecker.refusal`."""
         answer = self._answer_quickly(agent, url)
         if answer:
             return None
-        check = partial(self._checker._check, agent, url, is_counted=answer is False)  # noqa: SLF001 (one package)
-        verdict = self._portal.call(check)
-        return None if verdict else verdict
+        # Goes on after that answer, which has been counted.
+        refusal = partial(self._checker._refusal, agent, url, answer=answer)  # noqa: SLF001
+        return self._portal.call(refusal)
 
     def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]

@@ -4,16 +4,27 @@ Pure: no network, no disk; the time is always an argument.
 """
 
 from robotsgate.caching._access import AccessResult
+from robotsgate.caching._freshness import freshness_lifetime
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
-from robotsgate.caching._verdict import Reason, Verdict
+from robotsgate.caching._verdict import (
+    DisallowedError,
+    Reason,
+    Verdict,
+    date_text,
+    printable,
+)
 
 __all__ = [
     "AccessResult",
     "AddressGuard",
     "AfterUnreachableLimit",
+    "DisallowedError",
     "FailureKind",
     "Policy",
     "Reason",
     "Verdict",
+    "date_text",
+    "freshness_lifetime",
+    "printable",
 ]

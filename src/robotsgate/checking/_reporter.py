@@ -110,6 +110,11 @@ class Reporter:
                 access=entry.access,
                 status=None if isinstance(outcome, Failed) else outcome.status,
                 redirects=outcome.redirects,
+                headers=(
+                    ()
+                    if isinstance(outcome, Failed)
+                    else tuple(outcome.headers.items())
+                ),
                 failure=outcome.kind if isinstance(outcome, Failed) else None,
                 error=outcome.error,
                 body_bytes=len(body),

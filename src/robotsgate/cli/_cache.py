@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from robotsgate._clock import SystemClock
+from robotsgate import Origin, SystemClock, open_store
 from robotsgate._json import as_json as in_json_types
+from robotsgate.caching import date_text
 from robotsgate.caching._codec import CodecError, decode
-from robotsgate.caching._verdict import date_text
 from robotsgate.cli._options import json_option
 from robotsgate.cli._output import tell, tell_json, tell_table
-from robotsgate.stores._url import open_store
-from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from robotsgate import ListableStore
     from robotsgate.caching._entry import Answer, Entry, Outage
-    from robotsgate.stores._base import ListableStore
 
 # A store of ours never holds a larger file, so a larger one is damage.
 _MOST_BYTES = 2**28

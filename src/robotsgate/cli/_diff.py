@@ -19,8 +19,7 @@ from robotsgate.cli._source import robots_txt_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from robotsgate.robotstxt._model import Match
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate import Match, RobotsTxt
 
 _Agent = str | tuple[str, ...]
 

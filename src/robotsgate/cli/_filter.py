@@ -16,21 +16,21 @@ from typing import IO, TYPE_CHECKING
 import anyio
 import click
 
-from robotsgate.caching._verdict import printable
+from robotsgate import InvalidURLError, UnsupportedError
+from robotsgate.caching import printable
 from robotsgate.checking._question import Agent
 from robotsgate.cli._exit import Exit
 from robotsgate.cli._options import Settings, agent_of, fetching_options
 from robotsgate.cli._output import console
 from robotsgate.cli._progress import Counts, progress
 from robotsgate.cli._stdin import LONGEST_LINE, blocks_of_lines
-from robotsgate.errors import InvalidURLError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from anyio.streams.memory import MemoryObjectReceiveStream
 
-    from robotsgate.checking._checker import RobotsChecker
+    from robotsgate import RobotsChecker
 
 # Each batch has 64 KiB; together they have some ten thousand URLs.
 _BATCHES_AHEAD = 8

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import httpx
 
-from robotsgate._version import __version__
-from robotsgate.caching._policy import AddressGuard, Policy
-from robotsgate.caching._verdict import printable
-from robotsgate.checking._checker import RobotsChecker
-from robotsgate.robotstxt._dialect import Dialect
+from robotsgate import AddressGuard, Dialect, Policy, RobotsChecker, __version__
+from robotsgate.caching import printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from robotsgate import CheckerEvent
 
 _Result = TypeVar("_Result")
 
@@ -68,13 +67,18 @@ class Settings:
 
     @asynccontextmanager
     async def checker(
-        self, *, store: str | None = None, max_origins: int = 10_000
+        self,
+        *,
+        store: str | None = None,
+        max_origins: int = 10_000,
+        on_event: Callable[[CheckerEvent], object] | None = None,
     ) -> AsyncIterator[RobotsChecker]:
         """A checker with these settings.
 
         Args:
             store: the URL of a store in place of memory, if the user named none.
             max_origins: how many origins stay parsed in memory, ≥ 1.
+            on_event: as in `RobotsChecker`.
         """
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(self.client())
@@ -86,6 +90,7 @@ class Settings:
                     policy=self.policy,
                     dialect=self.dialect,
                     max_origins=max_origins,
+                    on_event=on_event,
                 )
             except ValueError as error:
                 raise click.UsageError(str(error)) from error

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from robotsgate.caching._verdict import printable
+from robotsgate.caching import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

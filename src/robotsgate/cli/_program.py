@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from robotsgate._version import __version__
+from robotsgate import RobotsError, __version__
 from robotsgate.cli._cache import cache
 from robotsgate.cli._check import check
 from robotsgate.cli._diff import diff
@@ -20,7 +20,6 @@ from robotsgate.cli._lint import lint
 from robotsgate.cli._output import complain
 from robotsgate.cli._serve import serve
 from robotsgate.cli._show import show
-from robotsgate.errors import RobotsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

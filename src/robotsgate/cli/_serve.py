@@ -8,8 +8,7 @@ from dataclasses import replace
 import anyio
 import click
 
-from robotsgate._clock import SystemClock
-from robotsgate.caching._policy import AddressGuard
+from robotsgate import AddressGuard, SystemClock
 from robotsgate.cli._options import Settings, fetching_options
 from robotsgate.cli._output import tell
 

@@ -19,8 +19,7 @@ from robotsgate.cli._source import robots_txt_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from robotsgate.robotstxt._model import Group, UsagePreferences
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate import Group, RobotsTxt, UsagePreferences
 
 _Row = tuple[int, str, str, str]
 """Line, agents, field, value."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from robotsgate.robotstxt._robots_txt import DEFAULT_MAX_BYTES, RobotsTxt
-from robotsgate.urls._origin import Origin
+from robotsgate import Origin, RobotsTxt
+from robotsgate.robotstxt._robots_txt import DEFAULT_MAX_BYTES
 
 if TYPE_CHECKING:
+    from robotsgate import Dialect
     from robotsgate.cli._options import Settings
-    from robotsgate.robotstxt._dialect import Dialect
 
 
 def is_url(source: str) -> bool:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from robotsgate.caching._verdict import DisallowedError
-from robotsgate.checking._checker import RobotsChecker
+from robotsgate import DisallowedError, PolitenessGate, RobotsChecker
 from robotsgate.fetching._own_requests import is_own_request
-from robotsgate.politeness._gate import PolitenessGate
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
 from robotsgate.urls._origin import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from robotsgate.caching._verdict import Verdict
+    from robotsgate import Verdict
 
 _SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss"})
 

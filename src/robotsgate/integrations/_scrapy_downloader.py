@@ -19,8 +19,7 @@ from scrapy.exceptions import (
 from scrapy.http.request import NO_CALLBACK
 from twisted.internet.error import ConnectError, ConnectionClosed
 
-from robotsgate.caching._outcome import FailureKind
-from robotsgate.fetching._fetcher import FetchedResponse, FetchFailedError
+from robotsgate import FailureKind, FetchedResponse, FetchFailedError
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._httpx import NEVER_SENT
 

@@ -22,12 +22,16 @@ from typing import TYPE_CHECKING
 import anyio
 from yarl import URL
 
+from robotsgate import (
+    DisallowedError,
+    FailureKind,
+    FetchedResponse,
+    FetchFailedError,
+    InvalidURLError,
+)
 from robotsgate.caching._missing_page import BYTES_TO_READ
-from robotsgate.caching._outcome import FailureKind, is_server_error
-from robotsgate.caching._verdict import DisallowedError
-from robotsgate.errors import InvalidURLError
+from robotsgate.caching._outcome import is_server_error
 from robotsgate.fetching._body import ERROR_PAGE_SECONDS
-from robotsgate.fetching._fetcher import FetchedResponse, FetchFailedError
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._httpx import NEVER_SENT
 from robotsgate.fetching._own_requests import has_left_origin
@@ -43,8 +47,7 @@ if TYPE_CHECKING:
         ClientResponse,
     )
 
-    from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.politeness._gate import PolitenessGate
+    from robotsgate import PolitenessGate, RobotsChecker
 
 __all__ = [
     "AiohttpFetcher",

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import httpx
 from anyio.lowlevel import current_token
 
-from robotsgate.caching._verdict import DisallowedError
-from robotsgate.errors import InvalidURLError
+from robotsgate import DisallowedError, InvalidURLError
 from robotsgate.integrations._refusal import (
     DisallowedRequestError,
     check_arguments,
@@ -24,10 +23,7 @@ from robotsgate.integrations._refusal import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.fetching._httpx import AsyncTransportLike
-    from robotsgate.politeness._gate import PolitenessGate
+    from robotsgate import AsyncTransportLike, PolitenessGate, RobotsChecker, Verdict
 
 __all__ = ["RobotsDisallowedError", "RobotsTransport", "robots_hook"]
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, assert_never
 from opentelemetry.metrics import Observation
 from opentelemetry.trace import Status, StatusCode
 
-from robotsgate._version import __version__
-from robotsgate.checking._events import (
+from robotsgate import (
     AccessChanged,
     FetchCancelled,
     FetchStarted,
     RobotsTxtFetched,
     StoreFailed,
+    __version__,
 )
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, CallbackT, MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
-    from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.checking._events import CheckerEvent
-    from robotsgate.politeness._gate import PolitenessGate
+    from robotsgate import CheckerEvent, PolitenessGate, RobotsChecker
 
 _SCOPE = "robotsgate"
 

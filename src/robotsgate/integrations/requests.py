@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from robotsgate import sync
-from robotsgate.errors import InvalidURLError
+from robotsgate import InvalidURLError, sync
 from robotsgate.integrations._extra import missing_extra
 
 try:
@@ -84,7 +83,7 @@ class RobotsAdapter(BaseAdapter):
         url = request.url or ""
         try:
             if not passes_unasked(urlsplit(url).scheme, request.path_url):
-                verdict = self._checker._refusal(self._agent, url)  # noqa: SLF001 (one package)
+                verdict = self._checker.refusal(self._agent, url)
                 if verdict is not None:
                     raise RobotsDisallowedError(verdict, request=request)
         except InvalidURLError as error:

@@ -27,24 +27,25 @@ from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import to_unicode
 
-from robotsgate._clock import SystemClock
-from robotsgate.caching._policy import Policy
-from robotsgate.caching._verdict import DisallowedError
-from robotsgate.checking._checker import RobotsChecker
-from robotsgate.checking._events import RobotsTxtFetched
+from robotsgate import (
+    DisallowedError,
+    InvalidProductTokenError,
+    Policy,
+    RobotsChecker,
+    RobotsTxt,
+    RobotsTxtFetched,
+    SystemClock,
+)
 from robotsgate.checking._flights import Flights
-from robotsgate.errors import InvalidProductTokenError
 from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
 from robotsgate.robotstxt._product_token import product_tokens
-from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 if TYPE_CHECKING:
     from scrapy.core.downloader import Slot
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._events import CheckerEvent
+    from robotsgate import CheckerEvent, Verdict
 
 __all__ = ["RobotsGateMiddleware", "RobotsGateParser"]
 

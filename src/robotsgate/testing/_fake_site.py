@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, cast
 import anyio.lowlevel
 import httpx
 
-from robotsgate._clock import SystemClock
-from robotsgate.urls._origin import Origin, split_url
+from robotsgate import Origin, SystemClock
+from robotsgate.urls._origin import split_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from robotsgate._clock import Clock
+    from robotsgate import Clock
 
 
 class FakeSite(httpx.AsyncBaseTransport):

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from robotsgate import Origin, RobotsError, RobotsTxt
 from robotsgate.cli.tester._answers import (
     BadRequestError,
     Query,
@@ -25,17 +26,13 @@ from robotsgate.cli.tester._answers import (
     shown_file,
 )
 from robotsgate.cli.tester._rate_limit import RateLimit
-from robotsgate.errors import RobotsError
-from robotsgate.robotstxt._robots_txt import RobotsTxt
-from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.requests import Request
 
-    from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.robotstxt._dialect import Dialect
+    from robotsgate import Dialect, RobotsChecker
 
 _MOST_BYTES = 2**20
 
