@@ -4,6 +4,7 @@ Pure: no network, no disk; the time is always an argument.
 """
 
 from robotsgate.caching._access import AccessResult
+from robotsgate.caching._codec import entry_as_dict
 from robotsgate.caching._freshness import freshness_lifetime
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
@@ -25,6 +26,7 @@ __all__ = [
     "Reason",
     "Verdict",
     "date_text",
+    "entry_as_dict",
     "freshness_lifetime",
     "printable",
 ]
