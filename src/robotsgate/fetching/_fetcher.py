@@ -13,6 +13,19 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._outcome import FailureKind
 
+NEVER_SENT = (
+    "authorization",
+    "cookie",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "proxy-authorization",
+    "range",
+)
+"""Headers of a client that identify somebody or make a GET conditional."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedResponse:

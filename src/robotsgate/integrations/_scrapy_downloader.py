@@ -20,8 +20,7 @@ from scrapy.http.request import NO_CALLBACK
 from twisted.internet.error import ConnectError, ConnectionClosed
 
 from robotsgate import FailureKind, FetchedResponse, FetchFailedError
-from robotsgate.fetching._headers import as_pairs
-from robotsgate.fetching._httpx import NEVER_SENT
+from robotsgate.fetching import NEVER_SENT, as_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

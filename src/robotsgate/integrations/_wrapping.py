@@ -1,21 +1,30 @@
-"""Shared by all integrations: which requests pass without a question, and the error."""
+"""Shared by all integrations: their errors, and the turn around a response."""
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from robotsgate import DisallowedError, PolitenessGate, RobotsChecker
-from robotsgate.fetching._own_requests import is_own_request
-from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
-from robotsgate.urls._origin import DEFAULT_PORTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Callable
 
-    from robotsgate import Verdict
+    import httpx
 
-_SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss"})
+    from robotsgate import Turn, Verdict
+
+# The tasks that end turns; asyncio itself keeps only weak references to tasks.
+_ends: set[asyncio.Task[None]] = set()
+
+
+def missing_extra(name: str) -> ImportError:
+    """The error for an integration whose extra, of the same name, is missing."""
+    return ImportError(
+        f"robotsgate.integrations.{name} needs the extra {name}:"
+        f" pip install 'robotsgate[{name}]'"
+    )
 
 
 def check_arguments(checker: object, gate: object = None) -> None:
@@ -31,34 +40,6 @@ def check_arguments(checker: object, gate: object = None) -> None:
         raise TypeError(f"expected gate to be a PolitenessGate, got {gate!r}")
 
 
-def passes_unasked(scheme: str, target: str) -> bool:
-    """Whether a request may be sent without asking the checker.
-
-    That holds for the checker's own requests, for /robots.txt, and for schemes that
-    have no robots.txt, which the client handles.
-
-    Args:
-        scheme: that of the URL, in lower case.
-        target: the path with the query, as it is sent.
-    """
-    return is_own_request() or target == ROBOTS_TXT_PATH or scheme not in _SCHEMES
-
-
-async def refusal(
-    checker: RobotsChecker, agent: str | Sequence[str], url: str
-) -> Verdict | None:
-    """The verdict that refuses `url`; `None` if it may be fetched.
-
-    Looks into memory first, which takes a tenth of the time of a verdict and is enough
-    for most requests.
-    """
-    answer = checker.peek(agent, url)
-    if answer:
-        return None
-    verdict = await checker._check(agent, url, is_counted=answer is False)  # noqa: SLF001 (one package)
-    return None if verdict else verdict
-
-
 class DisallowedRequestError(DisallowedError):
     """A request that was not sent; also an error of its client."""
 
@@ -69,3 +50,84 @@ class DisallowedRequestError(DisallowedError):
     def __reduce__(self) -> tuple[object, ...]:
         """Let it be pickled, for pools of processes."""
         return partial(type(self), request=self.request), (self.verdict,)
+
+
+class TurnOfResponse:
+    """A turn that has begun before a request, and ends when the response is closed.
+
+    Use it as an async context manager around the sending: if that fails, the turn ends
+    with the block.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        """Use `turn`, which has begun."""
+        self._turn = turn
+        self._outlives_block = False
+        self._is_over = False
+
+    @classmethod
+    async def begun(cls, gate: PolitenessGate, url: str) -> Self:
+        """Wait for the turn; raises as `PolitenessGate.turn`."""
+        return cls(await gate.turn(url).__aenter__())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if not self._outlives_block:
+            await self._end(*exc_info)
+
+    def report(self, *, status: int, retry_after: str | None) -> None:
+        """Report the response; a status that cannot be one counts as a failure."""
+        is_status = 100 <= status <= 999  # noqa: PLR2004 (aiohttp takes 000 too)
+        self._turn.report(
+            status=status if is_status else None,
+            retry_after=retry_after,
+            failure=not is_status,
+        )
+
+    def outlive_block(self) -> None:
+        """Do not end with the block, but by `aclose` or `end_soon`."""
+        self._outlives_block = True
+
+    async def aclose(self) -> None:
+        """End the turn, in any task; may be called more than once."""
+        await self._end(None, None, None)
+
+    def end_soon(self) -> None:
+        """End the turn, on asyncio, where nothing can be awaited."""
+        self._turn.leave_task()
+        end = asyncio.create_task(self.aclose())
+        _ends.add(end)
+        end.add_done_callback(_ends.discard)
+
+    async def _end(self, *exc_info: Any) -> None:  # noqa: ANN401 (of `__aexit__`)
+        if not self._is_over:
+            self._is_over = True
+            await self._turn.__aexit__(*exc_info)
+
+
+class BodyInTurn:
+    """The body of a response of httpx or httpx2; when it is closed, the turn ends."""
+
+    def __init__(self, stream: Any, turn: TurnOfResponse) -> None:  # noqa: ANN401 (the library's)
+        self._stream = stream
+        self._turn = turn
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return aiter(self._stream)
+
+    async def aclose(self) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            await self._turn.aclose()
+
+
+class HttpxClasses(NamedTuple):
+    """The classes of httpx, or those of httpx2, which have the same names."""
+
+    error: type[DisallowedRequestError]
+    url_error: type[httpx.RequestError]
+    response: type[httpx.Response]
+    body: Callable[[Any, TurnOfResponse], Any]

@@ -6,7 +6,7 @@ where to export.
 
 from __future__ import annotations
 
-from robotsgate.integrations._extra import missing_extra
+from robotsgate.integrations._wrapping import missing_extra
 
 try:
     from opentelemetry import metrics, trace
