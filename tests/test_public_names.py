@@ -16,10 +16,12 @@ MODULES = (
     "robotsgate",
     "robotsgate.caching",
     "robotsgate.errors",
+    "robotsgate.fetching",
     "robotsgate.page",
     "robotsgate.robotstxt",
     "robotsgate.stores",
     "robotsgate.testing",
+    "robotsgate.urls",
 )
 API_PAGE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
 
@@ -194,6 +196,8 @@ def test_every_name_on_the_api_page_exists() -> None:
     "module",
     [
         "robotsgate",
+        "robotsgate.caching",
+        "robotsgate.fetching",
         "robotsgate.integrations.aiohttp",
         "robotsgate.integrations.httpx",
         "robotsgate.integrations.requests",

@@ -16,9 +16,8 @@ from typing import IO, TYPE_CHECKING
 import anyio
 import click
 
-from robotsgate import InvalidURLError, UnsupportedError
+from robotsgate import InvalidURLError, RobotsTxt, UnsupportedError
 from robotsgate.caching import printable
-from robotsgate.checking._question import Agent
 from robotsgate.cli._exit import Exit
 from robotsgate.cli._options import Settings, agent_of, fetching_options
 from robotsgate.cli._output import console
@@ -83,7 +82,7 @@ def filter_(
       robotsgate filter -a ExampleBot --json --field link < pages.jsonl
     """  # noqa: D301 (click's mark for a paragraph to keep as it is)
     named = agent_of(agent)
-    Agent.of(named)
+    RobotsTxt.parse("").rules_for(named)  # refuses what names no crawler
     work = _Filter(named, rejected=rejected, url_field=url_field if is_json else None)
     anyio.run(work.run, settings)
     return Exit.ALLOWED

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from robotsgate import Origin, RobotsTxt
-from robotsgate.robotstxt._robots_txt import DEFAULT_MAX_BYTES
+from robotsgate import Origin, Policy, RobotsTxt
 
 if TYPE_CHECKING:
     from robotsgate import Dialect
@@ -51,7 +50,7 @@ def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
     Raises:
         ClickException: the file cannot be read.
     """
-    most = DEFAULT_MAX_BYTES + 1  # one more shows that the file is longer
+    most = Policy().max_body_bytes + 1  # one more shows that the file is longer
     try:
         if source == "-":
             body = sys.stdin.buffer.read(most)
