@@ -18,7 +18,7 @@ import click
 from robotsgate import Origin, SystemClock, open_store
 from robotsgate.caching import date_text, entry_as_dict
 from robotsgate.cli._options import json_option
-from robotsgate.cli._output import tell, tell_json, tell_table
+from robotsgate.cli._shell import tell, tell_json, tell_table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -16,11 +16,9 @@ from robotsgate import (
     SystemClock,
     __version__,
 )
-from robotsgate.cli._exit import Exit
 from robotsgate.cli._findings import Finding, about_answer, about_file, sarif
-from robotsgate.cli._options import Settings, fetching_options
-from robotsgate.cli._output import complain, tell, tell_json
-from robotsgate.cli._source import is_url, parsed_file
+from robotsgate.cli._options import Settings, fetching_options, is_url, parsed_file
+from robotsgate.cli._shell import Exit, complain, tell, tell_json
 
 _STYLES = {
     Severity.ERROR: "bold red",

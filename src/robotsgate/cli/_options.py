@@ -1,4 +1,4 @@
-"""The options that commands share, and the checker that they describe."""
+"""The options that commands share, and what they name: a checker, a robots.txt."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ import math
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
 import click
 import httpx
 
-from robotsgate import AddressGuard, Dialect, Policy, RobotsChecker, __version__
+from robotsgate import (
+    AddressGuard,
+    Dialect,
+    Origin,
+    Policy,
+    RobotsChecker,
+    RobotsTxt,
+    __version__,
+)
 from robotsgate.caching import printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from robotsgate import CheckerEvent
+
 
 _Result = TypeVar("_Result")
 
@@ -216,3 +227,49 @@ def _log_to_stderr(*, is_quiet: bool, is_verbose: bool) -> None:
     logger.handlers = [handler]
     level = logging.ERROR if is_quiet else logging.WARNING
     logger.setLevel(logging.DEBUG if is_verbose else level)
+
+
+def is_url(source: str) -> bool:
+    """Whether `source` is a URL and not the name of a file."""
+    return "://" in source
+
+
+def robots_txt_of(source: str, settings: Settings) -> RobotsTxt:
+    """The robots.txt in force at a URL, or that of a file.
+
+    Raises:
+        ClickException: there is no file to read.
+    """
+    if is_url(source):
+        return anyio.run(_robots_txt_at, source, settings)
+    # Not in an event loop, where Ctrl-C would wait for the end of stdin.
+    return parsed_file(source, settings.dialect)
+
+
+async def _robots_txt_at(source: str, settings: Settings) -> RobotsTxt:
+    async with settings.checker() as checker:
+        robots = await checker.robots_txt(source)
+        if robots is not None:
+            return robots
+        # About "/", because robots.txt itself may always be fetched.
+        verdict = await checker.check("*", f"{Origin.from_url(source)}/")
+    _, _, reason = str(verdict).partition(": ")
+    raise click.ClickException(f"expected a robots.txt, but {reason}")
+
+
+def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
+    """The robots.txt of a file, or that of stdin for "-".
+
+    Raises:
+        ClickException: the file cannot be read.
+    """
+    most = Policy().max_body_bytes + 1  # one more shows that the file is longer
+    try:
+        if source == "-":
+            body = sys.stdin.buffer.read(most)
+        else:
+            with Path(source).open("rb") as file:
+                body = file.read(most)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"expected a file to read: {error}") from error
+    return RobotsTxt.parse(body, dialect=dialect)

@@ -10,7 +10,7 @@ import click
 
 from robotsgate import AddressGuard, SystemClock
 from robotsgate.cli._options import Settings, fetching_options
-from robotsgate.cli._output import tell
+from robotsgate.cli._shell import tell
 
 
 @click.command()

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robotsgate.cli._exit import Exit
 from robotsgate.cli._options import (
     Settings,
     agent_of,
     fetching_options,
     json_option,
+    robots_txt_of,
 )
-from robotsgate.cli._output import tell_json, tell_raw, tell_table
-from robotsgate.cli._source import robots_txt_of
+from robotsgate.cli._shell import Exit, tell_json, tell_raw, tell_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
