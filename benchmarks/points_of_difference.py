@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from robotsgate import Dialect, InvalidProductTokenError, RobotsTxt
-from robotsgate.urls._path import without_dots
+from robotsgate.urls import without_dots
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,7 @@ import anyio
 
 from benchmarks.page import Bar, Table, about, publish
 from benchmarks.timing import best_of_turns, without_collector
-from robotsgate import LocalLedger, PolitenessGate, RobotsChecker
-from robotsgate.politeness._host_record import Pace, TurnEnd
+from robotsgate import LocalLedger, Pace, PolitenessGate, RobotsChecker, TurnEnd
 from robotsgate.testing import FakeSite
 
 if TYPE_CHECKING:

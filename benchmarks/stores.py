@@ -27,8 +27,7 @@ from benchmarks.entries import LIFETIME, PLENTY, Sites, entries_of, origin
 from benchmarks.page import Cell, Table, about, publish
 from benchmarks.timing import best_of_turns, seconds_of_each, without_collector
 from benchmarks.workload import AGENT
-from robotsgate import MemoryStore, RobotsChecker, SQLiteStore
-from robotsgate.stores.redis import RedisStore
+from robotsgate import MemoryStore, RedisStore, RobotsChecker, SQLiteStore
 from tests.servers.valkey import running_valkey
 
 if TYPE_CHECKING:

@@ -18,10 +18,12 @@ MODULES = (
     "robotsgate",
     "robotsgate.caching",
     "robotsgate.errors",
+    "robotsgate.fetching",
     "robotsgate.page",
     "robotsgate.robotstxt",
     "robotsgate.stores",
     "robotsgate.testing",
+    "robotsgate.urls",
 )
 API_PAGE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
 
@@ -88,8 +90,7 @@ def test_exports_are_all_public_names_of_the_module(module: str) -> None:
         and value.__module__.startswith("robotsgate")
     }
 
-    with_extra = {"RedisLedger", "RedisStore"}
-    assert public - set(exports_of(module)) <= {"Origin"} | with_extra
+    assert public - set(exports_of(module)) <= {"Origin", *robotsgate._EXTRA_HOMES}
 
 
 @pytest.mark.parametrize("name", exports_of("robotsgate"))
@@ -211,6 +212,8 @@ def test_every_name_on_the_api_page_exists() -> None:
     "module",
     [
         "robotsgate",
+        "robotsgate.caching",
+        "robotsgate.fetching",
         "robotsgate.integrations.aiohttp",
         "robotsgate.integrations.httpx",
         "robotsgate.integrations.requests",

@@ -7,175 +7,99 @@ event loop nor a network library, and a program needs only the extras that it us
 
 from typing import TYPE_CHECKING
 
-from robotsgate._version import __version__
-
+# Each public name stands twice: here for type checkers, which follow only imports and
+# take one for public if it is renamed to itself, and below for the interpreter.
 if TYPE_CHECKING:
-    from robotsgate._clock import Clock, SystemClock
-    from robotsgate.caching._outcome import AccessResult, FailureKind
-    from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
-    from robotsgate.caching._verdict import Reason, Verdict
-    from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.checking._many import CheckResult, CheckResults
-    from robotsgate.checking._reporting import (
-        AccessChanged,
-        CheckerEvent,
-        CheckerStats,
-        FetchCancelled,
-        FetchStarted,
-        RobotsTxtFetched,
-        StoreFailed,
+    from robotsgate._clock import Clock as Clock
+    from robotsgate._clock import SystemClock as SystemClock
+    from robotsgate._version import __version__ as __version__
+    from robotsgate.caching._outcome import AccessResult as AccessResult
+    from robotsgate.caching._outcome import FailureKind as FailureKind
+    from robotsgate.caching._policy import AddressGuard as AddressGuard
+    from robotsgate.caching._policy import (
+        AfterUnreachableLimit as AfterUnreachableLimit,
     )
-    from robotsgate.errors import (
-        DisallowedError,
-        FetchFailedError,
-        InvalidProductTokenError,
-        InvalidURLError,
-        RobotsError,
-        StoreError,
-        TurnNotInTimeError,
-        UnsupportedError,
-    )
-    from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
-    from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
-    from robotsgate.politeness._events import (
-        DelayClamped,
-        GateEvent,
-        GateStats,
-        HostStatus,
-        LedgerEvent,
-        LedgerFailed,
-        LedgerReturned,
-        RetryAfterIgnored,
-        TurnsOverdue,
-        URLLeftOut,
-    )
-    from robotsgate.politeness._gate import PolitenessGate
-    from robotsgate.politeness._host_record import HostState, Pace, TurnEnd
-    from robotsgate.politeness._ledger import (
-        Grant,
-        Ledger,
-        LedgerStatus,
-        LocalLedger,
-        Wait,
-    )
-    from robotsgate.politeness._schedule import ScheduledTurn, TurnSchedule
-    from robotsgate.politeness._turns import Turn
-    from robotsgate.politeness.redis_ledger import (
-        RedisLedger as RedisLedger,  # needs an extra
-    )
-    from robotsgate.robotstxt._dialect import Dialect
-    from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._model import (
-        CategoryPreference,
-        Diagnostic,
-        DiagnosticKind,
-        Group,
-        Line,
-        LineKind,
-        Match,
-        OtherLine,
-        Preference,
-        RequestRate,
-        Rule,
-        RuleKind,
-        Severity,
-        UsagePreferences,
-    )
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
-    from robotsgate.stores._base import FetchLease, ListableStore, Store
-    from robotsgate.stores._url import open_store
-    from robotsgate.stores.memory import MemoryStore
-    from robotsgate.stores.redis import RedisStore as RedisStore  # needs an extra
-    from robotsgate.stores.sqlite import SQLiteStore
-    from robotsgate.urls._origin import Origin, URLLike
-
-__all__ = [
-    "AccessChanged",
-    "AccessResult",
-    "AddressGuard",
-    "AfterUnreachableLimit",
-    "AsyncClientLike",
-    "AsyncTransportLike",
-    "CategoryPreference",
-    "CheckResult",
-    "CheckResults",
-    "CheckerEvent",
-    "CheckerStats",
-    "Clock",
-    "DelayClamped",
-    "Diagnostic",
-    "DiagnosticKind",
-    "Dialect",
-    "DisallowedError",
-    "FailureKind",
-    "FetchCancelled",
-    "FetchFailedError",
-    "FetchLease",
-    "FetchStarted",
-    "FetchedResponse",
-    "Fetcher",
-    "GateEvent",
-    "GateStats",
-    "Grant",
-    "Group",
-    "HeadersLike",
-    "HostState",
-    "HostStatus",
-    "InvalidProductTokenError",
-    "InvalidURLError",
-    "Ledger",
-    "LedgerEvent",
-    "LedgerFailed",
-    "LedgerReturned",
-    "LedgerStatus",
-    "Line",
-    "LineKind",
-    "ListableStore",
-    "LocalLedger",
-    "Match",
-    "MemoryStore",
-    "Origin",
-    "OtherLine",
-    "Pace",
-    "Policy",
-    "PolitenessGate",
-    "Preference",
-    "Reason",
-    "RequestRate",
-    "RetryAfterIgnored",
-    "RobotsChecker",
-    "RobotsError",
-    "RobotsTxt",
-    "RobotsTxtFetched",
-    "Rule",
-    "RuleKind",
-    "SQLiteStore",
-    "ScheduledTurn",
-    "Severity",
-    "Store",
-    "StoreError",
-    "StoreFailed",
-    "SystemClock",
-    "Turn",
-    "TurnEnd",
-    "TurnNotInTimeError",
-    "TurnSchedule",
-    "TurnsOverdue",
-    "URLLeftOut",
-    "URLLike",
-    "UnsupportedError",
-    "UsagePreferences",
-    "Verdict",
-    "Wait",
-    "__version__",
-    "open_store",
-]
+    from robotsgate.caching._policy import Policy as Policy
+    from robotsgate.caching._verdict import DisallowedError as DisallowedError
+    from robotsgate.caching._verdict import Reason as Reason
+    from robotsgate.caching._verdict import Verdict as Verdict
+    from robotsgate.checking._checker import RobotsChecker as RobotsChecker
+    from robotsgate.checking._many import CheckResult as CheckResult
+    from robotsgate.checking._many import CheckResults as CheckResults
+    from robotsgate.checking._reporting import AccessChanged as AccessChanged
+    from robotsgate.checking._reporting import CheckerEvent as CheckerEvent
+    from robotsgate.checking._reporting import CheckerStats as CheckerStats
+    from robotsgate.checking._reporting import FetchCancelled as FetchCancelled
+    from robotsgate.checking._reporting import FetchStarted as FetchStarted
+    from robotsgate.checking._reporting import RobotsTxtFetched as RobotsTxtFetched
+    from robotsgate.checking._reporting import StoreFailed as StoreFailed
+    from robotsgate.errors import InvalidProductTokenError as InvalidProductTokenError
+    from robotsgate.errors import InvalidURLError as InvalidURLError
+    from robotsgate.errors import RobotsError as RobotsError
+    from robotsgate.errors import StoreError as StoreError
+    from robotsgate.errors import TurnNotInTimeError as TurnNotInTimeError
+    from robotsgate.errors import UnsupportedError as UnsupportedError
+    from robotsgate.fetching._fetcher import FetchedResponse as FetchedResponse
+    from robotsgate.fetching._fetcher import Fetcher as Fetcher
+    from robotsgate.fetching._fetcher import FetchFailedError as FetchFailedError
+    from robotsgate.fetching._httpx import AsyncClientLike as AsyncClientLike
+    from robotsgate.fetching._httpx import AsyncTransportLike as AsyncTransportLike
+    from robotsgate.politeness._events import DelayClamped as DelayClamped
+    from robotsgate.politeness._events import GateEvent as GateEvent
+    from robotsgate.politeness._events import GateStats as GateStats
+    from robotsgate.politeness._events import HostStatus as HostStatus
+    from robotsgate.politeness._events import LedgerEvent as LedgerEvent
+    from robotsgate.politeness._events import LedgerFailed as LedgerFailed
+    from robotsgate.politeness._events import LedgerReturned as LedgerReturned
+    from robotsgate.politeness._events import RetryAfterIgnored as RetryAfterIgnored
+    from robotsgate.politeness._events import TurnsOverdue as TurnsOverdue
+    from robotsgate.politeness._events import URLLeftOut as URLLeftOut
+    from robotsgate.politeness._gate import PolitenessGate as PolitenessGate
+    from robotsgate.politeness._host_record import HostState as HostState
+    from robotsgate.politeness._host_record import Pace as Pace
+    from robotsgate.politeness._host_record import TurnEnd as TurnEnd
+    from robotsgate.politeness._ledger import Grant as Grant
+    from robotsgate.politeness._ledger import Ledger as Ledger
+    from robotsgate.politeness._ledger import LedgerStatus as LedgerStatus
+    from robotsgate.politeness._ledger import LocalLedger as LocalLedger
+    from robotsgate.politeness._ledger import Wait as Wait
+    from robotsgate.politeness._schedule import ScheduledTurn as ScheduledTurn
+    from robotsgate.politeness._schedule import TurnSchedule as TurnSchedule
+    from robotsgate.politeness._turns import Turn as Turn
+    from robotsgate.politeness.redis_ledger import RedisLedger as RedisLedger
+    from robotsgate.robotstxt._dialect import Dialect as Dialect
+    from robotsgate.robotstxt._headers import HeadersLike as HeadersLike
+    from robotsgate.robotstxt._model import CategoryPreference as CategoryPreference
+    from robotsgate.robotstxt._model import Diagnostic as Diagnostic
+    from robotsgate.robotstxt._model import DiagnosticKind as DiagnosticKind
+    from robotsgate.robotstxt._model import Group as Group
+    from robotsgate.robotstxt._model import Line as Line
+    from robotsgate.robotstxt._model import LineKind as LineKind
+    from robotsgate.robotstxt._model import Match as Match
+    from robotsgate.robotstxt._model import OtherLine as OtherLine
+    from robotsgate.robotstxt._model import Preference as Preference
+    from robotsgate.robotstxt._model import RequestRate as RequestRate
+    from robotsgate.robotstxt._model import Rule as Rule
+    from robotsgate.robotstxt._model import RuleKind as RuleKind
+    from robotsgate.robotstxt._model import Severity as Severity
+    from robotsgate.robotstxt._model import UsagePreferences as UsagePreferences
+    from robotsgate.robotstxt._robots_txt import RobotsTxt as RobotsTxt
+    from robotsgate.stores._base import FetchLease as FetchLease
+    from robotsgate.stores._base import ListableStore as ListableStore
+    from robotsgate.stores._base import Store as Store
+    from robotsgate.stores._url import open_store as open_store
+    from robotsgate.stores.memory import MemoryStore as MemoryStore
+    from robotsgate.stores.redis import RedisStore as RedisStore
+    from robotsgate.stores.sqlite import SQLiteStore as SQLiteStore
+    from robotsgate.urls._origin import Origin as Origin
+    from robotsgate.urls._origin import URLLike as URLLike
 
 _NAMES = {
     "_clock": "Clock SystemClock",
+    "_version": "__version__",
     "caching._outcome": "AccessResult FailureKind",
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
-    "caching._verdict": "Reason Verdict",
+    "caching._verdict": "DisallowedError Reason Verdict",
     "checking._checker": "RobotsChecker",
     "checking._reporting": (
         "AccessChanged CheckerEvent CheckerStats FetchCancelled FetchStarted"
@@ -183,10 +107,10 @@ _NAMES = {
     ),
     "checking._many": "CheckResult CheckResults",
     "errors": (
-        "DisallowedError FetchFailedError InvalidProductTokenError"
-        " InvalidURLError RobotsError StoreError TurnNotInTimeError UnsupportedError"
+        "InvalidProductTokenError InvalidURLError RobotsError StoreError"
+        " TurnNotInTimeError UnsupportedError"
     ),
-    "fetching._fetcher": "FetchedResponse Fetcher",
+    "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
         "DelayClamped GateEvent GateStats HostStatus LedgerEvent LedgerFailed"
@@ -197,7 +121,6 @@ _NAMES = {
     "politeness._host_record": "HostState Pace TurnEnd",
     "politeness._schedule": "ScheduledTurn TurnSchedule",
     "politeness._turns": "Turn",
-    "politeness.redis_ledger": "RedisLedger",
     "robotstxt._dialect": "Dialect",
     "robotstxt._headers": "HeadersLike",
     "robotstxt._model": (
@@ -208,27 +131,36 @@ _NAMES = {
     "stores._base": "FetchLease ListableStore Store",
     "stores._url": "open_store",
     "stores.memory": "MemoryStore",
-    "stores.redis": "RedisStore",
     "stores.sqlite": "SQLiteStore",
     "urls._origin": "Origin URLLike",
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+# What needs the extra redis does not stand in `__all__`, so that `import *` works
+# without it.
+_EXTRA_HOMES = {
+    "RedisLedger": "politeness.redis_ledger",
+    "RedisStore": "stores.redis",
+}
 
 if not TYPE_CHECKING:  # pragma: no branch (a type checker would take any name)
+    _HOMES = dict(
+        sorted((name, home) for home, names in _NAMES.items() for name in names.split())
+    )
+    __all__ = list(_HOMES)
 
     def __getattr__(name: str) -> object:
-        if name not in _HOMES:
+        home = _HOMES.get(name) or _EXTRA_HOMES.get(name)
+        if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import importlib  # noqa: PLC0415
 
         try:
-            home = importlib.import_module(f"{__name__}.{_HOMES[name]}")
+            module = importlib.import_module(f"{__name__}.{home}")
         except ModuleNotFoundError as error:
-            if name not in {"RedisLedger", "RedisStore"}:
+            if name in _HOMES:
                 raise
             message = f"{name} needs the extra redis: pip install 'robotsgate[redis]'"
             raise ImportError(message) from error
-        value = globals()[name] = getattr(home, name)
+        value = globals()[name] = getattr(module, name)
         return value
 
     def __dir__() -> list[str]:

@@ -5,27 +5,20 @@ RobotsError
 ├── InvalidProductTokenError  (also a ValueError)
 ├── UnsupportedError
 ├── StoreError
-├── FetchFailedError          (raised by a Fetcher, never to a caller)
-├── DisallowedError
+├── FetchFailedError          (fetching/_fetcher.py: a Fetcher raises it)
+├── DisallowedError           (caching/_verdict.py: it carries a Verdict)
 └── TurnNotInTimeError
 
 A dead host, a broken robots.txt or a refused connection leads to a `Verdict`, not to
 an exception.
-This module imports nothing of robotsgate but types.
+This module imports nothing of robotsgate, so two of them stand beside their evidence.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from robotsgate.caching._outcome import FailureKind
-    from robotsgate.caching._verdict import Verdict
 
 __all__ = [
-    "DisallowedError",
-    "FetchFailedError",
     "InvalidProductTokenError",
     "InvalidURLError",
     "RobotsError",
@@ -83,40 +76,6 @@ class StoreError(RobotsError):
     A checker raises this only if its argument `store` is not a store or cannot be
     opened. If a store fails later, the checker goes on without the store.
     """
-
-
-class FetchFailedError(RobotsError):
-    """A GET that brought no usable response; only a `Fetcher` raises it.
-
-    The checker turns it into an answer and never raises it.
-
-    Attributes:
-        kind: where the GET failed.
-    """
-
-    def __init__(self, message: str, *, kind: FailureKind) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled, for pools of processes."""
-        return partial(type(self), kind=self.kind), self.args
-
-
-class DisallowedError(RobotsError):
-    """A URL that robots.txt does not let the agent fetch.
-
-    Attributes:
-        verdict: the whole answer, with the rule and the line that decided.
-    """
-
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(str(verdict))
-        self.verdict = verdict
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled, for pools of processes."""
-        return type(self), (self.verdict,)
 
 
 class TurnNotInTimeError(RobotsError):

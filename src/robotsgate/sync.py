@@ -16,25 +16,29 @@ from typing import TYPE_CHECKING, Self
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from robotsgate._clock import SystemClock
-from robotsgate.caching._policy import Policy
-from robotsgate.checking._checker import RobotsChecker as _AsyncRobotsChecker
-from robotsgate.robotstxt._dialect import Dialect
+from robotsgate import Dialect, Policy, SystemClock
+from robotsgate import RobotsChecker as _AsyncRobotsChecker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from robotsgate._clock import Clock
-    from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._many import CheckResult, CheckResults
-    from robotsgate.checking._reporting import CheckerEvent, CheckerStats
-    from robotsgate.fetching._fetcher import Fetcher
-    from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
-    from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._model import RequestRate, UsagePreferences
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
-    from robotsgate.stores._base import Store
-    from robotsgate.urls._origin import URLLike
+    from robotsgate import (
+        AsyncClientLike,
+        AsyncTransportLike,
+        CheckerEvent,
+        CheckerStats,
+        CheckResult,
+        CheckResults,
+        Clock,
+        Fetcher,
+        HeadersLike,
+        RequestRate,
+        RobotsTxt,
+        Store,
+        URLLike,
+        UsagePreferences,
+        Verdict,
+    )
 
 __all__ = ["RobotsChecker"]
 
@@ -133,8 +137,9 @@ class RobotsChecker:
         answer = self._answers.at_once(agent, url)
         if answer:
             return None
-        refusal = self._checker._refusal  # noqa: SLF001 (one package)
-        return self._portal.call(partial(refusal, agent, url, answer=answer))
+        # Goes on after that answer, which has been counted.
+        refusal = partial(self._checker._refusal, agent, url, answer=answer)  # noqa: SLF001
+        return self._portal.call(refusal)
 
     def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]

@@ -8,8 +8,8 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from robotsgate.caching._outcome import AccessResult
-from robotsgate.caching._verdict import Reason, Verdict
-from robotsgate.errors import DisallowedError, RobotsError
+from robotsgate.caching._verdict import DisallowedError, Reason, Verdict
+from robotsgate.errors import RobotsError
 from robotsgate.robotstxt import Rule, RuleKind
 from tests.tables import cases
 

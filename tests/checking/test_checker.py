@@ -1126,7 +1126,10 @@ async def test_stats_count_what_attempts_came_to() -> None:
 async def test_fetch_is_told_as_an_event() -> None:
     clock = ManualClock()
     events: list[CheckerEvent] = []
-    checker = checker_of(site_of(), clock=clock, on_event=events.append)
+    site = FakeSite()
+    headers = {"Content-Type": "text/plain", "Set-Cookie": "secret=1"}
+    site.serve(ORIGIN, RULES, headers=headers)
+    checker = checker_of(site, clock=clock, on_event=events.append)
 
     await checker.can_fetch(AGENT, PUBLIC)
     await checker.can_fetch(AGENT, PRIVATE)
@@ -1138,6 +1141,7 @@ async def test_fetch_is_told_as_an_event() -> None:
             access=AccessResult.SUCCESSFUL,
             status=200,
             redirects=(),
+            headers=(("content-type", "text/plain"),),
             failure=None,
             error=None,
             body_bytes=len(RULES),

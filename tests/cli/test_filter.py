@@ -62,6 +62,17 @@ def test_rejected_lines_have_their_reasons(
     ]
 
 
+def test_url_that_is_not_utf8_causes_no_fetch(
+    program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
+) -> None:
+    server = serve(Reply(body=_BODY))
+
+    ran = program("filter", "-a", "a", stdin=f"{server.url}/".encode() + b"\xff\n")
+
+    assert (ran.code, ran.stdout) == (0, "")
+    assert ran.stderr == "1 URLs, 0 allowed, 0 origins fetched, 0 failed\n"
+
+
 def test_json_objects_pass_as_they_are(
     program: Callable[..., Ran], serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:

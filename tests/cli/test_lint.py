@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from robotsgate.caching._outcome import Answered, Failed, FailureKind
-from robotsgate.cli._findings import about_answer
+from robotsgate.cli._findings import Finding, about_answer
 from robotsgate.urls import Origin
 from tests.servers.answers import Reply
 from tests.tables import cases
@@ -169,9 +169,20 @@ _ANSWERS: dict[str, tuple[Outcome, list[str]]] = {
 }
 
 
+def _findings(outcome: Outcome, origin: Origin = _ORIGIN) -> list[Finding]:
+    has_response = isinstance(outcome, Answered)
+    return about_answer(
+        origin,
+        status=outcome.status if has_response else None,
+        headers=outcome.headers if has_response else {},
+        redirects=outcome.redirects,
+        now=0.0,
+    )
+
+
 @pytest.mark.parametrize(("outcome", "codes"), _ANSWERS.values(), ids=_ANSWERS.keys())
 def test_answer_tells(outcome: Outcome, codes: list[str]) -> None:
-    findings = about_answer(outcome, origin=_ORIGIN, now=0.0)
+    findings = _findings(outcome)
 
     assert [one.code for one in findings] == codes
 
@@ -180,15 +191,11 @@ def test_answer_tells(outcome: Outcome, codes: list[str]) -> None:
 def test_answer_over_ftp_is_not_judged_as_one_over_http(status: int) -> None:
     origin = Origin.from_url("ftp://example.com/")
 
-    assert about_answer(Answered(status=status), origin=origin, now=0.0) == []
+    assert _findings(Answered(status=status), origin) == []
 
 
 def test_page_lists_every_code_about_an_answer_with_its_severity() -> None:
-    found = [
-        one
-        for outcome, _ in _ANSWERS.values()
-        for one in about_answer(outcome, origin=_ORIGIN, now=0.0)
-    ]
+    found = [one for outcome, _ in _ANSWERS.values() for one in _findings(outcome)]
     _, page = _PAGE.read_text(encoding="utf-8").split("## Findings about an answer")
 
     rows = re.findall(r"^### (.+)\n\n\*\*(\w+)\.\*\*$", page, re.MULTILINE)

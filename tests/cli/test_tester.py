@@ -10,8 +10,7 @@ import httpx
 import pytest
 
 from robotsgate import Dialect, RobotsChecker
-from robotsgate.cli.tester._app import page_app
-from robotsgate.cli.tester._rate_limit import RateLimit
+from robotsgate.cli.tester._app import RateLimit, page_app
 from robotsgate.testing import FakeSite, ManualClock
 from tests.tables import cases
 

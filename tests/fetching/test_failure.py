@@ -13,10 +13,10 @@ import httpx2
 import pytest
 
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.errors import FetchFailedError
 from robotsgate.fetching._address_guard import AddressRefusedError
 from robotsgate.fetching._body import CodingError
 from robotsgate.fetching._failure import outcome_of
+from robotsgate.fetching._fetcher import FetchFailedError
 
 
 def caused(error: Exception, *causes: BaseException) -> Exception:

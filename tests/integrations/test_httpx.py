@@ -9,16 +9,17 @@ import httpx
 import httpx2
 import pytest
 
+from robotsgate import PolitenessGate
 from robotsgate.integrations.httpx import (
     RobotsDisallowedError,
     RobotsTransport,
     robots_hook,
 )
-from tests.checking.builders import AGENT, PRIVATE, checker_of, site_of
+from tests.checking.builders import AGENT, PRIVATE, PUBLIC, checker_of, site_of
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
     from types import ModuleType
 
     from tests.servers.loopback import LoopbackServer
@@ -44,6 +45,33 @@ async def test_error_names_its_request_and_is_not_one_to_retry(
     assert str(error.request.url) == PRIVATE
     assert isinstance(error, RobotsDisallowedError) == (library is httpx)
     assert not isinstance(error, library.TransportError)
+
+
+async def test_closed_response_closes_the_stream_behind_the_turn(
+    library: ModuleType,
+) -> None:
+    class Stream(library.AsyncByteStream):
+        is_closed = False
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b"page"
+
+        async def aclose(self) -> None:
+            self.is_closed = True
+
+    stream = Stream()
+    transport = library.MockTransport(lambda _: library.Response(200, stream=stream))
+    async with (
+        checker_of(site_of()) as checker,
+        PolitenessGate(checker, AGENT, default_delay=0) as gate,
+        library.AsyncClient(
+            transport=RobotsTransport(checker, AGENT, wrapped=transport, gate=gate)
+        ) as client,
+        client.stream("GET", PUBLIC),
+    ):
+        assert not stream.is_closed
+
+    assert stream.is_closed
 
 
 async def test_transport_may_answer_with_the_verdict_instead(

@@ -3,16 +3,29 @@
 Pure: no network, no disk; the time is always an argument.
 """
 
+from robotsgate.caching._codec import entry_as_dict
+from robotsgate.caching._freshness import freshness_lifetime
 from robotsgate.caching._outcome import AccessResult, FailureKind
 from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
-from robotsgate.caching._verdict import Reason, Verdict
+from robotsgate.caching._verdict import (
+    DisallowedError,
+    Reason,
+    Verdict,
+    date_text,
+    printable,
+)
 
 __all__ = [
     "AccessResult",
     "AddressGuard",
     "AfterUnreachableLimit",
+    "DisallowedError",
     "FailureKind",
     "Policy",
     "Reason",
     "Verdict",
+    "date_text",
+    "entry_as_dict",
+    "freshness_lifetime",
+    "printable",
 ]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, key_of
 from robotsgate.caching._outcome import AccessResult, FailureKind
+from robotsgate.robotstxt._model import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,9 @@ _BYTES_BEFORE_CHECKED = 5
 
 # Real heads have a few kilobytes. To read this much JSON takes 10 ms.
 _LONGEST_HEAD = 512 * 1024
+
+# A checker never keeps a longer file, so a longer one is damage.
+_LONGEST_BODY = 2**28
 
 
 class CodecError(ValueError):
@@ -102,6 +106,36 @@ def is_of_later_version(data: object) -> bool:
     return isinstance(data, bytes) and data[:1] > bytes([VERSION])
 
 
+def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
+    """What a store keeps under `key`, as JSON types, without the robots.txt itself.
+
+    Args:
+        key: as `ListableStore.keys` gives it.
+        data: as `Store.get` gives it.
+
+    Returns:
+        The `origin` and the `terms` of the key; `access`; `checked_at` and
+        `next_fetch_at`, epoch seconds; and the fields of `answer` and `outage`, with
+        `body_bytes` for the file. All after the terms is `None` if the bytes cannot
+        be read.
+    """
+    origin, _, terms = key.partition(" ")
+    try:
+        entry = decode(data, origin=origin, terms=terms, max_bytes=_LONGEST_BODY)
+    except CodecError:
+        names = ("access", "checked_at", "next_fetch_at", "answer", "outage")
+        return {"origin": origin, "terms": terms, **dict.fromkeys(names)}
+    return {
+        "origin": origin,
+        "terms": terms,
+        "access": entry.access.value,
+        "checked_at": entry.checked_at,
+        "next_fetch_at": entry.next_fetch_at,
+        "answer": _all_fields(entry.answer),
+        "outage": _all_fields(entry.outage),
+    }
+
+
 def with_body_in(entry: Entry, data: bytes) -> Entry:
     """`entry` with its body in the bytes of `data`, which `encode(entry)` gave."""
     if entry.answer is None or entry.answer.packed is None:
@@ -134,6 +168,17 @@ def _fields(value: Answer | Outage | None) -> dict[str, Any]:
         for name, field in fields.items()
         if field is not None and name != "packed"
     }
+
+
+def _all_fields(value: Answer | Outage | None) -> dict[str, Any] | None:
+    """The fields as JSON types, with the length of the body in place of the body."""
+    if value is None:
+        return None
+    fields = {name: as_json(getattr(value, name)) for name in value.__slots__}
+    packed = fields.pop("packed", None)
+    if isinstance(packed, PackedBody):
+        fields["body_bytes"] = len(packed.body)
+    return fields
 
 
 def _entry(

@@ -7,7 +7,6 @@ Headers are mappings of lower-case names. Values that make no sense are ignored.
 from __future__ import annotations
 
 import zlib
-from email.utils import mktime_tz, parsedate_tz
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -87,6 +86,9 @@ def with_jitter(seconds: float, name: str) -> float:
 
 def http_date(value: str) -> float | None:
     """Epoch seconds of an HTTP-date (RFC 9110 §5.6.7); `None` if it is none."""
+    # Imported here, because it imports `socket`.
+    from email.utils import mktime_tz, parsedate_tz  # noqa: PLC0415
+
     try:
         parts = parsedate_tz(value)
         return None if parts is None else float(mktime_tz(parts))

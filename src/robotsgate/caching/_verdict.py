@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from robotsgate.errors import RobotsError
 from robotsgate.robotstxt._model import JSONValue
 
 if TYPE_CHECKING:
@@ -134,6 +135,22 @@ class Verdict(JSONValue):
         if self.error is not None:
             return self.error
         return f"status {self.status}"
+
+
+class DisallowedError(RobotsError):
+    """A URL that robots.txt does not let the agent fetch.
+
+    Attributes:
+        verdict: the whole answer, with the rule and the line that decided.
+    """
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(str(verdict))
+        self.verdict = verdict
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let it be pickled, for pools of processes."""
+        return type(self), (self.verdict,)
 
 
 def printable(text: str) -> str:

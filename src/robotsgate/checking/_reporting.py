@@ -72,6 +72,8 @@ class RobotsTxtFetched(Event):
         status: that of the last response; `None` if there was none.
         redirects: those that were followed, in order: pairs (URL that was followed,
             cut at 2 KB; status of the response that led there).
+        headers: of the last response, pairs (lower-case name, value): Content-Type,
+            and those that decide how long the answer counts.
         failure: where the fetch failed; `None` if there was a response.
         error: what went wrong; `None` if nothing.
         body_bytes: how many decoded bytes of the body were read, ≥ 0.
@@ -84,6 +86,7 @@ class RobotsTxtFetched(Event):
     access: AccessResult
     status: int | None
     redirects: tuple[tuple[str, int], ...]
+    headers: tuple[tuple[str, str], ...]
     failure: FailureKind | None
     error: str | None
     body_bytes: int
@@ -289,6 +292,11 @@ class Reporter:
                 access=entry.access,
                 status=None if isinstance(outcome, Failed) else outcome.status,
                 redirects=outcome.redirects,
+                headers=(
+                    ()
+                    if isinstance(outcome, Failed)
+                    else tuple(outcome.headers.items())
+                ),
                 failure=outcome.kind if isinstance(outcome, Failed) else None,
                 error=outcome.error,
                 body_bytes=len(body),

@@ -15,23 +15,17 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from robotsgate._clock import SystemClock
-from robotsgate.caching._codec import CodecError, decode
-from robotsgate.caching._verdict import date_text
+from robotsgate import Origin, SystemClock, open_store
+from robotsgate.caching import date_text, entry_as_dict
 from robotsgate.cli._options import json_option
-from robotsgate.cli._output import tell, tell_json, tell_table
-from robotsgate.robotstxt._model import as_json as in_json_types
-from robotsgate.stores._url import open_store
-from robotsgate.urls._origin import Origin
+from robotsgate.cli._shell import tell, tell_json, tell_table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from robotsgate.caching._entry import Answer, Entry, Outage
-    from robotsgate.stores._base import ListableStore
+    from robotsgate import ListableStore
 
-# A store of ours never holds a larger file, so a larger one is damage.
-_MOST_BYTES = 2**28
+_DATES = ("checked_at", "next_fetch_at")
 
 _UNREADABLE = "unreadable"
 
@@ -76,14 +70,14 @@ def ls(*, store_url: str, as_json: bool) -> None:
 async def _ls(store_url: str, *, as_json: bool) -> None:
     rows = []
     async with _open(store_url) as store:
-        async for key, entry in _entries(store):
+        async for key, record in _records(store):
             if as_json:
-                tell_json(_record(key, entry))
-            elif entry is None:
+                tell_json(_without_parts(record))
+            elif record["access"] is None:
                 rows.append((key, _UNREADABLE, "", ""))
             else:
-                dates = date_text(entry.checked_at), date_text(entry.next_fetch_at)
-                rows.append((key, entry.access.value, *dates))
+                dates = (date_text(record[name]) for name in _DATES)
+                rows.append((key, record["access"], *dates))
     if not as_json:
         tell_table(("origin", "access", "last fetch", "next fetch"), sorted(rows))
 
@@ -100,16 +94,13 @@ def show(*, store_url: str, as_json: bool, url: str) -> None:
 async def _show(store_url: str, origin: Origin, *, as_json: bool) -> None:
     is_empty = True
     async with _open(store_url) as store:
-        async for key, entry in _entries(store, origin):
+        async for _, record in _records(store):
+            if record["origin"] != str(origin):
+                continue
             is_empty = False
-            record = _record(key, entry)
-            if entry is not None:
-                record |= {
-                    "answer": _fields(entry.answer),
-                    "outage": _fields(entry.outage),
-                }
             if as_json:
-                tell_json(record)
+                is_readable = record["access"] is not None
+                tell_json(record if is_readable else _without_parts(record))
             else:
                 tell_table(("what", "value"), list(_rows(record)))
     if is_empty:
@@ -126,7 +117,7 @@ def forget(*, store_url: str, urls: tuple[str, ...]) -> None:
 
 async def _forget(store_url: str, origins: set[str]) -> None:
     async with _open(store_url) as store:
-        keys = [key async for key in store.keys() if _split(key)[0] in origins]  # noqa: SIM118 (not a dict)
+        keys = [key async for key in store.keys() if key.partition(" ")[0] in origins]  # noqa: SIM118 (not a dict)
         for key in keys:
             await store.delete(key)
     tell(f"{len(keys)} deleted")
@@ -156,8 +147,8 @@ def stats(*, store_url: str, as_json: bool) -> None:
 async def _stats(store_url: str, *, as_json: bool) -> None:
     counts: Counter[str] = Counter()
     async with _open(store_url) as store:
-        async for _, entry in _entries(store):
-            counts[_UNREADABLE if entry is None else entry.access.value] += 1
+        async for _, record in _records(store):
+            counts[record["access"] or _UNREADABLE] += 1
     record = {"entries": counts.total(), **dict(sorted(counts.items()))}
     if as_json:
         tell_json(record)
@@ -175,52 +166,15 @@ async def _open(store_url: str) -> AsyncIterator[ListableStore]:
         yield store
 
 
-async def _entries(
-    store: ListableStore, origin: Origin | None = None
-) -> AsyncIterator[tuple[str, Entry | None]]:
-    """Each key with its entry, `None` if that is unreadable.
-
-    Args:
-        store: the store, which is read key by key.
-        origin: only this one; `None`: all.
-    """
+async def _records(store: ListableStore) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    """Each key with what the store keeps under it, read key by key."""
     async for key in store.keys():
-        name, terms = _split(key)
-        if origin is not None and name != str(origin):
-            continue
         data = await store.get(key) or b""  # `None` if it was deleted meanwhile
-        try:
-            yield key, decode(data, origin=name, terms=terms, max_bytes=_MOST_BYTES)
-        except CodecError:
-            yield key, None
+        yield key, entry_as_dict(key, data)
 
 
-def _split(key: str) -> tuple[str, str]:
-    """Origin and terms of a key."""
-    origin, _, terms = key.partition(" ")
-    return origin, terms
-
-
-def _record(key: str, entry: Entry | None) -> dict[str, Any]:
-    origin, terms = _split(key)
-    names = {"origin": origin, "terms": terms}
-    if entry is None:
-        return names | {"access": None, "checked_at": None, "next_fetch_at": None}
-    return names | {
-        "access": entry.access.value,
-        "checked_at": entry.checked_at,
-        "next_fetch_at": entry.next_fetch_at,
-    }
-
-
-def _fields(part: Answer | Outage | None) -> dict[str, Any] | None:
-    """The attributes of `part`, with the length of its body in place of the body."""
-    if part is None:
-        return None
-    fields = {name: getattr(part, name) for name in part.__slots__}
-    packed = fields.pop("packed", None)
-    body = {} if packed is None else {"body_bytes": len(packed.body)}
-    return {name: in_json_types(value) for name, value in fields.items()} | body
+def _without_parts(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: record[name] for name in record if name not in {"answer", "outage"}}
 
 
 def _rows(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from robotsgate.caching._verdict import Reason, date_text
-from robotsgate.cli._exit import Exit, worst
+from robotsgate import Reason
+from robotsgate.caching import date_text
 from robotsgate.cli._explain import Explanation, explanation
 from robotsgate.cli._options import (
     Settings,
@@ -17,14 +17,20 @@ from robotsgate.cli._options import (
     fetching_options,
     json_option,
 )
-from robotsgate.cli._output import complain, tell, tell_json
-from robotsgate.cli._stdin import LONGEST_LINE, blocks_of_lines
+from robotsgate.cli._shell import (
+    LONGEST_LINE,
+    Exit,
+    blocks_of_lines,
+    complain,
+    tell,
+    tell_json,
+    worst,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._checker import RobotsChecker
+    from robotsgate import RobotsChecker, Verdict
 
 _UNDECIDED = {
     Reason.UNREACHABLE,

@@ -6,21 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robotsgate.cli._exit import Exit
 from robotsgate.cli._options import (
     Settings,
     agent_of,
     fetching_options,
     json_option,
+    robots_txt_of,
 )
-from robotsgate.cli._output import tell, tell_json
-from robotsgate.cli._source import robots_txt_of
+from robotsgate.cli._shell import Exit, tell, tell_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from robotsgate.robotstxt._model import Match
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate import Match, RobotsTxt
 
 _Agent = str | tuple[str, ...]
 

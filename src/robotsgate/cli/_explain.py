@@ -5,16 +5,17 @@ Must never ask the network: it takes the verdict and the file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._verdict import Reason, date_text
-from robotsgate.robotstxt._model import JSONValue, Line, RuleKind
+from robotsgate.caching import Reason, date_text
+from robotsgate.robotstxt import Line, RuleKind
 
 if TYPE_CHECKING:
-    from robotsgate.caching._verdict import Verdict
-    from robotsgate.robotstxt._model import Rule
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from typing import Any
+
+    from robotsgate.caching import Verdict
+    from robotsgate.robotstxt import RobotsTxt, Rule
 
 _LINES_AROUND = 3
 
@@ -36,7 +37,7 @@ _WITHOUT_RULE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation(JSONValue):
+class Explanation:
     """What led to a verdict.
 
     Attributes:
@@ -53,6 +54,10 @@ class Explanation(JSONValue):
     competing_rules: tuple[str, ...]
     redirects: tuple[str, ...]
     changes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The explanation as JSON types."""
+        return asdict(self) | {"lines": [line.as_dict() for line in self.lines]}
 
 
 def explanation(verdict: Verdict, robots: RobotsTxt | None) -> Explanation:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from robotsgate._version import __version__
-from robotsgate.caching._access_result import is_server_error
-from robotsgate.caching._freshness import freshness_lifetime
-from robotsgate.caching._outcome import Answered
-from robotsgate.caching._policy import Policy
-from robotsgate.robotstxt._model import JSONValue, Severity
-from robotsgate.urls._origin import Origin
+from robotsgate.caching import Policy, freshness_lifetime
+from robotsgate.robotstxt import Severity
+from robotsgate.urls import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any, TypeGuard
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
-    from robotsgate.caching._outcome import Outcome
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.robotstxt import RobotsTxt
 
 _DAY = 86_400.0
 
@@ -31,7 +26,7 @@ _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding(JSONValue):
+class Finding:
     """One thing that lint reports.
 
     Attributes:
@@ -48,6 +43,10 @@ class Finding(JSONValue):
     code: str
     message: str
 
+    def as_dict(self) -> dict[str, Any]:
+        """The finding as JSON types."""
+        return asdict(self) | {"severity": self.severity.value}
+
 
 def about_file(robots: RobotsTxt) -> list[Finding]:
     """What is odd about a file."""
@@ -63,45 +62,61 @@ def about_file(robots: RobotsTxt) -> list[Finding]:
     ]
 
 
-def about_answer(outcome: Outcome, *, origin: Origin, now: float) -> list[Finding]:
+def about_answer(
+    origin: Origin,
+    *,
+    status: int | None,
+    headers: Mapping[str, str],
+    redirects: Iterable[tuple[str, int]],
+    now: float,
+) -> list[Finding]:
     """What is odd about the answer that `origin` gave when asked for its file.
 
     Args:
-        outcome: how the fetch ended.
         origin: the one that was asked.
+        status: of the last response; `None` if there was none.
+        headers: of the last response, by lower-case names.
+        redirects: pairs (URL that was followed, status), in order.
         now: when the answer came, epoch seconds.
     """
+    facts = [*_about_redirects(origin, redirects)]
+    if status is not None and origin.scheme != "ftp":  # other codes, and no headers
+        facts += _about_response(status, headers, now)
     return [
         Finding(line=0, column=0, severity=severity, code=code, message=message)
-        for severity, code, message in _about_answer(outcome, origin, now)
+        for severity, code, message in facts
     ]
 
 
-def _about_answer(
-    outcome: Outcome, origin: Origin, now: float
+def _about_redirects(
+    origin: Origin, redirects: Iterable[tuple[str, int]]
 ) -> Iterator[tuple[Severity, str, str]]:
-    for url, _ in outcome.redirects:
+    for url, _ in redirects:
         host = Origin.from_url(url).host
         if host.removeprefix("www.") != origin.host.removeprefix("www."):
             message = f"a redirect leads to {host}, whose owner then decides"
             yield Severity.WARNING, "foreign-redirect", message
-            break
-    if not isinstance(outcome, Answered) or origin.scheme == "ftp":
-        return  # ftp has other codes, and no headers
-    status = outcome.status
-    if is_server_error(status) or status == HTTPStatus.TOO_MANY_REQUESTS:
+            return
+
+
+def _about_response(
+    status: int, headers: Mapping[str, str], now: float
+) -> Iterator[tuple[Severity, str, str]]:
+    is_server_error = 500 <= status <= 599  # noqa: PLR2004
+    if is_server_error or status == HTTPStatus.TOO_MANY_REQUESTS:
         message = f"status {status}: crawlers stop fetching the whole site"
         yield Severity.WARNING, "server-error", message
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         message = f"status {status}: crawlers may fetch everything"
         yield Severity.WARNING, "access-denied", message
-    if not is_file(outcome):
+    is_success = 200 <= status <= 299  # noqa: PLR2004
+    if not is_success or status == HTTPStatus.PARTIAL_CONTENT:
         return
-    media_type = outcome.headers.get("content-type", "").partition(";")[0].strip()
+    media_type = headers.get("content-type", "").partition(";")[0].strip()
     if media_type.lower() != "text/plain":
         message = f"expected the Content-Type text/plain, got {media_type[:80]!r}"
         yield Severity.WARNING, "wrong-content-type", message
-    lifetime = freshness_lifetime(outcome.headers, now=now, policy=_AS_ASKED)
+    lifetime = freshness_lifetime(headers, now=now, policy=_AS_ASKED)
     if lifetime > _DAY:
         message = f"crawlers may keep the file for {lifetime / _DAY:.1f} days"
         yield Severity.WARNING, "long-caching", message
@@ -110,27 +125,19 @@ def _about_answer(
         yield Severity.NOTE, "no-caching", message
 
 
-def is_file(outcome: Outcome) -> TypeGuard[Answered]:
-    """Whether a fetch brought a file."""
-    return (
-        isinstance(outcome, Answered)
-        and 200 <= outcome.status <= 299  # noqa: PLR2004
-        and outcome.status != HTTPStatus.PARTIAL_CONTENT
-    )
-
-
-def sarif(findings: Sequence[Finding], source: str) -> dict[str, Any]:
+def sarif(findings: Sequence[Finding], source: str, *, version: str) -> dict[str, Any]:
     """The findings as a log in the format SARIF 2.1.0 (OASIS).
 
     Args:
         findings: in order.
         source: the URL or the file that they are about.
+        version: of robotsgate.
     """
     uri = source if "://" in source else quote(source)
     codes = sorted({one.code for one in findings})
     driver = {
         "name": "robotsgate",
-        "version": __version__,
+        "version": version,
         "rules": [{"id": code} for code in codes],
     }
     return {

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import anyio
 import click
 
-from robotsgate._clock import SystemClock
-from robotsgate.caching._outcome import Answered
-from robotsgate.cli._exit import Exit
-from robotsgate.cli._findings import (
-    Finding,
-    about_answer,
-    about_file,
-    is_file,
-    sarif,
+from robotsgate import (
+    CheckerEvent,
+    Origin,
+    RobotsTxtFetched,
+    Severity,
+    SystemClock,
+    __version__,
 )
-from robotsgate.cli._options import Settings, fetching_options
-from robotsgate.cli._output import complain, tell, tell_json
-from robotsgate.cli._source import is_url, parsed_file
-from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
-from robotsgate.robotstxt._model import Severity
-from robotsgate.robotstxt._robots_txt import RobotsTxt
-from robotsgate.urls._origin import Origin
+from robotsgate.cli._findings import Finding, about_answer, about_file, sarif
+from robotsgate.cli._options import Settings, fetching_options, is_url, parsed_file
+from robotsgate.cli._shell import Exit, complain, tell, tell_json
 
 _STYLES = {
     Severity.ERROR: "bold red",
@@ -67,7 +62,7 @@ def lint(*, form: str, is_strict: bool, settings: Settings, source: str) -> Exit
         findings = about_file(parsed_file(source, settings.dialect))
     name = "<stdin>" if source == "-" else source
     if form == "sarif":
-        tell_json(sarif(findings, name))
+        tell_json(sarif(findings, name, version=__version__))
     for finding in findings:
         if form == "json":
             tell_json({"file": name, **finding.as_dict()})
@@ -87,20 +82,21 @@ async def _findings_at(
     origin: Origin, settings: Settings
 ) -> tuple[list[Finding], str | None]:
     """The findings at `origin`, and why there is no file; `None` if there is one."""
-    async with settings.client() as client:
-        fetcher = RobotsTxtFetcher(
-            client, user_agent=settings.user_agent, policy=settings.policy
-        )
-        outcome = await fetcher.fetch(origin)
-    findings = about_answer(outcome, origin=origin, now=SystemClock().now())
-    if not is_file(outcome):
-        evidence = outcome.error
-        if isinstance(outcome, Answered):
-            evidence = evidence or f"status {outcome.status}"
-        return findings, f"expected a robots.txt at {origin.robots_url}: {evidence}"
-    robots = RobotsTxt.parse(
-        outcome.body, dialect=settings.dialect, max_bytes=settings.policy.max_body_bytes
+    events: list[CheckerEvent] = []
+    always_fetching = replace(settings, store=None)
+    async with always_fetching.checker(on_event=events.append) as checker:
+        robots = await checker.robots_txt(origin.robots_url)
+    (fetched,) = (one for one in events if isinstance(one, RobotsTxtFetched))
+    findings = about_answer(
+        origin,
+        status=fetched.status,
+        headers=dict(fetched.headers),
+        redirects=fetched.redirects,
+        now=SystemClock().now(),
     )
+    if robots is None:
+        evidence = fetched.error or f"status {fetched.status}"
+        return findings, f"expected a robots.txt at {origin.robots_url}: {evidence}"
     return findings + about_file(robots), None
 
 

@@ -1,4 +1,4 @@
-"""The options that commands share, and the checker that they describe."""
+"""The options that commands share, and what they name: a checker, a robots.txt."""
 
 from __future__ import annotations
 
@@ -8,19 +8,29 @@ import math
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
 import click
 import httpx
 
-from robotsgate._version import __version__
-from robotsgate.caching._policy import AddressGuard, Policy
-from robotsgate.caching._verdict import printable
-from robotsgate.checking._checker import RobotsChecker
-from robotsgate.robotstxt._dialect import Dialect
+from robotsgate import (
+    AddressGuard,
+    Dialect,
+    Origin,
+    Policy,
+    RobotsChecker,
+    RobotsTxt,
+    __version__,
+)
+from robotsgate.caching import printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from robotsgate import CheckerEvent
+
 
 _Result = TypeVar("_Result")
 
@@ -68,13 +78,18 @@ class Settings:
 
     @asynccontextmanager
     async def checker(
-        self, *, store: str | None = None, max_origins: int = 10_000
+        self,
+        *,
+        store: str | None = None,
+        max_origins: int = 10_000,
+        on_event: Callable[[CheckerEvent], object] | None = None,
     ) -> AsyncIterator[RobotsChecker]:
         """A checker with these settings.
 
         Args:
             store: the URL of a store in place of memory, if the user named none.
             max_origins: how many origins stay parsed in memory, ≥ 1.
+            on_event: as in `RobotsChecker`.
         """
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(self.client())
@@ -86,6 +101,7 @@ class Settings:
                     policy=self.policy,
                     dialect=self.dialect,
                     max_origins=max_origins,
+                    on_event=on_event,
                 )
             except ValueError as error:
                 raise click.UsageError(str(error)) from error
@@ -211,3 +227,49 @@ def _log_to_stderr(*, is_quiet: bool, is_verbose: bool) -> None:
     logger.handlers = [handler]
     level = logging.ERROR if is_quiet else logging.WARNING
     logger.setLevel(logging.DEBUG if is_verbose else level)
+
+
+def is_url(source: str) -> bool:
+    """Whether `source` is a URL and not the name of a file."""
+    return "://" in source
+
+
+def robots_txt_of(source: str, settings: Settings) -> RobotsTxt:
+    """The robots.txt in force at a URL, or that of a file.
+
+    Raises:
+        ClickException: there is no file to read.
+    """
+    if is_url(source):
+        return anyio.run(_robots_txt_at, source, settings)
+    # Not in an event loop, where Ctrl-C would wait for the end of stdin.
+    return parsed_file(source, settings.dialect)
+
+
+async def _robots_txt_at(source: str, settings: Settings) -> RobotsTxt:
+    async with settings.checker() as checker:
+        robots = await checker.robots_txt(source)
+        if robots is not None:
+            return robots
+        # About "/", because robots.txt itself may always be fetched.
+        verdict = await checker.check("*", f"{Origin.from_url(source)}/")
+    _, _, reason = str(verdict).partition(": ")
+    raise click.ClickException(f"expected a robots.txt, but {reason}")
+
+
+def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
+    """The robots.txt of a file, or that of stdin for "-".
+
+    Raises:
+        ClickException: the file cannot be read.
+    """
+    most = Policy().max_body_bytes + 1  # one more shows that the file is longer
+    try:
+        if source == "-":
+            body = sys.stdin.buffer.read(most)
+        else:
+            with Path(source).open("rb") as file:
+                body = file.read(most)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"expected a file to read: {error}") from error
+    return RobotsTxt.parse(body, dialect=dialect)

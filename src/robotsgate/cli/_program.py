@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from robotsgate._version import __version__
+from robotsgate import RobotsError, __version__
 from robotsgate.cli._cache import cache
 from robotsgate.cli._check import check
 from robotsgate.cli._diff import diff
-from robotsgate.cli._exit import Exit
 from robotsgate.cli._filter import filter_
 from robotsgate.cli._lint import lint
-from robotsgate.cli._output import complain
 from robotsgate.cli._serve import serve
+from robotsgate.cli._shell import Exit, complain
 from robotsgate.cli._show import show
-from robotsgate.errors import RobotsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,9 @@ from dataclasses import replace
 import anyio
 import click
 
-from robotsgate._clock import SystemClock
-from robotsgate.caching._policy import AddressGuard
+from robotsgate import AddressGuard, SystemClock
 from robotsgate.cli._options import Settings, fetching_options
-from robotsgate.cli._output import tell
+from robotsgate.cli._shell import tell
 
 
 @click.command()

@@ -6,21 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robotsgate.cli._exit import Exit
 from robotsgate.cli._options import (
     Settings,
     agent_of,
     fetching_options,
     json_option,
+    robots_txt_of,
 )
-from robotsgate.cli._output import tell_json, tell_raw, tell_table
-from robotsgate.cli._source import robots_txt_of
+from robotsgate.cli._shell import Exit, tell_json, tell_raw, tell_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from robotsgate.robotstxt._model import Group, UsagePreferences
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate import Group, RobotsTxt, UsagePreferences
 
 _Row = tuple[int, str, str, str]
 """Line, agents, field, value."""

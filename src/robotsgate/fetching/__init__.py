@@ -1,5 +1,11 @@
 """Fetches one robots.txt; a failure is an outcome, not an exception.
 
 Its modules may touch the network, but must not import `stores`, `checking` or what is
-above `checking`.
+above `checking`. Its public names are for authors of a `Fetcher` or of a wrap.
 """
+
+from robotsgate.fetching._fetcher import NEVER_SENT
+from robotsgate.fetching._headers import as_pairs
+from robotsgate.fetching._own_requests import has_left_origin, passes_unasked
+
+__all__ = ["NEVER_SENT", "as_pairs", "has_left_origin", "passes_unasked"]

@@ -8,8 +8,8 @@ import ssl
 from typing import TYPE_CHECKING
 
 from robotsgate.caching._outcome import Failed, FailureKind
-from robotsgate.errors import FetchFailedError
 from robotsgate.fetching._address_guard import AddressRefusedError
+from robotsgate.fetching._fetcher import FetchFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
+
+from robotsgate.errors import RobotsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from robotsgate.caching._outcome import FailureKind
+
+NEVER_SENT = (
+    "authorization",
+    "cookie",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "proxy-authorization",
+    "range",
+)
+"""Headers of a client that identify somebody or make a GET conditional."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +70,21 @@ class Fetcher(Protocol):
             FetchFailedError: no usable response came.
         """
         ...
+
+
+class FetchFailedError(RobotsError):
+    """A GET that brought no usable response; only a `Fetcher` raises it.
+
+    The checker turns it into an answer and never raises it.
+
+    Attributes:
+        kind: where the GET failed.
+    """
+
+    def __init__(self, message: str, *, kind: FailureKind) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let it be pickled, for pools of processes."""
+        return partial(type(self), kind=self.kind), self.args

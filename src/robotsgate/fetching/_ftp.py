@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 from robotsgate._threads import Threads
 from robotsgate.caching._outcome import FTP_NO_FILE, FTP_RETRIEVED, FailureKind
-from robotsgate.errors import FetchFailedError
 from robotsgate.fetching._dialling import MOST_ADDRESSES, resolve
-from robotsgate.fetching._fetcher import FetchedResponse
+from robotsgate.fetching._fetcher import FetchedResponse, FetchFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from robotsgate.fetching._body import (
     check_coding,
     read_worthwhile,
 )
-from robotsgate.fetching._fetcher import FetchedResponse
+from robotsgate.fetching._fetcher import NEVER_SENT, FetchedResponse
 from robotsgate.fetching._headers import as_pairs
 from robotsgate.fetching._own_requests import has_left_origin
 from robotsgate.robotstxt._headers import header_values
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._policy import Policy
     from robotsgate.fetching._hop import Hop
-
-NEVER_SENT = (
-    "authorization",
-    "cookie",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-    "proxy-authorization",
-    "range",
-)
-"""Headers of a client that identify somebody or make a GET conditional."""
 
 # Closing needs no answer of the peer; this only bounds a broken client.
 _CLOSE_SECONDS = 2.0

@@ -11,11 +11,29 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
+from robotsgate.urls._origin import DEFAULT_PORTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss"})
+
 _is_own: ContextVar[bool] = ContextVar("robotsgate.is_own_request", default=False)
 _has_left: ContextVar[bool] = ContextVar("robotsgate.has_left_origin", default=False)
+
+
+def passes_unasked(scheme: str, target: str) -> bool:
+    """Whether a request may be sent without asking the checker.
+
+    That holds for the checker's own requests, for /robots.txt, and for schemes that
+    have no robots.txt, which the client handles.
+
+    Args:
+        scheme: that of the URL, in lower case.
+        target: the path with the query, as it is sent.
+    """
+    return is_own_request() or target == ROBOTS_TXT_PATH or scheme not in _SCHEMES
 
 
 def is_own_request() -> bool:

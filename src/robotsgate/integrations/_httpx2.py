@@ -6,22 +6,25 @@ from typing import Any, cast
 
 import httpx2
 
-from robotsgate.integrations._refusal import DisallowedRequestError
-from robotsgate.integrations.httpx import Classes, StreamInTurn
+from robotsgate.integrations._wrapping import (
+    BodyInTurn,
+    DisallowedRequestError,
+    HttpxClasses,
+)
 
 
 class RobotsDisallowedError(DisallowedRequestError, httpx2.RequestError):
     """As `robotsgate.integrations.httpx.RobotsDisallowedError`, for httpx2."""
 
 
-class _Stream(StreamInTurn, httpx2.AsyncByteStream):
+class _Body(BodyInTurn, httpx2.AsyncByteStream):
     pass
 
 
-CLASSES = Classes(
+CLASSES = HttpxClasses(
     error=RobotsDisallowedError,
     # The same classes, of another library.
     url_error=cast("Any", httpx2.RequestError),
     response=cast("Any", httpx2.Response),
-    stream=_Stream,
+    body=_Body,
 )

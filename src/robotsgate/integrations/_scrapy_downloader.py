@@ -19,11 +19,8 @@ from scrapy.exceptions import (
 from scrapy.http.request import NO_CALLBACK
 from twisted.internet.error import ConnectError, ConnectionClosed
 
-from robotsgate.caching._outcome import FailureKind
-from robotsgate.errors import FetchFailedError
-from robotsgate.fetching._fetcher import FetchedResponse
-from robotsgate.fetching._headers import as_pairs
-from robotsgate.fetching._httpx import NEVER_SENT
+from robotsgate import FailureKind, FetchedResponse, FetchFailedError
+from robotsgate.fetching import NEVER_SENT, as_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,11 @@ Needs the extra aiohttp; asyncio only, as aiohttp itself.
 
 from __future__ import annotations
 
-from robotsgate.integrations._extra import missing_extra
+from robotsgate.integrations._wrapping import (
+    TurnOfResponse,
+    check_arguments,
+    missing_extra,
+)
 
 try:
     import aiohttp
@@ -14,7 +18,7 @@ except ImportError as error:
 
 import asyncio
 import ssl
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
@@ -22,15 +26,16 @@ from typing import TYPE_CHECKING
 import anyio
 from yarl import URL
 
+from robotsgate import (
+    DisallowedError,
+    FailureKind,
+    FetchedResponse,
+    FetchFailedError,
+    InvalidURLError,
+)
 from robotsgate.caching._access_result import BYTES_TO_READ, is_server_error
-from robotsgate.caching._outcome import FailureKind
-from robotsgate.errors import DisallowedError, FetchFailedError, InvalidURLError
+from robotsgate.fetching import NEVER_SENT, as_pairs, has_left_origin, passes_unasked
 from robotsgate.fetching._body import ERROR_PAGE_SECONDS
-from robotsgate.fetching._fetcher import FetchedResponse
-from robotsgate.fetching._headers import as_pairs
-from robotsgate.fetching._httpx import NEVER_SENT
-from robotsgate.fetching._own_requests import has_left_origin
-from robotsgate.integrations._refusal import check_arguments, passes_unasked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,8 +47,7 @@ if TYPE_CHECKING:
         ClientResponse,
     )
 
-    from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.politeness._gate import PolitenessGate
+    from robotsgate import PolitenessGate, RobotsChecker
 
 __all__ = [
     "AiohttpFetcher",
@@ -108,8 +112,6 @@ def robots_middleware(
         TypeError: `checker` is not a checker, or `gate` is not a gate.
     """
     check_arguments(checker, gate)
-    # The tasks that end turns; asyncio itself keeps only weak references to tasks.
-    ends: set[asyncio.Task[None]] = set()
 
     async def obey(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
         url = request.url
@@ -117,7 +119,7 @@ def robots_middleware(
             return await send(request)
         try:
             if gate is not None:
-                return await _send_in_turn(request, send, gate, ends)
+                return await _send_in_turn(request, send, gate)
             verdict = await checker.refusal(agent, str(url))
         except InvalidURLError as error:
             raise aiohttp.InvalidURL(url, str(error)) from error
@@ -129,34 +131,20 @@ def robots_middleware(
 
 
 async def _send_in_turn(
-    request: ClientRequest,
-    send: ClientHandlerType,
-    gate: PolitenessGate,
-    ends: set[asyncio.Task[None]],
+    request: ClientRequest, send: ClientHandlerType, gate: PolitenessGate
 ) -> ClientResponse:
-    async with AsyncExitStack() as contexts:
-        try:
-            turn = await contexts.enter_async_context(gate.turn(str(request.url)))
-        except DisallowedError as error:
-            raise RobotsDisallowedError(error.verdict) from error
+    try:
+        turn = await TurnOfResponse.begun(gate, str(request.url))
+    except DisallowedError as error:
+        raise RobotsDisallowedError(error.verdict) from error
+    async with turn:
         response = await send(request)
-        is_status = response.status >= 100  # noqa: PLR2004 (aiohttp takes 000 too)
         turn.report(
-            status=response.status if is_status else None,
-            retry_after=response.headers.get("Retry-After"),
-            failure=not is_status,
+            status=response.status, retry_after=response.headers.get("Retry-After")
         )
         if response.connection is not None:
-            left = contexts.pop_all()
-
-            def end_turn() -> None:
-                # This callback cannot wait, but the end of a turn may have to.
-                turn.leave_task()  # meanwhile its task may wait for the next turn
-                end = asyncio.create_task(left.aclose())
-                ends.add(end)
-                end.add_done_callback(ends.discard)
-
-            response.connection.add_callback(end_turn)
+            turn.outlive_block()
+            response.connection.add_callback(turn.end_soon)
         return response
 
 

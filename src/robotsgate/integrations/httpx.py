@@ -6,26 +6,25 @@ module for httpx2. Runs on asyncio and trio.
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 from anyio.lowlevel import current_token
 
-from robotsgate.errors import DisallowedError, InvalidURLError
-from robotsgate.integrations._refusal import (
+from robotsgate import DisallowedError, InvalidURLError
+from robotsgate.fetching import passes_unasked
+from robotsgate.integrations._wrapping import (
+    BodyInTurn,
     DisallowedRequestError,
+    HttpxClasses,
+    TurnOfResponse,
     check_arguments,
-    passes_unasked,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.fetching._httpx import AsyncTransportLike
-    from robotsgate.politeness._gate import PolitenessGate
+    from robotsgate import AsyncTransportLike, PolitenessGate, RobotsChecker, Verdict
 
 __all__ = ["RobotsDisallowedError", "RobotsTransport", "robots_hook"]
 
@@ -164,19 +163,18 @@ class RobotsTransport(httpx.AsyncBaseTransport):
     async def _send_in_turn(
         self, request: httpx.Request, gate: PolitenessGate
     ) -> httpx.Response:
-        async with AsyncExitStack() as contexts:
-            try:
-                turn = await contexts.enter_async_context(gate.turn(str(request.url)))
-            except DisallowedError as error:
-                return self._refusal(request, error.verdict)
+        try:
+            turn = await TurnOfResponse.begun(gate, str(request.url))
+        except DisallowedError as error:
+            return self._refusal(request, error.verdict)
+        async with turn:
             response = await self._send(request)
             turn.report(
                 status=response.status_code,
                 retry_after=response.headers.get("retry-after"),
             )
-            stream: Any = response.stream
-            contexts.push_async_callback(stream.aclose)
-            response.stream = _classes_of(request).stream(stream, contexts.pop_all())
+            response.stream = _classes_of(request).body(response.stream, turn)
+            turn.outlive_block()
             return response
 
     def _refusal(self, request: httpx.Request, verdict: Verdict) -> httpx.Response:
@@ -188,42 +186,19 @@ class RobotsTransport(httpx.AsyncBaseTransport):
         return classes.response(403, headers={b"x-robotsgate-verdict": text})
 
 
-class StreamInTurn:
-    """The body of a response; when it is closed, the turn ends."""
-
-    def __init__(self, stream: Any, contexts: AsyncExitStack) -> None:  # noqa: ANN401 (the library's)
-        self._stream = stream
-        self._contexts = contexts
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return aiter(self._stream)
-
-    async def aclose(self) -> None:
-        await self._contexts.aclose()
-
-
-class _Stream(StreamInTurn, httpx.AsyncByteStream):
+class _Body(BodyInTurn, httpx.AsyncByteStream):
     pass
 
 
-class Classes(NamedTuple):
-    """The classes of one library."""
-
-    error: type[DisallowedRequestError]
-    url_error: type[httpx.RequestError]
-    response: type[httpx.Response]
-    stream: Callable[[Any, AsyncExitStack], Any]
-
-
-_CLASSES = Classes(
+_CLASSES = HttpxClasses(
     error=RobotsDisallowedError,
     url_error=httpx.RequestError,
     response=httpx.Response,
-    stream=_Stream,
+    body=_Body,
 )
 
 
-def _classes_of(request: object) -> Classes:
+def _classes_of(request: object) -> HttpxClasses:
     if isinstance(request, httpx.Request):
         return _CLASSES
     from robotsgate.integrations._httpx2 import CLASSES  # noqa: PLC0415 (may be missing)

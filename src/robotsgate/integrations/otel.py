@@ -6,7 +6,7 @@ where to export.
 
 from __future__ import annotations
 
-from robotsgate.integrations._extra import missing_extra
+from robotsgate.integrations._wrapping import missing_extra
 
 try:
     from opentelemetry import metrics, trace
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, assert_never
 from opentelemetry.metrics import Observation
 from opentelemetry.trace import Status, StatusCode
 
-from robotsgate._version import __version__
-from robotsgate.checking._reporting import (
+from robotsgate import (
     AccessChanged,
     FetchCancelled,
     FetchStarted,
     RobotsTxtFetched,
     StoreFailed,
+    __version__,
 )
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, CallbackT, MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
-    from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.checking._reporting import CheckerEvent
-    from robotsgate.politeness._gate import PolitenessGate
+    from robotsgate import CheckerEvent, PolitenessGate, RobotsChecker
 
 _SCOPE = "robotsgate"
 

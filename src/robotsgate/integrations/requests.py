@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from robotsgate import sync
-from robotsgate.errors import InvalidURLError
-from robotsgate.integrations._extra import missing_extra
+from robotsgate import InvalidURLError, sync
+from robotsgate.fetching import passes_unasked
+from robotsgate.integrations._wrapping import DisallowedRequestError, missing_extra
 
 try:
     import requests
@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from requests.adapters import BaseAdapter, HTTPAdapter
-
-from robotsgate.integrations._refusal import DisallowedRequestError, passes_unasked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ checker decides what they mean, how long it keeps them and which redirects it fo
 
 from __future__ import annotations
 
-from robotsgate.integrations._extra import missing_extra
+from robotsgate.integrations._wrapping import missing_extra
 
 try:
     import scrapy
@@ -27,27 +27,29 @@ from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import to_unicode
 
-from robotsgate._clock import SystemClock
-from robotsgate.caching._policy import Policy
-from robotsgate.checking._checker import RobotsChecker
-from robotsgate.checking._flights import Flights
-from robotsgate.checking._reporting import RobotsTxtFetched
-from robotsgate.errors import DisallowedError, InvalidProductTokenError
+from robotsgate import (
+    DisallowedError,
+    InvalidProductTokenError,
+    Policy,
+    RobotsChecker,
+    RobotsTxt,
+    RobotsTxtFetched,
+    SystemClock,
+)
 from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
-from robotsgate.robotstxt._product_token import product_tokens
-from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 if TYPE_CHECKING:
     from scrapy.core.downloader import Slot
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._reporting import CheckerEvent
+    from robotsgate import CheckerEvent, Verdict
 
 __all__ = ["RobotsGateMiddleware", "RobotsGateParser"]
 
 _CLOCK = SystemClock()
+
+_NO_RULES = RobotsTxt.parse("")
 
 _SCHEMES = ("http", "https", "ftp")
 
@@ -157,8 +159,9 @@ class RobotsGateMiddleware:
             ),
             on_event=self._count,
         )
-        self._announcements: Flights[bool] = Flights()
-        self._announced: LRUCache[str, float] = LRUCache(_MAX_KNOWN)
+        # By origin and date of the file; tasks, because a request may end early.
+        self._announcements: LRUCache[tuple[str, float], asyncio.Task[None]]
+        self._announcements = LRUCache(_MAX_KNOWN)
         self._delays: LRUCache[str, dict[str, float]] = LRUCache(_MAX_KNOWN)
         # Until when nothing is left to do for a case, epoch seconds. A case is an
         # agent, an origin as it is written, and a slot.
@@ -193,12 +196,10 @@ class RobotsGateMiddleware:
         slot = request.meta.get("download_slot")
         case = (agent, url.scheme, url.netloc, slot)
         is_settled = self._settled_until.get(case, 0.0) > _CLOCK.now()
-        if is_settled:
-            verdict = await self.checker.refusal(agent, request.url)
-            if verdict is None:
-                return
-        else:
-            verdict = await self.checker.check(agent, request.url)
+        ask = self.checker.refusal if is_settled else self.checker.check
+        verdict = await ask(agent, request.url)
+        if verdict is None:
+            return
         await self._announce(verdict, request)
         await self._learn_delay(verdict.origin, agent, request)
         # `None` only for an override, and this checker has none.
@@ -214,22 +215,23 @@ class RobotsGateMiddleware:
 
         All requests wait for its handlers, as in Scrapy's own middleware.
         """
-        answered_at = verdict.fetched_at
-        if answered_at is None or self._announced.get(verdict.origin) == answered_at:
+        if verdict.fetched_at is None:
             return
+        key = (verdict.origin, verdict.fetched_at)
+        task = self._announcements.get(key)
+        if task is None:
+            task = asyncio.create_task(self._send_robots_parsed(request))
+            self._announcements[key] = task
+        await asyncio.shield(task)
 
-        async def announce() -> bool:
-            robots_txt = await self.checker.robots_txt(request.url)
-            if robots_txt is not None:
-                await self._crawler.signals.send_catch_log_async(
-                    signal=signals.robots_parsed,
-                    robotparser=RobotsGateParser(robots_txt),
-                    request=request,
-                )
-            self._announced[verdict.origin] = answered_at
-            return True
-
-        await self._announcements.result_of(verdict.origin, announce)
+    async def _send_robots_parsed(self, request: scrapy.Request) -> None:
+        robots_txt = await self.checker.robots_txt(request.url)
+        if robots_txt is not None:
+            await self._crawler.signals.send_catch_log_async(
+                signal=signals.robots_parsed,
+                robotparser=RobotsGateParser(robots_txt),
+                request=request,
+            )
 
     async def _learn_delay(
         self, origin: str, agent: str, request: scrapy.Request
@@ -300,7 +302,7 @@ def _agent(user_agent: str | bytes) -> str:
     """A User-Agent as a checker takes it: "*" if it names no crawler."""
     agent = to_unicode(user_agent, errors="replace")
     try:
-        product_tokens(agent)
+        _NO_RULES.rules_for(agent)
     except InvalidProductTokenError:
         return "*"
     return agent

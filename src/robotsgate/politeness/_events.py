@@ -9,7 +9,8 @@ from robotsgate.checking._reporting import Event
 from robotsgate.robotstxt._model import JSONValue
 
 if TYPE_CHECKING:
-    from robotsgate.errors import DisallowedError, InvalidURLError, UnsupportedError
+    from robotsgate.caching._verdict import DisallowedError
+    from robotsgate.errors import InvalidURLError, UnsupportedError
     from robotsgate.politeness._host_record import HostState
 
 

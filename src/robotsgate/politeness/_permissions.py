@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from robotsgate.caching._freshness import retry_after
 from robotsgate.caching._outcome import Failed
+from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._flights import Flights
 from robotsgate.checking._question import Question
-from robotsgate.errors import DisallowedError
 from robotsgate.politeness._host_record import ASK_FOR_LESS, NEVER, TurnEnd
 from robotsgate.politeness._hosts import Place
 from robotsgate.urls._origin import Origin

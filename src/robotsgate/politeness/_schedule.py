@@ -17,13 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio.lowlevel
 
+from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._in_order import LoopTurns, OneTask, ReadAhead
-from robotsgate.errors import (
-    DisallowedError,
-    InvalidURLError,
-    TurnNotInTimeError,
-    UnsupportedError,
-)
+from robotsgate.errors import InvalidURLError, TurnNotInTimeError, UnsupportedError
 from robotsgate.politeness._events import URLLeftOut
 from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
 from robotsgate.politeness._turns import Claim, Turn

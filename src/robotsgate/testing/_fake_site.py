@@ -6,17 +6,17 @@ import math
 import sys
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 import anyio.lowlevel
 import httpx
 
-from robotsgate._clock import SystemClock
-from robotsgate.urls._origin import Origin, split_url
+from robotsgate import Origin, SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from robotsgate._clock import Clock
+    from robotsgate import Clock
 
 
 class FakeSite(httpx.AsyncBaseTransport):
@@ -116,12 +116,13 @@ class FakeSite(httpx.AsyncBaseTransport):
 
 def _robots_url(origin: str) -> str:
     """The URL of the robots.txt of `origin`; raises ValueError as `FakeSite.serve`."""
-    path = split_url(origin)[1]
-    if path not in {"/", "/robots.txt"}:
+    named = Origin.from_url(origin)
+    parts = urlsplit(origin)
+    path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    if path not in {"", "/", "/robots.txt"}:
         raise ValueError(
             f"expected an origin, whose /robots.txt is served, got the path {path!r}"
         )
-    named = Origin.from_url(origin)
     if named.scheme == "ftp":
         raise ValueError(f"expected an http or https origin, got {origin!r}")
     return named.robots_url

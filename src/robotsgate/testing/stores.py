@@ -21,13 +21,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate.errors import StoreError
-from robotsgate.stores._base import FetchLease, ListableStore, Store
+from robotsgate import FetchLease, ListableStore, Store, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from robotsgate.stores._base import Change
+    from robotsgate.stores import Change
 
 NOW = 1_800_000_000.0
 KEY = "https://example.com"

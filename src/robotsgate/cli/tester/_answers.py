@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from robotsgate.caching._verdict import printable
+from robotsgate.caching import printable
 from robotsgate.cli._findings import about_file
 from robotsgate.errors import InvalidProductTokenError, InvalidURLError
 
 if TYPE_CHECKING:
-    from robotsgate.robotstxt._model import Match
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.robotstxt import Match, RobotsTxt
 
 # Hostile rules take up to a tenth of a second for one answer.
 MOST_ANSWERS = 50

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
+from cachetools import LRUCache
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from robotsgate import Origin, RobotsError, RobotsTxt
 from robotsgate.cli.tester._answers import (
     BadRequestError,
     Query,
@@ -24,18 +26,13 @@ from robotsgate.cli.tester._answers import (
     answers,
     shown_file,
 )
-from robotsgate.cli.tester._rate_limit import RateLimit
-from robotsgate.errors import RobotsError
-from robotsgate.robotstxt._robots_txt import RobotsTxt
-from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.requests import Request
 
-    from robotsgate.checking._checker import RobotsChecker
-    from robotsgate.robotstxt._dialect import Dialect
+    from robotsgate import Dialect, RobotsChecker
 
 _MOST_BYTES = 2**20
 
@@ -206,3 +203,34 @@ async def _json_of(request: Request) -> object:
 
 def _error(status: int, message: str) -> Response:
     return JSONResponse({"error": message}, status_code=status, headers=_HEADERS)
+
+
+_MOST_CLIENTS = 10_000
+
+
+class RateLimit:
+    """A bucket of tokens for each client, which fills as time passes."""
+
+    def __init__(self, *, burst: int, seconds_each: float) -> None:
+        """Fill all buckets.
+
+        Args:
+            burst: how many tokens a bucket holds, ≥ 1.
+            seconds_each: how long a new token takes, > 0.
+        """
+        self._burst = burst
+        self._seconds_each = seconds_each
+        self._full_at: LRUCache[str, float] = LRUCache(_MOST_CLIENTS)
+
+    def take(self, client: str, now: float) -> bool:
+        """Take a token from the bucket of `client`; whether there was one.
+
+        Args:
+            client: its address.
+            now: monotonic seconds.
+        """
+        full_at = max(self._full_at.get(client, now), now) + self._seconds_each
+        if full_at > now + self._burst * self._seconds_each:
+            return False
+        self._full_at[client] = full_at
+        return True

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from robotsgate import Reason, RobotsChecker, sync
-from robotsgate.integrations._refusal import refusal
 from robotsgate.integrations.aiohttp import robots_middleware
 from robotsgate.integrations.httpx import RobotsTransport, robots_hook
 from tests.checking.builders import AGENT, PRIVATE, PUBLIC, site_of
@@ -18,7 +17,7 @@ from tests.checking.builders import AGENT, PRIVATE, PUBLIC, site_of
 async def test_refusal_counts_as_one_check() -> None:
     async with RobotsChecker(user_agent=AGENT, client=site_of()) as checker:
         answers = [
-            await refusal(checker, AGENT, url) is None
+            await checker.refusal(AGENT, url) is None
             for url in (PRIVATE, PRIVATE, PUBLIC)
         ]
 
@@ -30,7 +29,7 @@ async def test_refusal_counts_as_one_check() -> None:
 def test_refusal_of_a_blocking_checker_counts_as_one_check() -> None:
     with sync.RobotsChecker(user_agent=AGENT, client=site_of()) as checker:
         for url in (PUBLIC, PRIVATE, PRIVATE, PUBLIC):
-            checker._refusal(AGENT, url)
+            checker.refusal(AGENT, url)
 
         assert checker.stats.disallowed == {Reason.DISALLOWED_BY_RULE: 2}
         assert checker.stats.checks == 4
