@@ -107,15 +107,20 @@ def grammar_of(dialect: Dialect) -> Grammar:
 _NOT_FIELDS = {LineKind.OTHER, LineKind.NO_RECORD, LineKind.COMMENT, LineKind.BLANK}
 _FIELDS = {kind.value: kind for kind in LineKind if kind not in _NOT_FIELDS}
 
+# The fields as most files write them: Disallow, disallow, User-Agent, ….
+_FREQUENT_SPELLINGS: Mapping[str, LineKind] = {
+    spelling: field
+    for name, field in _FIELDS.items()
+    for spelling in (name, name.capitalize(), name.title(), name.upper())
+}
+
 
 class _Rfc9309:
     """Takes fields by their whole names, needs colons, and normalises escapes."""
 
     white_space = " \t"
+    known_fields = _FREQUENT_SPELLINGS
     implies_robots_txt = True
-
-    def __init__(self) -> None:
-        self.known_fields: Mapping[str, LineKind] = frequent_spellings()
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
         """`body` without its mark, and in UTF-8 if the mark names another encoding."""
@@ -166,15 +171,6 @@ class _Rfc9309:
         return normalised_target(path)
 
 
-def frequent_spellings() -> dict[str, LineKind]:
-    """The fields as most files write them: Disallow, disallow, User-Agent, …."""
-    return {
-        spelling: field
-        for name, field in _FIELDS.items()
-        for spelling in (name, name.capitalize(), name.title(), name.upper())
-    }
-
-
 RFC9309: Grammar = _Rfc9309()
 
 # As in robots.cc: the longest URL of an old browser (2,083) times eight, less one.
@@ -210,10 +206,8 @@ class _Google:
     """Takes fields by their start, frequent misspellings and missing colons."""
 
     white_space = " \t\x0b\x0c"
+    known_fields = _FREQUENT_SPELLINGS
     implies_robots_txt = False
-
-    def __init__(self) -> None:
-        self.known_fields: Mapping[str, LineKind] = frequent_spellings()
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
         """`body` without its byte order mark, even if only a part of that is there."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _PART_OF_USER_AGENT = "agent"
 
 _RULES = (LineKind.DISALLOW, LineKind.ALLOW)
+_RATES = (LineKind.CRAWL_DELAY, LineKind.REQUEST_RATE)
 
 _SHORTEST_RECORD = 2
 
@@ -237,15 +238,16 @@ def _note(
     kind: LineKind | str | None, value: str, number: int, result: Records
 ) -> None:
     """Add to `result` a line that is neither a rule nor a user-agent line."""
-    if kind is LineKind.SITEMAP:
-        result.sitemaps.append((value, number))
-    elif kind is LineKind.CRAWL_DELAY or kind is LineKind.REQUEST_RATE:
-        result.rates.append((kind, value, number))
-    elif kind == "":
+    if kind == "":
         result.void.append(number)
+    elif isinstance(kind, str):
+        result.others.append((kind, value, number))
+    elif kind is LineKind.SITEMAP:
+        result.sitemaps.append((value, number))
+    elif kind in _RATES:
+        result.rates.append((kind, value, number))
     elif kind is not None:
-        key = kind if isinstance(kind, str) else kind.value
-        result.others.append((key, value, number))
+        result.others.append((kind.value, value, number))
 
 
 def _kind(line: str, grammar: Grammar) -> LineKind:
