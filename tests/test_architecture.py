@@ -18,6 +18,7 @@ WORLD = {
     "anyio",
     "asyncio",
     "cachetools",
+    "h11",
     "httpcore",
     "httpx",
     "socket",

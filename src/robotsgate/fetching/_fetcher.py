@@ -1,12 +1,23 @@
-"""The port for clients: what one must do so that robotsgate can fetch with it."""
+"""The port for clients: what one must do so that robotsgate can fetch with it.
+
+Our own senders have the same port. What they need besides stands in `own_fetch`, which
+also marks the requests of a checker. A client may fetch pages and robots.txt alike: a
+hook that asks the checker before each request must let the checker's own requests pass,
+or it would wait for itself.
+"""
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from robotsgate.caching._policy import Policy
+    from robotsgate.fetching._address_guard import FetchGuard
+    from robotsgate.urls._origin import Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +63,60 @@ class Fetcher(Protocol):
             FetchFailedError: no usable response came.
         """
         ...
+
+
+@dataclass(slots=True, kw_only=True)
+class OwnFetch:
+    """A fetch of a checker that is under way.
+
+    Attributes:
+        guard: which addresses may be dialled.
+        policy: timeouts and sizes.
+        deadline: of the whole fetch, by the clock of the event loop.
+        origin: where the current GET goes.
+        has_left_origin: whether a server chose that, now or before. The headers that
+            a client adds are meant only for the origin that the caller asked about.
+    """
+
+    guard: FetchGuard
+    policy: Policy
+    deadline: float
+    origin: Origin
+    has_left_origin: bool = False
+
+    @property
+    def host(self) -> str:
+        """The value of the Host header."""
+        return str(self.origin).partition("//")[2]
+
+    @property
+    def dialled_host(self) -> str:
+        """The name or the address to dial, without brackets."""
+        return self.origin.host.strip("[]")
+
+
+own_fetch: ContextVar[OwnFetch] = ContextVar("robotsgate.own_fetch")
+"""Set while a checker fetches a robots.txt."""
+
+
+def is_own_request() -> bool:
+    """Whether a checker called the current code in order to fetch a robots.txt."""
+    return own_fetch.get(None) is not None
+
+
+def has_left_origin() -> bool:
+    """Whether this fetch was redirected to another origin, now or before."""
+    fetch = own_fetch.get(None)
+    return fetch is not None and fetch.has_left_origin
+
+
+def as_pairs(raw: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    """Headers as text: a value is UTF-8 if it is valid as that, else Latin-1."""
+    return [(name.decode("latin-1"), _as_text(value)) for name, value in raw]
+
+
+def _as_text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from robotsgate.checking._checker import RobotsChecker
 from robotsgate.errors import DisallowedError
-from robotsgate.fetching._own_requests import is_own_request
+from robotsgate.fetching._fetcher import is_own_request
 from robotsgate.politeness._gate import PolitenessGate
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
 from robotsgate.urls._origin import DEFAULT_PORTS

@@ -21,8 +21,7 @@ from twisted.internet.error import ConnectError, ConnectionClosed
 
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.errors import FetchFailedError
-from robotsgate.fetching._fetcher import FetchedResponse
-from robotsgate.fetching._headers import as_pairs
+from robotsgate.fetching._fetcher import FetchedResponse, as_pairs
 from robotsgate.fetching._httpx import NEVER_SENT
 
 if TYPE_CHECKING:

@@ -19,17 +19,13 @@ from contextvars import ContextVar
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
 
-import anyio
 from yarl import URL
 
-from robotsgate.caching._missing_page import BYTES_TO_READ
-from robotsgate.caching._outcome import FailureKind, is_server_error
+from robotsgate.caching._outcome import FailureKind
 from robotsgate.errors import DisallowedError, FetchFailedError, InvalidURLError
-from robotsgate.fetching._body import ERROR_PAGE_SECONDS
-from robotsgate.fetching._fetcher import FetchedResponse
-from robotsgate.fetching._headers import as_pairs
+from robotsgate.fetching._body import Body, read_into
+from robotsgate.fetching._fetcher import FetchedResponse, as_pairs, has_left_origin
 from robotsgate.fetching._httpx import NEVER_SENT
-from robotsgate.fetching._own_requests import has_left_origin
 from robotsgate.integrations._refusal import check_arguments, passes_unasked, refusal
 
 if TYPE_CHECKING:
@@ -216,10 +212,12 @@ class AiohttpFetcher:
                 raise_for_status=False,
                 middlewares=(_anonymous(headers),),
             ) as response:
+                body = Body(response.status, (), max_bytes=max_bytes)
+                await read_into(body, response.content.iter_any())
                 return FetchedResponse(
                     status=response.status,
                     headers=as_pairs(response.raw_headers),
-                    body=await _body(response, max_bytes),
+                    body=bytes(body),
                     is_decoded=False,
                 )
         except (aiohttp.ClientError, OSError) as error:
@@ -246,29 +244,6 @@ def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
         return response
 
     return send_anonymously
-
-
-async def _body(response: ClientResponse, max_bytes: int) -> bytes:
-    """As much of the coded body as matters with that status."""
-    body = bytearray()
-    if is_server_error(response.status):
-        try:
-            left = anyio.current_effective_deadline() - anyio.current_time()
-            async with asyncio.timeout(min(ERROR_PAGE_SECONDS, left / 2)):
-                await _read(response, body, BYTES_TO_READ)
-        except (aiohttp.ClientError, OSError):
-            pass  # the status is enough
-    elif 200 <= response.status <= 299:  # noqa: PLR2004
-        await _read(response, body, max_bytes)
-    return bytes(body)
-
-
-async def _read(response: ClientResponse, into: bytearray, max_bytes: int) -> None:
-    while len(into) < max_bytes:
-        piece = await response.content.readany()
-        if not piece:
-            return
-        into += piece
 
 
 def _kind_of(error: Exception) -> FailureKind:
