@@ -76,12 +76,13 @@ class DirectFetcher:
         context = None
         if fetch.origin.scheme == "https":
             context = self._ssl_context or await self._made_context(fetch)
+        host, _, path = url.partition("://")[2].partition("/")
         exchange = Exchange(
             fetch,
             h11.Request(
                 method="GET",
-                target=url[len(str(fetch.origin)) :],
-                headers=[("Host", fetch.host), *headers],
+                target=f"/{path}",
+                headers=[("Host", host), *headers],
             ),
             max_bytes=max_bytes,
             ssl_context=context,

@@ -81,6 +81,8 @@ class ReadError(Exception):
 class Exchange:
     """One GET: its connection, and what has come of the response."""
 
+    _scope: anyio.CancelScope
+
     def __init__(
         self,
         fetch: OwnFetch,
@@ -99,7 +101,6 @@ class Exchange:
         self._connect = connect
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
         self._request = self._h11.send(request) + self._h11.send(h11.EndOfMessage())
-        self._scope = anyio.CancelScope()
         self._socket: SocketStream | None = None
         self._stream: ByteStream | None = None
         self._is_sent = False
@@ -196,25 +197,24 @@ class Exchange:
             await stream.send(self._request)
 
     async def _read(self, socket: SocketStream, stream: ByteStream) -> None:
-        event = self._h11.next_event()
-        if event is h11.NEED_DATA:
-            self._begin_wait(self._fetch.policy.read_timeout)
-            data = b""
-            with suppress(anyio.EndOfStream):
-                data = await stream.receive()
-                self._count(len(data), socket)
-            if not data and self._h11.their_state is h11.SEND_RESPONSE:
-                raise h11.RemoteProtocolError(
-                    "Server disconnected without sending a response."
-                )
-            self._h11.receive_data(data)
-        elif isinstance(event, h11.Data):
-            await self._take(event.data)
-        elif isinstance(event, h11.Response | h11.InformationalResponse):
-            self._take_head(event)
-        elif self._body is not None:  # its end
-            self._body.finish()
-            self._is_over = True
+        self._begin_wait(self._fetch.policy.read_timeout)
+        data = b""
+        with suppress(anyio.EndOfStream):
+            data = await stream.receive()
+        self._count(len(data), socket)
+        if not data and self._h11.their_state is h11.SEND_RESPONSE:
+            raise h11.RemoteProtocolError(
+                "Server disconnected without sending a response."
+            )
+        self._h11.receive_data(data)
+        while not self._is_over:
+            event = self._h11.next_event()
+            if event is h11.NEED_DATA:
+                return
+            if isinstance(event, h11.Response | h11.InformationalResponse):
+                self._take_head(event)
+            elif self._body is not None:
+                await self._take(event, self._body)
 
     def _count(self, count: int, socket: SocketStream) -> None:
         """Bound what is not part of the body, because that could go on for ever."""
@@ -238,10 +238,13 @@ class Exchange:
             seconds = min(ERROR_PAGE_SECONDS, (self._ends_at - now) / 2)
             self._ends_at = now + seconds
 
-    async def _take(self, data: bytes) -> None:
-        assert self._body is not None  # noqa: S101 (the head comes first)
-        self._body.feed(data)
-        self._is_over = self._body.is_over
+    async def _take(self, event: object, body: Body) -> None:
+        if not isinstance(event, h11.Data):  # its end
+            body.finish()
+            self._is_over = True
+            return
+        body.feed(event.data)
+        self._is_over = body.is_over
         self._pieces += 1
         if self._pieces % PIECES_BETWEEN_CHECKPOINTS == 0:
             await anyio.lowlevel.cancel_shielded_checkpoint()

@@ -45,8 +45,6 @@ class FtpFetcher:
     Ignores the proxies of the environment, as `DirectFetcher` does.
     """
 
-    is_blind = False
-
     def __init__(self, *, resolve: Resolve = resolve) -> None:
         """Prepare; nothing is opened.
 

@@ -117,8 +117,6 @@ class TransportFetcher:
 class ClientFetcher:
     """Sends each GET through the caller's client, with its proxies and hooks."""
 
-    is_blind = True
-
     def __init__(self, client: AsyncClientLike) -> None:
         """Use `client`, with its own timeouts; its owner closes it."""
         self._client = client
