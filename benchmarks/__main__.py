@@ -28,7 +28,7 @@ _MEASUREMENTS = {
     module.__name__.rpartition(".")[2]: module.measure
     for module in (questions, parsing, memory, hostile, cold, imports)
 }
-_OWN = ("robotsgate", "httpx", "httpcore", "anyio", "cachetools")
+_OWN = ("robotsgate", "httpx", "h11", "anyio", "cachetools")
 _PEERS = ("protego", "robotspy", "jwm.robotstxt", "fast-robotstxt", "aiohttp")
 
 _FILES, _REPEATS = 2_000, 7

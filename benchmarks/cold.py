@@ -39,6 +39,7 @@ _Imported: TypeAlias = Any
 _AT_ONCE = 50
 _ORIGINS = 500  # below the 1,024 open files that systems commonly allow
 _ORIGINS_WHEN_QUICK = 60
+_RULES, _RULES_OF_500_BYTES = 45, 15
 _PAGE = "/news/article-17.html"
 
 _OURS = "RobotsChecker"
@@ -48,12 +49,21 @@ _AIOHTTP = "aiohttp + protego"
 
 def measure(work: Workload) -> list[Table | Bar]:
     """Ask all origins, with a new checker or client each time."""
+    return [
+        *_measured(work, "cold", _RULES, bar=1.15),
+        *_measured(work, "cold, a file of 500 bytes", _RULES_OF_500_BYTES, bar=1.5),
+    ]
+
+
+def _measured(
+    work: Workload, kind: str, rules: int, *, bar: float
+) -> list[Table | Bar]:
     count = _ORIGINS_WHEN_QUICK if work.is_quick else _ORIGINS
-    with _origins(count) as origins:
+    with _origins(count, rules) as origins:
         turns = {name: partial(_turn, opener, origins) for name, opener in _openers()}
         best = asyncio.run(best_of_turns(turns, repeats=work.repeats))
     table = Table(
-        name="cold",
+        name=kind,
         columns=(
             *("asked by", f"{_AT_ONCE} at once, µs", f"× of {_AIOHTTP}"),
             *("one at a time, µs", f"× of {_AIOHTTP}"),
@@ -72,10 +82,10 @@ def measure(work: Workload) -> list[Table | Bar]:
             "The server is another process; the time includes a new client or checker.",
         ),
     )
-    what = f"cold origins, {_AT_ONCE} at once, processor time compared with {_AIOHTTP}"
+    what = f"{kind}: {_AT_ONCE} at once, processor time compared with {_AIOHTTP}"
     return [
         table,
-        Bar(what=what, value=_ratio(best, _OURS, 0), bar=1.6, stretch=1.2),
+        Bar(what=what, value=_ratio(best, _OURS, 0), bar=bar, stretch=1.0),
         Bar(
             what=f"{what}, through AiohttpFetcher",
             value=_ratio(best, _OURS_BY_AIOHTTP, 0),
@@ -109,10 +119,10 @@ async def _ask_all(opener: _Opener, origins: list[str], at_once: int) -> None:
 
 
 @contextmanager
-def _origins(count: int) -> Iterator[list[str]]:
-    """As many origins, served until the end of the block."""
+def _origins(count: int, rules: int = _RULES) -> Iterator[list[str]]:
+    """As many origins, served until the end of the block, with so many rules each."""
     with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.origin_server", str(count)],
+        [sys.executable, "-m", "benchmarks.origin_server", str(count), str(rules)],
         cwd=Path(__file__).parents[1],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Serves a small robots.txt at many loopback addresses: `… COUNT` prints them as JSON.
+"""Serves a robots.txt at many loopback addresses: `… COUNT RULES` prints them as JSON.
 
 Ends with its input. Linux only, which has all of 127.0.0.0/8.
 """
@@ -10,7 +10,8 @@ import json
 import sys
 from typing import cast
 
-_RULES = "".join(f"Disallow: /section-{number}/private/\n" for number in range(45))
+_NUMBERS = range(int(sys.argv[2]))
+_RULES = "".join(f"Disallow: /section-{number}/private/\n" for number in _NUMBERS)
 _BODY = f"User-agent: *\n{_RULES}\nUser-agent: OtherBot\nDisallow: /\n".encode()
 _RESPONSE = (
     b"HTTP/1.1 200 OK\r\n"

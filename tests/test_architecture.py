@@ -19,6 +19,7 @@ WORLD = {
     "anyio",
     "asyncio",
     "cachetools",
+    "h11",
     "httpcore",
     "httpx",
     "socket",

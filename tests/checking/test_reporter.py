@@ -209,6 +209,7 @@ async def test_events_are_ready_for_json() -> None:
         "access": "unreachable",
         "status": None,
         "redirects": [["https://other.example/robots.txt", 301]],
+        "headers": [],
         "failure": "connect",
         "error": "ConnectError: refused",
         "body_bytes": 0,

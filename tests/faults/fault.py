@@ -14,7 +14,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from robotsgate import AccessResult, Policy, Reason, RobotsChecker, Verdict
-from robotsgate.fetching._direct import DirectExchange
+from robotsgate.fetching._direct import DirectFetcher
 from tests.faults.certificates import trusting
 from tests.faults.stage import Stage
 from tests.servers.answers import Reply
@@ -140,7 +140,7 @@ async def observe(fault: Fault) -> Observation:
         url = fault.arrange(stage)
         client = None
         if stage.has_tls or url.startswith("https:"):
-            client = DirectExchange(ssl_context=trusting())
+            client = DirectFetcher(ssl_context=trusting())
         policy = replace(fault.policy, fetch_deadline=fault.deadline)
         store = None if fault.store is None else fault.store(stage)
         await _warm_up()

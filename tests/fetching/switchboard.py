@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.lowlevel
 
-from robotsgate.fetching import _sockets
-from robotsgate.fetching._direct import DirectExchange
+from robotsgate.fetching import _dialling
+from robotsgate.fetching._direct import DirectFetcher
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,9 +51,9 @@ class Switchboard:
         self.looked_up: list[str] = []
         self.dialled: list[str] = []
 
-    def client(self) -> DirectExchange:
+    def client(self) -> DirectFetcher:
         """One that dials here."""
-        return DirectExchange(resolve=self.resolve, connect=self.connect)
+        return DirectFetcher(resolve=self.resolve, connect=self.connect)
 
     async def resolve(self, host: str, _port: int) -> Sequence[IPAddress]:
         """The addresses of `host`."""
@@ -68,7 +68,7 @@ class Switchboard:
         text = answers.pop(0) if len(answers) > 1 else answers[0]
         return [ip_address(one) for one in text.split()]
 
-    async def connect(self, address: str, port: int) -> _sockets.SocketStream:
+    async def connect(self, address: str, port: int) -> _dialling.SocketStream:
         """A connection to the server behind `address`."""
         self.dialled.append(address)
         if address not in self._servers:
@@ -76,4 +76,4 @@ class Switchboard:
         server = self._servers[address]
         if server is None:
             await anyio.sleep_forever()
-        return await _sockets.connect("127.0.0.1", server.port)
+        return await _dialling.connect("127.0.0.1", server.port)

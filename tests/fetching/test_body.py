@@ -5,17 +5,14 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 import zlib
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robotsgate.fetching._body import (
-    CodingError,
-    decoded_body,
-    read_body,
-)
+from robotsgate.fetching._body import Body, CodingError, decoded_body
+from robotsgate.fetching._fetcher import FetchedResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -92,41 +89,35 @@ CHUNKINGS: dict[str, Callable[[bytes], Iterable[bytes]]] = {
 }
 
 
-class arriving:  # noqa: N801 (reads as a function)
-    """The chunks as a stream that need not be read to its end."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        try:
-            return next(self._chunks)
-        except StopIteration:
-            raise StopAsyncIteration from None
+def read_body(chunks: Iterable[bytes], coding: str, *, max_bytes: int) -> bytes:
+    """What a body of a 200 comes to."""
+    headers = [("Content-Encoding", coding)]
+    body = Body(200, headers, max_bytes=max_bytes)
+    for chunk in chunks:
+        body.feed(chunk)
+        if body.is_over:
+            break
+    body.finish()
+    return bytes(body)
 
 
-def read_at_once(chunks: Iterable[bytes], coding: str, *, max_bytes: int) -> bytes:
-    """What `read_body` gives where nothing has to be waited for."""
-    reading = read_body(arriving(chunks), coding, max_bytes=max_bytes)
-    try:
-        reading.send(None)
-    except StopIteration as end:
-        body: bytes = end.value
-        return body
-    reading.close()
-    pytest.fail("it suspended")
+def decoded(sent: bytes, coding: str, *, max_bytes: int) -> bytes:
+    """What a body comes to that a client of the caller has read."""
+    response = FetchedResponse(
+        status=200,
+        headers=[("content-encoding", coding)],
+        body=sent,
+        is_decoded=False,
+    )
+    return decoded_body(response, max_bytes=max_bytes)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
 @pytest.mark.parametrize(("coding", "sent"), CODED.values(), ids=CODED)
-async def test_body_is_decoded_however_it_arrives(
+def test_body_is_decoded_however_it_arrives(
     coding: str, sent: bytes, chunking: Callable[[bytes], Iterable[bytes]]
 ) -> None:
-    body = await read_body(arriving(chunking(sent)), coding, max_bytes=NO_LIMIT)
+    body = read_body(chunking(sent), coding, max_bytes=NO_LIMIT)
 
     assert body == TEXT
 
@@ -134,7 +125,7 @@ async def test_body_is_decoded_however_it_arrives(
 @pytest.mark.parametrize(("coding", "sent"), CODED.values(), ids=CODED)
 def test_body_is_decoded_wherever_it_is_cut_in_two(coding: str, sent: bytes) -> None:
     bodies = {
-        read_at_once([sent[:at], sent[at:]], coding, max_bytes=NO_LIMIT)
+        read_body([sent[:at], sent[at:]], coding, max_bytes=NO_LIMIT)
         for at in range(len(sent) + 1)
     }
 
@@ -150,7 +141,7 @@ def test_body_is_cut_at_the_limit(
     chunking: Callable[[bytes], Iterable[bytes]],
     max_bytes: int,
 ) -> None:
-    body = read_at_once(chunking(sent), coding, max_bytes=max_bytes)
+    body = read_body(chunking(sent), coding, max_bytes=max_bytes)
 
     assert body == TEXT[:max_bytes]
 
@@ -160,7 +151,7 @@ def test_body_is_cut_at_the_limit(
 def test_body_that_fits_the_limit_is_whole(
     coding: str, sent: bytes, max_bytes: int
 ) -> None:
-    body = read_at_once([sent], coding, max_bytes=max_bytes)
+    body = read_body([sent], coding, max_bytes=max_bytes)
 
     assert body == TEXT
 
@@ -182,7 +173,7 @@ def test_nothing_is_read_beyond_the_limit(coding: str, sent: bytes) -> None:
             taken.append(sent[at : at + 100])
             yield taken[-1]
 
-    body = read_at_once(chunks(), coding, max_bytes=1_000)
+    body = read_body(chunks(), coding, max_bytes=1_000)
 
     assert body == (TEXT * 20)[:1_000]
     assert len(taken) <= 12
@@ -193,24 +184,23 @@ def test_nothing_is_read_beyond_the_limit(coding: str, sent: bytes) -> None:
 def test_nothing_is_an_empty_body_in_every_coding(
     chunks: list[bytes], coding: str
 ) -> None:
-    body = read_at_once(chunks, coding, max_bytes=10)
+    body = read_body(chunks, coding, max_bytes=10)
 
     assert body == b""
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     "coding",
     ["br", "zstd", "compress", "gzip, gzip", "gzip, identity", "deflate,gzip", "*"],
 )
-async def test_coding_that_was_not_asked_for_is_an_error(coding: str) -> None:
+def test_coding_that_was_not_asked_for_is_an_error(coding: str) -> None:
     with pytest.raises(CodingError, match="expected the content coding gzip or defl"):
-        await read_body(arriving([TEXT]), coding, max_bytes=10)
+        read_body([TEXT], coding, max_bytes=10)
 
 
 def test_absurd_name_of_a_coding_is_shown_in_part() -> None:
     with pytest.raises(CodingError) as caught:
-        read_at_once([TEXT], "x" * 100_000, max_bytes=10)
+        read_body([TEXT], "x" * 100_000, max_bytes=10)
 
     assert len(str(caught.value)) < 200
 
@@ -230,18 +220,17 @@ def test_coded_body_that_is_cut_off_is_an_error_wherever_it_is_cut(
 ) -> None:
     for length in range(1, len(sent)):
         with pytest.raises(CodingError, match="ends too early"):
-            read_at_once(chunking(sent[:length]), coding, max_bytes=NO_LIMIT)
+            read_body(chunking(sent[:length]), coding, max_bytes=NO_LIMIT)
 
 
 def test_member_that_is_cut_off_beyond_the_limit_does_not_matter() -> None:
     sent = gzip.compress(TEXT * 100)[:-9]
 
-    body = read_at_once([sent], "gzip", max_bytes=len(TEXT))
+    body = read_body([sent], "gzip", max_bytes=len(TEXT))
 
     assert body == TEXT
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
 @pytest.mark.parametrize(
     ("coding", "sent"),
@@ -266,11 +255,11 @@ def test_member_that_is_cut_off_beyond_the_limit_does_not_matter() -> None:
         "zlib with a wrong checksum",
     ],
 )
-async def test_body_that_is_not_in_its_coding_is_an_error(
+def test_body_that_is_not_in_its_coding_is_an_error(
     coding: str, sent: bytes, chunking: Callable[[bytes], Iterable[bytes]]
 ) -> None:
     with pytest.raises(CodingError, match="broken") as caught:
-        await read_body(arriving(chunking(sent)), coding, max_bytes=NO_LIMIT)
+        read_body(chunking(sent), coding, max_bytes=NO_LIMIT)
 
     assert isinstance(caught.value.__cause__, zlib.error)
 
@@ -288,7 +277,7 @@ def test_bomb_takes_no_more_memory_than_the_limit(coding: str, sent: bytes) -> N
     tracemalloc.start()
 
     try:
-        body = read_at_once([sent], coding, max_bytes=max_bytes)
+        body = read_body([sent], coding, max_bytes=max_bytes)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -309,7 +298,7 @@ def test_decoding_raises_coding_errors_only(
     prefix = b"".join(map(gzip.compress, members)) if coding == "gzip" else b""
 
     try:
-        body = read_at_once([prefix, *pieces], coding, max_bytes=1_000)
+        body = read_body([prefix, *pieces], coding, max_bytes=1_000)
     except CodingError:
         return
 
@@ -321,20 +310,20 @@ def test_decoding_raises_coding_errors_only(
 def test_body_that_somebody_else_has_read_is_decoded_alike(
     coding: str, sent: bytes, max_bytes: int
 ) -> None:
-    assert decoded_body(sent, coding, max_bytes=max_bytes) == TEXT[:max_bytes]
+    assert decoded(sent, coding, max_bytes=max_bytes) == TEXT[:max_bytes]
 
 
 def test_body_that_somebody_else_has_cut_off_is_an_error() -> None:
     with pytest.raises(CodingError, match="ends too early"):
-        decoded_body(gzip.compress(TEXT)[:-9], "gzip", max_bytes=NO_LIMIT)
+        decoded(gzip.compress(TEXT)[:-9], "gzip", max_bytes=NO_LIMIT)
 
 
 def test_body_that_somebody_else_has_cut_at_the_limit_is_none() -> None:
     """What does not compress is longer in its coding."""
     sent = gzip.compress(TEXT, 0)[:50]
 
-    assert decoded_body(sent, "gzip", max_bytes=50) == TEXT[:35]
+    assert decoded(sent, "gzip", max_bytes=50) == TEXT[:35]
 
 
 def test_empty_body_of_somebody_else_needs_no_coding() -> None:
-    assert decoded_body(b"", "br", max_bytes=10) == b""
+    assert decoded(b"", "br", max_bytes=10) == b""

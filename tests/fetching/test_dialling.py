@@ -10,8 +10,7 @@ import anyio
 import pytest
 
 from robotsgate.fetching import _dialling
-from robotsgate.fetching._dialling import connect_to_any, resolve
-from robotsgate.fetching._sockets import SocketStream
+from robotsgate.fetching._dialling import SocketStream, connect_to_any, resolve
 from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Reply

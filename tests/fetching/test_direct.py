@@ -6,25 +6,33 @@ import errno
 import gc
 import ssl
 from functools import partial
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
+import httpcore
 import httpx
 import pytest
 import respx
 import trustme
 
+from robotsgate import Policy
 from robotsgate.caching._outcome import Answered, Failed, FailureKind
-from robotsgate.fetching._direct import DirectExchange
-from robotsgate.fetching._sockets import SocketStream, connect
-from tests.fetching.fetches import RULES, fetched
+from robotsgate.fetching._dialling import SocketStream, connect
+from robotsgate.fetching._direct import DirectFetcher
+from tests.fetching.fetches import RULES, Followed, fetched
+from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Raw, Reply, endless
 from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
+
+    from pytest_httpx import HTTPXMock
 
     from tests.servers.loopback import LoopbackServer
 
@@ -38,7 +46,7 @@ FOUND = Answered(status=200, body=RULES)
 
 
 async def test_each_get_has_a_connection_of_its_own(serve: Serve) -> None:
-    server, client = serve(Reply(body=RULES)), DirectExchange()
+    server, client = serve(Reply(body=RULES)), DirectFetcher()
 
     for _ in range(3):
         assert await fetched(server.url, client=client) == FOUND
@@ -73,7 +81,7 @@ async def test_answer_that_comes_before_the_request_was_taken_counts(
 
     server = serve(Raw(b"HTTP/1.1 403 No\r\n\r\n"), reads_requests=False)
 
-    outcome = await fetched(server.url, client=DirectExchange(connect=connect_unheard))
+    outcome = await fetched(server.url, client=DirectFetcher(connect=connect_unheard))
 
     assert outcome == Answered(status=403)
 
@@ -95,6 +103,9 @@ async def test_proxy_of_the_environment_is_ignored(
     assert await fetched(server.url) == FOUND
 
 
+# --- mocks of httpx -------------------------------------------------------------
+
+
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_respx_sees_the_request(scheme: str) -> None:
     with respx.mock:
@@ -103,6 +114,99 @@ async def test_respx_sees_the_request(scheme: str) -> None:
 
     assert outcome == FOUND
     assert route.calls.last.request.headers["accept-encoding"] == "gzip, deflate"
+
+
+async def test_pytest_httpx_sees_the_request(httpx_mock: HTTPXMock) -> None:
+    httpx_mock.add_response(url="https://example.com/robots.txt", content=RULES)
+
+    assert await fetched("https://example.com") == FOUND
+
+
+async def test_request_that_a_mock_passes_through_arrives(serve: Serve) -> None:
+    server = serve(Reply(body=RULES))
+
+    with respx.mock:
+        respx.route(host="127.0.0.1").pass_through()
+        outcome = await fetched(server.url)
+
+    assert outcome == FOUND
+    assert server.targets == ["/robots.txt"]
+
+
+async def test_guard_sees_the_address_before_a_mock_answers() -> None:
+    board = Switchboard({"a.test": ["93.184.216.34"], "b.test": ["10.0.0.1"]}, {})
+
+    with respx.mock(assert_all_called=False) as mock:
+        location = {"Location": "http://b.test/"}
+        mock.get("http://a.test/robots.txt").respond(302, headers=location)
+        refused = mock.get("http://b.test/").respond(content=RULES)
+        outcome = await fetched("http://a.test", client=board.client())
+
+    assert outcome == Failed(
+        kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
+    )
+    assert not refused.called
+
+
+@pytest.mark.parametrize(
+    "place",
+    [(httpx, "AsyncHTTPTransport"), (httpcore, "AsyncConnectionPool")],
+    ids=lambda place: place[1],
+)
+async def test_tracer_does_not_change_the_way_of_a_request(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, place: tuple[ModuleType, str]
+) -> None:
+    """OpenTelemetry replaces the same methods as the mocks do."""
+    server, traced = serve(Reply(body=RULES)), []
+    kind = getattr(*place)
+    sends = kind.handle_async_request
+
+    async def trace(self: Any, request: Any) -> Any:  # noqa: ANN401 (of either library)
+        traced.append(request)
+        return await sends(self, request)
+
+    trace.__module__ = "opentelemetry.instrumentation.httpx"
+    monkeypatch.setattr(kind, "handle_async_request", trace)
+
+    assert await fetched(server.url) == FOUND
+    assert traced == []
+
+
+# --- a loop that is busy ----------------------------------------------------------
+
+
+async def test_bytes_that_came_while_the_loop_was_blocked_are_not_late(
+    serve: Serve,
+) -> None:
+    """It was blocked for longer than the read timeout, between two pieces."""
+    is_blocked, is_sent, is_free = Event(), Event(), Event()
+
+    def send_in_pieces(_: object, connection: Connection) -> None:
+        connection.send(OK + b"Content-Length: 3\r\n\r\na")
+        is_blocked.wait()
+        connection.send(b"b")
+        is_sent.set()
+        is_free.wait()
+        connection.send(b"c")
+
+    server, outcomes = serve(send_in_pieces), []
+
+    async def fetch() -> None:
+        policy = Policy(read_timeout=0.2)
+        outcomes.append(await fetched(server.url, policy=policy))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fetch)
+        assert await anyio.to_thread.run_sync(server.has_accepted, 1)
+        await anyio.wait_all_tasks_blocked()
+        is_blocked.set()
+        is_sent.wait()
+        Event().wait(0.3)
+        for _ in range(3):
+            await anyio.lowlevel.checkpoint()
+        is_free.set()
+
+    assert outcomes == [Answered(status=200, body=b"abc")]
 
 
 # --- small pieces ---------------------------------------------------------------
@@ -141,7 +245,7 @@ async def test_certificate_of_an_unknown_authority_is_a_tls_failure(
 async def test_concurrent_first_fetches_over_https_make_one_context(
     serve: Serve, server_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, client = serve(Reply(), ssl_context=server_tls), DirectExchange()
+    server, client = serve(Reply(), ssl_context=server_tls), DirectFetcher()
     contexts = []
     create_ssl_context = httpx.create_ssl_context
 
@@ -184,6 +288,6 @@ async def test_file_in_records_of_any_usual_size_is_read(
 
     server = serve(send_in_records, ssl_context=server_tls)
 
-    outcome = await fetched(server.url, client=DirectExchange(ssl_context=client_tls))
+    outcome = await fetched(server.url, client=DirectFetcher(ssl_context=client_tls))
 
     assert outcome == Answered(status=200, body=b"Disallow: /a/b/c/d/e\n" * 3_200)

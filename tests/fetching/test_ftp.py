@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ import pytest
 
 from robotsgate import AddressGuard, FailureKind, Policy
 from robotsgate.caching._outcome import Answered, Failed
-from robotsgate.fetching._ftp import FtpExchange, _Session
-from robotsgate.fetching._hop import Hop
+from robotsgate.fetching._fetcher import OwnFetch, own_fetch
+from robotsgate.fetching._ftp import FtpFetcher, _Session
+from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
 from robotsgate.urls._origin import Origin
 from tests.fetching.fetches import PATIENCE_SECONDS, RULES, fetched, guard
 from tests.servers.ftp import FtpPart, FtpServer
@@ -25,16 +27,6 @@ if TYPE_CHECKING:
     from robotsgate.urls._address_class import IPAddress
 
 pytestmark = pytest.mark.anyio
-
-
-def hop_to(url: str) -> Hop:
-    return Hop(
-        origin=Origin.from_url(url),
-        target="/robots.txt",
-        headers=(),
-        guard=guard(),
-        policy=Policy(),
-    )
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"], ids=["PASV", "EPSV"])
@@ -67,13 +59,21 @@ async def test_guard_refuses_addresses_of_ftp(tmp_path: Path) -> None:
 async def retrieved(url: str, *addresses: str) -> FetchedResponse:
     """What comes from `url`, whose host has `addresses`."""
 
+    origin = Origin.from_url(url.replace("127.0.0.1", "files.example"))
+
     async def resolve(host: str, port: int) -> Sequence[IPAddress]:
-        assert (host, port) == ("files.example", hop.origin.port)
+        assert (host, port) == ("files.example", origin.port)
         return [ip_address(address) for address in addresses]
 
-    hop = hop_to(url.replace("127.0.0.1", "files.example"))
-    with anyio.fail_after(PATIENCE_SECONDS):
-        return await FtpExchange(resolve=resolve).get(hop)
+    fetch = OwnFetch(guard=guard(), policy=Policy(), deadline=math.inf, origin=origin)
+    token = own_fetch.set(fetch)
+    try:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            return await FtpFetcher(resolve=resolve).get(
+                f"{origin}/robots.txt", (), max_bytes=512_001
+            )
+    finally:
+        own_fetch.reset(token)
 
 
 async def test_next_address_is_tried_where_one_does_not_answer(tmp_path: Path) -> None:
@@ -114,13 +114,13 @@ async def test_hung_servers_hold_no_more_threads_than_there_are() -> None:
     hung = FtpPart(replies={"USER": Connection.hang})
 
     with LoopbackServer(hung, reads_requests=False) as server:
-        exchange = FtpExchange()
-        hop = hop_to(server.url.replace("http", "ftp"))
+        fetcher = RobotsTxtFetcher(None, user_agent="Bot", policy=Policy())
+        origin = Origin.from_url(server.url.replace("http", "ftp"))
         async with anyio.create_task_group() as tasks:
             for _ in range(40):
-                tasks.start_soon(exchange.get, hop)
+                tasks.start_soon(fetcher.fetch, origin)
             await anyio.to_thread.run_sync(server.has_accepted, 32)
-            waiting = exchange._threads._places.statistics().tasks_waiting
+            waiting = fetcher._ftp._threads._places.statistics().tasks_waiting
             tasks.cancel_scope.cancel()
         is_left_alone = await anyio.to_thread.run_sync(server.is_left_alone)
 
@@ -130,7 +130,7 @@ async def test_hung_servers_hold_no_more_threads_than_there_are() -> None:
 
 async def test_session_that_was_ended_before_it_began_says_nothing() -> None:
     with LoopbackServer(FtpPart(), reads_requests=False) as server:
-        session = _Session([ip_address("127.0.0.1")], server.port, Policy())
+        session = _Session([ip_address("127.0.0.1")], server.port, Policy(), 512_001)
         session.end()
 
         with pytest.raises(EOFError):

@@ -7,7 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate.fetching._sockets import SocketStream, connect
+from robotsgate.fetching._dialling import SocketStream, connect
 from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.loopback import dead_port
 

@@ -12,7 +12,7 @@ import pytest
 
 from robotsgate import Policy
 from robotsgate.caching._outcome import Answered, Failed, FailureKind
-from robotsgate.fetching._own_requests import is_own_request
+from robotsgate.fetching._fetcher import is_own_request
 from robotsgate.integrations.aiohttp import AiohttpFetcher
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import Raw, Reply, Routes, chunked, dripping, endless

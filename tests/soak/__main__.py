@@ -151,7 +151,7 @@ def main(words: Sequence[str] | None = None) -> int:
     soak = Soak(**given)
     logging.getLogger("robotsgate").addHandler(logging.NullHandler())
     figures = soaked(soak)
-    run = about("robotsgate", "httpx", "httpcore", "anyio", "trio")
+    run = about("robotsgate", "httpx", "h11", "anyio", "trio")
     run |= {"event loop": soak.loop, "seed": str(soak.seed)}
     run["faulty"] = f"{soak.faults:.0%} of the origins in each round"
     publish(figures, run, page=page, prefix=f"{soak.loop} ")

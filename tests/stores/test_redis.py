@@ -135,6 +135,69 @@ class TestUpdate:
         assert caught.value is raised
 
 
+class TestLease:
+    async def test_fetch_under_a_lease_takes_four_round_trips(
+        self, valkey: Valkey, prefix: str
+    ) -> None:
+        async with RedisStore(valkey.url, prefix=prefix) as store:
+            with valkey.monitored() as seen:
+                assert await store.get(KEY) is None
+                assert await store.acquire(KEY, "one", 60.0)
+                assert await store.get(KEY) is None
+                await store.update(KEY, to(b"new"))
+                await store.release(KEY, "one")
+            is_free = await store.acquire(KEY, "other", 60.0)
+
+        calls = [line for line in seen if prefix in line and " lua]" not in line]
+        assert [line.split('"')[1].upper() for line in calls] == [
+            *("GET", "SET", "GET", "EVAL"),
+        ]
+        assert is_free
+        assert valkey.ask("GET", prefix + KEY) == "new"
+
+    async def test_bytes_read_under_a_lease_are_read_again_if_another_wrote(
+        self, valkey: Valkey, prefix: str
+    ) -> None:
+        seen: list[bytes | None] = []
+
+        def change(kept: bytes | None) -> tuple[bytes, None]:
+            seen.append(kept)
+            return (kept or b"") + b" and ours", None
+
+        async with RedisStore(valkey.url, prefix=prefix) as store:
+            await store.acquire(KEY, "one", 60.0)
+            await store.get(KEY)
+            valkey.ask("SET", prefix + KEY, "theirs")
+            await store.update(KEY, change)
+            await store.update(KEY, change)
+
+        assert seen == [None, b"theirs", b"theirs and ours"]
+
+    async def test_write_leaves_the_lease_of_another_owner(
+        self, valkey: Valkey, prefix: str
+    ) -> None:
+        async with RedisStore(valkey.url, prefix=prefix) as store:
+            await store.acquire(KEY, "one", 60.0)
+            valkey.ask("SET", f"{prefix}lease:{KEY}", "other")
+            await store.update(KEY, to(b"new"))
+            await store.release(KEY, "one")
+
+        assert valkey.ask("GET", f"{prefix}lease:{KEY}") == "other"
+
+    @pytest.mark.parametrize("is_read", [True, False])
+    async def test_lease_under_which_nothing_was_written_is_released(
+        self, valkey: Valkey, prefix: str, *, is_read: bool
+    ) -> None:
+        async with RedisStore(valkey.url, prefix=prefix) as store:
+            await store.acquire(KEY, "one", 60.0)
+            if is_read:
+                await store.get(KEY)
+            await store.update(KEY, lambda _: None)
+            await store.release(KEY, "one")
+
+        assert valkey.ask("EXISTS", f"{prefix}lease:{KEY}") == 0
+
+
 class TestExpiry:
     @cases("keep_until expected", {
         "ages": (LATER + 0.0005, LATER * 1_000 + 1),

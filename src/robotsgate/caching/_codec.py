@@ -17,7 +17,6 @@ import json
 import math
 import struct
 import zlib
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
 
 from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, key_of
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 # 1 and 2 were written before the first release.
 VERSION = 3
+_VERSION = bytes([VERSION])
 
 _FRAME = struct.Struct(">BII")
 _BYTES_BEFORE_CHECKED = 5
@@ -51,17 +51,22 @@ class LaterVersionError(CodecError):
 
 
 def encode(entry: Entry) -> bytes:
-    """`entry` as bytes."""
-    packed = b"" if entry.answer is None else bytes(entry.answer.packed or b"")
+    """`entry` as bytes, which its body shares from then on."""
     parts = {"answer": _fields(entry.answer), "outage": _fields(entry.outage)}
     head = json.dumps(
         {name: fields for name, fields in parts.items() if fields},
         separators=(",", ":"),
         allow_nan=False,
     ).encode()
-    checked = len(head).to_bytes(4, "big") + head + packed
+    packed = None if entry.answer is None else entry.answer.packed
+    body = b"" if packed is None else packed.packed
+    checked = len(head).to_bytes(4, "big") + head
     checksum = zlib.crc32(checked, _seed(entry.origin, entry.terms))
-    return bytes([VERSION]) + checksum.to_bytes(4, "big") + checked
+    checksum = zlib.crc32(body, checksum)
+    data = b"".join((_VERSION, checksum.to_bytes(4, "big"), checked, body))
+    if packed is not None:
+        packed.move_to(data)
+    return data
 
 
 def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
@@ -103,7 +108,7 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
 
 def is_of_later_version(data: object) -> bool:
     """Whether a later version has written `data`, which must not be overwritten."""
-    return isinstance(data, bytes) and data[:1] > bytes([VERSION])
+    return isinstance(data, bytes) and data[:1] > _VERSION
 
 
 def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
@@ -136,20 +141,12 @@ def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
     }
 
 
-def with_body_in(entry: Entry, data: bytes) -> Entry:
-    """`entry` with its body in the bytes of `data`, which `encode(entry)` gave."""
-    if entry.answer is None or entry.answer.packed is None:
-        return entry
-    packed = PackedBody(data, len(data) - len(entry.answer.packed))
-    return replace(entry, answer=replace(entry.answer, packed=packed))
-
-
 def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
     """The head and the packed body of undamaged `data`; `None` without a body."""
     version, checksum, length = _FRAME.unpack_from(data)
     if version != VERSION:
         raise CodecError(f"expected an entry of version {VERSION}, got {version}")
-    if checksum != zlib.crc32(data[_BYTES_BEFORE_CHECKED:], seed):
+    if checksum != zlib.crc32(memoryview(data)[_BYTES_BEFORE_CHECKED:], seed):
         raise CodecError("expected bytes that match their checksum")
     if length > _LONGEST_HEAD:
         raise CodecError(f"expected a head of at most {_LONGEST_HEAD} bytes")
@@ -192,7 +189,7 @@ def _entry(
     if "answer" in head or packed is not None:
         answer = Answer(**_read(head["answer"]), packed=packed)
     if packed is not None:
-        _check_body(bytes(packed), max_bytes)
+        _check_body(packed, max_bytes)
     if "outage" in head:
         outage = Outage(**_read(head["outage"]))
     return Entry(origin=origin, terms=terms, answer=answer, outage=outage)
@@ -202,10 +199,10 @@ def _read(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: _READERS[name](field) for name, field in fields.items()}
 
 
-def _check_body(packed: bytes, max_bytes: int) -> None:
+def _check_body(packed: PackedBody, max_bytes: int) -> None:
     """Unpack it once, so that later readers need not expect damage."""
     unpacking = zlib.decompressobj()
-    body = unpacking.decompress(packed, max_bytes + 1)
+    body = unpacking.decompress(packed.packed, max_bytes + 1)
     if len(body) > max_bytes or not unpacking.eof or unpacking.unused_data:
         raise CodecError(f"expected a body of at most {max_bytes} bytes")
 

@@ -111,7 +111,7 @@ class RobotsChecker:
         check_bound("max_concurrent_fetches", max_concurrent_fetches)
         check_clock(clock)
         grammar = grammar_of(dialect)
-        # Imported here, because the network loads slowly, and a parser needs none.
+        # Imported here, because h11 and ssl load slowly, and a parser needs neither.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
         user_agent = user_agent_of(user_agent, client)

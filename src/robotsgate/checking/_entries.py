@@ -22,7 +22,6 @@ from robotsgate.caching._codec import (
     decode,
     encode,
     is_of_later_version,
-    with_body_in,
 )
 from robotsgate.caching._entry import keep_until, key_of, usable
 from robotsgate.caching._policy import terms_of
@@ -137,10 +136,8 @@ class Entries:
             made.append(entry)
             if entry == stored or is_of_later_version(data):
                 return None
-            new_data = encode(entry)
-            made.append(with_body_in(entry, new_data))
             until = keep_until(entry, self._policy)
-            return new_data, None if math.isinf(until) else until
+            return encode(entry), None if math.isinf(until) else until
 
         await self._call_store(
             "update",

@@ -4,8 +4,19 @@ Its modules may touch the network, but must not import `stores`, `checking` or w
 above `checking`. Its public names are for authors of a `Fetcher` or of a wrap.
 """
 
-from robotsgate.fetching._fetcher import NEVER_SENT
-from robotsgate.fetching._headers import as_pairs
-from robotsgate.fetching._own_requests import has_left_origin, passes_unasked
+from robotsgate.fetching._body import Body, read_into
+from robotsgate.fetching._fetcher import (
+    NEVER_SENT,
+    as_pairs,
+    has_left_origin,
+    passes_unasked,
+)
 
-__all__ = ["NEVER_SENT", "as_pairs", "has_left_origin", "passes_unasked"]
+__all__ = [
+    "NEVER_SENT",
+    "Body",
+    "as_pairs",
+    "has_left_origin",
+    "passes_unasked",
+    "read_into",
+]

@@ -1,4 +1,4 @@
-"""Decodes a content coding with a bound on what comes out.
+"""Decides how much of a body matters, and decodes it with a bound on what comes out.
 
 Takes only codings that were asked for: gzip, deflate, or none (RFC 9110 §8.4.1). A few
 kilobytes can decode to gigabytes, so each step has a limit of decoded bytes.
@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.lowlevel
 
 from robotsgate.caching._access_result import BYTES_TO_READ, is_server_error
+from robotsgate.fetching._fetcher import own_fetch
+from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable
+    from collections.abc import AsyncIterable, Sequence
 
-    from robotsgate.caching._policy import Policy
+    from robotsgate.fetching._fetcher import FetchedResponse
 
 ACCEPT_ENCODING = "gzip, deflate"
 
@@ -32,11 +34,8 @@ _RAW_BYTES_AT_LEAST = 65_536
 _LEAST_BYTES_OF_A_PIECE = 20
 _PIECES_OF_ANY_LENGTH = 3_000
 
-# Thousands of pieces may come in one segment, and no other task runs between them.
-_PIECES_BETWEEN_CHECKPOINTS = 256
-
-# More than can wait in the buffers of a closed connection.
-_MOST_PIECES_TO_DRAIN = 20_000
+PIECES_BETWEEN_CHECKPOINTS = 256
+"""Thousands of pieces may come in one segment, and no other task runs between them."""
 
 ERROR_PAGE_SECONDS = 5.0
 """How long an error page may take to show its title."""
@@ -51,147 +50,136 @@ class CodingError(ValueError):
     """A content coding that is unknown, chained, broken or cut off."""
 
 
-def bytes_worth_reading(status: int, policy: Policy) -> int:
+def bytes_worth_reading(status: int, max_bytes: int) -> int:
     """How many decoded bytes of the body matter in a response with `status`."""
     if 200 <= status <= 299:  # noqa: PLR2004
-        # One byte more than counts shows whether the last line was cut.
-        return policy.max_body_bytes + 1
-    if is_server_error(status) and policy.detect_missing_page:
+        return max_bytes
+    fetch = own_fetch.get(None)
+    if is_server_error(status) and (fetch is None or fetch.policy.detect_missing_page):
         return BYTES_TO_READ
     return 0
 
 
-async def read_worthwhile(
-    status: int, chunks: Chunks, content_encoding: str, policy: Policy
-) -> bytes:
-    """The decoded body of a response, as far as it matters.
+class Body:
+    """As much of the decoded body of one response as matters with its status.
 
-    A failure to read an error page changes nothing, because its status is known.
-
-    Raises:
-        CodingError: as for `read_body`, if the status is 2xx.
-    """
-    max_bytes = bytes_worth_reading(status, policy)
-    if not is_server_error(status):
-        return await read_body(chunks, content_encoding, max_bytes=max_bytes)
-    page = bytearray()
-    left = anyio.current_effective_deadline() - anyio.current_time()
-    with anyio.move_on_after(min(ERROR_PAGE_SECONDS, left / 2)), suppress(Exception):
-        await read_body(chunks, content_encoding, max_bytes=max_bytes, into=page)
-    return bytes(page)
-
-
-class Chunks:
-    """A body that lets other tasks run and can be cancelled, however it arrives.
+    Feed it what comes until it is over. Does no I/O itself.
 
     Attributes:
-        bytes: how many coded bytes have come.
+        is_error_page: whether a failure to read it changes nothing, because the
+            status is enough.
+        is_over: whether no more bytes matter.
+        raw_bytes: how many coded bytes have come.
     """
 
-    def __init__(self, chunks: AsyncIterable[bytes]) -> None:
-        """Give the pieces of `chunks`."""
-        self._chunks = aiter(chunks)
-        self._pieces = 0
-        self.bytes = 0
-        self._is_over = False
+    def __init__(
+        self, status: int, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> None:
+        """Begin.
 
-    def __aiter__(self) -> Self:
-        """Itself."""
-        return self
-
-    async def __anext__(self) -> bytes:
-        """The next piece."""
-        self._pieces += 1
-        if self._pieces % _PIECES_BETWEEN_CHECKPOINTS == 0:
-            await anyio.lowlevel.checkpoint()
-        try:
-            chunk = await anext(self._chunks)
-        except BaseException:
-            self._is_over = True
-            raise
-        self.bytes += len(chunk)
-        return chunk
-
-    async def drain(self) -> None:
-        """Read to the end of a body whose connection is closed.
-
-        On trio, a generator of httpcore that is left half-way causes a warning.
+        Args:
+            status: that of the response.
+            headers: those of the response, of which the content coding matters; none
+                for a body that need not be decoded.
+            max_bytes: the most decoded bytes that matter with any status.
         """
-        with suppress(Exception):
-            for _ in range(_MOST_PIECES_TO_DRAIN):
-                if self._is_over:
-                    return
-                await anext(self)
+        self._max_bytes = bytes_worth_reading(status, max_bytes)
+        self.is_error_page = is_server_error(status)
+        self.is_over = not self._max_bytes
+        self.raw_bytes = 0
+        self._coding = ", ".join(header_values(headers, "content-encoding"))
+        self._decoder: _Decoder = _Identity()
+        self._pieces = 0
+        self._decoded = bytearray()
+
+    def feed(self, chunk: bytes) -> None:
+        """Take coded bytes as they come over the wire.
+
+        Raises:
+            CodingError: the coding is not one that was asked for; or the body is not
+                in it, decodes to hardly anything, or comes in very many pieces.
+        """
+        self._pieces += 1
+        if self._pieces > (
+            _PIECES_OF_ANY_LENGTH + self.raw_bytes // _LEAST_BYTES_OF_A_PIECE
+        ):
+            raise CodingError(f"{self.raw_bytes} bytes in {self._pieces} pieces")
+        if chunk and not self.raw_bytes:  # an empty body needs no coding
+            self._decoder = _decoder(self._coding)
+        self.raw_bytes += len(chunk)
+        self._decoder.feed(chunk)
+        while len(self._decoded) < self._max_bytes:
+            piece = self._decoder.take(self._max_bytes - len(self._decoded))
+            if not piece:
+                break
+            self._decoded += piece
+        self.is_over = len(self._decoded) >= self._max_bytes or self._decoder.is_over
+        most_bytes = _RAW_SLACK * self._max_bytes + _RAW_BYTES_AT_LEAST
+        if self.raw_bytes > most_bytes and not self.is_over:
+            raise CodingError(
+                f"{self.raw_bytes} coded bytes that decode to hardly anything"
+            )
+
+    def finish(self) -> None:
+        """End the body, of which nothing more comes.
+
+        Raises:
+            CodingError: it ends too early.
+        """
+        if not self.is_over:
+            self.is_over = True
+            self._decoder.finish()
+
+    def __bytes__(self) -> bytes:
+        """What has been decoded so far."""
+        return bytes(self._decoded)
 
 
-async def read_body(
-    chunks: AsyncIterable[bytes],
-    content_encoding: str,
-    *,
-    max_bytes: int,
-    into: bytearray | None = None,
-) -> bytes:
-    """The first `max_bytes` of the decoded body; reads no further.
-
-    Args:
-        chunks: the body as it comes over the wire.
-        content_encoding: the header's value; empty for none.
-        max_bytes: > 0.
-        into: gets the decoded bytes as they come, so that a caller has them after a
-            failure, too.
+async def read_into(body: Body, chunks: AsyncIterable[bytes]) -> None:
+    """Feed `body` with `chunks` as far as they matter; an error page for some seconds.
 
     Raises:
-        CodingError: the coding is not one that was asked for; or the body is not in
-            it, ends too early, decodes to hardly anything, or comes in very many
-            pieces.
+        CodingError: as for `Body`, unless it is an error page.
     """
-    decoder: _Decoder = _Identity()
-    body = bytearray() if into is None else into
-    raw_bytes = 0
+    if body.is_over:
+        return
+    if not body.is_error_page:
+        await _feed_with(chunks, body)
+        return
+    left = anyio.current_effective_deadline() - anyio.current_time()
+    with anyio.move_on_after(min(ERROR_PAGE_SECONDS, left / 2)), suppress(Exception):
+        await _feed_with(chunks, body)
+
+
+async def _feed_with(chunks: AsyncIterable[bytes], body: Body) -> None:
     pieces = 0
     async for chunk in chunks:
+        body.feed(chunk)
+        if body.is_over:
+            return
         pieces += 1
-        if pieces > _PIECES_OF_ANY_LENGTH + raw_bytes // _LEAST_BYTES_OF_A_PIECE:
-            raise CodingError(f"{raw_bytes} bytes in {pieces} pieces")
-        if chunk and not raw_bytes:  # an empty body needs no coding
-            decoder = _decoder(content_encoding)
-        raw_bytes += len(chunk)
-        decoder.feed(chunk)
-        _take_into(body, decoder, max_bytes)
-        if len(body) >= max_bytes or decoder.is_over:
-            return bytes(body)
-        if raw_bytes > _RAW_SLACK * max_bytes + _RAW_BYTES_AT_LEAST:
-            raise CodingError(f"{raw_bytes} coded bytes that decode to hardly anything")
-    decoder.finish()
-    return bytes(body)
+        if pieces % PIECES_BETWEEN_CHECKPOINTS == 0:
+            await anyio.lowlevel.checkpoint()
+    body.finish()
 
 
-def decoded_body(raw: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
-    """The first `max_bytes` of a body, decoded, that a client of the caller has read.
+def decoded_body(response: FetchedResponse, *, max_bytes: int) -> bytes:
+    """As much of the body as matters, decoded, that a client of the caller has read.
 
     The client may stop at `max_bytes`, so a body of that length need not be whole.
 
     Raises:
-        CodingError: as for `read_body`.
+        CodingError: as for `Body`, unless it is an error page.
     """
-    if not raw:
-        return raw
-    decoder = _decoder(content_encoding)
-    body = bytearray()
-    decoder.feed(raw)
-    _take_into(body, decoder, max_bytes)
-    if len(body) < max_bytes and len(raw) < max_bytes:
-        decoder.finish()
+    if response.is_decoded or not response.body:
+        return response.body[: bytes_worth_reading(response.status, max_bytes)]
+    body = Body(response.status, response.headers, max_bytes=max_bytes)
+    if not body.is_over:
+        with suppress(*[CodingError] if body.is_error_page else []):
+            body.feed(response.body)
+            if len(response.body) < max_bytes:
+                body.finish()
     return bytes(body)
-
-
-def _take_into(body: bytearray, decoder: _Decoder, max_bytes: int) -> None:
-    """Let `body` grow by what `decoder` has, to at most `max_bytes`."""
-    while len(body) < max_bytes:
-        piece = decoder.take(max_bytes - len(body))
-        if not piece:
-            break
-        body += piece
 
 
 class _Decoder(Protocol):

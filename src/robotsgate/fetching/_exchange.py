@@ -1,72 +1,250 @@
-"""Chooses how GETs are sent through the client of the caller."""
+"""One GET over a connection of its own: h11 over our own sockets, on asyncio and trio.
+
+A GET is a row of steps: connect, shake hands (https), send, and read until it is over.
+All its state is in `Exchange`, so it may stop between two steps and go on. One cancel
+scope is around the steps, because scopes are dear, and each wait moves its deadline.
+A scope whose deadline has passed is cancelled for good, even if the bytes had come and
+only the event loop was too busy to see them. Then the steps go on in a new scope:
+
+    scope ends in time ── over ────────────────────────────▶ the response
+          │ its deadline has passed
+          ├─ that of the fetch ────────────────────────────▶ TimeoutError
+          ├─ in a wait for something that has not come ────▶ ConnectTimeout, ReadTimeout
+          └─ between two steps, or the bytes are there ────▶ a new scope
+"""
 
 from __future__ import annotations
 
-import inspect
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from robotsgate.fetching._direct import DirectExchange
-from robotsgate.fetching._httpx import (
-    AsyncClientLike,
-    AsyncTransportLike,
-    ClientExchange,
-    TransportExchange,
+import anyio
+import anyio.lowlevel
+import h11
+from anyio.streams.tls import TLSStream
+
+from robotsgate.fetching._body import (
+    ERROR_PAGE_SECONDS,
+    PIECES_BETWEEN_CHECKPOINTS,
+    Body,
 )
+from robotsgate.fetching._dialling import TooManyBytesError, connect_to_any
+from robotsgate.fetching._fetcher import FetchedResponse, as_pairs
 
 if TYPE_CHECKING:
-    from typing import TypeGuard
+    import ssl
 
-    from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
-    from robotsgate.fetching._hop import Exchange, Hop
+    from anyio.abc import ByteStream
 
+    from robotsgate.fetching._dialling import Connect, Resolve, SocketStream
+    from robotsgate.fetching._fetcher import OwnFetch
 
-def exchange_for(client: object | None) -> Exchange:
-    """The way to send GETs through `client`.
+# All of a response but its body: the head, informational responses, the framing of
+# chunks, trailers, and one read that is not parsed yet. The longest head that other
+# clients take is 16 KiB (Node.js) to 100 KiB (httpx). A chunk of one line may add half
+# of its length.
+_MOST_BYTES_BESIDE_THE_BODY = 64 * 1024
 
-    Args:
-        client: a `Fetcher`, or an object with the methods of an `AsyncClient` of
-            httpx or httpx2, or of one of their transports; `None`: a new connection
-            for each GET.
+# What TLS may add: a handshake takes 2 to 20 KiB, each record 22 bytes or more. Session
+# tickets of 20 bytes take ten microseconds each.
+_MOST_BYTES_OF_TLS = 64 * 1024
 
-    Raises:
-        TypeError: `client` is something else.
-    """
-    if client is None:
-        return DirectExchange()
-    if isinstance(client, DirectExchange):
-        return client
-    is_blocking = hasattr(client, "__enter__") and not hasattr(client, "__aenter__")
-    if not isinstance(client, type) and not is_blocking:
-        if isinstance(client, AsyncTransportLike):
-            return TransportExchange(client)
-        if isinstance(client, AsyncClientLike):
-            return ClientExchange(client)
-        if _is_fetcher(client):
-            return FetcherExchange(client)
-    raise TypeError(
-        "expected an AsyncClient or an async transport of httpx or httpx2, or a"
-        f" Fetcher, got {client!r}"
-    )
+# That of httpcore. The bound on all bytes beside the body is reached before.
+_LONGEST_HEAD = 100 * 1024
+
+_TOO_MANY_BYTES = "more bytes than any answer needs"
+
+_BROKEN = (
+    OSError,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    anyio.EndOfStream,
+)
 
 
-def _is_fetcher(client: object) -> TypeGuard[Fetcher]:
-    """Whether `client` has the `get` of a Fetcher, and not that of a session."""
-    get = getattr(client, "get", None)
-    return callable(get) and "max_bytes" in inspect.signature(get).parameters
+class ConnectTimeout(TimeoutError):  # noqa: N818 (verdicts show it; httpx calls it so)
+    """No connection in time."""
 
 
-class FetcherExchange:
-    """Sends each GET through a `Fetcher` of the caller."""
+class ReadTimeout(TimeoutError):  # noqa: N818 (verdicts show it; httpx calls it so)
+    """No bytes in time."""
 
-    is_blind = True
 
-    def __init__(self, fetcher: Fetcher) -> None:
-        """Use `fetcher`; its owner closes it."""
-        self._fetcher = fetcher
+class ConnectError(Exception):
+    """No connection."""
 
-    async def get(self, hop: Hop) -> FetchedResponse:
-        """As `Exchange.get`."""
-        hop.guard.check_host(hop.origin.host)
-        return await self._fetcher.get(
-            hop.url, hop.headers, max_bytes=hop.policy.max_body_bytes + 1
+
+class ReadError(Exception):
+    """The connection broke."""
+
+
+class Exchange:
+    """One GET: its connection, and what has come of the response."""
+
+    _scope: anyio.CancelScope
+
+    def __init__(
+        self,
+        fetch: OwnFetch,
+        request: h11.Request,
+        *,
+        max_bytes: int,
+        ssl_context: ssl.SSLContext | None,
+        resolve: Resolve,
+        connect: Connect,
+    ) -> None:
+        self._fetch = fetch
+        self._ends_at = fetch.deadline
+        self._max_bytes = max_bytes
+        self._ssl_context = ssl_context
+        self._resolve = resolve
+        self._connect = connect
+        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
+        self._request = self._h11.send(request) + self._h11.send(h11.EndOfMessage())
+        self._socket: SocketStream | None = None
+        self._stream: ByteStream | None = None
+        self._is_sent = False
+        self._bytes = 0
+        self._pieces = 0
+        self._status = 0
+        self._headers: list[tuple[str, str]] = []
+        self._body: Body | None = None
+        self._is_over = False
+
+    async def response(self) -> FetchedResponse:
+        """The response, with as much of its body as matters."""
+        try:
+            while not self._is_over:
+                with anyio.CancelScope() as self._scope:
+                    while not self._is_over:
+                        await self._next_step()
+                        if self._scope.cancel_called:
+                            break
+                if self._scope.cancelled_caught:
+                    self._check_time()
+        except Exception:
+            # What is wrong with an error page changes nothing.
+            if self._body is None or not self._body.is_error_page:
+                raise
+        return FetchedResponse(
+            status=self._status,
+            headers=self._headers,
+            body=b"" if self._body is None else bytes(self._body),
+            is_decoded=True,
         )
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._socket is not None:
+            self._socket.close()
+
+    async def _next_step(self) -> None:
+        try:
+            if self._socket is None:
+                await self._dial()
+            elif self._stream is None:
+                await self._shake_hands(self._socket)
+            elif not self._is_sent:
+                await self._send(self._stream)
+            else:
+                await self._read(self._socket, self._stream)
+        except TooManyBytesError as error:
+            raise h11.RemoteProtocolError(_TOO_MANY_BYTES) from error
+        except TimeoutError as error:  # of the operating system
+            late = ReadTimeout if self._is_sent else ConnectTimeout
+            raise late(str(error)) from error
+        except (*_BROKEN, UnicodeError) as error:
+            broken = ReadError if self._is_sent else ConnectError
+            raise broken(str(error)) from error
+
+    def _begin_wait(self, seconds: float) -> None:
+        self._scope.deadline = min(anyio.current_time() + seconds, self._ends_at)
+
+    def _check_time(self) -> None:
+        """Raise, unless the steps may go on after the deadline of their scope."""
+        if self._scope.deadline >= self._ends_at:
+            raise TimeoutError
+        if self._socket is None or not self._is_sent:
+            raise ConnectTimeout
+        if not self._socket.has_bytes():
+            raise ReadTimeout
+
+    async def _dial(self) -> None:
+        self._begin_wait(self._fetch.policy.connect_timeout)
+        host, port = self._fetch.dialled_host, self._fetch.origin.port
+        addresses = self._fetch.guard.permit(host, await self._resolve(host, port))
+        self._socket = await connect_to_any(addresses, port, self._connect)
+        if self._ssl_context is None:
+            self._stream = self._socket
+
+    async def _shake_hands(self, socket: SocketStream) -> None:
+        assert self._ssl_context is not None  # noqa: S101 (`_dial` has looked)
+        self._begin_wait(self._fetch.policy.connect_timeout)
+        socket.bytes_left = _MOST_BYTES_OF_TLS
+        self._ssl_context.set_alpn_protocols(["http/1.1"])
+        self._stream = await TLSStream.wrap(
+            socket,
+            hostname=self._fetch.dialled_host,
+            ssl_context=self._ssl_context,
+            standard_compatible=False,
+            server_side=False,
+        )
+
+    async def _send(self, stream: ByteStream) -> None:
+        self._is_sent = True
+        # Some servers refuse without listening. What they say counts.
+        with suppress(*_BROKEN):
+            await stream.send(self._request)
+
+    async def _read(self, socket: SocketStream, stream: ByteStream) -> None:
+        self._begin_wait(self._fetch.policy.read_timeout)
+        data = b""
+        with suppress(anyio.EndOfStream):
+            data = await stream.receive()
+        self._count(len(data), socket)
+        if not data and self._h11.their_state is h11.SEND_RESPONSE:
+            raise h11.RemoteProtocolError(
+                "Server disconnected without sending a response."
+            )
+        self._h11.receive_data(data)
+        while not self._is_over:
+            event = self._h11.next_event()
+            if event is h11.NEED_DATA:
+                return
+            if isinstance(event, h11.Response | h11.InformationalResponse):
+                self._take_head(event)
+            elif self._body is not None:
+                await self._take(event, self._body)
+
+    def _count(self, count: int, socket: SocketStream) -> None:
+        """Bound what is not part of the body, because that could go on for ever."""
+        # Each byte of data allows for one more of TLS: half of a record that holds one
+        # line is framing.
+        socket.bytes_left += 2 * count
+        self._bytes += count
+        of_body = 0 if self._body is None else self._body.raw_bytes
+        if self._bytes > _MOST_BYTES_BESIDE_THE_BODY + 1.5 * of_body:
+            raise TooManyBytesError
+
+    def _take_head(self, event: h11.Response | h11.InformationalResponse) -> None:
+        if isinstance(event, h11.InformationalResponse) and event.status_code != 101:  # noqa: PLR2004
+            return
+        self._status = event.status_code
+        self._headers = as_pairs(event.headers.raw_items())
+        self._body = Body(self._status, self._headers, max_bytes=self._max_bytes)
+        self._is_over = self._body.is_over
+        if self._body.is_error_page and not self._is_over:
+            now = anyio.current_time()
+            seconds = min(ERROR_PAGE_SECONDS, (self._ends_at - now) / 2)
+            self._ends_at = now + seconds
+
+    async def _take(self, event: object, body: Body) -> None:
+        if not isinstance(event, h11.Data):  # its end
+            body.finish()
+            self._is_over = True
+            return
+        body.feed(event.data)
+        self._is_over = body.is_over
+        self._pieces += 1
+        if self._pieces % PIECES_BETWEEN_CHECKPOINTS == 0:
+            await anyio.lowlevel.cancel_shielded_checkpoint()

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, cast
 from robotsgate._threads import Threads
 from robotsgate.caching._outcome import FTP_NO_FILE, FTP_RETRIEVED, FailureKind
 from robotsgate.fetching._dialling import MOST_ADDRESSES, resolve
-from robotsgate.fetching._fetcher import FetchedResponse, FetchFailedError
+from robotsgate.fetching._fetcher import FetchedResponse, FetchFailedError, own_fetch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from robotsgate.caching._policy import Policy
     from robotsgate.fetching._dialling import Resolve
-    from robotsgate.fetching._hop import Hop
     from robotsgate.urls._address_class import IPAddress
 
 # Relative to the directory after the login (RFC 1738 §3.2.2).
@@ -39,13 +38,11 @@ _LONGEST_REPLY = 300
 _CHUNK_BYTES = 16 * 1024
 
 
-class FtpExchange:
+class FtpFetcher:
     """Retrieves each file over a new connection.
 
-    Ignores the proxies of the environment, as `DirectExchange` does.
+    Ignores the proxies of the environment, as `DirectFetcher` does.
     """
-
-    is_blind = False
 
     def __init__(self, *, resolve: Resolve = resolve) -> None:
         """Prepare; nothing is opened.
@@ -56,22 +53,29 @@ class FtpExchange:
         self._resolve = resolve
         self._threads = Threads(_MOST_SESSIONS)
 
-    async def get(self, hop: Hop) -> FetchedResponse:
-        """As `Exchange.get`; the status is FTP's reply code, 226 or 550.
+    async def get(
+        self,
+        url: str,
+        headers: Sequence[tuple[str, str]],  # noqa: ARG002 (FTP has none)
+        *,
+        max_bytes: int,
+    ) -> FetchedResponse:
+        """As `Fetcher.get`; the status is FTP's reply code, 226 or 550.
 
         Raises:
             FetchFailedError: or an OSError: the network or the server failed.
         """
-        host = hop.origin.host.strip("[]")
-        port = hop.origin.port
-        addresses = hop.guard.permit(host, await self._resolve(host, port))
-        session = _Session(addresses, port, hop.policy)
+        fetch = own_fetch.get()
+        host = fetch.origin.host.strip("[]")
+        port = fetch.origin.port
+        addresses = fetch.guard.permit(host, await self._resolve(host, port))
+        session = _Session(addresses, port, fetch.policy, max_bytes)
         try:
             body = await self._threads.result_of(session.retrieve)
         except (ftplib.Error, ValueError, OverflowError) as error:
-            raise FetchFailedError(hop.url, kind=FailureKind.PROTOCOL) from error
+            raise FetchFailedError(url, kind=FailureKind.PROTOCOL) from error
         except (EOFError, ConnectionResetError, BrokenPipeError) as error:
-            raise FetchFailedError(hop.url, kind=FailureKind.TRANSFER) from error
+            raise FetchFailedError(url, kind=FailureKind.TRANSFER) from error
         finally:
             session.end()
         status = FTP_NO_FILE if body is None else FTP_RETRIEVED
@@ -88,12 +92,13 @@ class _Session(ftplib.FTP):
     """
 
     def __init__(
-        self, addresses: Sequence[IPAddress], port: int, policy: Policy
+        self, addresses: Sequence[IPAddress], port: int, policy: Policy, max_bytes: int
     ) -> None:
         super().__init__(encoding="latin-1")
         self._addresses = addresses[:MOST_ADDRESSES]
         self._port = port
         self._policy = policy
+        self._max_bytes = max_bytes
         self._bytes_left = _MOST_BYTES_OF_REPLIES
         self._command = ""
         self._is_ended = False
@@ -164,7 +169,7 @@ class _Session(ftplib.FTP):
             self._data = data
             while not self._is_ended and (chunk := data.recv(_CHUNK_BYTES)):
                 body += chunk
-                if len(body) > self._policy.max_body_bytes:
+                if len(body) >= self._max_bytes:
                     return body
         self.voidresp()  # a transfer that broke off ends in an error here
         return body

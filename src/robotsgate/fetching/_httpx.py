@@ -12,28 +12,34 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import anyio
+import anyio.lowlevel
 
 from robotsgate.fetching._body import (
-    Chunks,
-    bytes_worth_reading,
+    PIECES_BETWEEN_CHECKPOINTS,
+    Body,
     check_coding,
-    read_worthwhile,
+    read_into,
 )
-from robotsgate.fetching._fetcher import NEVER_SENT, FetchedResponse
-from robotsgate.fetching._headers import as_pairs
-from robotsgate.fetching._own_requests import has_left_origin
+from robotsgate.fetching._fetcher import (
+    NEVER_SENT,
+    FetchedResponse,
+    as_pairs,
+    own_fetch,
+)
 from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Mapping
+    from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 
     import httpx
 
     from robotsgate.caching._policy import Policy
-    from robotsgate.fetching._hop import Hop
 
 # Closing needs no answer of the peer; this only bounds a broken client.
 _CLOSE_SECONDS = 2.0
+
+# More than can wait in the buffers of a closed connection.
+_MOST_PIECES_TO_DRAIN = 20_000
 
 
 @runtime_checkable
@@ -67,7 +73,7 @@ class AsyncTransportLike(Protocol):
         ...
 
 
-class TransportExchange:
+class TransportFetcher:
     """Sends each GET straight over a transport: in about half the time of a client."""
 
     def __init__(self, transport: AsyncTransportLike) -> None:
@@ -79,64 +85,66 @@ class TransportExchange:
             or any(kind.__name__ == "MockTransport" for kind in type(transport).mro())
         )
 
-    async def get(self, hop: Hop) -> FetchedResponse:
-        """As `Exchange.get`."""
-        hop.guard.check_host(hop.origin.host)
+    async def get(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> FetchedResponse:
+        """As `Fetcher.get`."""
+        fetch = own_fetch.get()
         timeouts = {
-            "connect": hop.policy.connect_timeout,
-            "read": hop.policy.read_timeout,
-            "write": hop.policy.read_timeout,
-            "pool": _pool_timeout(hop.policy),
+            "connect": fetch.policy.connect_timeout,
+            "read": fetch.policy.read_timeout,
+            "write": fetch.policy.read_timeout,
+            "pool": _pool_timeout(fetch.policy),
         }
         request = self._request_type(
             "GET",
-            hop.url,
-            headers=[("Host", hop.host), *hop.headers],
+            url,
+            headers=[("Host", fetch.host), *headers],
             extensions={"timeout": timeouts},
         )
         response = await self._transport.handle_async_request(request)
-        return await _fetched_response(response, hop.policy)
+        return await _fetched_response(response, max_bytes)
 
 
-class ClientExchange:
+class ClientFetcher:
     """Sends each GET through the caller's client, with its proxies and hooks."""
-
-    is_blind = True
 
     def __init__(self, client: AsyncClientLike) -> None:
         """Use `client`, with its own timeouts; its owner closes it."""
         self._client = client
 
-    async def get(self, hop: Hop) -> FetchedResponse:
-        """As `Exchange.get`.
+    async def get(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> FetchedResponse:
+        """As `Fetcher.get`.
 
         Sends the client's own headers, except `NEVER_SENT`, until a redirect leads to
         another origin. Does not send its URL parameters, nor use its cookie jar.
         httpx parses the Location of a redirect even if it does not follow that, and
         raises if it cannot. Then the fetch fails.
         """
-        hop.guard.check_host(hop.origin.host)
+        fetch = own_fetch.get()
         # A copy shares transports, proxies and hooks with the client, but not the jar.
         client: Any = copy(self._client)
         client.cookies = None
-        if has_left_origin():
+        if fetch.has_left_origin:
             client.headers = {}
         # If there is a Host, httpx does not decode international names. It refuses some
         # that browsers and DNS know.
-        headers = {"Host": hop.host, **dict(hop.headers)}
-        request = client.build_request("GET", hop.url, headers=headers)
-        request.url = type(request.url)(hop.url)
+        own = {"Host": fetch.host, **dict(headers)}
+        request = client.build_request("GET", url, headers=own)
+        request.url = type(request.url)(url)
         timeouts = dict(request.extensions.get("timeout", {}))
         pool = timeouts.get("pool")
-        if pool is None or pool > _pool_timeout(hop.policy):
-            timeouts["pool"] = _pool_timeout(hop.policy)
+        if pool is None or pool > _pool_timeout(fetch.policy):
+            timeouts["pool"] = _pool_timeout(fetch.policy)
             request.extensions = {**request.extensions, "timeout": timeouts}
         for name in NEVER_SENT:
             request.headers.pop(name, None)
         response = await client.send(
             request, stream=True, auth=None, follow_redirects=False
         )
-        return await _fetched_response(response, hop.policy)
+        return await _fetched_response(response, max_bytes)
 
 
 def _request_type(transport: type) -> type[httpx.Request]:
@@ -162,36 +170,52 @@ def _pool_timeout(policy: Policy) -> float:
 
 
 async def _fetched_response(
-    response: httpx.Response, policy: Policy
+    response: httpx.Response, max_bytes: int
 ) -> FetchedResponse:
     """`response`, closed, with as much of its body as matters with its status."""
     headers = as_pairs(response.headers.raw)
+    body = Body(response.status_code, headers, max_bytes=max_bytes)
     try:
-        body = b""
-        if bytes_worth_reading(response.status_code, policy):
-            coding = ", ".join(header_values(headers, "content-encoding"))
-            body = await _body(response, coding, policy)
+        if response.is_stream_consumed and not body.is_over:
+            # It came whole, or a hook of the client has read and decoded it.
+            check_coding(", ".join(header_values(headers, "content-encoding")))
+            body = Body(response.status_code, (), max_bytes=max_bytes)
+            body.feed(await response.aread())
+        else:
+            await _read(response, body)
     finally:
         await _close(response)
     return FetchedResponse(
-        status=response.status_code, headers=headers, body=body, is_decoded=True
+        status=response.status_code,
+        headers=headers,
+        body=bytes(body),
+        is_decoded=True,
     )
 
 
-async def _body(response: httpx.Response, coding: str, policy: Policy) -> bytes:
+async def _read(response: httpx.Response, body: Body) -> None:
     # The raw stream and not aiter_bytes, which decodes without a bound, nor
-    # aiter_raw, which refuses the streams of mock transports.
-    if response.is_stream_consumed:  # by a hook of the client, or it came whole
-        check_coding(coding)
-        return await response.aread()
-    # It is an AsyncByteStream, but its type does not say so.
-    chunks = Chunks(cast("AsyncIterable[bytes]", response.stream))
+    # aiter_raw, which refuses the streams of mock transports. It is an
+    # AsyncByteStream, but its type does not say so.
+    chunks = aiter(cast("AsyncIterable[bytes]", response.stream))
     try:
-        return await read_worthwhile(response.status_code, chunks, coding, policy)
+        await read_into(body, chunks)
     finally:
         await _close(response)
         with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-            await chunks.drain()
+            await _drain(chunks)
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Read to the end of a body whose connection is closed.
+
+    On trio, a generator of httpcore that is left half-way causes a warning.
+    """
+    with suppress(Exception):
+        for number in range(_MOST_PIECES_TO_DRAIN):
+            await anext(chunks)
+            if number % PIECES_BETWEEN_CHECKPOINTS == 0:
+                await anyio.lowlevel.checkpoint()
 
 
 async def _close(response: httpx.Response) -> None:

@@ -6,6 +6,7 @@ Must never decide what an answer means: `caching` does.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 from typing import TYPE_CHECKING
@@ -13,32 +14,32 @@ from urllib.parse import quote
 
 import anyio
 
-from robotsgate.caching._access_result import is_server_error
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._outcome import Answered, TooManyRedirects
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._address_guard import FetchGuard, GuardRules
-from robotsgate.fetching._body import (
-    ACCEPT_ENCODING,
-    CodingError,
-    bytes_worth_reading,
-    decoded_body,
-)
-from robotsgate.fetching._direct import DirectExchange
-from robotsgate.fetching._exchange import exchange_for
+from robotsgate.fetching._body import ACCEPT_ENCODING, decoded_body
+from robotsgate.fetching._direct import DirectFetcher
 from robotsgate.fetching._failure import MISTAKES, outcome_of
-from robotsgate.fetching._ftp import FtpExchange
-from robotsgate.fetching._hop import Hop
-from robotsgate.fetching._own_requests import leave_origin, own_requests
+from robotsgate.fetching._fetcher import OwnFetch, own_fetch
+from robotsgate.fetching._ftp import FtpFetcher
+from robotsgate.fetching._httpx import (
+    AsyncClientLike,
+    AsyncTransportLike,
+    ClientFetcher,
+    TransportFetcher,
+)
 from robotsgate.robotstxt._headers import header_values
 from robotsgate.urls._origin import split_url
 from robotsgate.urls._redirect import RedirectError, redirect_target
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     from robotsgate.caching._outcome import Outcome, Redirects
     from robotsgate.caching._policy import Policy
-    from robotsgate.fetching._fetcher import FetchedResponse
+    from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
     from robotsgate.urls._origin import Origin
 
 _LOGGER = logging.getLogger("robotsgate.fetching")
@@ -77,7 +78,7 @@ class RobotsTxtFetcher:
         """Prepare; nothing is opened.
 
         Args:
-            client: sends the requests, as for `exchange_for`.
+            client: sends the requests, as for `sender_for`.
             user_agent: the whole User-Agent header.
             policy: deadline, timeouts, redirects, sizes and address guard.
 
@@ -86,12 +87,12 @@ class RobotsTxtFetcher:
             ValueError: `user_agent` cannot be sent as a header.
         """
         _check_user_agent(user_agent)
-        self._exchange = exchange_for(client)
-        self._ftp = FtpExchange()
+        self._sender = sender_for(client)
+        self._ftp = FtpFetcher()
         self._policy = policy
         self._guard_rules = GuardRules(policy)
-        self._must_warn = (
-            policy.address_guard is not AddressGuard.OFF and self._exchange.is_blind
+        self._must_warn = policy.address_guard is not AddressGuard.OFF and getattr(
+            self._sender, "is_blind", True
         )
         self._headers = (
             ("User-Agent", user_agent),
@@ -106,8 +107,7 @@ class RobotsTxtFetcher:
             UnsupportedError: the scheme is ftp, and the caller has brought a client.
                 To dial without the client could bypass its proxy.
         """
-        is_own = isinstance(self._exchange, DirectExchange)
-        if origin.scheme == "ftp" and not is_own:
+        if origin.scheme == "ftp" and not isinstance(self._sender, DirectFetcher):
             raise UnsupportedError(
                 f"robots.txt over ftp needs a checker without a client, got {origin}"
             )
@@ -126,9 +126,15 @@ class RobotsTxtFetcher:
             _LOGGER.warning(_BLIND, self._policy.address_guard.name)
         trail: _Trail = {}
         outer = sys.exception()
+        fetch = OwnFetch(
+            guard=FetchGuard(self._guard_rules),
+            policy=self._policy,
+            deadline=anyio.current_time() + self._policy.fetch_deadline,
+            origin=origin,
+        )
+        token = own_fetch.set(fetch)
         try:
-            with own_requests(), anyio.fail_after(self._policy.fetch_deadline):
-                outcome = await self._follow(origin, trail)
+            outcome = await self._follow(fetch, trail)
         except MISTAKES:
             raise
         except Exception as error:  # noqa: BLE001 (a client may be anybody's code)
@@ -138,45 +144,52 @@ class RobotsTxtFetcher:
                 deadline=self._policy.fetch_deadline,
                 outer=outer,
             )
+        finally:
+            own_fetch.reset(token)
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug("%s: %s", next(reversed(trail)), _summary(outcome))
         return outcome
 
-    async def _follow(self, origin: Origin, trail: _Trail) -> Outcome:
-        """GET the robots.txt of `origin`, and follow its redirects."""
-        guard = FetchGuard(self._guard_rules)
+    async def _follow(self, fetch: OwnFetch, trail: _Trail) -> Outcome:
+        """GET the robots.txt, and follow its redirects."""
         target = "/robots.txt"
         status: int | None = None
         while True:
-            hop = Hop(
-                origin=origin,
-                target=target,
-                headers=self._headers,
-                guard=guard,
-                policy=self._policy,
-            )
-            trail[hop.url] = status
-            exchange = self._ftp if origin.scheme == "ftp" else self._exchange
-            response = await exchange.get(hop)
+            hop = f"{fetch.origin}{target}"
+            trail[hop] = status
+            response = await self._get(hop, fetch)
             is_redirect = 300 <= response.status <= 399 and response.status != 304  # noqa: PLR2004
             if not is_redirect:
                 return self._answer(response, trail)
             try:
-                url = redirect_target(hop.url, _location(response))
+                url = redirect_target(hop, _location(response))
             except RedirectError as error:
                 return self._answer(response, trail, error=str(error))
-            previous = origin
-            origin, target = split_url(url)
-            if origin != previous:
-                leave_origin()
+            previous = fetch.origin
+            fetch.origin, target = split_url(url)
+            fetch.has_left_origin |= fetch.origin != previous
             target = quote(target, safe=_SENT_AS_IT_IS)
-            if f"{origin}{target}" in trail:
+            if f"{fetch.origin}{target}" in trail:
                 return _too_many_redirects(response, trail, f"a redirect loop at {url}")
             if len(trail) > self._policy.max_redirects:
                 error_text = f"more than {self._policy.max_redirects} redirects"
                 return _too_many_redirects(response, trail, error_text)
-            _LOGGER.debug("%s redirects to %s", hop.url, url)
+            _LOGGER.debug("%s redirects to %s", hop, url)
             status = response.status
+
+    async def _get(self, url: str, fetch: OwnFetch) -> FetchedResponse:
+        """The response to one GET, with as much of its body as the sender has read."""
+        # One byte more than counts shows whether the last line was cut.
+        max_bytes = self._policy.max_body_bytes + 1
+        if fetch.origin.scheme != "ftp" and isinstance(self._sender, DirectFetcher):
+            return await self._sender.get(url, self._headers, max_bytes=max_bytes)
+        sender: Fetcher = self._sender
+        if fetch.origin.scheme == "ftp":
+            sender = self._ftp
+        else:
+            fetch.guard.check_host(fetch.origin.host)
+        with anyio.fail_after(fetch.deadline - anyio.current_time()):
+            return await sender.get(url, self._headers, max_bytes=max_bytes)
 
     def _answer(
         self, response: FetchedResponse, trail: _Trail, *, error: str | None = None
@@ -184,27 +197,43 @@ class RobotsTxtFetcher:
         return Answered(
             status=response.status,
             headers=_kept_headers(response),
-            body=self._body(response),
+            body=decoded_body(response, max_bytes=self._policy.max_body_bytes + 1),
             redirects=_redirects(trail),
             error=error,
         )
 
-    def _body(self, response: FetchedResponse) -> bytes:
-        """As much of the decoded body as matters with that status.
 
-        Raises:
-            CodingError: the body of a 2xx is not in its coding.
-        """
-        max_bytes = bytes_worth_reading(response.status, self._policy)
-        if response.is_decoded or not max_bytes:
-            return response.body[:max_bytes]
-        coding = ", ".join(header_values(response.headers, "content-encoding"))
-        try:
-            return decoded_body(response.body, coding, max_bytes=max_bytes)
-        except CodingError:
-            if is_server_error(response.status):  # the status is enough
-                return b""
-            raise
+def sender_for(client: object | None) -> Fetcher:
+    """The way to send GETs through `client`.
+
+    Args:
+        client: a `Fetcher`, or an object with the methods of an `AsyncClient` of
+            httpx or httpx2, or of one of their transports; `None`: a new connection
+            for each GET.
+
+    Raises:
+        TypeError: `client` is something else.
+    """
+    if client is None:
+        return DirectFetcher()
+    is_blocking = hasattr(client, "__enter__") and not hasattr(client, "__aenter__")
+    if not isinstance(client, type) and not is_blocking:
+        if isinstance(client, AsyncTransportLike):
+            return TransportFetcher(client)
+        if isinstance(client, AsyncClientLike):
+            return ClientFetcher(client)
+        if _is_fetcher(client):
+            return client
+    raise TypeError(
+        "expected an AsyncClient or an async transport of httpx or httpx2, or a"
+        f" Fetcher, got {client!r}"
+    )
+
+
+def _is_fetcher(client: object) -> TypeGuard[Fetcher]:
+    """Whether `client` has the `get` of a Fetcher, and not that of a session."""
+    get = getattr(client, "get", None)
+    return callable(get) and "max_bytes" in inspect.signature(get).parameters
 
 
 def _kept_headers(response: FetchedResponse) -> dict[str, str]:

@@ -16,14 +16,12 @@ try:
 except ImportError as error:
     raise missing_extra("aiohttp") from error
 
-import asyncio
 import ssl
 from contextlib import contextmanager
 from contextvars import ContextVar
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
 
-import anyio
 from yarl import URL
 
 from robotsgate import (
@@ -33,9 +31,14 @@ from robotsgate import (
     FetchFailedError,
     InvalidURLError,
 )
-from robotsgate.caching._access_result import BYTES_TO_READ, is_server_error
-from robotsgate.fetching import NEVER_SENT, as_pairs, has_left_origin, passes_unasked
-from robotsgate.fetching._body import ERROR_PAGE_SECONDS
+from robotsgate.fetching import (
+    NEVER_SENT,
+    Body,
+    as_pairs,
+    has_left_origin,
+    passes_unasked,
+    read_into,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -204,10 +207,12 @@ class AiohttpFetcher:
                 raise_for_status=False,
                 middlewares=(_anonymous(headers),),
             ) as response:
+                body = Body(response.status, (), max_bytes=max_bytes)
+                await read_into(body, response.content.iter_any())
                 return FetchedResponse(
                     status=response.status,
                     headers=as_pairs(response.raw_headers),
-                    body=await _body(response, max_bytes),
+                    body=bytes(body),
                     is_decoded=False,
                 )
         except (aiohttp.ClientError, OSError) as error:
@@ -234,29 +239,6 @@ def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
         return response
 
     return send_anonymously
-
-
-async def _body(response: ClientResponse, max_bytes: int) -> bytes:
-    """As much of the coded body as matters with that status."""
-    body = bytearray()
-    if is_server_error(response.status):
-        try:
-            left = anyio.current_effective_deadline() - anyio.current_time()
-            async with asyncio.timeout(min(ERROR_PAGE_SECONDS, left / 2)):
-                await _read(response, body, BYTES_TO_READ)
-        except (aiohttp.ClientError, OSError):
-            pass  # the status is enough
-    elif 200 <= response.status <= 299:  # noqa: PLR2004
-        await _read(response, body, max_bytes)
-    return bytes(body)
-
-
-async def _read(response: ClientResponse, into: bytearray, max_bytes: int) -> None:
-    while len(into) < max_bytes:
-        piece = await response.content.readany()
-        if not piece:
-            return
-        into += piece
 
 
 def _kind_of(error: Exception) -> FailureKind:

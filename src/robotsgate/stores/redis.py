@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from coredis import RedisCluster
 from coredis.tokens import PureToken
 
 from robotsgate.errors import StoreError
@@ -19,18 +21,22 @@ if TYPE_CHECKING:
     from robotsgate.stores._base import Change
     from robotsgate.stores._lasting_client import Client
 
-# Each script touches one key, as a cluster demands, and asks no clock, because some
-# hosts refuse that.
+# The keys of a script are in one slot, as a cluster demands. No script asks for the
+# time, because some hosts refuse that.
 #
 # Writes ARGV[2] if the value is still the one that was read. ARGV[1] is the SHA-1 of
 # that one, because the value itself would double what is sent; if two values had the
 # same SHA-1, only the update in between would be lost. ARGV[3] is the epoch
-# millisecond from which the server drops the key, "" for never.
+# millisecond from which the server drops the key, "" for never. Where there is a
+# KEYS[2], also ends the lease under it, if ARGV[4] owns it.
 _WRITE_IF_UNCHANGED = """
 local kept = redis.call('GET', KEYS[1])
 if (kept and redis.sha1hex(kept) or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2])
 if ARGV[3] ~= '' then redis.call('PEXPIREAT', KEYS[1], ARGV[3]) end
+if KEYS[2] and redis.call('GET', KEYS[2]) == ARGV[4] then
+    redis.call('DEL', KEYS[2])
+end
 return 1
 """
 _DELETE_IF_EQUAL = """
@@ -44,6 +50,21 @@ _LAST_MS = 253_402_300_799_000
 
 # How many keys the server looks at before it serves other clients.
 _KEYS_OF_A_SLICE = 1_000
+
+
+@dataclass(slots=True)
+class _Lease:
+    """A lease that this store has.
+
+    Attributes:
+        owner: whose it is.
+        kept: what `get` has read since then, for the next write; empty if nothing.
+        is_over: whether a write has ended it.
+    """
+
+    owner: str
+    kept: list[bytes | None] = field(default_factory=list)
+    is_over: bool = False
 
 
 class RedisStore:
@@ -80,6 +101,7 @@ class RedisStore:
         self._server = RedisServer(url, ssl_context)
         self._prefix = prefix
         self._lease_prefix = f"{prefix}lease:"
+        self._leases: dict[str, _Lease] = {}
 
     async def __aenter__(self) -> Self:
         """The store, which keeps its connections from now on.
@@ -99,12 +121,19 @@ class RedisStore:
         Raises:
             StoreError: the server does not answer.
         """
-        return await self._server.result_of(
+        kept = await self._server.result_of(
             lambda client: client.get(self._prefix + key)
         )
+        lease = self._leases.get(key)
+        if lease is not None and not lease.is_over:
+            lease.kept = [kept]
+        return kept
 
     async def update(self, key: str, change: Change) -> None:
         """As `Store.update`; `change` is called again when another writer was faster.
+
+        Under a lease of this store, it begins with the bytes that `get` has read, and
+        ends the lease in the same step. So a fetch takes four round trips.
 
         Raises:
             StoreError: the server does not answer, or refuses the bytes, or other
@@ -112,7 +141,7 @@ class RedisStore:
             Exception: what `change` raises.
         """
         error = await self._server.result_of(
-            lambda client: _apply(client, self._prefix + key, change)
+            lambda client: self._apply(client, key, change)
         )
         if error is not None:
             raise error
@@ -152,10 +181,11 @@ class RedisStore:
         Raises:
             StoreError: the server does not answer.
         """
-        lease_key, life_ms = self._lease_prefix + key, math.ceil(seconds * 1_000)
+        life_ms = math.ceil(seconds * 1_000)
         is_wanted = True
 
         async def acquire(client: Client) -> bool:
+            lease_key = self._lease_key(client, key)
             is_ours = await client.set(
                 lease_key, owner, condition=PureToken.NX, px=life_ms
             )
@@ -164,9 +194,12 @@ class RedisStore:
             return bool(is_ours)
 
         try:
-            return await self._server.result_of(acquire)
+            is_ours = await self._server.result_of(acquire)
         finally:
             is_wanted = False
+        if is_ours:
+            self._leases[key] = _Lease(owner)
+        return is_ours
 
     async def release(self, key: str, owner: str) -> None:
         """As `FetchLease.release`.
@@ -174,9 +207,15 @@ class RedisStore:
         Raises:
             StoreError: the server does not answer.
         """
-        keys = [self._lease_prefix + key]
+        lease = self._leases.get(key)
+        if lease is not None and lease.owner == owner:
+            del self._leases[key]
+            if lease.is_over:
+                return
         await self._server.result_of(
-            lambda client: client.eval(_DELETE_IF_EQUAL, keys, [owner])
+            lambda client: client.eval(
+                _DELETE_IF_EQUAL, [self._lease_key(client, key)], [owner]
+            )
         )
 
     async def aclose(self) -> None:
@@ -193,27 +232,48 @@ class RedisStore:
                 keys.add(key.removeprefix(self._prefix))
         return keys
 
+    async def _apply(
+        self, client: Client, key: str, change: Change
+    ) -> Exception | None:
+        """Write what `change` makes of `key`; returns the error that `change` raises.
 
-async def _apply(client: Client, key: str, change: Change) -> Exception | None:
-    """Write what `change` makes of `key`; returns the error that `change` raises.
-
-    An error that is raised here would look like a failure of the server.
-    """
-    for _ in range(_ATTEMPTS_TO_WRITE):
-        kept = await client.get(key)
-        try:
-            new = change(kept)
-        except Exception as error:  # noqa: BLE001 (raised to the caller)
-            return error
-        if new is None:
-            return None
-        value, keep_until = new
-        is_written = await client.eval(
-            _WRITE_IF_UNCHANGED, [key], [_sha1(kept), value, _expiry_ms(keep_until)]
+        An error that is raised here would look like a failure of the server.
+        """
+        data_key, lease_key = self._prefix + key, self._lease_key(client, key)
+        keys, owners = [data_key], list[str]()
+        lease = self._leases.get(key)
+        if lease is None or lease.is_over:
+            lease = _Lease("")
+        elif _has_one_slot(client, data_key):
+            keys, owners = [data_key, lease_key], [lease.owner]
+        for _ in range(_ATTEMPTS_TO_WRITE):
+            kept = lease.kept.pop() if lease.kept else await client.get(data_key)
+            try:
+                new = change(kept)
+            except Exception as error:  # noqa: BLE001 (raised to the caller)
+                return error
+            if new is None:
+                return None
+            value, keep_until = new
+            values = [_sha1(kept), value, _expiry_ms(keep_until), *owners]
+            if await client.eval(_WRITE_IF_UNCHANGED, keys, values):
+                lease.is_over = bool(owners)
+                return None
+        return StoreError(
+            f"other writers of {data_key} were faster {_ATTEMPTS_TO_WRITE} times"
         )
-        if is_written:
-            return None
-    return StoreError(f"other writers of {key} were faster {_ATTEMPTS_TO_WRITE} times")
+
+    def _lease_key(self, client: Client, key: str) -> str:
+        """Where the lease of `key` stands: in a cluster, in the slot of `key`."""
+        data_key = self._prefix + key
+        if isinstance(client, RedisCluster) and _has_one_slot(client, data_key):
+            return f"{self._lease_prefix}{{{data_key}}}"
+        return self._lease_prefix + key
+
+
+def _has_one_slot(client: Client, data_key: str) -> bool:
+    """Whether the lease of `data_key` is in the same slot; not if it has braces."""
+    return not isinstance(client, RedisCluster) or {*data_key}.isdisjoint("{}")
 
 
 def _sha1(value: bytes | None) -> str:

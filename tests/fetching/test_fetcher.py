@@ -16,8 +16,8 @@ from robotsgate import (
     FetchedResponse,
 )
 from robotsgate.caching._outcome import Answered, Failed
-from robotsgate.fetching._exchange import exchange_for
-from robotsgate.fetching._own_requests import is_own_request
+from robotsgate.fetching._fetcher import is_own_request
+from robotsgate.fetching._robots_fetch import sender_for
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import Reply
 
@@ -198,7 +198,7 @@ async def test_hook_of_a_client_can_let_requests_of_a_checker_pass(
 )
 def test_what_is_no_client_is_refused(client: object) -> None:
     with pytest.raises(TypeError, match="expected an AsyncClient or an async transpo"):
-        exchange_for(client)
+        sender_for(client)
 
 
 def test_session_with_another_get_is_no_fetcher() -> None:
@@ -206,4 +206,4 @@ def test_session_with_another_get_is_no_fetcher() -> None:
         def get(self, url: str, **options: Any) -> object: ...  # noqa: ANN401
 
     with pytest.raises(TypeError, match="or a Fetcher, got"):
-        exchange_for(Session())
+        sender_for(Session())
