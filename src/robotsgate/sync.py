@@ -138,7 +138,7 @@ class RobotsChecker:
         if answer:
             return None
         # Goes on after that answer, which has been counted.
-        refusal = partial(self._checker._refusal, agent, url, answer=answer)  # noqa: SLF001
+        refusal = partial(self._answers.refusal, agent, url, answer=answer)
         return self._portal.call(refusal)
 
     def can_fetch_many(

@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from robotsgate.caching._in_force import Effect
 from robotsgate.checking._flights import Flights
+from robotsgate.checking._question import Question
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._live import LiveOrigins
-    from robotsgate.checking._question import Agent, Question
+    from robotsgate.checking._question import Agent
     from robotsgate.checking._renewal import Renewals
     from robotsgate.checking._reporting import Reporter
     from robotsgate.checking._standing import Standing, StandingFor
@@ -114,7 +115,7 @@ class Answers:
 
     def from_memory(self, question: Question) -> bool | None:
         """The answer, if memory has all that it needs and finding it is quick."""
-        standing = self._live.current(str(question.origin), self._now())
+        standing = self._live.current(question.origin.key, self._now())
         if standing is None:
             return None
         rules = self._rules_at_once(standing, question.agent)
@@ -185,6 +186,17 @@ class Answers:
         """As `verdict`, for an answer that was found and counted before."""
         verdict, _ = await self._explain(question, standing)
         return verdict
+
+    async def refusal(
+        self, agent: str | Sequence[str], url: str | URLLike, *, answer: bool | None
+    ) -> Verdict | None:
+        """The verdict that refuses `url`, after the `answer` that memory has given."""
+        if answer:
+            return None
+        question = Question.of(agent, url, self.grammar)
+        explain = self.verdict if answer is None else self.explanation
+        verdict = await explain(question)
+        return None if verdict else verdict
 
     async def usage_preferences(
         self, question: Question, headers: HeadersLike | None

@@ -23,8 +23,7 @@ from robotsgate.checking._question import (
     Agent,
     Question,
     check_bound,
-    check_clock,
-    check_policy,
+    check_policy_and_clock,
     check_store,
     check_urls,
     user_agent_of,
@@ -97,8 +96,8 @@ class RobotsChecker:
             clock: tells the time, and waits.
             overrides: files to use in place of a fetched robots.txt, for origins that
                 are yours or have permitted it; keys are URLs of those origins.
-            on_event: called with each `CheckerEvent`, in the task of the fetch; it
-                must not block. The checker logs its exceptions.
+            on_event: called with each `CheckerEvent`; it must not block. The checker
+                logs its exceptions.
 
         Raises:
             TypeError: an argument has the wrong type.
@@ -106,10 +105,9 @@ class RobotsChecker:
                 no origin, or the same one as another key.
             StoreError: `store` is not a store, or cannot be opened.
         """
-        check_policy(policy)
+        check_policy_and_clock(policy, clock)
         check_bound("max_origins", max_origins)
         check_bound("max_concurrent_fetches", max_concurrent_fetches)
-        check_clock(clock)
         grammar = grammar_of(dialect)
         # Imported here, because h11 and ssl load slowly, and a parser needs neither.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
@@ -163,12 +161,10 @@ class RobotsChecker:
         """End the fetches under way, and forget what is in memory.
 
         A caller that waits for a fetch, or needs one from now on, gets a
-        RuntimeError. Your client and your store stay open. You may call this more than
-        once. If the checker opened its store by a URL and you never close the checker,
-        Python shows a ResourceWarning.
+        RuntimeError. Your client and store stay open. You may call it more than once.
         """
+        parts = (self._sources, self._renewals, self._answers)
         try:
-            parts = (self._sources, self._renewals.flights, self._answers)
             for part in parts:  # a caller that is cancelled below does not wait
                 part.close()
             for part in parts:
@@ -188,8 +184,8 @@ class RobotsChecker:
     async def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """Whether `agent` may fetch `url` now.
 
-        For an origin that is known and fresh, this does not suspend; otherwise it
-        fetches the robots.txt. A dead host leads to an answer, not to an exception.
+        Fetches the robots.txt of an origin that is not known and fresh; otherwise it
+        does not suspend. A failing server never raises an exception.
 
         Args:
             agent: a product token, a whole User-Agent header that names a crawler,
@@ -221,23 +217,10 @@ class RobotsChecker:
     ) -> Verdict | None:
         """The verdict that refuses `url`; `None` if `agent` may fetch it.
 
-        For a client that must say why it does not send a request: as fast as
-        `can_fetch` for a URL that is allowed. Takes and raises the same.
+        As fast as `can_fetch` for a URL that is allowed; takes and raises the same.
         """
-        return await self._refusal(agent, url, answer=self.peek(agent, url))
-
-    async def _refusal(
-        self, agent: str | Sequence[str], url: str | URLLike, *, answer: bool | None
-    ) -> Verdict | None:
-        """As `refusal`, after the `answer` that memory gave, and that was counted."""
-        if answer:
-            return None
-        question = Question.of(agent, url, self._answers.grammar)
-        if answer is None:
-            verdict = await self._answers.verdict(question)
-        else:
-            verdict = await self._answers.explanation(question)
-        return None if verdict else verdict
+        answer = self.peek(agent, url)
+        return await self._answers.refusal(agent, url, answer=answer)
 
     async def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
@@ -249,10 +232,9 @@ class RobotsChecker:
         origins concurrently.
 
         Raises:
-            InvalidProductTokenError: as `can_fetch`.
+            InvalidProductTokenError: as `can_fetch`; RuntimeError, too.
             InvalidURLError: one of `urls` is neither text nor a URL object.
             TypeError: `urls` is a single URL, or not iterable.
-            RuntimeError: the checker is closed.
         """
         check_urls(urls, agent=agent)
         self._renewals.flights.check_open()
@@ -306,10 +288,9 @@ class RobotsChecker:
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """The answer of `can_fetch` if it is in memory, without waiting.
 
-        `None` if the answer needs a fetch, the store, or a worker thread. It needs a
-        worker thread for files of more than 64 KiB that are not parsed for `agent`
-        yet, for more than 2,000 wildcard patterns of `agent`, and for hostile rules on
-        long URLs.
+        `None` if the answer needs a fetch, the store, or a worker thread, as it does
+        for unparsed files of more than 64 KiB, for more than 2,000 wildcard patterns
+        of `agent`, and for hostile rules on long URLs.
 
         Raises:
             InvalidProductTokenError: as `can_fetch`.
@@ -326,27 +307,19 @@ class RobotsChecker:
 
         `None` if the origin has none, or is unreachable and no copy may be used.
         """
-        return await self._answers.part(
-            Origin.from_url(url), lambda robots_txt: robots_txt
-        )
+        return await self._answers.part(Origin.from_url(url), lambda file: file)
 
     async def crawl_delay(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> float | None:
-        """The crawl-delay that the origin asks of `agent`, seconds ≥ 0.
-
-        `None` if it asks for none. Takes and raises as `can_fetch`.
-        """
+        """The crawl-delay for `agent`, seconds ≥ 0, if any; raises as `can_fetch`."""
         rules = await self._answers.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.crawl_delay
 
     async def request_rate(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> RequestRate | None:
-        """The rate that the origin asks of `agent`; `None` if it asks for none.
-
-        Takes and raises as `can_fetch`.
-        """
+        """The request rate for `agent`, if any; raises as `can_fetch`."""
         rules = await self._answers.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.request_rate
 
@@ -361,8 +334,7 @@ class RobotsChecker:
 
         Every preference is unknown if `agent` may not fetch `url`. Takes and raises as
         `can_fetch`; also raises TypeError if `headers` does not hold pairs of text.
-        Pass the headers of the page, if you have it, because they may hold
-        Content-Usage too.
+        The headers of the page, if you have it, may hold Content-Usage, too.
         """
         question = Question.of(agent, url, self._answers.grammar)
         return await self._answers.usage_preferences(question, headers)
@@ -371,7 +343,7 @@ class RobotsChecker:
         """The absolute URLs of the origin's sitemaps; raises as `can_fetch`."""
         origin = Origin.from_url(url)
         urls = await self._answers.part(
-            origin, lambda file: absolute_sitemaps(file.sitemaps, str(origin))
+            origin, lambda file: absolute_sitemaps(file.sitemaps, origin.key)
         )
         return urls or ()
 
@@ -379,11 +351,7 @@ class RobotsChecker:
         """Fetch those origins of `urls` that are not known, concurrently.
 
         Skips a URL without an origin, or with one that the checker cannot fetch.
-
-        Raises:
-            InvalidURLError: one of `urls` is neither text nor a URL object.
-            TypeError: `urls` is a single URL, or not iterable.
-            RuntimeError: the checker is closed.
+        Raises as `can_fetch_many`.
         """
         check_urls(urls)
         self._renewals.flights.check_open()
@@ -397,8 +365,8 @@ class RobotsChecker:
     async def refresh(self, url: str | URLLike) -> None:
         """Fetch the robots.txt of the origin of `url`, however fresh it is.
 
-        If a fetch is under way already, this waits for that one. It does nothing for
-        an override. Raises as `can_fetch`.
+        Joins a fetch that is under way; does nothing for an override. Raises as
+        `can_fetch`.
         """
         await self._renewals.refresh(Origin.from_url(url))
 
@@ -414,11 +382,8 @@ class RobotsChecker:
         """Drop from the store what nothing can use any more.
 
         Call it now and then for a `SQLiteStore`, which keeps such entries.
-        `Policy.store_timeout` does not bound it.
-
-        Returns:
-            How many entries it dropped; 0 if the store drops them by itself; `None`
-            if the store failed, which the checker reports as usual.
+        `Policy.store_timeout` does not bound it. Returns how many entries it dropped;
+        `None` if the store failed.
         """
         return await self._entries.purge()
 

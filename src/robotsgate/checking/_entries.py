@@ -66,14 +66,6 @@ class Entries:
     def __init__(
         self, store: Store, reporter: Reporter, *, policy: Policy, clock: Clock
     ) -> None:
-        """Keep entries in `store`.
-
-        Args:
-            store: keeps their bytes, and may fail.
-            reporter: is told about failures.
-            policy: which entries are usable, and the timeouts.
-            clock: tells when the store may be asked again after it hung.
-        """
         self._store = store
         self._reporter = reporter
         self._policy = policy

@@ -33,11 +33,6 @@ class LoopTurns:
     """Lets other tasks run now and then during a loop over many items."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
-        """Begin the first turn.
-
-        Args:
-            monotonic: tells the time, seconds.
-        """
         self._monotonic = monotonic
         self._items = 0
         self._ends_at = monotonic() + _LONGEST_TURN_SECONDS
@@ -56,7 +51,6 @@ class OneTask:
     """Lets one task at a time into its `with` block."""
 
     def __init__(self) -> None:
-        """Nobody is inside."""
         self._is_inside = False
 
     def __enter__(self) -> None:

@@ -51,18 +51,7 @@ class LiveOrigins:
         dialect: Dialect,
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
     ) -> None:
-        """Hold nothing yet.
-
-        Args:
-            max_origins: how many are held, ≥ 1.
-            policy: what entries mean.
-            dialect: how files are read.
-            overrides: files of the caller's own, by a URL of the origin.
-
-        Raises:
-            TypeError: `overrides` holds something else.
-            ValueError: a URL in it names no origin, or the same one as another.
-        """
+        """Hold nothing yet; raises as `_files_by_origin`."""
         self.overrides = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )

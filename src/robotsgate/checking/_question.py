@@ -122,22 +122,10 @@ def user_agent_of(user_agent: str | None, client: object) -> str:
     return _DEFAULT_USER_AGENT
 
 
-def check_policy(policy: object) -> None:
-    """Refuse what is not a `Policy`.
-
-    Raises:
-        TypeError: it is something else.
-    """
+def check_policy_and_clock(policy: object, clock: object) -> None:
+    """Refuse what is not a `Policy`, or not a `Clock`, with a TypeError."""
     if not isinstance(policy, Policy):
         raise TypeError(f"expected policy to be a Policy, got {policy!r}")
-
-
-def check_clock(clock: object) -> None:
-    """Refuse what is not a `Clock`.
-
-    Raises:
-        TypeError: it lacks a method.
-    """
     if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
         raise TypeError(f"expected clock with now, monotonic and wait, got {clock!r}")
 

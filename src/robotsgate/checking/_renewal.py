@@ -113,6 +113,16 @@ class Renewals:
         self._forgotten: set[str] = set()  # whose renewal must not use what was known
         self._times_forgotten = 0
 
+    def close(self) -> None:
+        """Let nothing more begin, and let what is under way end soon."""
+        self.flights.close()
+
+    async def aclose(self) -> None:
+        """End what is under way; may be called more than once."""
+        await self.flights.aclose()
+        for key in list(self._fetch_ends):  # a renewal that has not begun tells nobody
+            self._tell_fetch_end(key, None)
+
     def check_usable(self, origin: Origin) -> None:
         """Refuse an origin that cannot be fetched, and all once the checker is closed.
 
@@ -121,13 +131,13 @@ class Renewals:
             UnsupportedError: the scheme is ftp, and there is a client.
         """
         self.flights.check_open()
-        if str(origin) not in self._live.overrides:
+        if origin.key not in self._live.overrides:
             self._fetcher.check_scheme(origin)
 
     def current(self, origin: Origin) -> Standing | None:
         """How `origin` stands, if memory knows; raises as `check_usable`."""
         self.check_usable(origin)
-        return self._live.current(str(origin), self._clock.now())
+        return self._live.current(origin.key, self._clock.now())
 
     async def standing(self, origin: Origin) -> Standing:
         """How `origin` stands now, renewed if need be; raises as `check_usable`."""
@@ -135,7 +145,7 @@ class Renewals:
         if standing is not None:
             return standing
         work = partial(self._renew, origin, is_forced=False)
-        return (await self.flights.result_of(str(origin), work)).standing
+        return (await self.flights.result_of(origin.key, work)).standing
 
     async def look_up(self, origin: Origin) -> Standing | None:
         """How `origin` stands by what memory and the store know, without a request.
@@ -146,7 +156,7 @@ class Renewals:
         if standing is not None:
             return standing
         known = self._times_forgotten
-        entry = await self._look_up(str(origin))
+        entry = await self._look_up(origin.key)
         if entry is None or not entry.is_current(self._clock.now()):
             return None
         if known != self._times_forgotten or self._forgetting:
@@ -160,12 +170,12 @@ class Renewals:
             RuntimeError: the checker is closed.
         """
         return self.flights.begin(
-            str(origin), partial(self._renew, origin, is_forced=False)
+            origin.key, partial(self._renew, origin, is_forced=False)
         )
 
     def fetch_end(self, origin: Origin) -> FetchEnd:
         """The end of the fetch of `origin`, whose renewal is under way."""
-        return self._fetch_ends.setdefault(str(origin), FetchEnd())
+        return self._fetch_ends.setdefault(origin.key, FetchEnd())
 
     def known_since(self, origin: Origin, moment: float) -> Standing | None:
         """How `origin` stands, if a fetch of it has ended since `moment`.
@@ -174,7 +184,7 @@ class Renewals:
             origin: the one that was perhaps fetched.
             moment: epoch seconds.
         """
-        standing = self._live.by_origin.get(str(origin))
+        standing = self._live.by_origin.get(origin.key)
         if standing is None or standing.entry.checked_at < moment:
             return None
         return standing
@@ -185,11 +195,11 @@ class Renewals:
         Joins a fetch that is under way. Raises as `check_usable`.
         """
         self.check_usable(origin)
-        if str(origin) in self._live.overrides:
+        if origin.key in self._live.overrides:
             return
         work = partial(self._renew, origin, is_forced=True)
         while True:  # the renewal under way may only have looked into the store
-            renewal = await self.flights.result_of(str(origin), work)
+            renewal = await self.flights.result_of(origin.key, work)
             if renewal.is_fetched:
                 renewal.standing.forget_body()  # nobody may ask soon
                 return
@@ -199,7 +209,7 @@ class Renewals:
 
         A renewal under way does not use what was known before.
         """
-        key = str(origin)
+        key = origin.key
         with self._forgetting_of(key):
             self._live.discard(key)
             await self._entries.delete(key)
@@ -216,7 +226,7 @@ class Renewals:
             self._forgetting.discard(key)
 
     async def _renew(self, origin: Origin, *, is_forced: bool) -> Renewal:
-        key = str(origin)
+        key = origin.key
         self._forgotten.discard(key)  # that was of an earlier renewal
         self._forgotten |= {key} & self._forgetting
         try:
@@ -234,7 +244,7 @@ class Renewals:
 
     async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewal:
         """As `_renew`, if one process of a fleet fetches for all."""
-        key = str(origin)
+        key = origin.key
         began_at = self._clock.monotonic()
         seconds = _SHORTEST_PAUSE_SECONDS
         longest = _LONGEST_WAIT_IN_LEASES * self._entries.lease_seconds
@@ -243,9 +253,13 @@ class Renewals:
                 is_over = self._clock.monotonic() - began_at >= longest
                 if await self._entries.acquire(key) or is_over:
                     try:
-                        return await self._fetch_unless_current(
-                            origin, is_forced=is_forced
+                        # Another process may have fetched it meanwhile.
+                        known, standing = await self._look_up_standing(
+                            key, is_forced=is_forced
                         )
+                        if standing is not None:
+                            return Renewal(standing, is_fetched=False)
+                        return await self._fetch(origin, known)
                     finally:
                         await self._entries.release(key)
             self._reporter.report_lease_wait()
@@ -277,45 +291,42 @@ class Renewals:
             return known, None
         return known, self._live.admit(known, now)
 
-    async def _fetch_unless_current(
-        self, origin: Origin, *, is_forced: bool
-    ) -> Renewal:
-        """As `_renew`, after a wait in which another process may have fetched it."""
-        key = str(origin)
-        known, standing = await self._look_up_standing(key, is_forced=is_forced)
-        if standing is not None:
-            return Renewal(standing, is_fetched=False)
-        return await self._fetch(origin, known)
-
     async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Renewal:
-        """Fetch the robots.txt from its server; how the origin stands then.
+        """Fetch the robots.txt from its server, and keep what is known then.
 
-        Args:
-            origin: the one to fetch.
-            looked_up: what was known of it before, in case the store fails when the
-                fetch has ended.
+        `looked_up` is what was known before, in case the store fails after the fetch.
         """
-        began_at = self._clock.monotonic()
-        self._reporter.report_start(str(origin))
-        try:
-            standing = await self._fetch_and_keep(origin, looked_up)
-        except BaseException:
-            seconds = self._clock.monotonic() - began_at
-            self._reporter.report_cancellation(str(origin), seconds=seconds)
-            raise
-        return Renewal(standing, is_fetched=True)
-
-    async def _fetch_and_keep(
-        self, origin: Origin, looked_up: Entry | None
-    ) -> Standing:
-        key = str(origin)
+        key = origin.key
         began_at = self._clock.now()
         last = None if looked_up is None else looked_up.answer
         if last is not None and not last.is_ahead(began_at):
             began_at = max(began_at, last.answered_at)  # another clock may be ahead
         monotonic = self._clock.monotonic()
-        outcome = await self._fetcher.fetch(origin)
-        self._tell_fetch_end(key, outcome)
+        self._reporter.report_start(key)
+        try:
+            outcome = await self._fetcher.fetch(origin)
+            self._tell_fetch_end(key, outcome)
+            entry, previous = await self._keep(
+                key, outcome, looked_up, began_at=began_at
+            )
+        except BaseException:
+            seconds = self._clock.monotonic() - monotonic
+            self._reporter.report_cancellation(key, seconds=seconds)
+            raise
+        new_body = _new_body(entry, previous, outcome)
+        standing = self._live.admit(entry, self._clock.now(), new_body=new_body)
+        self._reporter.report_fetch(
+            entry,
+            previous=previous,
+            outcome=outcome,
+            seconds=self._clock.monotonic() - monotonic,
+        )
+        return Renewal(standing, is_fetched=True)
+
+    async def _keep(
+        self, key: str, outcome: Outcome, looked_up: Entry | None, *, began_at: float
+    ) -> tuple[Entry, Entry | None]:
+        """Update the store; what is known after the fetch, and what was before it."""
         now = self._clock.now()
         looked_up = by_our_clock(looked_up, now=now)
         known = merge(self._from_memory(key, now), looked_up, now=now)
@@ -334,16 +345,7 @@ class Renewals:
                 policy=self.policy,
             )
 
-        entry = await self._entries.update(key, now, change)
-        new_body = _new_body(entry, previous, outcome)
-        standing = self._live.admit(entry, self._clock.now(), new_body=new_body)
-        self._reporter.report_fetch(
-            entry,
-            previous=previous,
-            outcome=outcome,
-            seconds=self._clock.monotonic() - monotonic,
-        )
-        return standing
+        return await self._entries.update(key, now, change), previous
 
     def _tell_fetch_end(self, key: str, outcome: Outcome | None) -> None:
         end = self._fetch_ends.pop(key, None)

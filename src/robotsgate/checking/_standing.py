@@ -75,14 +75,10 @@ class Standing:
     def __init__(
         self, entry: Entry, *, now: float, policy: Policy, new_body: bytes | None = None
     ) -> None:
-        """What `entry` means at `now`.
+        """Decide what `entry`, current at `now`, means.
 
-        Args:
-            entry: current at `now`.
-            now: epoch seconds.
-            policy: what entries mean.
-            new_body: that of the entry if it was fetched just now, so that the first
-                question need not unpack it.
+        `new_body` is that of the entry if it was fetched just now, so that the first
+        question need not unpack it.
         """
         standing = in_force(entry, now=now, policy=policy)
         self.entry = entry

@@ -126,7 +126,7 @@ class OwnFetch:
     @property
     def host(self) -> str:
         """The value of the Host header."""
-        return str(self.origin).partition("//")[2]
+        return self.origin.key.partition("//")[2]
 
     @property
     def dialled_host(self) -> str:

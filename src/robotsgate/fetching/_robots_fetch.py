@@ -77,11 +77,6 @@ class RobotsTxtFetcher:
     ) -> None:
         """Prepare; nothing is opened.
 
-        Args:
-            client: sends the requests, as for `sender_for`.
-            user_agent: the whole User-Agent header.
-            policy: deadline, timeouts, redirects, sizes and address guard.
-
         Raises:
             TypeError: `client` cannot send requests, or `user_agent` is not a str.
             ValueError: `user_agent` cannot be sent as a header.

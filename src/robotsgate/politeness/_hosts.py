@@ -76,17 +76,6 @@ class Hosts:
         max_turn_seconds: float,
         max_hosts: int,
     ) -> None:
-        """Remember no host yet.
-
-        Args:
-            listener: is told of delays that are too long.
-            host_of: names the host of a URL; `None`: the host name in it.
-            default_delay: seconds, the least delay.
-            max_delay: seconds, the largest delay.
-            max_at_once: turns of a host that states no crawl-delay.
-            max_turn_seconds: the age at which a turn counts as ended.
-            max_hosts: how many are remembered, ≥ 1.
-        """
         self._listener = listener
         self._host_of = host_of
         self._default_delay = default_delay
@@ -169,7 +158,6 @@ class Place:
     __slots__ = ("event", "host", "is_robots_txt")
 
     def __init__(self, host: str, *, is_robots_txt: bool = False) -> None:
-        """A place that has not joined a queue."""
         self.host = host
         self.is_robots_txt = is_robots_txt
         self.event: anyio.Event | None = None
@@ -195,14 +183,7 @@ class Queues:
         clock: Clock,
         on_overdue: Callable[[str, int], None],
     ) -> None:
-        """Make empty queues.
-
-        Args:
-            ledger: gives the right to ask a host.
-            hosts: tell their paces.
-            clock: tells the time, and waits.
-            on_overdue: called with a host, and how many of its turns were overdue.
-        """
+        """Begin without callers; `on_overdue` gets a host, and how many turns."""
         self._ledger = ledger
         self._hosts = hosts
         self._clock = clock

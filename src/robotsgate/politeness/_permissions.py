@@ -158,14 +158,14 @@ class Permissions:
             UnsupportedError: the scheme is ftp, and there is a client.
         """
         if self._renewals.current(origin) is None:
-            self._flights.begin(str(origin), partial(self._renew, origin))
+            self._flights.begin(origin.key, partial(self._renew, origin))
 
     async def _standing(self, origin: Origin, seconds: float) -> Standing:
         """How `origin` stands, renewed if need be; TimeoutError after `seconds`."""
         standing = self._renewals.current(origin)
         if standing is not None:
             return standing
-        flight = self._flights.begin(str(origin), partial(self._renew, origin))
+        flight = self._flights.begin(origin.key, partial(self._renew, origin))
         return await flight.result_within(seconds, self._clock)
 
     async def _renew(self, origin: Origin) -> Standing:
@@ -193,7 +193,7 @@ class Permissions:
         return (await renewal.result()).standing
 
     async def _grant(self, origin: Origin) -> Grant:
-        host = self._hosts.host(origin.robots_url, str(origin))
+        host = self._hosts.host(origin.robots_url, origin.key)
         place = Place(host, is_robots_txt=True)
         self._queues.join(place)
         try:

@@ -74,17 +74,6 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         clock: Clock,
         window: int,
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            urls: may be endless; an async generator is closed in the end.
-            turns: those of the gate.
-            hosts: those of the gate.
-            sources: runs the task that reads the URLs.
-            listener: is told of URLs that are left out.
-            clock: tells the time, and waits.
-            window: how many URLs are read ahead, ≥ 1.
-        """
         self._turns = turns
         self._sources = sources
         self._listener = listener
@@ -239,4 +228,4 @@ def _prepare(
         shown = without_userinfo(str(url))
         listener.tell(URLLeftOut(url=shown, error=error))
         return url, None
-    return url, hosts.host(url, str(origin))
+    return url, hosts.host(url, origin.key)

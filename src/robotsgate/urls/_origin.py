@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol, Self
 
@@ -73,11 +73,19 @@ class Origin:
         host: lower-case ASCII; punycode for international names; IPv4 with
             four decimals; IPv6 in brackets, compressed.
         port: 1 to 65,535, the scheme's default filled in.
+        key: the origin as text, without a default port; its key in every store.
     """
 
     scheme: str
     host: str
     port: int
+    key: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Put the key together."""
+        is_default = self.port == DEFAULT_PORTS[self.scheme]
+        port = "" if is_default else f":{self.port}"
+        object.__setattr__(self, "key", f"{self.scheme}://{self.host}{port}")
 
     @classmethod
     def from_url(cls, url: str | URLLike) -> Origin:
@@ -94,15 +102,13 @@ class Origin:
         return split_url(url)[0]
 
     def __str__(self) -> str:
-        """The origin as text, without a default port: the key of every store."""
-        if self.port == DEFAULT_PORTS[self.scheme]:
-            return f"{self.scheme}://{self.host}"
-        return f"{self.scheme}://{self.host}:{self.port}"
+        """The key."""
+        return self.key
 
     @property
     def robots_url(self) -> str:
         """Where the origin's robots.txt is (RFC 9309 §2.3)."""
-        return f"{self}/robots.txt"
+        return f"{self.key}/robots.txt"
 
 
 def split_url(url: str | URLLike) -> tuple[Origin, str]:

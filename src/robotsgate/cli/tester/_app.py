@@ -212,12 +212,7 @@ class RateLimit:
     """A bucket of tokens for each client, which fills as time passes."""
 
     def __init__(self, *, burst: int, seconds_each: float) -> None:
-        """Fill all buckets.
-
-        Args:
-            burst: how many tokens a bucket holds, ≥ 1.
-            seconds_each: how long a new token takes, > 0.
-        """
+        """Fill all buckets with `burst` tokens; each new one takes `seconds_each`."""
         self._burst = burst
         self._seconds_each = seconds_each
         self._full_at: LRUCache[str, float] = LRUCache(_MOST_CLIENTS)
