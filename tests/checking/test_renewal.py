@@ -11,6 +11,7 @@ import pytest
 from robotsgate import (
     AccessResult,
     MemoryStore,
+    Origin,
     Policy,
     RobotsChecker,
     StoreError,
@@ -417,3 +418,15 @@ async def test_separate_questions_share_one_limit_of_fetches(limit: int) -> None
 
     assert site.most_under_way == limit
     assert len(site.requests) == 5
+
+
+async def test_end_of_a_fetch_that_never_begins_is_told_at_the_close() -> None:
+    checker = checker_of(site_of())
+    origin = Origin.from_url(ORIGIN)
+
+    checker._renewals.begin(origin)
+    fetch_end = checker._renewals.fetch_end(origin)
+    await checker.aclose()
+
+    assert fetch_end.over_event.is_set()
+    assert fetch_end.outcome is None

@@ -765,6 +765,33 @@ async def test_file_of_the_store_needs_no_turn() -> None:
     assert crawl.times == [0]
 
 
+class LateStore(GatedStore):
+    """Reads at once, and gives what it has read when its gate is opened."""
+
+    async def get(self, key: str) -> bytes | None:
+        data = await self.behind.get(key)
+        await self._wait_at("get")
+        return data
+
+
+async def test_file_that_is_forgotten_while_the_store_reads_it_is_fetched() -> None:
+    store = LateStore("get")
+    crawl = Crawl(store=store)
+    other = checker_of(crawl.site, store=store.behind, clock=crawl.clock)
+    await other.can_fetch(AGENT, PUBLIC)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(crawl.visit)
+        while not store.waiting:
+            await anyio.lowlevel.checkpoint()
+        await crawl.checker.forget(PUBLIC)
+        store.gate.set()
+        await let_others_run()
+        await crawl.clock.pass_time(DELAY)
+
+    assert crawl.site.requests == [ROBOTS_TXT] * 2
+
+
 async def test_turn_for_a_file_that_another_process_has_fetched_is_given_back() -> None:
     store = MemoryStore()
     crawl = Crawl(store=store)

@@ -12,6 +12,8 @@ A renewal is one flight:
     fetch ──► `Fetch.over_event`, for those who only wait for the request
         ▼
     update the store, hold the result in memory: done
+
+Longer than other modules, because renewals with and without a lease share their steps.
 """
 
 from __future__ import annotations

@@ -207,11 +207,7 @@ class Turns:
         )
 
     def check_open(self) -> None:
-        """Refuse to begin anything once the gate is closed.
-
-        Raises:
-            RuntimeError: the gate is closed.
-        """
+        """Refuse to begin anything, by a RuntimeError, once the gate is closed."""
         if self.queues.is_closed:
             raise RuntimeError("the gate is closed")
 
@@ -314,11 +310,7 @@ class Turns:
         self.under_way.setdefault(place.host, []).append(claim)
 
     def _check_waits_for_others(self, claim: Claim, host: str) -> None:
-        """Refuse to wait for a turn that can end only after the wait.
-
-        Raises:
-            RuntimeError: the task of `claim` has all the turns of `host`.
-        """
+        """Refuse to wait if the task of `claim` has all the turns of `host` itself."""
         own = sum(other.task == claim.task for other in self.under_way.get(host, ()))
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
         if is_probing or own >= self._hosts.pace(host).max_at_once:
