@@ -420,7 +420,7 @@ async def test_separate_questions_share_one_limit_of_fetches(limit: int) -> None
     assert len(site.requests) == 5
 
 
-async def test_end_of_a_fetch_that_never_begins_is_told_at_the_close() -> None:
+async def test_end_of_a_fetch_that_never_begins_is_told() -> None:
     checker = checker_of(site_of())
     origin = Origin.from_url(ORIGIN)
 
@@ -428,5 +428,6 @@ async def test_end_of_a_fetch_that_never_begins_is_told_at_the_close() -> None:
     fetch_end = checker._renewals.fetch_end(origin)
     await checker.aclose()
 
+    assert checker._renewals.fetch_end(origin).over_event.is_set()
     assert fetch_end.over_event.is_set()
     assert fetch_end.outcome is None

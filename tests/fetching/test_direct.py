@@ -86,6 +86,43 @@ async def test_answer_that_comes_before_the_request_was_taken_counts(
     assert outcome == Answered(status=403)
 
 
+async def test_bytes_that_came_before_the_timeout_are_read_after_it(
+    serve: Serve,
+) -> None:
+    class Late(SocketStream):
+        waits = True
+
+        async def receive(self, max_bytes: int = 65_536) -> bytes:
+            if self.waits:
+                self.waits = False
+                await anyio.sleep_forever()
+            return await super().receive(max_bytes)
+
+    async def connect_late(address: str, port: int) -> SocketStream:
+        return Late((await connect(address, port))._socket)
+
+    server = serve(Reply(body=RULES))
+    policy = Policy(read_timeout=0.2)
+
+    outcome = await fetched(
+        server.url, client=DirectFetcher(connect=connect_late), policy=policy
+    )
+
+    assert outcome == FOUND
+
+
+async def test_timeout_of_the_operating_system_is_one_of_the_connection() -> None:
+    async def connect_late(address: str, port: int) -> SocketStream:
+        raise TimeoutError(errno.ETIMEDOUT, f"{address}:{port} does not answer")
+
+    outcome = await fetched(
+        "http://127.0.0.1:1", client=DirectFetcher(connect=connect_late)
+    )
+
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.TIMEOUT
+
+
 async def test_ipv6_origin_is_dialled(serve: Serve) -> None:
     server = serve(Reply(body=RULES), host="::1")
 

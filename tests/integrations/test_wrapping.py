@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from robotsgate import Reason, RobotsChecker, sync
+from robotsgate import PolitenessGate, Reason, RobotsChecker, sync
+from robotsgate.integrations._wrapping import TurnOfResponse
 from robotsgate.integrations.aiohttp import robots_middleware
 from robotsgate.integrations.httpx import RobotsTransport, robots_hook
 from tests.checking.builders import AGENT, PRIVATE, PUBLIC, site_of
@@ -24,6 +25,19 @@ async def test_refusal_counts_as_one_check() -> None:
     assert answers == [False, False, True]
     assert checker.stats.disallowed == {Reason.DISALLOWED_BY_RULE: 2}
     assert checker.stats.checks == 3
+
+
+@pytest.mark.anyio
+async def test_turn_of_a_response_that_is_closed_twice_ends_once() -> None:
+    checker = RobotsChecker(user_agent=AGENT, client=site_of())
+    async with checker, PolitenessGate(checker, AGENT, default_delay=0) as gate:
+        turn = await TurnOfResponse.begun(gate, PUBLIC)
+        turn.report(status=500, retry_after=None)
+
+        await turn.aclose()
+        await turn.aclose()
+
+        assert gate.stats.under_way == 0
 
 
 def test_refusal_of_a_blocking_checker_counts_as_one_check() -> None:

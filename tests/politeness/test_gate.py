@@ -296,6 +296,31 @@ async def test_patience_shorter_than_the_retry_after_tells_when_that_is_over() -
     assert caught.value.ready_at == crawl.clock.now() + 3_600
 
 
+async def test_origin_that_asks_for_less_holds_up_no_other_origin_of_its_host() -> None:
+    crawl = await busy_crawl()
+    await crawl.checker.can_fetch(AGENT, PUBLIC)
+    await crawl.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/")
+    crawl.serve()
+    began_at = crawl.seconds
+
+    await crawl.run(4_000, crawl.visit, partial(crawl.visit, f"{HTTP_ORIGIN}/"))
+
+    assert crawl.began[0] == (began_at, f"{HTTP_ORIGIN}/")
+    assert crawl.began[1][0] >= began_at + 3_600
+
+
+async def test_clock_that_is_set_back_makes_no_old_file_new() -> None:
+    """An entry from our future seemed to have been fetched during the wait."""
+    crawl = Crawl()
+    await crawl.warm_up()
+    crawl.serve("Disallow: /\n")
+    crawl.clock.set(NOW - 2 * DAY)
+
+    await crawl.run(100, crawl.visit)
+
+    assert [type(error) for error in crawl.errors] == [DisallowedError]
+
+
 async def test_closed_gate_ends_the_wait_for_the_retry_after() -> None:
     crawl = await busy_crawl()
     await crawl.checker.can_fetch(AGENT, PUBLIC)
@@ -731,6 +756,34 @@ async def test_429_that_counts_as_an_answer_is_an_incident_too() -> None:
         assert gate.status(PUBLIC).state is HostState.BLOCKED
 
 
+async def test_fetch_that_was_never_sent_keeps_no_delay() -> None:
+    crawl = Crawl()
+    crawl.site.fail(ORIGIN, httpx.PoolTimeout("all connections are in use"))
+
+    await crawl.run(0, crawl.visit)
+
+    assert crawl.gate.status(PUBLIC).ready_at == crawl.clock.now()
+
+
+async def test_mistake_of_a_client_reaches_a_caller_without_patience(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A schedule fetched again and again, and nobody learned of the mistake."""
+    crawl = Crawl()
+    crawl.site.fail(ORIGIN, TypeError("a mistake"))
+
+    with pytest.raises(TurnNotInTimeError):
+        await crawl.visit(patience=0)
+    await let_others_run()
+    with pytest.raises(TypeError, match="a mistake"):
+        await crawl.visit(patience=0)
+
+    assert crawl.site.requests == [ROBOTS_TXT]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{ORIGIN} failed, and no caller waits for it"
+    ]
+
+
 async def test_fetch_that_failed_keeps_the_delay_and_blocks_nobody() -> None:
     crawl = Crawl()
     crawl.site.fail(ORIGIN, httpx.ConnectError("refused"))
@@ -1027,6 +1080,44 @@ async def test_closed_gate_sends_waiters_away_and_lets_turns_end() -> None:
 
     with pytest.raises(RuntimeError, match="the gate is closed"):
         await crawl.visit()
+
+
+class GatedLedger(LocalLedger):
+    """Gives its answers once its gate is open."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock=clock)
+        self.gate = anyio.Event()
+
+    async def start(
+        self, host: str, pace: Pace, *, is_robots_txt: bool = False
+    ) -> Grant | Wait:
+        answer = await super().start(host, pace, is_robots_txt=is_robots_txt)
+        await self.gate.wait()
+        return answer
+
+
+@pytest.mark.parametrize("is_busy", [False, True], ids=["a grant", "a wait"])
+async def test_answer_of_a_ledger_after_the_close_begins_no_turn(
+    *, is_busy: bool
+) -> None:
+    clock = ManualClock()
+    ledger = GatedLedger(clock)
+    crawl = Crawl(clock=clock, ledger=ledger)
+    await crawl.warm_up()
+    if is_busy:
+        ledger.gate.set()
+        await crawl.visit()
+        ledger.gate = anyio.Event()
+
+    async def open_ledger() -> None:
+        ledger.gate.set()
+
+    await crawl.run(0, crawl.visit, crawl.gate.aclose, open_ledger)
+
+    assert [str(error) for error in crawl.errors] == ["the gate is closed"]
+    assert len(crawl.began) == is_busy
+    assert crawl.gate.status(PUBLIC).under_way == 0
 
 
 async def test_closed_gate_ends_the_wait_for_robots_txt() -> None:

@@ -163,7 +163,7 @@ class RobotsChecker:
         A caller that waits for a fetch, or needs one from now on, gets a
         RuntimeError. Your client and store stay open. You may call it more than once.
         """
-        parts = (self._sources, self._renewals, self._answers)
+        parts = (self._sources, self._renewals.flights, self._answers)
         try:
             for part in parts:  # a caller that is cancelled below does not wait
                 part.close()

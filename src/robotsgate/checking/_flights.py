@@ -119,8 +119,15 @@ class Flights(Generic[_Result]):
         joined: how many callers got the result of work that another one had begun.
     """
 
-    def __init__(self, owner: str = "checker") -> None:
+    def __init__(
+        self,
+        owner: str = "checker",
+        *,
+        on_end: Callable[[Hashable, Flight[_Result]], None] | None = None,
+    ) -> None:
+        """Begin with nothing; `on_end` gets each flight that is over, with its key."""
         self.owner = owner
+        self._on_end = on_end
         self.joined = 0
         self._flights: dict[Hashable, Flight[_Result]] = {}
         self._is_closed = False
@@ -219,6 +226,8 @@ class Flights(Generic[_Result]):
             # On asyncio this runs twice, and the next flight may have begun meanwhile.
             if self._flights.get(key) is flight:
                 del self._flights[key]
+                if self._on_end is not None:
+                    self._on_end(key, flight)
             flight.over_event.set()
 
         trio = _trio()

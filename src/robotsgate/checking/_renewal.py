@@ -31,7 +31,7 @@ from robotsgate.caching._outcome import AccessResult, Answered
 from robotsgate.checking._flights import Flights
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from robotsgate._clock import Clock
     from robotsgate.caching._entry import Entry
@@ -73,7 +73,8 @@ class FetchEnd:
 
     Attributes:
         over_event: set when the fetch has ended, or the renewal without one.
-        outcome: how the fetch ended; `None` if there was none, or it had none.
+        outcome: how the fetch ended; `None` if no request was made, or if it ended
+            without an outcome.
     """
 
     __slots__ = ("outcome", "over_event")
@@ -102,7 +103,9 @@ class Renewals:
         clock: Clock,
         max_concurrent_fetches: int,
     ) -> None:
-        self.flights: Flights[Renewal] = Flights()
+        self.flights: Flights[Renewal] = Flights(
+            on_end=lambda key, _: self._tell_fetch_end(key, None)
+        )
         self._live = live
         self._entries = entries
         self._fetcher = fetcher
@@ -110,20 +113,10 @@ class Renewals:
         self.policy = policy
         self._clock = clock
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
-        self._fetch_ends: dict[str, FetchEnd] = {}  # of those that somebody waits for
+        self._fetch_ends: dict[Hashable, FetchEnd] = {}  # that somebody waits for
         self._forgetting: set[str] = set()
         self._forgotten: set[str] = set()  # whose renewal must not use what was known
         self._times_forgotten = 0
-
-    def close(self) -> None:
-        """Let nothing more begin, and let what is under way end soon."""
-        self.flights.close()
-
-    async def aclose(self) -> None:
-        """End what is under way; may be called more than once."""
-        await self.flights.aclose()
-        for key in list(self._fetch_ends):  # a renewal that has not begun tells nobody
-            self._tell_fetch_end(key, None)
 
     def check_usable(self, origin: Origin) -> None:
         """Refuse an origin that cannot be fetched, and all once the checker is closed.
@@ -152,17 +145,15 @@ class Renewals:
     async def look_up(self, origin: Origin) -> Standing | None:
         """How `origin` stands by what memory and the store know, without a request.
 
-        `None` if its robots.txt has to be fetched. Raises as `check_usable`.
+        `None` if its robots.txt has to be fetched. `current` must have said `None`.
         """
-        standing = self.current(origin)
-        if standing is not None:
-            return standing
         known = self._times_forgotten
         entry = await self._look_up(origin.key)
         if entry is None or not entry.is_current(self._clock.now()):
             return None
         if known != self._times_forgotten or self._forgetting:
             return None
+        self._reporter.report_look_up(is_hit=True)  # a renewal counts the miss
         return self._live.admit(entry, self._clock.now())
 
     def begin(self, origin: Origin) -> Flight[Renewal]:
@@ -176,18 +167,21 @@ class Renewals:
         )
 
     def fetch_end(self, origin: Origin) -> FetchEnd:
-        """The end of the fetch of `origin`, whose renewal is under way."""
-        return self._fetch_ends.setdefault(origin.key, FetchEnd())
+        """The end of the fetch of `origin`, whose renewal has begun."""
+        end = FetchEnd()
+        if origin.key not in self.flights:  # it is over already
+            end.over_event.set()
+            return end
+        return self._fetch_ends.setdefault(origin.key, end)
 
-    def known_since(self, origin: Origin, moment: float) -> Standing | None:
-        """How `origin` stands, if a fetch of it has ended since `moment`.
+    def in_memory(self, origin: Origin) -> Standing | None:
+        """How `origin` stands by what memory holds, even if that is too old.
 
-        Args:
-            origin: the one that was perhaps fetched.
-            moment: epoch seconds.
+        `None` if memory holds nothing, or something from our future: somebody has set
+        the clock back.
         """
         standing = self._live.by_origin.get(origin.key)
-        if standing is None or standing.entry.checked_at < moment:
+        if standing is None or standing.entry.checked_at > self._clock.now():
             return None
         return standing
 
@@ -231,18 +225,15 @@ class Renewals:
         key = origin.key
         self._forgotten.discard(key)  # that was of an earlier renewal
         self._forgotten |= {key} & self._forgetting
-        try:
-            known, standing = await self._look_up_standing(key, is_forced=is_forced)
-            if not is_forced:  # a refresh fetches, whatever the store has
-                self._reporter.report_look_up(is_hit=standing is not None)
-            if standing is not None:
-                return Renewal(standing, is_fetched=False)
-            if self._entries.has_lease:
-                return await self._renew_with_lease(origin, is_forced=is_forced)
-            async with self._places:
-                return await self._fetch(origin, known)
-        finally:
-            self._tell_fetch_end(key, None)
+        known, standing = await self._look_up_standing(key, is_forced=is_forced)
+        if not is_forced:  # a refresh fetches, whatever the store has
+            self._reporter.report_look_up(is_hit=standing is not None)
+        if standing is not None:
+            return Renewal(standing, is_fetched=False)
+        if self._entries.has_lease:
+            return await self._renew_with_lease(origin, is_forced=is_forced)
+        async with self._places:
+            return await self._fetch(origin, known)
 
     async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewal:
         """As `_renew`, if one process of a fleet fetches for all."""
@@ -349,7 +340,7 @@ class Renewals:
 
         return await self._entries.update(key, now, change), previous
 
-    def _tell_fetch_end(self, key: str, outcome: Outcome | None) -> None:
+    def _tell_fetch_end(self, key: Hashable, outcome: Outcome | None) -> None:
         end = self._fetch_ends.pop(key, None)
         if end is not None:
             end.outcome = outcome

@@ -16,7 +16,7 @@ only the event loop was too busy to see them. Then the steps go on in a new scop
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.lowlevel
@@ -213,8 +213,8 @@ class Exchange:
                 return
             if isinstance(event, h11.Response | h11.InformationalResponse):
                 self._take_head(event)
-            elif self._body is not None:
-                await self._take(event, self._body)
+            else:
+                await self._take(event, cast("Body", self._body))  # after its head
 
     def _count(self, count: int, socket: SocketStream) -> None:
         """Bound what is not part of the body, because that could go on for ever."""

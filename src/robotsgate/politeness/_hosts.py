@@ -16,7 +16,7 @@ import anyio
 
 from robotsgate.errors import TurnNotInTimeError
 from robotsgate.politeness._events import DelayClamped
-from robotsgate.politeness._host_record import pace_of, stated_delay
+from robotsgate.politeness._host_record import TurnEnd, pace_of, stated_delay
 from robotsgate.politeness._ledger import Grant
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from robotsgate.checking._reporting import Listener
     from robotsgate.checking._standing import StandingFor
     from robotsgate.politeness._events import GateEvent
-    from robotsgate.politeness._host_record import Pace, TurnEnd
+    from robotsgate.politeness._host_record import Pace
     from robotsgate.politeness._ledger import Ledger, LedgerStatus, Wait
     from robotsgate.robotstxt._model import RequestRate
     from robotsgate.urls._origin import URLLike
@@ -189,10 +189,11 @@ class Queues:
         self._clock = clock
         self._on_overdue = on_overdue
         self._queues: dict[str, deque[Place]] = {}
+        self._paused: set[Place] = set()
         self.is_closed = False
 
     def __len__(self) -> int:
-        return sum(map(len, self._queues.values()))
+        return sum(map(len, self._queues.values())) + len(self._paused)
 
     def length(self, host: str) -> int:
         """How many callers wait for `host`."""
@@ -263,7 +264,9 @@ class Queues:
         raise self._not_in_time(place.host, 0.0)
 
     async def pause(self, place: Place, *, until: float, deadline: float) -> None:
-        """Wait in `place` until that moment, or until the place is woken.
+        """Leave the queue until that moment, then join it again.
+
+        Otherwise the other origins of the host would have to wait, too.
 
         Args:
             place: one that has joined.
@@ -276,8 +279,14 @@ class Queues:
         seconds = until - self._clock.now()
         if self.is_closed or seconds > deadline - self._clock.monotonic():
             raise self._not_in_time(place.host, seconds)
+        self.leave(place)
+        self._paused.add(place)
         place.event = anyio.Event()
-        await self._clock.wait(seconds, event=place.event)
+        try:
+            await self._clock.wait(seconds, event=place.event)
+        finally:
+            self._paused.discard(place)
+            self.join(place)
 
     def not_in_time(self, place: Place) -> TurnNotInTimeError:
         """The error for a caller that stops waiting in `place`."""
@@ -294,8 +303,8 @@ class Queues:
     def close(self) -> None:
         """Refuse all callers that wait, and all that come later."""
         self.is_closed = True
-        for queue in self._queues.values():
-            for place in queue:
+        for places in (self._paused, *self._queues.values()):
+            for place in places:
                 place.wake()
 
     async def _ask(self, place: Place) -> Grant | Wait:
@@ -306,6 +315,10 @@ class Queues:
         )
         if answer.overdue:
             self._on_overdue(place.host, answer.overdue)
+        if self.is_closed:  # meanwhile
+            if isinstance(answer, Grant):
+                await self.end(answer, TurnEnd.UNUSED)
+            raise self._not_in_time(place.host, 0.0)
         return answer
 
     def _least_wait(self, place: Place) -> float:

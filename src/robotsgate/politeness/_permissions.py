@@ -25,7 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from robotsgate.caching._freshness import retry_after
-from robotsgate.caching._outcome import Failed
+from robotsgate.caching._outcome import Failed, FailureKind
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._flights import Flights
 from robotsgate.checking._question import Question
@@ -34,14 +34,21 @@ from robotsgate.politeness._hosts import Place
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from robotsgate.caching._outcome import Outcome
     from robotsgate.checking._answers import Answers
+    from robotsgate.checking._flights import Flight
     from robotsgate.checking._question import Agent
     from robotsgate.checking._renewal import Renewals
     from robotsgate.checking._standing import Standing, StandingFor
     from robotsgate.politeness._hosts import Hosts, Queues
     from robotsgate.politeness._ledger import Grant
     from robotsgate.urls._origin import URLLike
+
+
+# Failures before a request is sent to the first host.
+_NOT_SENT = {FailureKind.POOL, FailureKind.ADDRESS_REFUSED}
 
 
 class Permission(NamedTuple):
@@ -74,7 +81,8 @@ class Permissions:
         self._hosts = hosts
         self._queues = queues
         self._clock = answers.clock
-        self._flights: Flights[Standing] = Flights("gate")
+        self._flights: Flights[Standing] = Flights("gate", on_end=self._keep_error)
+        self._errors: dict[Hashable, Exception] = {}  # that no caller has got yet
 
     async def aclose(self) -> None:
         """End the waits and the turns; may be called more than once."""
@@ -165,25 +173,41 @@ class Permissions:
         standing = self._renewals.current(origin)
         if standing is not None:
             return standing
+        error = self._errors.pop(origin.key, None)
+        if error is not None:
+            raise error
         flight = self._flights.begin(origin.key, partial(self._renew, origin))
         return await flight.result_within(seconds, self._clock)
+
+    def _keep_error(self, key: Hashable, flight: Flight[Standing]) -> None:
+        """Keep the error of a flight for the next caller, if no caller waits for it.
+
+        Otherwise callers without patience would fetch again and again, and never
+        learn of the mistake.
+        """
+        if flight.error is not None and not flight.callers:
+            self._errors[key] = flight.error
 
     async def _renew(self, origin: Origin) -> Standing:
         standing = await self._renewals.look_up(origin)
         if standing is not None:
             return standing
-        waits_since = self._clock.now()
+        last = self._renewals.in_memory(origin)
         grant = await self._grant(origin)
         end, seconds = TurnEnd.UNUSED, None
         try:
-            standing = self._renewals.known_since(origin, waits_since)
-            if standing is not None:
+            standing = self._renewals.in_memory(origin)
+            if standing is not None and standing is not last:
                 return standing
             renewal = self._renewals.begin(origin)
             fetch_end = self._renewals.fetch_end(origin)
             end = TurnEnd.UNJUDGED  # in case the wait below is cancelled
-            await fetch_end.over_event.wait()
-            if fetch_end.outcome is None:  # there was no request, or this raises
+            renewal.callers += 1  # its error is raised below
+            try:
+                await fetch_end.over_event.wait()
+            finally:
+                renewal.callers -= 1
+            if fetch_end.outcome is None:  # no request was made, or `result` raises
                 standing = (await renewal.result()).standing
                 end = TurnEnd.UNUSED
                 return standing
@@ -203,7 +227,10 @@ class Permissions:
 
     def _end_of(self, outcome: Outcome) -> tuple[TurnEnd, float | None]:
         """What a fetch says about the host, and the seconds that it asks to wait."""
-        if isinstance(outcome, Failed) or outcome.status is None:
+        if isinstance(outcome, Failed):
+            is_sent = outcome.kind not in _NOT_SENT or outcome.redirects
+            return (TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED), None
+        if outcome.status is None:
             return TurnEnd.UNJUDGED, None
         if outcome.status not in ASK_FOR_LESS:
             return TurnEnd.GOOD, None

@@ -244,7 +244,7 @@ class RedisStore:
         lease = self._leases.get(key)
         if lease is None or lease.is_over:
             lease = _Lease("")
-        elif _has_one_slot(client, data_key):
+        elif _has_one_slot(client, data_key):  # pragma: no branch (clusters: slow)
             keys, owners = [data_key, lease_key], [lease.owner]
         for _ in range(_ATTEMPTS_TO_WRITE):
             kept = lease.kept.pop() if lease.kept else await client.get(data_key)
@@ -266,7 +266,8 @@ class RedisStore:
     def _lease_key(self, client: Client, key: str) -> str:
         """Where the lease of `key` stands: in a cluster, in the slot of `key`."""
         data_key = self._prefix + key
-        if isinstance(client, RedisCluster) and _has_one_slot(client, data_key):
+        is_cluster = isinstance(client, RedisCluster)
+        if is_cluster and _has_one_slot(client, data_key):  # pragma: no cover (slow)
             return f"{self._lease_prefix}{{{data_key}}}"
         return self._lease_prefix + key
 
