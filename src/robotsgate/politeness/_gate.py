@@ -151,7 +151,8 @@ class PolitenessGate:
         """A turn for one request to the host of `url`; enter it by `async with`.
 
         The turn waits for the robots.txt of the origin, then for the host, in the order
-        of arrival. If the robots.txt has expired by then, the gate asks again.
+        of arrival. If the robots.txt has expired or was replaced by then, the gate asks
+        again. If its last fetch was a 429 or 503, the turn waits until the next one.
 
         Args:
             url: the one to fetch, as in `RobotsChecker.can_fetch`.

@@ -164,7 +164,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
                 await self._turns.begin(claim)
             except TurnNotInTimeError as late:
                 seconds = late.ready_at - self._clock.now()
-                if seconds <= 0:  # it waits for robots.txt
+                if seconds <= 0:  # robots.txt is not known yet
                     seconds = SHORTEST_WAIT_FOR_PLACE
                 heapq.heappop(self._heap)
                 self._push(host, self._clock.monotonic() + seconds)
