@@ -230,8 +230,6 @@ class Permissions:
         if isinstance(outcome, Failed):
             is_sent = outcome.kind not in _NOT_SENT or outcome.redirects
             return (TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED), None
-        if outcome.status is None:
-            return TurnEnd.UNJUDGED, None
         if outcome.status not in ASK_FOR_LESS:
             return TurnEnd.GOOD, None
         seconds = retry_after(
