@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 HOSTS = 50
-PAGES = 40
+PAGES = 20
 
 # Short ones, with which a busy machine may take up to three times the ideal time.
-DELAYS = (0.06, 0.1, 0.14)
+DELAYS = (0.18, 0.3, 0.42)
 
 
 @dataclass
