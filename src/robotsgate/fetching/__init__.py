@@ -4,7 +4,7 @@ Its modules may touch the network, but must not import `stores`, `checking` or w
 above `checking`. Its public names are for authors of a `Fetcher` or of a wrap.
 """
 
-from robotsgate.fetching._body import Body, read_into
+from robotsgate.fetching._body import Body, CodingError, read_into
 from robotsgate.fetching._fetcher import (
     NEVER_SENT,
     as_pairs,
@@ -15,6 +15,7 @@ from robotsgate.fetching._fetcher import (
 __all__ = [
     "NEVER_SENT",
     "Body",
+    "CodingError",
     "as_pairs",
     "has_left_origin",
     "passes_unasked",
