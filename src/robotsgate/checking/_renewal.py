@@ -147,11 +147,11 @@ class Renewals:
 
         `None` if its robots.txt has to be fetched. `current` must have said `None`.
         """
-        known = self._times_forgotten
+        times_forgotten = self._times_forgotten
         entry = await self._look_up(origin.key)
         if entry is None or not entry.is_current(self._clock.now()):
             return None
-        if known != self._times_forgotten or self._forgetting:
+        if times_forgotten != self._times_forgotten or self._forgetting:
             return None
         self._reporter.report_look_up(is_hit=True)  # a renewal counts the miss
         return self._live.admit(entry, self._clock.now())

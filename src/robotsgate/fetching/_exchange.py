@@ -1,8 +1,9 @@
 """One GET over a connection of its own: h11 over our own sockets, on asyncio and trio.
 
-A GET is a row of steps: connect, shake hands (https), send, and read until it is over.
-All its state is in `Exchange`, so it may stop between two steps and go on. One cancel
-scope is around the steps, because scopes are dear, and each wait moves its deadline.
+A GET is a series of steps: connect, shake hands (https), send, and read to the end.
+All its state is in `Exchange`, so it can stop between two steps and go on. One cancel
+scope surrounds the steps, because scopes are slow to make, and each wait moves its
+deadline.
 A scope whose deadline has passed is cancelled for good, even if the bytes had come and
 only the event loop was too busy to see them. Then the steps go on in a new scope:
 
@@ -49,7 +50,7 @@ _MOST_BYTES_BESIDE_THE_BODY = 64 * 1024
 # tickets of 20 bytes take ten microseconds each.
 _MOST_BYTES_OF_TLS = 64 * 1024
 
-# That of httpcore. The bound on all bytes beside the body is reached before.
+# As in httpcore. The bound on all bytes besides the body is reached first.
 _LONGEST_HEAD = 100 * 1024
 
 _TOO_MANY_BYTES = "more bytes than any answer needs"

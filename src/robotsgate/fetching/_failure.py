@@ -1,4 +1,4 @@
-"""Translates what httpx, httpcore, anyio and the socket raise into an outcome."""
+"""Translates what clients, h11, anyio and the socket raise into an outcome."""
 
 from __future__ import annotations
 

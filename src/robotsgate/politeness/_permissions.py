@@ -98,7 +98,7 @@ class Permissions:
         """
         answer = self._answers.at_once(self._agent.name, url)
         if answer is None:
-            return str(Origin.from_url(url)), None
+            return Origin.from_url(url).key, None
         text = cast("str", url)  # for anything else there is no answer at once
         return text[: text.index("/", 8)], answer
 
