@@ -17,6 +17,7 @@ import json
 import math
 import struct
 import zlib
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Never
 
 from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, key_of
@@ -159,11 +160,10 @@ def _fields(value: Answer | Outage | None) -> dict[str, Any]:
     """The fields that are set, without the body."""
     if value is None:
         return {}
-    fields = {name: getattr(value, name) for name in value.__slots__}
     return {
-        name: field.value if isinstance(field, AccessResult | FailureKind) else field
-        for name, field in fields.items()
-        if field is not None and name != "packed"
+        name: field.value if isinstance(field, Enum) else field
+        for name in value.__slots__
+        if name != "packed" and (field := getattr(value, name)) is not None
     }
 
 

@@ -85,9 +85,7 @@ class Entries:
 
     async def get(self, origin: str, now: float) -> Entry | None:
         """The entry of `origin`, if the store works and holds one that is usable."""
-        data = await self._call_store(
-            "get", origin, lambda: self._store.get(self._key(origin))
-        )
+        data = await self._call_store("get", origin, self._store.get)
         read = partial(self._entry, origin, data, now)
         try:
             if isinstance(data, bytes) and len(data) > MAX_BYTES_AT_ONCE:
@@ -132,17 +130,13 @@ class Entries:
             return encode(entry), None if math.isinf(until) else until
 
         await self._call_store(
-            "update",
-            origin,
-            lambda: self._store.update(self._key(origin), change_bytes),
+            "update", origin, lambda key: self._store.update(key, change_bytes)
         )
         return made[-1] if made else change(None)
 
     async def delete(self, origin: str) -> None:
         """Drop what is known of `origin`, if the store can."""
-        await self._call_store(
-            "delete", origin, lambda: self._store.delete(self._key(origin))
-        )
+        await self._call_store("delete", origin, self._store.delete)
 
     async def purge(self) -> int | None:
         """Drop what nothing can use any more; how many keys, `None` if that failed.
@@ -163,26 +157,25 @@ class Entries:
         lease = self._lease
         if lease is None:
             return True
-        acquire = partial(
-            lease.acquire, self._key(origin), self._owner, self.lease_seconds
-        )
+        owner, seconds = self._owner, self.lease_seconds
         try:
-            return await self._call_store("acquire", origin, acquire) is not False
+            is_ours = await self._call_store(
+                "acquire", origin, lambda key: lease.acquire(key, owner, seconds)
+            )
         except BaseException:  # cancelled when the lease may be ours already
             await self.release(origin)
             raise
+        return is_ours is not False
 
     async def release(self, origin: str) -> None:
         """Let other processes fetch `origin`, even if this task is cancelled."""
         lease = self._lease
         if lease is None:
             return
-        release = partial(lease.release, self._key(origin), self._owner)
         with anyio.CancelScope(shield=True):
-            await self._call_store("release", origin, release)
-
-    def _key(self, origin: str) -> str:
-        return key_of(origin, self._terms)
+            await self._call_store(
+                "release", origin, lambda key: lease.release(key, self._owner)
+            )
 
     def _entry(self, origin: str, data: bytes | None, now: float) -> Entry | None:
         """The usable entry in `data`; `None` if nothing in it counts at `now`.
@@ -204,18 +197,22 @@ class Entries:
         return usable(entry, now=now, policy=self._policy)
 
     async def _call_store(
-        self, operation: str, origin: str, work: Callable[[], Awaitable[_Result]]
+        self, operation: str, origin: str, work: Callable[[str], Awaitable[_Result]]
     ) -> _Result | None:
-        """The result of `work`; `None` if the store fails, hangs, or hung lately."""
+        """The result of `work`, which gets the key of `origin`.
+
+        `None` if the store fails, hangs, or hung lately.
+        """
+        key = key_of(origin, self._terms)
         if not self._is_guarded:
-            return await work()
+            return await work(key)
         began_at: float | None = None
         try:
             with anyio.move_on_after(self._policy.store_timeout):
                 async with self._places:
                     if self._clock.monotonic() >= self._rests_until:
                         began_at = anyio.current_time()
-                        result = await work()
+                        result = await work(key)
                         if self._failures.pop(operation, 0):
                             self._reporter.report_store_recovery(operation)
                         return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
@@ -88,7 +88,7 @@ class Body:
         self.is_over = not self._max_bytes
         self.raw_bytes = 0
         self._coding = ", ".join(header_values(headers, "content-encoding"))
-        self._decoder: _Decoder = _Identity()
+        self._decoder: _Inflate | None = None
         self._pieces = 0
         self._decoded = bytearray()
 
@@ -107,13 +107,12 @@ class Body:
         if chunk and not self.raw_bytes:  # an empty body needs no coding
             self._decoder = _decoder(self._coding)
         self.raw_bytes += len(chunk)
-        self._decoder.feed(chunk)
-        while len(self._decoded) < self._max_bytes:
-            piece = self._decoder.take(self._max_bytes - len(self._decoded))
-            if not piece:
-                break
-            self._decoded += piece
-        self.is_over = len(self._decoded) >= self._max_bytes or self._decoder.is_over
+        if self._decoder is None:
+            self._decoded += chunk[: self._max_bytes - len(self._decoded)]
+        else:
+            self._decoder.decode(chunk, self._decoded, self._max_bytes)
+            self.is_over = self._decoder.is_over
+        self.is_over |= len(self._decoded) >= self._max_bytes
         most_bytes = _RAW_SLACK * self._max_bytes + _RAW_BYTES_AT_LEAST
         if self.raw_bytes > most_bytes and not self.is_over:
             raise CodingError(
@@ -128,7 +127,8 @@ class Body:
         """
         if not self.is_over:
             self.is_over = True
-            self._decoder.finish()
+            if self._decoder is not None:
+                self._decoder.finish()
 
     def __bytes__(self) -> bytes:
         """What has been decoded so far."""
@@ -182,23 +182,6 @@ def decoded_body(response: FetchedResponse, *, max_bytes: int) -> bytes:
     return bytes(body)
 
 
-class _Decoder(Protocol):
-    is_over: bool
-    """Whether the coding has ended, so that later bytes do not count."""
-
-    def feed(self, chunk: bytes) -> None:
-        """Add coded bytes."""
-        ...
-
-    def take(self, max_bytes: int) -> bytes:
-        """At most `max_bytes` decoded bytes; empty if it needs more coded ones."""
-        ...
-
-    def finish(self) -> None:
-        """End the input; raises CodingError if the coding has not ended."""
-        ...
-
-
 def check_coding(content_encoding: str) -> None:
     """Refuse a content coding that was not asked for.
 
@@ -208,10 +191,11 @@ def check_coding(content_encoding: str) -> None:
     _decoder(content_encoding)
 
 
-def _decoder(content_encoding: str) -> _Decoder:
+def _decoder(content_encoding: str) -> _Inflate | None:
+    """What undoes a content coding; `None` if there is nothing to undo."""
     coding = content_encoding.strip().lower()
     if coding in {"", "identity"}:
-        return _Identity()
+        return None
     if coding in {"gzip", "x-gzip"}:
         return _Inflate(is_gzip=True)
     if coding == "deflate":
@@ -219,23 +203,6 @@ def _decoder(content_encoding: str) -> _Decoder:
     raise CodingError(
         f"expected the content coding gzip or deflate, got {coding[:80]!r}"
     )
-
-
-class _Identity:
-    is_over = False
-
-    def __init__(self) -> None:
-        self._waiting = b""
-
-    def feed(self, chunk: bytes) -> None:
-        self._waiting = chunk
-
-    def take(self, max_bytes: int) -> bytes:
-        piece, self._waiting = self._waiting[:max_bytes], b""
-        return piece
-
-    def finish(self) -> None:
-        pass
 
 
 class _Inflate:
@@ -251,19 +218,19 @@ class _Inflate:
         self._is_after_member = False
         self.is_over = False
 
-    def feed(self, chunk: bytes) -> None:
+    def decode(self, chunk: bytes, decoded: bytearray, max_bytes: int) -> None:
+        """Add what `chunk` brings to `decoded`, up to `max_bytes` in all."""
         self._waiting += chunk
-
-    def take(self, max_bytes: int) -> bytes:
-        while not self.is_over:
+        while len(decoded) < max_bytes and not self.is_over:
             if self._inflate is None and not self._begin():
-                return b""
-            piece = self._next_piece(max_bytes)
-            if piece or not self._waiting:
-                return piece
-        return b""
+                return
+            piece = self._next_piece(max_bytes - len(decoded))
+            if not piece and not self._waiting:
+                return
+            decoded += piece
 
     def finish(self) -> None:
+        """End the input; raises CodingError if the coding has not ended."""
         is_started = self._waiting and not self._is_after_member
         if not self.is_over and (self._inflate is not None or is_started):
             raise CodingError("the coded body ends too early")

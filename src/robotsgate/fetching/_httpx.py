@@ -17,6 +17,7 @@ import anyio.lowlevel
 from robotsgate.fetching._body import (
     PIECES_BETWEEN_CHECKPOINTS,
     Body,
+    bytes_worth_reading,
     check_coding,
     read_into,
 )
@@ -173,27 +174,22 @@ async def _fetched_response(
     response: httpx.Response, max_bytes: int
 ) -> FetchedResponse:
     """`response`, closed, with as much of its body as matters with its status."""
-    headers = as_pairs(response.headers.raw)
-    body = Body(response.status_code, headers, max_bytes=max_bytes)
+    status, headers = response.status_code, as_pairs(response.headers.raw)
     try:
-        if response.is_stream_consumed and not body.is_over:
+        if response.is_stream_consumed and bytes_worth_reading(status, max_bytes):
             # It came whole, or a hook of the client has read and decoded it.
             check_coding(", ".join(header_values(headers, "content-encoding")))
-            body = Body(response.status_code, (), max_bytes=max_bytes)
-            body.feed(await response.aread())
+            content = await response.aread()
         else:
-            await _read(response, body)
+            content = await _read(response, Body(status, headers, max_bytes=max_bytes))
     finally:
         await _close(response)
     return FetchedResponse(
-        status=response.status_code,
-        headers=headers,
-        body=bytes(body),
-        is_decoded=True,
+        status=status, headers=headers, body=content, is_decoded=True
     )
 
 
-async def _read(response: httpx.Response, body: Body) -> None:
+async def _read(response: httpx.Response, body: Body) -> bytes:
     # The raw stream and not aiter_bytes, which decodes without a bound, nor
     # aiter_raw, which refuses the streams of mock transports. It is an
     # AsyncByteStream, but its type does not say so.
@@ -204,6 +200,7 @@ async def _read(response: httpx.Response, body: Body) -> None:
         await _close(response)
         with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
             await _drain(chunks)
+    return bytes(body)
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -74,16 +74,16 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
         InvalidProductTokenError: `agent` names no crawler (the header of a browser,
             for example), looks like a URL, is an empty sequence, or is not text.
     """
-    if isinstance(agent, str):
-        return _one_token(agent)
-    given: object = agent
-    if not isinstance(given, Sequence) or isinstance(given, bytes) or not given:
-        raise InvalidProductTokenError(
-            "expected a product token or a sequence of them,"
-            f" got {without_userinfo(repr(agent))}",
-            agent=agent,
-        )
-    return tuple(_product_token(one) for one in given)
+    agents: object = (agent,) if isinstance(agent, str) else agent
+    expected, given = "a product token or a sequence of them", agents
+    if isinstance(agents, Sequence) and not isinstance(agents, bytes) and agents:
+        wrong = [one for one in agents if not isinstance(one, str)]
+        if not wrong:
+            return tuple(map(_product_token, agents))
+        expected, given = "a product token as str", wrong[0]
+    raise InvalidProductTokenError(
+        f"expected {expected}, got {without_userinfo(repr(given))}", agent=given
+    )
 
 
 def crawler_name(text: str) -> str:
@@ -113,16 +113,7 @@ def is_of_crawler(name: str) -> bool:
 
 
 @lru_cache(maxsize=_KNOWN_AGENTS)
-def _one_token(agent: str) -> tuple[ProductToken]:
-    return (_product_token(agent),)
-
-
-def _product_token(agent: object) -> ProductToken:
-    if not isinstance(agent, str):
-        raise InvalidProductTokenError(
-            f"expected a product token as str, got {without_userinfo(repr(agent))}",
-            agent=agent,
-        )
+def _product_token(agent: str) -> ProductToken:
     text = agent.strip()
     if text == "*":
         return ProductToken("*")
