@@ -809,13 +809,16 @@ async def test_fetch_that_failed_does_not_end_the_probing_of_a_host() -> None:
 async def test_file_of_the_store_needs_no_turn() -> None:
     store = MemoryStore()
     crawl = Crawl(store=store)
-    await checker_of(crawl.site, store=store, clock=crawl.clock).can_fetch(
-        AGENT, PUBLIC
-    )
+    crawl.serve(origin=HTTP_ORIGIN)
+    await crawl.warm_up()
+    other = checker_of(crawl.site, store=store, clock=crawl.clock)
+    await other.can_fetch(AGENT, HTTP_ORIGIN)
 
-    await crawl.visit(patience=0.1)
+    private = partial(crawl.visit, f"{HTTP_ORIGIN}/private", patience=0.1)
+    async with crawl.held():
+        await crawl.run(1, private)
 
-    assert crawl.times == [0]
+    assert [type(error) for error in crawl.errors] == [DisallowedError]
 
 
 class LateStore(GatedStore):

@@ -174,17 +174,6 @@ class Renewals:
             return end
         return self._fetch_ends.setdefault(origin.key, end)
 
-    def in_memory(self, origin: Origin) -> Standing | None:
-        """How `origin` stands by what memory holds, even if that is too old.
-
-        `None` if memory holds nothing, or something from our future: somebody has set
-        the clock back.
-        """
-        standing = self._live.by_origin.get(origin.key)
-        if standing is None or standing.entry.checked_at > self._clock.now():
-            return None
-        return standing
-
     async def refresh(self, origin: Origin) -> None:
         """Fetch `origin` however fresh it is, unless it has an override.
 

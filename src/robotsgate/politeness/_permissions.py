@@ -6,7 +6,7 @@ brings what they do not know:
     look up memory and store ──► current: done, without a turn
         │ not current
         ▼
-    wait for a turn of the host, before pages ──► fetched meanwhile: give it back
+    wait for a turn of the host, before pages
         │
         ▼
     begin or join the renewal of the checker ──► no request was needed: give it back
@@ -192,13 +192,9 @@ class Permissions:
         standing = await self._renewals.look_up(origin)
         if standing is not None:
             return standing
-        last = self._renewals.in_memory(origin)
         grant = await self._grant(origin)
         end, seconds = TurnEnd.UNUSED, None
         try:
-            standing = self._renewals.in_memory(origin)
-            if standing is not None and standing is not last:
-                return standing
             renewal = self._renewals.begin(origin)
             fetch_end = self._renewals.fetch_end(origin)
             end = TurnEnd.UNJUDGED  # in case the wait below is cancelled
