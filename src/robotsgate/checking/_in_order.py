@@ -68,6 +68,23 @@ class OneTask:
         self._is_inside = False
 
 
+async def read_all(
+    source: Iterable[_Item] | AsyncIterable[_Item],
+    take: Callable[[_Item], Awaitable[None]],
+) -> None:
+    """Give each item of `source` to `take`; an async generator is closed in the end."""
+    try:
+        if isinstance(source, AsyncIterable):
+            async for item in source:
+                await take(item)
+        else:
+            for item in source:
+                await take(item)
+    finally:
+        if isinstance(source, AsyncGenerator):
+            await source.aclose()
+
+
 class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
     """The answers to the items of a source, in its order.
 
@@ -174,20 +191,13 @@ class ReadAhead(Generic[_Item, _Prepared]):
         """Read the source to its end."""
         end: Exception = RuntimeError("the checker is closed")
         try:
-            if isinstance(self._source, AsyncIterable):
-                async for item in self._source:
-                    await self._add(item)
-            else:
-                for item in self._source:
-                    await self._add(item)
+            await read_all(self._source, self._add)
             end = StopAsyncIteration()
         except Exception as error:  # noqa: BLE001 (raised by `InOrder`)
             end = error
         finally:
             self.end = self.end or end
             self.wake()
-            if isinstance(self._source, AsyncGenerator):
-                await self._source.aclose()
         return True
 
     async def _add(self, item: _Item) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from robotsgate.checking._reporting import Event
 from robotsgate.robotstxt._model import JSONValue
+from robotsgate.urls._origin import without_userinfo
 
 if TYPE_CHECKING:
     from robotsgate.caching._verdict import DisallowedError
-    from robotsgate.errors import InvalidURLError, UnsupportedError
+    from robotsgate.errors import (
+        InvalidURLError,
+        TurnNotInTimeError,
+        UnsupportedError,
+    )
     from robotsgate.politeness._host_record import HostState
 
 
@@ -63,13 +68,61 @@ class URLLeftOut(Event):
     """A schedule leaves a URL out.
 
     Attributes:
-        url: as the source gave it, without userinfo.
-        error: the reason: robots.txt disallows it, or it names no origin, or one that
-            the client of the checker cannot fetch.
+        url: the object that the source gave. Texts of the event show it without
+            userinfo.
+        error: the reason: robots.txt disallows it, its turn comes too late, or it
+            names no origin, or one that the client of the checker cannot fetch.
+        ready_at: when to try again, epoch seconds; `None` if that would not help.
     """
 
-    url: str
-    error: DisallowedError | InvalidURLError | UnsupportedError
+    url: Any
+    error: DisallowedError | InvalidURLError | TurnNotInTimeError | UnsupportedError
+    ready_at: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As for other events."""
+        return Event.as_dict(replace(self, url=self._shown))
+
+    def __repr__(self) -> str:
+        """The event without userinfo."""
+        return (
+            f"URLLeftOut(url={self._shown!r}, error={self.error!r},"
+            f" ready_at={self.ready_at!r})"
+        )
+
+    @property
+    def _shown(self) -> str:
+        return without_userinfo(str(self.url))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLeftOut(Event):
+    """A schedule of hosts leaves a host out, because its turn comes too late.
+
+    It comes back when the source gives it again.
+
+    Attributes:
+        host: its name.
+        ready_at: when it may be asked, epoch seconds.
+    """
+
+    host: str
+    ready_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowFilled(Event):
+    """The window of a schedule is full, and no host in it may be asked yet.
+
+    Told once a minute at most. A schedule with `patience` hands such URLs back.
+
+    Attributes:
+        hosts: how many have waiting URLs.
+        ready_at: when the first of them may be asked, epoch seconds.
+    """
+
+    hosts: int
+    ready_at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +149,14 @@ class LedgerReturned(Event):
     elapsed_seconds: float
 
 
-GateEvent = DelayClamped | TurnsOverdue | RetryAfterIgnored | URLLeftOut
+GateEvent = (
+    DelayClamped
+    | TurnsOverdue
+    | RetryAfterIgnored
+    | URLLeftOut
+    | HostLeftOut
+    | WindowFilled
+)
 LedgerEvent = LedgerFailed | LedgerReturned
 
 

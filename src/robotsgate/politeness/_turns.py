@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self, cast
 
 import anyio
@@ -27,6 +28,8 @@ from robotsgate.politeness._hosts import Place, Queues
 from robotsgate.politeness._permissions import Permissions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from robotsgate.checking._answers import Answers
     from robotsgate.checking._question import Agent
     from robotsgate.checking._renewal import Renewals
@@ -89,7 +92,17 @@ class Turn:
             is_failure = isinstance(error, Exception)
             is_failure = is_failure and not isinstance(error, _SAYS_NOTHING)
             end = TurnEnd.INCIDENT if is_failure else TurnEnd.UNJUDGED
-        await self._turns.end(claim, end or TurnEnd.GOOD)
+        try:
+            await self._turns.end(claim, end or TurnEnd.GOOD)
+        finally:
+            claim.close()
+
+    def __del__(self) -> None:
+        """Let a schedule know that nobody can enter its turn any more."""
+        claim = self._claim
+        if claim.on_over is not None and not claim.is_entered:
+            with suppress(RuntimeError):  # the event loop has ended
+                claim.call_soon(claim.close)
 
     def leave_task(self) -> None:
         """Let the task that has entered the turn wait for another turn of the host.
@@ -149,13 +162,17 @@ class Claim:
         task: the number of that task; `None` before, and once it has left the turn.
         end: what was reported; `None` if nothing.
         retry_after: the seconds that were reported; `None` if none.
+        on_over: called once, when nothing more can come of the turn.
+        call_soon: calls a function in the event loop; may be called in any thread.
     """
 
     __slots__ = (
         "began_at",
+        "call_soon",
         "end",
         "grant",
         "is_entered",
+        "on_over",
         "patience",
         "retry_after",
         "task",
@@ -171,6 +188,14 @@ class Claim:
         self.task: int | None = None
         self.end: TurnEnd | None = None
         self.retry_after: float | None = None
+        self.on_over: Callable[[], object] | None = None
+        self.call_soon: Callable[[Callable[[], object]], object]
+
+    def close(self) -> None:
+        """The turn has ended, or never begins."""
+        on_over, self.on_over = self.on_over, None
+        if on_over is not None:
+            on_over()
 
 
 class Turns:
@@ -219,14 +244,15 @@ class Turns:
             )
         claim.is_entered = True
         claim.task = anyio.get_current_task().id
-        if claim.grant is not None and self._is_overdue(claim):
-            await self.end(claim, TurnEnd.UNUSED)
-        if claim.grant is None:
-            try:
+        try:
+            if claim.grant is not None and self._is_overdue(claim):
+                await self.end(claim, TurnEnd.UNUSED)
+            if claim.grant is None:
                 await self.begin(claim)
-            except TurnNotInTimeError:
-                self.counts["not_in_time"] += 1
-                raise
+        except BaseException as error:
+            self.counts["not_in_time"] += isinstance(error, TurnNotInTimeError)
+            claim.close()
+            raise
 
     async def begin(self, claim: Claim) -> None:
         """Wait for robots.txt and the host, then begin a turn.
