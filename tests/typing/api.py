@@ -505,8 +505,12 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
             case RetryAfterIgnored():
                 assert_type((event.host, event.value), tuple[str, str])
             case URLLeftOut():
-                assert_type(event.url, str)
+                assert_type(event.ready_at, float | None)
                 raise event.error
+            case HostLeftOut():
+                assert_type((event.host, event.ready_at), tuple[str, float])
+            case WindowFilled():
+                assert_type((event.hosts, event.ready_at), tuple[int, float])
             case _:
                 assert_never(event)
         assert_type(event.as_dict(), dict[str, Any])

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from robotsgate.caching._verdict import DisallowedError, Reason
 from robotsgate.checking._reporting import Event
+from robotsgate.errors import TurnNotInTimeError
 from robotsgate.robotstxt._model import JSONValue
 from robotsgate.urls._origin import without_userinfo
 
 if TYPE_CHECKING:
-    from robotsgate.caching._verdict import DisallowedError
-    from robotsgate.errors import (
-        InvalidURLError,
-        TurnNotInTimeError,
-        UnsupportedError,
-    )
+    from robotsgate.errors import RobotsError
     from robotsgate.politeness._host_record import HostState
 
 
@@ -70,14 +67,27 @@ class URLLeftOut(Event):
     Attributes:
         url: the object that the source gave. Texts of the event show it without
             userinfo.
-        error: the reason: robots.txt disallows it, its turn comes too late, or it
-            names no origin, or one that the client of the checker cannot fetch.
+        error: the reason. `DisallowedError`: robots.txt disallows it.
+            `TurnNotInTimeError`: its turn comes too late. `InvalidURLError`: it names
+            no origin. `UnsupportedError`: the client of the checker cannot fetch it.
         ready_at: when to try again, epoch seconds; `None` if that would not help.
     """
 
     url: Any
-    error: DisallowedError | InvalidURLError | TurnNotInTimeError | UnsupportedError
+    error: RobotsError
     ready_at: float | None = None
+
+    @classmethod
+    def of(cls, url: object, error: RobotsError) -> Self:
+        """The event for `url`, with the moment that `error` names."""
+        ready_at = None
+        if isinstance(error, TurnNotInTimeError):
+            ready_at = error.ready_at
+        elif isinstance(error, DisallowedError):
+            verdict = error.verdict
+            is_unreachable = verdict.reason is Reason.UNREACHABLE
+            ready_at = verdict.fresh_until if is_unreachable else None
+        return cls(url=url, error=error, ready_at=ready_at)
 
     def as_dict(self) -> dict[str, Any]:
         """As for other events."""
@@ -112,9 +122,9 @@ class HostLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowFilled(Event):
-    """The window of a schedule is full, and no host in it may be asked yet.
+    """The window of a schedule is full, and no host in it may be asked for ten seconds.
 
-    Told once a minute at most. A schedule with `patience` hands such URLs back.
+    Comes once a minute at most. A schedule with `patience` hands such URLs back.
 
     Attributes:
         hosts: how many have waiting URLs.

@@ -26,6 +26,7 @@ from robotsgate.politeness._events import RetryAfterIgnored, TurnsOverdue
 from robotsgate.politeness._host_record import ASK_FOR_LESS, HostState, TurnEnd
 from robotsgate.politeness._hosts import Place, Queues
 from robotsgate.politeness._permissions import Permissions
+from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +114,7 @@ class Turn:
 
     def report(
         self,
+        response: object = None,
         *,
         status: int | None = None,
         retry_after: str | None = None,
@@ -124,6 +126,8 @@ class Turn:
         asks it more slowly.
 
         Args:
+            response: that of any HTTP client, with `status_code` or `status`, and
+                `headers`; in place of the other arguments.
             status: that of the response, 100 to 999.
             retry_after: the header, if the response has one: seconds or a date. A
                 value that is neither is ignored, and an event says so.
@@ -131,12 +135,15 @@ class Turn:
 
         Raises:
             RuntimeError: the turn has not begun, or is over.
-            TypeError: `status` is not an int, or `retry_after` not a str.
+            TypeError: `response` has no status or headers, `status` is not an int, or
+                `retry_after` not a str.
             ValueError: `status` is not within 100 to 999.
         """
         claim = self._claim
         if claim.grant is None or not claim.is_entered:
             raise RuntimeError("expected a report within the turn, got one outside")
+        if response is not None:
+            status, retry_after = _status_and_retry_after(response)
         _check_status(status)
         if not (retry_after is None or isinstance(retry_after, str)):
             raise TypeError(
@@ -362,6 +369,15 @@ class Turns:
             claims.remove(claim)
         if not claims:
             self.under_way.pop(host, None)
+
+
+def _status_and_retry_after(response: object) -> tuple[int | None, str | None]:
+    """The status of `response`, and its Retry-After; `None` if there is none."""
+    status = getattr(response, "status_code", getattr(response, "status", None))
+    headers = getattr(response, "headers", None)
+    if status is None or headers is None:
+        raise TypeError(f"expected a response with status and headers, got {response!r}")
+    return status, ", ".join(header_values(headers, "retry-after")) or None
 
 
 def _check_status(status: object) -> None:

@@ -11,28 +11,26 @@ has been ready for longest, and comes back with its turn, or without one:
                   └─ RESTING ◄─┴───────────────────┘
                      (until its host may be asked)
 
-Nothing polls: the end of a fetch, the end of a turn or a moment in the heap makes a
-host ready. Of the workers that wait, the first one also waits for that moment, and
-each one that gets a host wakes the next.
+Nothing polls: the end of a fetch, the end of a turn or a moment in `_host_queue.py`
+makes a host ready.
 """
 
 from __future__ import annotations
 
 import enum
-import heapq
 import math
 from collections import deque
 from functools import partial
 from inspect import isawaitable
-from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import anyio
 
-from robotsgate.caching._verdict import DisallowedError, Reason
+from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._in_order import LoopTurns, read_all
-from robotsgate.errors import InvalidURLError, TurnNotInTimeError, UnsupportedError
+from robotsgate.errors import RobotsError, TurnNotInTimeError, UnsupportedError
 from robotsgate.politeness._events import URLLeftOut, WindowFilled
+from robotsgate.politeness._host_queue import HostQueue
 from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
 from robotsgate.politeness._turns import Claim, Turn
 from robotsgate.urls._origin import Origin
@@ -52,8 +50,9 @@ if TYPE_CHECKING:
 # Long enough for a task that was just started to enter its turn.
 _SECONDS_TO_ENTER = 1.0
 
-# A crawl may last for days with a full window.
+# A crawl may last for days with a full window, and shorter waits are usual.
 _SECONDS_BETWEEN_EVENTS = 60.0
+_SECONDS_WORTH_TELLING = 10.0
 
 # The robots.txt of so many hosts may be fetched before their URLs have a turn. It is
 # a part of what a checker holds in memory by default.
@@ -89,10 +88,9 @@ class _Host:
         url: the one that has the next turn; `None` if the frontier is to be asked.
         is_offered: whether more work came since the frontier was asked.
         turns: how many turns have not ended.
-        number: that of its valid moment in the heap.
     """
 
-    __slots__ = ("is_offered", "name", "number", "state", "turns", "url")
+    __slots__ = ("is_offered", "name", "state", "turns", "url")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -100,7 +98,6 @@ class _Host:
         self.url: str | URLLike | None = None
         self.is_offered = False
         self.turns = 0
-        self.number = -1
 
 
 class Frontier(Protocol):
@@ -161,13 +158,9 @@ class Work:
         self._hosts: dict[str, _Host] = {}
         self._busy = 0  # hosts that are not IDLE
         self._open_turns = 0
-        self._ready: deque[_Host] = deque()
+        self._queue: HostQueue[_Host] = HostQueue(clock)
         self._cold: deque[_Host] = deque()
         self._ahead: set[_Host] = set()
-        self._heap: list[tuple[float, int, _Host]] = []
-        self._numbers = count()
-        self._waiting: deque[anyio.Event] = deque()  # workers
-        self._first: anyio.Event | None = None  # of the worker that waits for the heap
         self._room_event = anyio.Event()
         self._handed_out: deque[tuple[float, Claim, _Host]] = deque()
         self._hand_out_event = anyio.Event()
@@ -187,6 +180,7 @@ class Work:
                 tasks.start_soon(self._take_back)
                 await self._read()
         finally:
+            self._queue.wake_all()
             for _, claim, _host in self._handed_out:
                 await self.turns.give_back(claim)
         return True
@@ -207,7 +201,7 @@ class Work:
         except Exception as error:  # noqa: BLE001 (raised to a worker)
             end = error
         self._end = self._end or end
-        self._wake()
+        self._queue.wake()
 
     async def _take_back(self) -> None:
         while True:
@@ -252,31 +246,19 @@ class Work:
         """Give no more turns."""
         self.is_over = True
         self._end = StopAsyncIteration()
-        while self._waiting:
-            self._wake()
+        self._queue.wake_all()
 
     def leave_out(
         self,
         url: object,
-        error: DisallowedError
-        | InvalidURLError
-        | TurnNotInTimeError
-        | UnsupportedError,
+        error: RobotsError,
     ) -> None:
         """Tell that `url` gets no turn."""
-        ready_at = None
-        if isinstance(error, TurnNotInTimeError):
-            ready_at = error.ready_at
-        elif isinstance(error, DisallowedError):
-            verdict = error.verdict
-            if verdict.reason is Reason.UNREACHABLE:
-                ready_at = verdict.fresh_until
-        self.listener.tell(URLLeftOut(url=url, error=error, ready_at=ready_at))
+        self.listener.tell(URLLeftOut.of(url, error))
 
     def _make_ready(self, host: _Host) -> None:
         host.state = _State.READY
-        self._ready.append(host)
-        self._wake()
+        self._queue.put(host)
 
     def _rest(self, host: _Host, seconds: float | None = None) -> None:
         """Let `host` rest for so long, or until its next turn can begin."""
@@ -284,24 +266,14 @@ class Work:
             seconds = self.seconds_until_ready(host.name)
         if self.patience < math.inf:
             self._leave_late(host, seconds)
-            if host.url is None and not self._has_more(host):
+            if seconds > self.patience or not self._has_more(host):
                 self._let_go(host)
                 return
         if host.turns >= self.hosts.pace(host.name).max_at_once:
             # The end of a turn comes before, unless its task has lost it.
             seconds = self.hosts.max_turn_seconds
-        if seconds <= 0:
-            self._make_ready(host)
-            return
         host.state = _State.RESTING
-        host.number = next(self._numbers)
-        entry = (self.clock.monotonic() + seconds, host.number, host)
-        heapq.heappush(self._heap, entry)
-        if self._heap[0] is entry:
-            self._wake(self._first)
-        if len(self._heap) > 2 * self._busy + 100:
-            self._heap = [one for one in self._heap if _is_valid(one)]
-            heapq.heapify(self._heap)
+        self._queue.put_at(host, self.clock.monotonic() + seconds)
 
     def _leave_late(self, host: _Host, seconds: float) -> None:
         if host.url is not None and seconds > self.patience:
@@ -309,8 +281,6 @@ class Work:
             self._take_url(host)
         delay = self.hosts.pace(host.name).delay if host.url is not None else 0.0
         self.frontier.leave_late(host.name, seconds + delay)
-        if seconds > self.patience:
-            host.is_offered = False
 
     def _take_url(self, host: _Host) -> str | URLLike:
         """The URL that `host` has had until now."""
@@ -320,7 +290,8 @@ class Work:
         return cast("str | URLLike", url)
 
     def _has_more(self, host: _Host) -> bool:
-        return host.is_offered or self.frontier.has_url(host.name)
+        is_held = host.url is not None
+        return is_held or host.is_offered or self.frontier.has_url(host.name)
 
     def _let_go(self, host: _Host) -> None:
         """Keep `host` no longer than its turns: it has no work."""
@@ -334,7 +305,7 @@ class Work:
         if host.state is _State.IDLE and not host.turns:
             self._hosts.pop(host.name, None)
         if self._is_done():
-            self._wake()
+            self._queue.wake()
 
     def _warm_next(self, host: _Host) -> None:
         """Fetch another robots.txt ahead, if that of `host` was."""
@@ -354,7 +325,7 @@ class Work:
         """A turn is over, and nothing more can come of it."""
         self._open_turns -= 1
         if self._is_done():
-            self._wake()
+            self._queue.wake()
 
     # --- Workers ----------------------------------------------------------------------
 
@@ -362,15 +333,13 @@ class Work:
         """The next URL with its turn; raises as `TurnSchedule.__anext__`."""
         while True:
             self.turns.check_open()
-            self._take_due()
             if self.is_over or self._is_done():
                 raise self._last_word()
-            if not self._ready:
-                await self._wait()
+            host = self._queue.pop()
+            if host is None:
+                self._tell_if_full()
+                await self._queue.wait()
                 continue
-            host = self._ready.popleft()
-            if self._ready or self._heap:
-                self._wake()
             host.state = _State.TRIED
             try:
                 scheduled = await self._try(host)
@@ -461,15 +430,6 @@ class Work:
         else:
             self._make_ready(host)
 
-    def _take_due(self) -> None:
-        """Make the hosts ready whose moment has come."""
-        now = self.clock.monotonic()
-        while self._heap and (self._heap[0][0] <= now or not _is_valid(self._heap[0])):
-            entry = heapq.heappop(self._heap)
-            if _is_valid(entry):
-                entry[2].state = _State.READY
-                self._ready.append(entry[2])
-
     def _is_done(self) -> bool:
         return self._end is not None and not self._busy and not self._open_turns
 
@@ -479,46 +439,14 @@ class Work:
         self.close()
         return end
 
-    async def _wait(self) -> None:
-        """Wait until a worker is needed; the first one also waits for the heap."""
-        if self._end is None and self.frontier.is_full():
-            self._tell_full()
-        event = anyio.Event()
-        self._waiting.append(event)
-        seconds = math.inf
-        if self._first is None:
-            self._first = event
-            if self._heap:
-                seconds = self._heap[0][0] - self.clock.monotonic()
-        is_cancelled = True
-        try:
-            await self.clock.wait(seconds, event=event)
-            is_cancelled = False
-        finally:
-            if self._first is event:
-                self._first = None
-            if not event.is_set():
-                self._waiting.remove(event)
-            if is_cancelled:
-                self._wake()
-
-    def _wake(self, event: anyio.Event | None = None) -> None:
-        """Wake the worker with this event, or the one that has waited for longest."""
-        if event is not None and event in self._waiting:
-            self._waiting.remove(event)
-            event.set()
-        elif self._waiting:
-            self._waiting.popleft().set()
-
-    def _tell_full(self) -> None:
-        now = self.clock.monotonic()
-        if self._heap and now >= self._told_full_at + _SECONDS_BETWEEN_EVENTS:
+    def _tell_if_full(self) -> None:
+        """Tell if the source waits for hosts that rest."""
+        moment, now = self._queue.first_moment, self.clock.monotonic()
+        is_told = now < self._told_full_at + _SECONDS_BETWEEN_EVENTS
+        is_soon = not now + _SECONDS_WORTH_TELLING <= moment < math.inf
+        if is_told or is_soon or self._end is not None:
+            return
+        if self.frontier.is_full():
             self._told_full_at = now
-            ready_at = self.clock.now() + self._heap[0][0] - now
+            ready_at = self.clock.now() + moment - now
             self.listener.tell(WindowFilled(hosts=self._busy, ready_at=ready_at))
-
-
-def _is_valid(entry: tuple[float, int, _Host]) -> bool:
-    """Whether a moment in the heap still counts."""
-    _, number, host = entry
-    return host.state is _State.RESTING and host.number == number
