@@ -13,10 +13,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
 from robotsgate._clock import SystemClock
+from robotsgate._flights import Flights
 from robotsgate.caching._policy import Policy
 from robotsgate.checking._answers import Answers
 from robotsgate.checking._entries import Entries
-from robotsgate.checking._flights import Flights
 from robotsgate.checking._live import LiveOrigins
 from robotsgate.checking._many import answer_each, check_in_order, prefetch
 from robotsgate.checking._question import (
