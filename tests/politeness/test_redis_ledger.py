@@ -89,8 +89,13 @@ class TestRedisLedger(LedgerContract):
 
     @pytest.fixture
     async def ledger(self, fleet: Fleet) -> AsyncIterator[RedisLedger]:
-        async with fleet.ledger() as ledger:
-            yield ledger
+        """Opened in one task, and closed in another."""
+        ledger = fleet.ledger()
+        async with anyio.create_task_group() as opening:
+            opening.start_soon(ledger.__aenter__)
+        yield ledger
+        async with anyio.create_task_group() as closing:
+            closing.start_soon(ledger.aclose)
 
     @pytest.fixture
     def pass_time(self, fleet: Fleet) -> Callable[[float], None]:

@@ -117,12 +117,12 @@ class RedisLedger:
 
         The server need not be there yet.
         """
-        await self._server.open()
+        self._server.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the connections."""
-        await self._server.close_connections()
+        """Call `aclose`."""
+        await self.aclose()
 
     async def start(
         self, host: str, pace: Pace, *, is_robots_txt: bool = False
@@ -184,7 +184,8 @@ class RedisLedger:
         return self._memory.peek(host, pace)
 
     async def aclose(self) -> None:
-        """Do nothing; the connections are closed when the context ends."""
+        """As `Ledger.aclose`."""
+        await self._server.aclose()
 
     async def _start_in_fleet(
         self, host: str, pace: Pace, *, is_robots_txt: bool, is_remembered: bool
