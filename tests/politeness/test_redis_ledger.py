@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from coredis import RedisCluster
 
-from robotsgate import LedgerFailed, LedgerReturned, StoreError
+from robotsgate import HostRecordReplaced, LedgerFailed, LedgerReturned, StoreError
 from robotsgate.politeness import redis_ledger
 from robotsgate.politeness._host_record import TurnEnd
 from robotsgate.politeness._ledger import Grant, Wait
@@ -20,6 +20,7 @@ from tests.cancellation import cancelled_at
 from tests.servers.valkey import running_valkey
 from tests.servers.valkey_cluster import HOST as NODE
 from tests.servers.valkey_cluster import running_cluster
+from tests.tables import cases
 
 from .builders import pace
 from .contract import HOST, ONE, LedgerContract, ask, granted, wait_seconds
@@ -180,6 +181,42 @@ class TestFleet:
                     await ask(ledger, f"{number}.example")
 
         assert events == []
+
+
+_NUMBERS_OF_A_RECORD = "1 2 3 4 5 6 7 8 9 10 11 12"
+
+
+class TestUnreadableRecord:
+    @cases("command value", {
+        "wrong type": ("RPUSH", "a"),
+        "foreign text": ("SET", "a b"),
+        "empty": ("SET", ""),
+        "too short": ("SET", "1 2 3"),
+        "fewer turns than it says": ("SET", f"{_NUMBERS_OF_A_RECORD} 2 1"),
+        "half a place in the queue": ("SET", f"{_NUMBERS_OF_A_RECORD} 0 1"),
+        "no number": ("SET", f"{_NUMBERS_OF_A_RECORD} nan"),
+        "infinite": ("SET", f"{_NUMBERS_OF_A_RECORD} 0 1 inf"),
+    })  # fmt: skip
+    async def test_unreadable_record_is_replaced_and_concerns_its_host_alone(
+        self, fleet: Fleet, command: str, value: str
+    ) -> None:
+        """The process sent its end again and again, and stayed alone for good."""
+        key = f"{fleet.prefix}{{{HOST}}}"
+        async with fleet.ledger() as one, fleet.ledger() as other:
+            grant = await granted(one)
+            for needs_record in (
+                lambda: one.end(grant, TurnEnd.GOOD),
+                lambda: wait_seconds(other),
+            ):
+                fleet.valkey.ask("DEL", key)
+                fleet.valkey.ask(command, key, value)
+                await needs_record()
+            await ask(one, "another.example")
+            fleet.pass_time(2.01)
+            await granted(other)
+
+        assert fleet.events == [HostRecordReplaced(host=HOST)] * 2
+        assert len(fleet.listed_keys()) == 2
 
 
 class TestAlone:

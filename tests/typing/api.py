@@ -37,6 +37,7 @@ from robotsgate import (
     GateStats,
     Group,
     HeadersLike,
+    HostRecordReplaced,
     HostState,
     HostStatus,
     InvalidProductTokenError,
@@ -243,6 +244,8 @@ def on_ledger_event(event: LedgerEvent) -> None:
             assert_type(event.error, Exception)
         case LedgerReturned():
             assert_type(event.elapsed_seconds, float)
+        case HostRecordReplaced():
+            assert_type(event.host, str)
         case _:
             assert_never(event)
 

@@ -15,7 +15,11 @@ from robotsgate.caching._freshness import with_jitter
 from robotsgate.checking._question import check_bound
 from robotsgate.checking._reporting import Listener
 from robotsgate.errors import StoreError
-from robotsgate.politeness._events import LedgerFailed, LedgerReturned
+from robotsgate.politeness._events import (
+    HostRecordReplaced,
+    LedgerFailed,
+    LedgerReturned,
+)
 from robotsgate.politeness._host_record import TurnEnd
 from robotsgate.politeness._ledger import FleetMemory, Grant, LedgerStatus, Wait
 from robotsgate.politeness._redis_scripts import (
@@ -90,8 +94,8 @@ class RedisLedger:
             max_hosts: as for `LocalLedger`: how many this process remembers.
             ssl_context: as for `RedisStore`.
             clock: that of the gates.
-            on_event: called with each `LedgerFailed` and `LedgerReturned`; it must not
-                block. The ledger logs its exceptions.
+            on_event: called with each `LedgerEvent`; it must not block. The ledger logs
+                its exceptions.
 
         Raises:
             StoreError: `url` is not as for `RedisStore`.
@@ -171,7 +175,8 @@ class RedisLedger:
         )
 
         async def send(client: Client) -> tuple[float, HostRecord]:
-            return record_in(await self._run(client, END, grant.host, arguments))
+            (text,) = await self._run(client, END, grant.host, arguments)
+            return record_in(text)
 
         answer = await self._answer(send)
         if answer is not None:
@@ -264,9 +269,14 @@ class RedisLedger:
     ) -> Any:  # noqa: ANN401 (the reply of a server)
         keys = [f"{self._prefix}{{{host}}}"]
         try:
-            return await client.evalsha(script.sha1, keys, arguments)
+            answer: Any = await client.evalsha(script.sha1, keys, arguments)
         except NoScriptError:
-            return await client.eval(script.text, keys, arguments)
+            answer = await client.eval(script.text, keys, arguments)
+        *reply, is_replaced = answer
+        if is_replaced:
+            _LOGGER.warning("replaced the unreadable record of %s", host)
+            self._listener.tell(HostRecordReplaced(host=host))
+        return reply
 
     def _lose(self, error: Exception) -> None:
         """Go on alone."""
