@@ -50,7 +50,7 @@ class Fleet:
         self.events: list[LedgerEvent] = []
 
     def ledger(self, **options: Any) -> RedisLedger:  # noqa: ANN401 (those of RedisLedger)
-        usual = {"prefix": self.prefix, "clock": self.clock}
+        usual = {"workers": 1, "prefix": self.prefix, "clock": self.clock}
         return RedisLedger(
             self.valkey.url, on_event=self.events.append, **{**usual, **options}
         )
@@ -169,7 +169,9 @@ class TestFleet:
         )
         url = own_fleet.valkey.url.replace("//", "//crawler:secret@")
 
-        async with RedisLedger(url, on_event=own_fleet.events.append) as ledger:
+        async with RedisLedger(
+            url, workers=1, on_event=own_fleet.events.append
+        ) as ledger:
             await ask(ledger)
 
         assert own_fleet.events == []
@@ -431,11 +433,12 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "error"),
         [
+            ({}, TypeError),
             ({"workers": 0}, ValueError),
             ({"workers": 2.0}, TypeError),
-            ({"max_hosts": 0}, ValueError),
-            ({"on_event": 1}, TypeError),
-            ({"url": "http://host"}, StoreError),
+            ({"workers": 1, "max_hosts": 0}, ValueError),
+            ({"workers": 1, "on_event": 1}, TypeError),
+            ({"workers": 1, "url": "http://host"}, StoreError),
         ],
     )
     def test_bad_argument_raises(

@@ -252,8 +252,8 @@ def on_ledger_event(event: LedgerEvent) -> None:
 
 def ledgers(events: list[LedgerEvent]) -> None:
     RedisLedger("redis://host", workers=20, on_event=on_ledger_event)
-    RedisLedger("redis://host", max_hosts=10, clock=ManualClock(), prefix="turn:")
-    RedisLedger("redis://host", on_event=events.append)
+    RedisLedger("redis://host", workers=1, max_hosts=10, clock=ManualClock(), prefix="")
+    RedisLedger("redis://host", workers=1, on_event=events.append)
 
 
 def checkers(client: httpx.AsyncClient, events: list[CheckerEvent]) -> None:

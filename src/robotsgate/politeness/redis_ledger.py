@@ -95,7 +95,7 @@ class RedisLedger:
         self,
         url: str | Callable[[], Client],
         *,
-        workers: int = 1,
+        workers: int,
         prefix: str = "robotsgate:turn:",
         max_hosts: int = 100_000,
         ssl_context: ssl.SSLContext | None = None,
