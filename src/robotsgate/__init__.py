@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from robotsgate.politeness._events import DelayClamped as DelayClamped
     from robotsgate.politeness._events import GateEvent as GateEvent
     from robotsgate.politeness._events import GateStats as GateStats
+    from robotsgate.politeness._events import HostRecordReplaced as HostRecordReplaced
     from robotsgate.politeness._events import HostStatus as HostStatus
     from robotsgate.politeness._events import LedgerEvent as LedgerEvent
     from robotsgate.politeness._events import LedgerFailed as LedgerFailed
@@ -113,8 +114,8 @@ _NAMES = {
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
-        "DelayClamped GateEvent GateStats HostStatus LedgerEvent LedgerFailed"
-        " LedgerReturned RetryAfterIgnored TurnsOverdue URLLeftOut"
+        "DelayClamped GateEvent GateStats HostRecordReplaced HostStatus LedgerEvent"
+        " LedgerFailed LedgerReturned RetryAfterIgnored TurnsOverdue URLLeftOut"
     ),
     "politeness._gate": "PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",

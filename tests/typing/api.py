@@ -37,6 +37,7 @@ from robotsgate import (
     GateStats,
     Group,
     HeadersLike,
+    HostRecordReplaced,
     HostState,
     HostStatus,
     InvalidProductTokenError,
@@ -243,14 +244,16 @@ def on_ledger_event(event: LedgerEvent) -> None:
             assert_type(event.error, Exception)
         case LedgerReturned():
             assert_type(event.elapsed_seconds, float)
+        case HostRecordReplaced():
+            assert_type(event.host, str)
         case _:
             assert_never(event)
 
 
 def ledgers(events: list[LedgerEvent]) -> None:
     RedisLedger("redis://host", workers=20, on_event=on_ledger_event)
-    RedisLedger("redis://host", max_hosts=10, clock=ManualClock(), prefix="turn:")
-    RedisLedger("redis://host", on_event=events.append)
+    RedisLedger("redis://host", workers=1, max_hosts=10, clock=ManualClock(), prefix="")
+    RedisLedger("redis://host", workers=1, on_event=events.append)
 
 
 def checkers(client: httpx.AsyncClient, events: list[CheckerEvent]) -> None:

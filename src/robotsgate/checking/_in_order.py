@@ -17,7 +17,7 @@ import anyio.lowlevel
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from robotsgate.checking._flights import Flights
+    from robotsgate._flights import Flights
 
 _Item = TypeVar("_Item")
 _Prepared = TypeVar("_Prepared")

@@ -11,8 +11,8 @@ import logging
 import math
 from typing import TYPE_CHECKING, Self
 
+from robotsgate._flights import Flights
 from robotsgate.checking._checker import RobotsChecker
-from robotsgate.checking._flights import Flights
 from robotsgate.checking._question import Agent, check_bound, check_urls
 from robotsgate.checking._reporting import Listener
 from robotsgate.politeness._events import GateStats, HostStatus

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Iterable
 
     from robotsgate._clock import Clock
-    from robotsgate.checking._flights import Flights
+    from robotsgate._flights import Flights
     from robotsgate.checking._reporting import Listener
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._hosts import Hosts

@@ -8,8 +8,8 @@ even if all of them have got off on the way.
                  │  └─ callers come and go; none of them ends it
                  └──── `close`, `cancel` and `end` end it early
 
-Each flight is a task of the event loop. A task group would tie the checker to one
-task, and would break generator fixtures and checkers that close in the order in which
+Each flight is a task of the event loop. A task group would tie its owner to one
+task, and would break generator fixtures and owners that close in the order in which
 they were opened.
 The only module that knows the tasks of asyncio and of trio.
 """
