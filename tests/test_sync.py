@@ -182,6 +182,38 @@ def test_client_is_closed_in_the_event_loop_that_used_it() -> None:
     assert site.closed_in == "robotsgate"
 
 
+def test_error_of_making_or_closing_is_raised_in_the_thread_that_asked() -> None:
+    class Site(GatedSite):
+        async def aclose(self) -> None:
+            raise OSError("still in use")
+
+    with pytest.raises(ValueError, match="max_origins"):
+        sync.RobotsChecker(user_agent=AGENT, client=Site(), max_origins=0)
+    with pytest.raises(OSError, match="still in use"):
+        opened(Site()).close()
+
+
+def test_checker_made_in_a_thread_that_runs_trio_answers() -> None:
+    """It took its locks from trio, and used them in its own event loop."""
+
+    async def ask() -> bool:
+        with opened(site_of()) as checker:
+            return checker.can_fetch(AGENT, PUBLIC)
+
+    assert anyio.run(ask, backend="trio")
+
+
+def test_checker_that_is_dropped_warns_and_ends_its_thread() -> None:
+    checker = sync.RobotsChecker(user_agent=AGENT)
+    thread = checker._thread
+
+    with pytest.warns(ResourceWarning, match="unclosed"):
+        del checker
+
+    thread.join(_PATIENCE_SECONDS)
+    assert not thread.is_alive()
+
+
 OPEN_AT_EXIT = """
 import contextlib, threading
 from robotsgate import sync

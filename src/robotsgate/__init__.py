@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from robotsgate.politeness._events import GateEvent as GateEvent
     from robotsgate.politeness._events import GateStats as GateStats
     from robotsgate.politeness._events import HostLeftOut as HostLeftOut
+    from robotsgate.politeness._events import HostRecordReplaced as HostRecordReplaced
     from robotsgate.politeness._events import HostStatus as HostStatus
     from robotsgate.politeness._events import LedgerEvent as LedgerEvent
     from robotsgate.politeness._events import LedgerFailed as LedgerFailed
@@ -65,10 +66,10 @@ if TYPE_CHECKING:
     from robotsgate.politeness._ledger import LedgerStatus as LedgerStatus
     from robotsgate.politeness._ledger import LocalLedger as LocalLedger
     from robotsgate.politeness._ledger import Wait as Wait
+    from robotsgate.politeness._schedule import ScheduledTurn as ScheduledTurn
     from robotsgate.politeness._schedule import TurnSchedule as TurnSchedule
     from robotsgate.politeness._schedule import URLSchedule as URLSchedule
     from robotsgate.politeness._turns import Turn as Turn
-    from robotsgate.politeness._work import ScheduledTurn as ScheduledTurn
     from robotsgate.politeness.redis_ledger import RedisLedger as RedisLedger
     from robotsgate.robotstxt._dialect import Dialect as Dialect
     from robotsgate.robotstxt._headers import HeadersLike as HeadersLike
@@ -116,15 +117,14 @@ _NAMES = {
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
-        "DelayClamped GateEvent GateStats HostLeftOut HostStatus LedgerEvent"
-        " LedgerFailed LedgerReturned RetryAfterIgnored TurnsOverdue URLLeftOut"
-        " WindowFilled"
+        "DelayClamped GateEvent GateStats HostLeftOut HostRecordReplaced HostStatus"
+        " LedgerEvent LedgerFailed LedgerReturned RetryAfterIgnored TurnsOverdue"
+        " URLLeftOut WindowFilled"
     ),
     "politeness._gate": "PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",
     "politeness._host_record": "HostState Pace TurnEnd",
-    "politeness._schedule": "TurnSchedule URLSchedule",
-    "politeness._work": "ScheduledTurn",
+    "politeness._schedule": "ScheduledTurn TurnSchedule URLSchedule",
     "politeness._turns": "Turn",
     "robotstxt._dialect": "Dialect",
     "robotstxt._headers": "HeadersLike",

@@ -1,19 +1,22 @@
 """A checker for code that is not asynchronous, from any thread.
 
-An event loop in a daemon thread does the work. But the thread that asks answers what is
-known already, because a hop to the loop takes a hundred times as long.
+An event loop in a daemon thread does the work, and makes and closes all that it uses.
+But the thread that asks answers what is known already, because a hop to the loop takes
+a hundred times as long.
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import threading
+import warnings
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
 
-import anyio
 from anyio.from_thread import BlockingPortal
 
 from robotsgate import Dialect, Policy, SystemClock
@@ -47,7 +50,8 @@ class RobotsChecker:
     """A `robotsgate.RobotsChecker` without `await`: its methods block the thread.
 
     Any number of threads may use it. Use it as a context manager, or call `close`; the
-    interpreter closes an open one when it exits.
+    interpreter closes an open one when it exits. If you drop an open one, Python warns
+    with a ResourceWarning, and its thread ends.
     A child process cannot use the checker of the process that forked it.
     """
 
@@ -70,7 +74,8 @@ class RobotsChecker:
         Two arguments differ: `client` is used in this event loop alone, so it is
         closed with the checker; and `on_event` is called in the thread of the loop.
         """
-        self._checker = _AsyncRobotsChecker(
+        make = partial(
+            _AsyncRobotsChecker,
             user_agent=user_agent,
             client=client,
             store=store,
@@ -82,27 +87,27 @@ class RobotsChecker:
             overrides=overrides,
             on_event=on_event,
         )
-        # Any thread may call it, because it only looks up and counts.
-        self._answers = self._checker._answers  # noqa: SLF001 (one package)
-        opened: Future[BlockingPortal] = Future()
+        opened: Future[tuple[_AsyncRobotsChecker, BlockingPortal]] = Future()
+        self._use: Future[None] = Future()
+        self._closed: Future[None] = Future()
+        serving = _serve(make, client, opened, self._use, self._closed)
         # Not `anyio.from_thread.start_blocking_portal`, whose thread is not a daemon:
-        # at exit, the interpreter would wait for it before it calls `_close_at_exit`.
+        # at exit, the interpreter would wait for it before it calls `_close_all`.
         self._thread = threading.Thread(
-            target=anyio.run, args=(_serve, opened), name="robotsgate", daemon=True
+            target=asyncio.run, args=(serving,), name="robotsgate", daemon=True
         )
         self._thread.start()
-        self._way_in = opened.result()
-        with ExitStack() as contexts:
-            contexts.callback(self._end_thread)
-            close_client = getattr(client, "aclose", None)
-            if close_client is not None:
-                contexts.callback(self._portal.call, close_client)
-            contexts.enter_context(
-                self._portal.wrap_async_context_manager(self._checker)
-            )
-            atexit.register(self.close)
-            contexts.callback(atexit.unregister, self.close)
-            self._contexts = contexts.pop_all()
+        self._checker, self._way_in = opened.result()
+        # Any thread may call it, because it only looks up and counts.
+        self._answers = self._checker._answers  # noqa: SLF001 (one package)
+        _OPEN.add(self)
+
+    def __del__(self) -> None:
+        """Warn if it was never closed, and end its thread."""
+        if hasattr(self, "_way_in") and self._thread.is_alive():
+            message = f"unclosed {self!r}"
+            warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
+            self._use.cancel()  # does not wait, because this may be its thread
 
     def __enter__(self) -> Self:
         """The checker itself."""
@@ -118,8 +123,10 @@ class RobotsChecker:
         Each thread that waits for a fetch, or needs one from now on, gets a
         RuntimeError. Your own store stays open. Does nothing in a child process.
         """
-        if self._thread.is_alive():
-            self._contexts.close()
+        if self._thread.is_alive():  # a child process has no thread of its parent
+            self._use.cancel()
+            self._thread.join()
+            self._closed.result()
 
     def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """As `robotsgate.RobotsChecker.can_fetch`."""
@@ -223,13 +230,9 @@ class RobotsChecker:
 
     @property
     def _portal(self) -> BlockingPortal:
-        if not self._thread.is_alive():  # a child process has no thread of its parent
+        if not self._thread.is_alive():
             raise RuntimeError("the checker is closed, or of another process")
         return self._way_in
-
-    def _end_thread(self) -> None:
-        self._portal.call(self._portal.stop)
-        self._thread.join()
 
     def _each(self, results: CheckResults) -> Iterator[CheckResult]:
         try:
@@ -244,7 +247,34 @@ class RobotsChecker:
                 self._portal.start_task_soon(results.aclose)
 
 
-async def _serve(opened: Future[BlockingPortal]) -> None:
+_OPEN: WeakSet[RobotsChecker] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for checker in list(_OPEN):
+        checker.close()
+
+
+async def _serve(
+    make: Callable[[], _AsyncRobotsChecker],
+    client: object,
+    opened: Future[tuple[_AsyncRobotsChecker, BlockingPortal]],
+    use: Future[None],
+    closed: Future[None],
+) -> None:
+    """Make a checker, let it answer until `use` is cancelled, and close it."""
     async with BlockingPortal() as portal:
-        opened.set_result(portal)
-        await portal.sleep_until_stopped()
+        try:
+            async with AsyncExitStack() as contexts:
+                checker = make()
+                close_client = getattr(client, "aclose", None)
+                if close_client is not None:
+                    contexts.push_async_callback(close_client)
+                await contexts.enter_async_context(checker)
+                opened.set_result((checker, portal))
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wrap_future(use)
+            closed.set_result(None)
+        except BaseException as error:  # noqa: BLE001 (raised to the caller)
+            (closed if opened.done() else opened).set_exception(error)

@@ -274,7 +274,7 @@ async def test_store_given_by_its_url_is_opened_and_closed(
             return self
 
         async def __aexit__(self, *_: object) -> None:
-            steps.append("left")
+            await self.aclose()
 
         async def aclose(self) -> None:
             steps.append("closed")
@@ -284,4 +284,4 @@ async def test_store_given_by_its_url_is_opened_and_closed(
     async with RobotsChecker(client=FakeSite(), store="own:"):
         steps.append("used")
 
-    assert steps == ["opened", "used", "closed", "left"]
+    assert steps == ["opened", "used", "closed"]

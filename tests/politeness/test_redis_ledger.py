@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from coredis import RedisCluster
 
-from robotsgate import LedgerFailed, LedgerReturned, StoreError
+from robotsgate import HostRecordReplaced, LedgerFailed, LedgerReturned, StoreError
 from robotsgate.politeness import redis_ledger
 from robotsgate.politeness._host_record import TurnEnd
 from robotsgate.politeness._ledger import Grant, Wait
@@ -20,6 +20,7 @@ from tests.cancellation import cancelled_at
 from tests.servers.valkey import running_valkey
 from tests.servers.valkey_cluster import HOST as NODE
 from tests.servers.valkey_cluster import running_cluster
+from tests.tables import cases
 
 from .builders import pace
 from .contract import HOST, ONE, LedgerContract, ask, granted, wait_seconds
@@ -49,7 +50,7 @@ class Fleet:
         self.events: list[LedgerEvent] = []
 
     def ledger(self, **options: Any) -> RedisLedger:  # noqa: ANN401 (those of RedisLedger)
-        usual = {"prefix": self.prefix, "clock": self.clock}
+        usual = {"workers": 1, "prefix": self.prefix, "clock": self.clock}
         return RedisLedger(
             self.valkey.url, on_event=self.events.append, **{**usual, **options}
         )
@@ -60,6 +61,12 @@ class Fleet:
             left = self.valkey.ask("PTTL", key)
             assert isinstance(left, int)
             self.valkey.ask("PEXPIRE", key, left - int(seconds * 1_000))
+
+    async def returned(self) -> None:
+        """Once a process that was alone is back in the fleet."""
+        with anyio.fail_after(_PATIENCE_SECONDS):
+            while not isinstance(self.events[-1], LedgerReturned):
+                await self.clock.pass_time(1.0)
 
     def listed_keys(self) -> list[object]:
         keys = self.valkey.ask("KEYS", f"{self.prefix}*")
@@ -89,8 +96,13 @@ class TestRedisLedger(LedgerContract):
 
     @pytest.fixture
     async def ledger(self, fleet: Fleet) -> AsyncIterator[RedisLedger]:
-        async with fleet.ledger() as ledger:
-            yield ledger
+        """Opened in one task, and closed in another."""
+        ledger = fleet.ledger()
+        async with anyio.create_task_group() as opening:
+            opening.start_soon(ledger.__aenter__)
+        yield ledger
+        async with anyio.create_task_group() as closing:
+            closing.start_soon(ledger.aclose)
 
     @pytest.fixture
     def pass_time(self, fleet: Fleet) -> Callable[[float], None]:
@@ -157,7 +169,9 @@ class TestFleet:
         )
         url = own_fleet.valkey.url.replace("//", "//crawler:secret@")
 
-        async with RedisLedger(url, on_event=own_fleet.events.append) as ledger:
+        async with RedisLedger(
+            url, workers=1, on_event=own_fleet.events.append
+        ) as ledger:
             await ask(ledger)
 
         assert own_fleet.events == []
@@ -170,11 +184,47 @@ class TestFleet:
             def client() -> RedisCluster[bytes]:
                 return RedisCluster(NODE, first.port, verify_version=False)
 
-            async with RedisLedger(client, on_event=events.append) as ledger:
+            async with RedisLedger(client, workers=1, on_event=events.append) as ledger:
                 for number in range(30):
                     await ask(ledger, f"{number}.example")
 
         assert events == []
+
+
+_NUMBERS_OF_A_RECORD = "1 2 3 4 5 6 7 8 9 10 11 12"
+
+
+class TestUnreadableRecord:
+    @cases("command value", {
+        "wrong type": ("RPUSH", "a"),
+        "foreign text": ("SET", "a b"),
+        "empty": ("SET", ""),
+        "too short": ("SET", "1 2 3"),
+        "fewer turns than it says": ("SET", f"{_NUMBERS_OF_A_RECORD} 2 1"),
+        "half a place in the queue": ("SET", f"{_NUMBERS_OF_A_RECORD} 0 1"),
+        "no number": ("SET", f"{_NUMBERS_OF_A_RECORD} nan"),
+        "infinite": ("SET", f"{_NUMBERS_OF_A_RECORD} 0 1 inf"),
+    })  # fmt: skip
+    async def test_unreadable_record_is_replaced_and_concerns_its_host_alone(
+        self, fleet: Fleet, command: str, value: str
+    ) -> None:
+        """The process sent its end again and again, and stayed alone for good."""
+        key = f"{fleet.prefix}{{{HOST}}}"
+        async with fleet.ledger() as one, fleet.ledger() as other:
+            grant = await granted(one)
+            for needs_record in (
+                lambda: one.end(grant, TurnEnd.GOOD),
+                lambda: wait_seconds(other),
+            ):
+                fleet.valkey.ask("DEL", key)
+                fleet.valkey.ask(command, key, value)
+                await needs_record()
+            await ask(one, "another.example")
+            fleet.pass_time(2.01)
+            await granted(other)
+
+        assert fleet.events == [HostRecordReplaced(host=HOST)] * 2
+        assert len(fleet.listed_keys()) == 2
 
 
 class TestAlone:
@@ -234,30 +284,22 @@ class TestAlone:
             assert await ledger.start(HOST, ONE) == Wait(seconds=5.0, overdue=0)
 
     async def test_server_that_comes_back_is_used_again(self, own_fleet: Fleet) -> None:
+        """Without a call that looks for it."""
         async with own_fleet.ledger() as one, own_fleet.ledger() as other:
             own_fleet.valkey.kill()
             await ask(one)
             own_fleet.valkey.start()
-            own_fleet.pass_time(10)
-            await wait_seconds(one)
+            own_fleet.clock.advance(10)
+            await own_fleet.returned()
+            await wait_seconds(one)  # the server has lost the host
             own_fleet.pass_time(2.01)
             await granted(one)
             assert isinstance(await other.start(HOST, ONE), Wait)
 
-        assert own_fleet.events[1:] == [LedgerReturned(elapsed_seconds=10.0)]
-
-    async def test_server_that_comes_back_is_used_at_once_by_all_who_wait_for_it(
-        self, own_fleet: Fleet
-    ) -> None:
-        async with own_fleet.ledger() as ledger:
-            own_fleet.valkey.kill()
-            await ask(ledger)
-            own_fleet.valkey.start()
-            async with anyio.create_task_group() as tasks:
-                for number in range(5):
-                    tasks.start_soon(granted, ledger, f"{number}.example")
-
-        assert len(own_fleet.listed_keys()) == 5
+        failed, returned = own_fleet.events
+        assert isinstance(failed, LedgerFailed)
+        assert isinstance(returned, LedgerReturned)
+        assert returned.elapsed_seconds >= 10.0
 
     async def test_host_is_left_alone_for_a_delay_where_the_server_has_lost_it(
         self, own_fleet: Fleet
@@ -278,7 +320,7 @@ class TestAlone:
                 server.kill()
                 await one.end(grant, TurnEnd.GOOD)
                 server.start()
-                await ask(one, "another.example")
+                await fleet.returned()
                 fleet.pass_time(2.01)
                 await granted(other)
 
@@ -291,11 +333,27 @@ class TestAlone:
             grant = await granted(one)
             server.ask("ACL", "SETUSER", "default", "-evalsha")
             await one.end(grant, TurnEnd.GOOD)
-            await ask(one, "another.example")
+            await anyio.wait_all_tasks_blocked()
             server.ask("ACL", "SETUSER", "default", "+evalsha")
-            await ask(one, "a.third.example")
+            await own_fleet.returned()
             own_fleet.pass_time(2.01)
             await granted(other)
+
+    async def test_end_that_the_server_refuses_for_one_host_keeps_none_alone(
+        self, own_fleet: Fleet
+    ) -> None:
+        server, prefix = own_fleet.valkey, own_fleet.prefix
+        async with own_fleet.ledger() as one, own_fleet.ledger() as other:
+            grant = await granted(one)
+            server.ask(
+                *("ACL", "SETUSER", "default", "resetkeys"),
+                *(f"~{prefix}{{}}", f"~{prefix}{{another.example}}"),
+            )
+            await one.end(grant, TurnEnd.GOOD)
+            await own_fleet.returned()
+            await granted(one, "another.example")
+
+            assert isinstance(await other.start("another.example", ONE), Wait)
 
     async def test_server_that_refuses_the_script_is_as_good_as_gone(
         self, own_fleet: Fleet
@@ -313,22 +371,26 @@ class TestHungServer:
     def patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(redis_ledger, "_ANSWER_SECONDS", 0.5)
 
-    async def test_turns_wait_for_a_moment_and_not_for_each_other(
+    async def test_only_the_first_turns_wait_and_the_server_is_used_when_it_answers(
         self, own_fleet: Fleet
     ) -> None:
+        """Each start and each end waited for it again."""
         async with own_fleet.ledger() as ledger:
             await ask(ledger)
             own_fleet.valkey.pause()
-            await ask(ledger, "first.example")
-            with anyio.fail_after(3.0):
-                async with anyio.create_task_group() as tasks:
-                    for number in range(50):
-                        tasks.start_soon(ask, ledger, f"{number}.example")
+            async with anyio.create_task_group() as first:
+                first.start_soon(ask, ledger, "first.example")
+                first.start_soon(ask, ledger, "second.example")
+            with anyio.fail_after(0.5):
+                for number in range(20):
+                    await ask(ledger, f"{number}.example")
             own_fleet.valkey.resume()
+            await own_fleet.returned()
 
-        assert str(own_fleet.events) == (
-            "[LedgerFailed(error=TimeoutError('no answer within 0.5 s'))]"
+        assert str(own_fleet.events[0]) == (
+            "LedgerFailed(error=TimeoutError('no answer within 0.5 s'))"
         )
+        assert len(own_fleet.events) == 2
 
     async def test_turn_that_is_granted_too_late_is_given_back(
         self, own_fleet: Fleet
@@ -371,11 +433,12 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "error"),
         [
+            ({}, TypeError),
             ({"workers": 0}, ValueError),
             ({"workers": 2.0}, TypeError),
-            ({"max_hosts": 0}, ValueError),
-            ({"on_event": 1}, TypeError),
-            ({"url": "http://host"}, StoreError),
+            ({"workers": 1, "max_hosts": 0}, ValueError),
+            ({"workers": 1, "on_event": 1}, TypeError),
+            ({"workers": 1, "url": "http://host"}, StoreError),
         ],
     )
     def test_bad_argument_raises(

@@ -69,7 +69,7 @@ class KeptHost:
             is_remembered=is_remembered,
         )
         reply = self._run(START, now, arguments)
-        self._see(reply[-1])
+        self._see(reply[3])
         return StartReply.of((reply[0], reply[1].encode(), reply[2], reply[3].encode()))
 
     def end(self, now: float, host_pace: Pace, **how: Any) -> HostRecord:  # noqa: ANN401 (those of after_end)
@@ -77,8 +77,8 @@ class KeptHost:
         reply = self._run(
             END, now, end_arguments(host_pace, now=now, **{**usual, **how})
         )
-        self._see(reply)
-        kept_at, record = record_in(reply.encode())
+        self._see(reply[0])
+        kept_at, record = record_in(reply[0].encode())
         assert kept_at == now
         return record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import socket
 import threading
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -136,12 +136,8 @@ class ForgetfulProxy:
 @asynccontextmanager
 async def opened(make: Callable[[], Any]) -> AsyncIterator[LastingClient]:
     with anyio.fail_after(3 * _PATIENCE_SECONDS):
-        lasting = LastingClient(make)
-        await lasting.__aenter__()
-        try:
+        async with aclosing(LastingClient(make)) as lasting:
             yield lasting
-        finally:
-            await lasting.aclose()
 
 
 def get(key: str) -> Callable[[Any], Awaitable[object]]:

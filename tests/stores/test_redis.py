@@ -33,7 +33,7 @@ from tests.stores.child import bytes_of
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
     import trustme
@@ -63,14 +63,13 @@ class TestRedisStore(StoreContract):
     keeps_what_is_useless = False
 
     @pytest.fixture
-    async def store(self, valkey: Valkey, prefix: str) -> AsyncIterator[RedisStore]:
-        async with RedisStore(valkey.url, prefix=prefix) as store:
-            yield store
+    def make_store(self, valkey: Valkey, prefix: str) -> Callable[[], Store]:
+        return lambda: RedisStore(valkey.url, prefix=prefix)
 
     @pytest.fixture
-    def make_shared(self, valkey: Valkey, prefix: str) -> Callable[[], Store]:
+    def make_shared(self, make_store: Callable[[], Store]) -> Callable[[], Store]:
         """Without their contexts: each operation has a connection of its own."""
-        return lambda: RedisStore(valkey.url, prefix=prefix)
+        return make_store
 
 
 class TestRedisLease(LeaseContract):

@@ -17,7 +17,7 @@ from tests.servers.valkey_cluster import HOST, running_cluster
 from tests.stores.child import bytes_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
 
     from robotsgate import Store
     from tests.servers.valkey import Valkey
@@ -49,11 +49,8 @@ class TestRedisStoreInCluster(StoreContract):
     keeps_what_is_useless = False
 
     @pytest.fixture
-    async def store(
-        self, cluster: list[Valkey], prefix: str
-    ) -> AsyncIterator[RedisStore]:
-        async with RedisStore(client_of(cluster[0]), prefix=prefix) as store:
-            yield store
+    def make_store(self, cluster: list[Valkey], prefix: str) -> Callable[[], Store]:
+        return lambda: RedisStore(client_of(cluster[0]), prefix=prefix)
 
 
 class TestRedisLeaseInCluster(LeaseContract):

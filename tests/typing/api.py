@@ -37,6 +37,8 @@ from robotsgate import (
     GateStats,
     Group,
     HeadersLike,
+    HostLeftOut,
+    HostRecordReplaced,
     HostState,
     HostStatus,
     InvalidProductTokenError,
@@ -66,6 +68,7 @@ from robotsgate import (
     RobotsTxtFetched,
     Rule,
     RuleKind,
+    ScheduledTurn,
     Severity,
     Store,
     StoreError,
@@ -73,12 +76,15 @@ from robotsgate import (
     SystemClock,
     Turn,
     TurnNotInTimeError,
+    TurnSchedule,
     TurnsOverdue,
     UnsupportedError,
     URLLeftOut,
     URLLike,
+    URLSchedule,
     UsagePreferences,
     Verdict,
+    WindowFilled,
     open_store,
     sync,
 )
@@ -243,14 +249,16 @@ def on_ledger_event(event: LedgerEvent) -> None:
             assert_type(event.error, Exception)
         case LedgerReturned():
             assert_type(event.elapsed_seconds, float)
+        case HostRecordReplaced():
+            assert_type(event.host, str)
         case _:
             assert_never(event)
 
 
 def ledgers(events: list[LedgerEvent]) -> None:
     RedisLedger("redis://host", workers=20, on_event=on_ledger_event)
-    RedisLedger("redis://host", max_hosts=10, clock=ManualClock(), prefix="turn:")
-    RedisLedger("redis://host", on_event=events.append)
+    RedisLedger("redis://host", workers=1, max_hosts=10, clock=ManualClock(), prefix="")
+    RedisLedger("redis://host", workers=1, on_event=events.append)
 
 
 def checkers(client: httpx.AsyncClient, events: list[CheckerEvent]) -> None:
@@ -539,8 +547,14 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
             assert_type(error.ready_at, float)
         async for url, turn in gate.schedule(["https://e.com/"], window=10):
             assert_type((url, turn), tuple[str | URLLike, Turn])
-        async with aclosing(gate.schedule([])) as schedule:
+        async with aclosing(gate.schedule(patience=60)) as schedule:
+            assert_type(schedule, URLSchedule)
+            schedule.add("https://e.com/")
             assert_type((await anext(schedule)).turn, Turn)
+            (await anext(schedule)).turn.report(httpx.Response(200))
+        by_host = gate.schedule_hosts(["e.com"], lambda host: f"https://{host}/")
+        assert_type(by_host, TurnSchedule)
+        assert_type(await anext(by_host), ScheduledTurn)
         assert_type(gate.ready_at("https://e.com/"), float)
         status = gate.status("https://e.com/")
         assert_type(status, HostStatus)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import anyio.to_thread
 
+from robotsgate._flights import Flights
 from robotsgate.caching._in_force import Effect
-from robotsgate.checking._flights import Flights
 from robotsgate.checking._question import Question
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED

@@ -9,14 +9,14 @@ Longer than other modules, because it is the public surface: half of it is docst
 from __future__ import annotations
 
 import warnings
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Self
 
 from robotsgate._clock import SystemClock
+from robotsgate._flights import Flights
 from robotsgate.caching._policy import Policy
 from robotsgate.checking._answers import Answers
 from robotsgate.checking._entries import Entries
-from robotsgate.checking._flights import Flights
 from robotsgate.checking._live import LiveOrigins
 from robotsgate.checking._many import answer_each, check_in_order, prefetch
 from robotsgate.checking._question import (
@@ -141,21 +141,17 @@ class RobotsChecker:
         )
         self._sources: Flights[bool] = Flights()
         self._max_concurrent_fetches = max_concurrent_fetches
-        self._contexts = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         """Give the checker. Its own store keeps connections open from now on."""
         own_store: object = self._own_store
         if isinstance(own_store, AbstractAsyncContextManager):
-            await self._contexts.enter_async_context(own_store)
+            await own_store.__aenter__()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         """Call `aclose`."""
-        try:
-            await self.aclose()
-        finally:
-            await self._contexts.aclose()
+        await self.aclose()
 
     async def aclose(self) -> None:
         """End the fetches under way, and forget what is in memory.

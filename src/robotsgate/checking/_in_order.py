@@ -17,7 +17,7 @@ import anyio.lowlevel
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from robotsgate.checking._flights import Flights
+    from robotsgate._flights import Flights
 
 _Item = TypeVar("_Item")
 _Prepared = TypeVar("_Prepared")
@@ -166,7 +166,6 @@ class ReadAhead(Generic[_Item, _Prepared]):
 
     Attributes:
         items: in order.
-        taken: how many more were taken out of `items` and still count as read ahead.
         end: the exception that follows them; `None` until the source is read.
     """
 
@@ -184,7 +183,6 @@ class ReadAhead(Generic[_Item, _Prepared]):
         self._turns = turns
         self._change_event: anyio.Event | None = None
         self.items: deque[_Prepared] = deque()
-        self.taken = 0
         self.end: Exception | None = None
 
     async def read(self) -> bool:
@@ -204,7 +202,7 @@ class ReadAhead(Generic[_Item, _Prepared]):
         self.items.append(self._prepare(item))
         self.wake()
         await self._turns.after_item()
-        while len(self.items) + self.taken >= self._window:
+        while len(self.items) >= self._window:
             await self.wait_for_change()
 
     def drop_first(self) -> None:
@@ -214,13 +212,9 @@ class ReadAhead(Generic[_Item, _Prepared]):
 
     async def wait_for_change(self) -> None:
         """Wait until the other side has taken an item, or brought one."""
-        await self.change_event().wait()
-
-    def change_event(self) -> anyio.Event:
-        """An event that is set at the next change."""
         if self._change_event is None:
             self._change_event = anyio.Event()
-        return self._change_event
+        await self._change_event.wait()
 
     def wake(self) -> None:
         """Wake the other side, if it waits."""

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
         Sequence,
     )
 
+    from robotsgate._flights import Flights
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._answers import Answers
-    from robotsgate.checking._flights import Flights
     from robotsgate.checking._renewal import Renewals
 
 _Item = TypeVar("_Item")

@@ -24,21 +24,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
+from robotsgate._flights import Flights
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import by_our_clock, usable
 from robotsgate.caching._merge import merge
 from robotsgate.caching._outcome import AccessResult, Answered
-from robotsgate.checking._flights import Flights
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
     from robotsgate._clock import Clock
+    from robotsgate._flights import Flight
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._entries import Entries
-    from robotsgate.checking._flights import Flight
     from robotsgate.checking._live import LiveOrigins
     from robotsgate.checking._reporting import Reporter
     from robotsgate.checking._standing import Standing

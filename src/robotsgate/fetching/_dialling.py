@@ -24,7 +24,7 @@ import anyio
 import anyio.abc
 from anyio.lowlevel import RunVar
 
-from robotsgate._threads import Threads
+from robotsgate._flights import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from robotsgate._threads import Threads
+from robotsgate._flights import Threads
 from robotsgate.caching._outcome import FTP_NO_FILE, FTP_RETRIEVED, FailureKind
 from robotsgate.fetching._dialling import MOST_ADDRESSES, resolve
 from robotsgate.fetching._fetcher import FetchedResponse, FetchFailedError, own_fetch

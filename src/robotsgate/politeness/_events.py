@@ -159,6 +159,19 @@ class LedgerReturned(Event):
     elapsed_seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRecordReplaced(Event):
+    """A ledger could not read the record of a host, and has written a new one.
+
+    Another program has written to its key. What the fleet knew of the host is lost.
+
+    Attributes:
+        host: its name.
+    """
+
+    host: str
+
+
 GateEvent = (
     DelayClamped
     | TurnsOverdue
@@ -167,7 +180,7 @@ GateEvent = (
     | HostLeftOut
     | WindowFilled
 )
-LedgerEvent = LedgerFailed | LedgerReturned
+LedgerEvent = LedgerFailed | LedgerReturned | HostRecordReplaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ import math
 from collections.abc import AsyncIterable, Iterable
 from typing import TYPE_CHECKING, Self
 
+from robotsgate._flights import Flights
 from robotsgate.checking._checker import RobotsChecker
-from robotsgate.checking._flights import Flights
 from robotsgate.checking._question import Agent, check_bound, check_urls
 from robotsgate.checking._reporting import Listener
 from robotsgate.politeness._events import GateStats, HostStatus
@@ -219,10 +219,9 @@ class PolitenessGate:
         """
         check_urls(urls, may_be_async=True)
         check_bound("window", window)
-        work = self._work(urls, patience)
+        work = self._work(patience)
         queues = URLQueues(work, window=window)
-        work.frontier = queues
-        return URLSchedule(work, self._sources, queues)
+        return URLSchedule(urls, queues, work, self._sources)
 
     def schedule_hosts(
         self,
@@ -259,19 +258,14 @@ class PolitenessGate:
         if not callable(next_url):
             raise TypeError(f"expected next_url to be a callable, got {next_url!r}")
         check_bound("window", window)
-        work = self._work(hosts, patience)
-        work.frontier = AskedFrontier(work, next_url, window=window)
-        return TurnSchedule(work, self._sources)
+        work = self._work(patience)
+        frontier = AskedFrontier(work, next_url, window=window)
+        return TurnSchedule(hosts, frontier, work, self._sources)
 
-    def _work(
-        self,
-        source: Iterable[object] | AsyncIterable[object],
-        patience: float | None,
-    ) -> Work:
+    def _work(self, patience: float | None) -> Work:
         if patience is not None:
             _check_seconds("patience", patience, is_finite=False)
         return Work(
-            source,
             turns=self._turns,
             hosts=self._hosts,
             listener=self._listener,

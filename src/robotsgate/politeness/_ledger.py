@@ -135,7 +135,7 @@ class Ledger(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Free everything; may be called more than once."""
+        """Free everything; any task may call it, and more than once."""
         ...
 
 

@@ -24,10 +24,10 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from robotsgate._flights import Flights
 from robotsgate.caching._freshness import retry_after
 from robotsgate.caching._outcome import Failed, FailureKind
 from robotsgate.caching._verdict import DisallowedError
-from robotsgate.checking._flights import Flights
 from robotsgate.checking._question import Question
 from robotsgate.politeness._host_record import ASK_FOR_LESS, NEVER, TurnEnd
 from robotsgate.politeness._hosts import Place
@@ -36,9 +36,9 @@ from robotsgate.urls._origin import Origin
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+    from robotsgate._flights import Flight
     from robotsgate.caching._outcome import Outcome
     from robotsgate.checking._answers import Answers
-    from robotsgate.checking._flights import Flight
     from robotsgate.checking._question import Agent
     from robotsgate.checking._renewal import Renewals
     from robotsgate.checking._standing import Standing, StandingFor

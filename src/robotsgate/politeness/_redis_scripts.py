@@ -64,27 +64,45 @@ local key, now_ms, is_robots_txt = KEYS[1], tonumber(ARGV[1]), ARGV[2] == '1'
 local pace, record, turns, queue = {}, {}, {}, {}
 for number = 1, 4 do pace[FIELDS[number]] = tonumber(ARGV[number + 2]) end
 
-local kept = redis.call('GET', key)
-if kept then
-  local words, at = {}, 0
-  for word in string.gmatch(kept, '%S+') do words[#words + 1] = tonumber(word) end
+-- The numbers that `save` has written; nil if another program wrote the text.
+local function numbers_in(text)
+  local numbers = {}
+  for word in string.gmatch(text, '%S+') do
+    local number = tonumber(word)
+    if not number or not (number < math.huge) then return nil end
+    numbers[#numbers + 1] = number
+  end
+  local turns = numbers[13] or -1
+  local others = #numbers - 13 - turns
+  return turns >= 0 and others >= 0 and others % 2 == 0 and numbers or nil
+end
+
+local kept = redis.pcall('GET', key)
+local numbers = type(kept) == 'string' and numbers_in(kept)
+local is_replaced = kept and not numbers
+if numbers then
+  local at = 0
   local function read()
     at = at + 1
-    return words[at]
+    return numbers[at]
   end
   local written_ms, life_ms = read(), read()
   now_ms = written_ms + math.max(0, life_ms - redis.call('PTTL', key))
   for _, field in ipairs(FIELDS) do record[field] = read() end
   for number = 1, read() do turns[number] = read() end
-  while at < #words do queue[#queue + 1] = {process = read(), kept_until = read()} end
+  while at < #numbers do
+    queue[#queue + 1] = {process = read(), kept_until = read()}
+  end
 else
   for number, field in ipairs(FIELDS) do
     record[field] = pace[field] or number < 9 and NEVER or 0
   end
 end
 local now = now_ms / 1000
+-- Others may have asked the host a moment ago.
+if is_replaced then record.ended_at = now end
 
--- The record as text, once it is kept.
+-- The record as text, once it is kept, and whether it replaces one that is unreadable.
 local function save()
   local began_at = math.max(record.fetch_began_at, unpack(turns))
   local ended_at = math.max(record.ended_at, began_at + record.max_turn_seconds)
@@ -103,14 +121,14 @@ local function save()
   for at, number in ipairs(numbers) do numbers[at] = string.format('%.17g', number) end
   local text = table.concat(numbers, ' ')
   redis.call('SET', key, text, 'PX', life_ms)
-  return text
+  return text, is_replaced and 1 or 0
 end
 """
 
 # ARGV: 7: the number of the process, 8: whether it remembers the host.
 _START = """
 local process, is_remembered = tonumber(ARGV[7]), ARGV[8] == '1'
--- The server has lost it, and others may have asked the host a moment ago.
+-- The server has lost it.
 if not kept and is_remembered then record.ended_at = now end
 
 -- after_time
@@ -204,7 +222,7 @@ elseif how_ended == 'good' and is_news then
   record.slowed_delay = SPEED_UP * record.slowed_delay
   if record.slowed_delay <= record.delay then record.slowed_delay = 0 end
 end
-return save()
+return {save()}
 """
 
 
@@ -223,6 +241,8 @@ class Script:
         octets = self.text.encode()
         self.sha1 = hashlib.sha1(octets, usedforsecurity=False).hexdigest()
 
+
+# The reply of each ends with whether the script has replaced an unreadable record.
 
 START = Script(_START)
 """Begins a request, or takes a place in the queue; `StartReply` reads the reply."""

@@ -8,24 +8,40 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import AsyncIterator
+from functools import partial
 from inspect import isawaitable
 from threading import get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import anyio
+
+from robotsgate.checking._in_order import LoopTurns, read_all
 from robotsgate.errors import InvalidURLError
 from robotsgate.politeness._events import HostLeftOut
-from robotsgate.politeness._work import ScheduledTurn
 from robotsgate.urls._origin import Origin, is_url_like
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 
-    from robotsgate.checking._flights import Flights
+    from robotsgate._flights import Flights
+    from robotsgate.politeness._turns import Turn
     from robotsgate.politeness._work import Work
     from robotsgate.urls._origin import URLLike
 
     MaybeURL = str | URLLike | None
     NextURL = Callable[[str], MaybeURL | Awaitable[MaybeURL]]
+
+
+class ScheduledTurn(NamedTuple):
+    """A URL of a schedule, with its turn.
+
+    Attributes:
+        url: as the source gave it.
+        turn: has begun, to be used by `async with`.
+    """
+
+    url: str | URLLike
+    turn: Turn
 
 
 class TurnSchedule(AsyncIterator[ScheduledTurn]):
@@ -34,7 +50,15 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
     Not an async generator, because those take one task at a time.
     """
 
-    def __init__(self, work: Work, sources: Flights[bool]) -> None:
+    def __init__(
+        self,
+        source: Iterable[object] | AsyncIterable[object],
+        frontier: URLQueues | AskedFrontier,
+        work: Work,
+        sources: Flights[bool],
+    ) -> None:
+        work.frontier = frontier
+        self._run = partial(_run, source, frontier, work)
         self._work = work
         self._sources = sources
 
@@ -48,13 +72,14 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         """
         work = self._work
         if not work.is_over:
-            work.call_soon = self._sources.begin(work, work.run).call_soon
+            work.call_soon = self._sources.begin(work, self._run).call_soon
         try:
-            return await work.next_turn()
+            turn = await work.next_turn()
         except BaseException:
             if work.is_over:
                 self._sources.cancel(work)
             raise
+        return ScheduledTurn(turn.url, turn)
 
     async def aclose(self) -> None:
         """Give no more turns; may be called more than once.
@@ -72,8 +97,14 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
 class URLSchedule(TurnSchedule):
     """A `TurnSchedule` of URLs that wait in memory, to which you may add more."""
 
-    def __init__(self, work: Work, sources: Flights[bool], queues: URLQueues) -> None:
-        super().__init__(work, sources)
+    def __init__(
+        self,
+        source: Iterable[object] | AsyncIterable[object],
+        queues: URLQueues,
+        work: Work,
+        sources: Flights[bool],
+    ) -> None:
+        super().__init__(source, queues, work, sources)
         self._queues = queues
         self._thread = get_ident()
 
@@ -147,7 +178,9 @@ class URLQueues:
         work, urls = self._work, self._urls.get(host)
         delay = work.hosts.pace(host).delay
         while urls and seconds + (len(urls) - 1) * delay > work.patience:
-            late = work.not_in_time(host, seconds + (len(urls) - 1) * delay)
+            late = work.turns.queues.not_in_time(
+                host, seconds + (len(urls) - 1) * delay
+            )
             self._count -= 1
             work.leave_out(urls.pop(), late)
         if urls is not None and not urls:
@@ -197,3 +230,34 @@ class AskedFrontier:
         if seconds > self._work.patience:
             ready_at = self._work.clock.now() + seconds
             self._work.listener.tell(HostLeftOut(host=host, ready_at=ready_at))
+
+
+async def _run(
+    source: Iterable[object] | AsyncIterable[object],
+    frontier: URLQueues | AskedFrontier,
+    work: Work,
+) -> bool:
+    """Read the source, and take back turns that nobody enters, until cancelled.
+
+    Apart from `TurnSchedule`, because a task must not keep that alive.
+    """
+    reading = LoopTurns(work.clock.monotonic)
+
+    async def take(item: Any) -> None:  # noqa: ANN401 (of any source)
+        frontier.take(item)
+        await reading.after_item()
+        while frontier.is_full():
+            await work.wait_for_room()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work.take_back)
+            end: Exception = StopAsyncIteration()
+            try:
+                await read_all(source, take)
+            except Exception as error:  # noqa: BLE001 (raised to a worker)
+                end = error
+            work.end_source(end)
+    finally:
+        await work.take_back_all()
+    return True

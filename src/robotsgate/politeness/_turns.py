@@ -8,6 +8,8 @@
 
 A turn keeps its place in the queue of its host from the start, so turns come in the
 order of arrival. `Turn` is what callers see; `Claim` is what the gate knows of it.
+
+Longer than other modules, because `Turn` is public: a third is its docstrings.
 """
 
 from __future__ import annotations
@@ -376,7 +378,9 @@ def _status_and_retry_after(response: object) -> tuple[int | None, str | None]:
     status = getattr(response, "status_code", getattr(response, "status", None))
     headers = getattr(response, "headers", None)
     if status is None or headers is None:
-        raise TypeError(f"expected a response with status and headers, got {response!r}")
+        raise TypeError(
+            f"expected a response with status and headers, got {response!r}"
+        )
     return status, ", ".join(header_values(headers, "retry-after")) or None
 
 

@@ -12,7 +12,7 @@ has been ready for longest, and comes back with its turn, or without one:
                      (until its host may be asked)
 
 Nothing polls: the end of a fetch, the end of a turn or a moment in `_host_queue.py`
-makes a host ready.
+makes a host ready. Longer than other modules, because a host goes through all places.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import math
 from collections import deque
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio
 
 from robotsgate.caching._verdict import DisallowedError
-from robotsgate.checking._in_order import LoopTurns, read_all
+from robotsgate.checking._in_order import LoopTurns
 from robotsgate.errors import RobotsError, TurnNotInTimeError, UnsupportedError
 from robotsgate.politeness._events import URLLeftOut, WindowFilled
 from robotsgate.politeness._host_queue import HostQueue
@@ -36,7 +36,7 @@ from robotsgate.politeness._turns import Claim, Turn
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
     from robotsgate._clock import Clock
     from robotsgate.checking._reporting import Listener
@@ -57,18 +57,6 @@ _SECONDS_WORTH_TELLING = 10.0
 # The robots.txt of so many hosts may be fetched before their URLs have a turn. It is
 # a part of what a checker holds in memory by default.
 MOST_HOSTS_AHEAD = 2_000
-
-
-class ScheduledTurn(NamedTuple):
-    """A URL of a schedule, with its turn.
-
-    Attributes:
-        url: as the source gave it.
-        turn: has begun, to be used by `async with`.
-    """
-
-    url: str | URLLike
-    turn: Turn
 
 
 class _State(enum.Enum):
@@ -103,33 +91,25 @@ class _Host:
 class Frontier(Protocol):
     """The URLs that wait; `Work` asks it for those of a host that may be asked."""
 
-    def take(self, item: Any, /) -> None:  # noqa: ANN401 (a URL, or a host)
-        """Take an item of the source, and offer its host to the work."""
-        ...
-
     def is_full(self) -> bool:
         """Whether the source must wait."""
-        ...
 
     def has_url(self, host: str) -> bool:
         """Whether it is worth asking for a URL of `host`."""
-        ...
 
-    def next_url(
-        self, host: str
-    ) -> str | URLLike | Awaitable[str | URLLike | None] | None:
+    def next_url(self, host: str) -> MaybeURL | Awaitable[MaybeURL]:
         """The next URL of `host`; `None` if it has none now."""
-        ...
 
     def leave_late(self, host: str, seconds: float) -> None:
         """Leave out what comes too late if the next turn of `host` is in `seconds`."""
-        ...
 
 
 class Work:
     """The hosts of a schedule, apart from it, because tasks keep them alive.
 
     Attributes:
+        frontier: gives the URLs.
+        held: how many URLs it has given that have no turn yet.
         is_over: whether no more turns come.
     """
 
@@ -138,7 +118,6 @@ class Work:
 
     def __init__(
         self,
-        source: Iterable[object] | AsyncIterable[object],
         *,
         turns: Turns,
         hosts: Hosts,
@@ -152,8 +131,7 @@ class Work:
         self.listener = listener
         self.clock = clock
         self.patience = patience
-        self._source = source
-        self.held = 0  # URLs that the hosts have
+        self.held = 0
         self._end: Exception | None = None  # once the source is read
         self._hosts: dict[str, _Host] = {}
         self._busy = 0  # hosts that are not IDLE
@@ -171,39 +149,16 @@ class Work:
         """How many hosts have work."""
         return self._busy
 
-    # --- The source, and turns that nobody enters -------------------------------------
+    # --- Turns that nobody enters -----------------------------------------------------
 
-    async def run(self) -> bool:
-        """Read the source, and take back turns that nobody enters, until cancelled."""
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._take_back)
-                await self._read()
-        finally:
-            self._queue.wake_all()
-            for _, claim, _host in self._handed_out:
-                await self.turns.give_back(claim)
-        return True
+    async def take_back_all(self) -> None:
+        """Take back the turns that nobody has entered, and wake all workers."""
+        self._queue.wake_all()
+        for _, claim, _host in self._handed_out:
+            await self.turns.give_back(claim)
 
-    async def _read(self) -> None:
-        reading = LoopTurns(self.clock.monotonic)
-
-        async def take(item: object) -> None:
-            self.frontier.take(item)
-            await reading.after_item()
-            while self.frontier.is_full():
-                self._room_event = anyio.Event()
-                await self._room_event.wait()
-
-        end: Exception = StopAsyncIteration()
-        try:
-            await read_all(self._source, take)
-        except Exception as error:  # noqa: BLE001 (raised to a worker)
-            end = error
-        self._end = self._end or end
-        self._queue.wake()
-
-    async def _take_back(self) -> None:
+    async def take_back(self) -> None:
+        """Take back each turn that nobody enters in time, until cancelled."""
         while True:
             if not self._handed_out:
                 self._hand_out_event = anyio.Event()
@@ -228,19 +183,22 @@ class Work:
         if host.state is not _State.IDLE:
             return
         self._busy += 1
-        if host.turns:
-            self._rest(host)
-        else:
-            self._make_ready(host)
+        self._go_on(host)
 
     def seconds_until_ready(self, name: str) -> float:
         """The least wait for a turn of a host, ≥ 0."""
         queues = self.turns.queues
         return queues.seconds_until_ready(name, ahead=queues.length(name))
 
-    def not_in_time(self, host: str, seconds: float) -> TurnNotInTimeError:
-        """The error for a turn of `host` that comes in `seconds`."""
-        return self.turns.queues.not_in_time(host, seconds)
+    async def wait_for_room(self) -> None:
+        """Wait until a URL or a host less waits."""
+        self._room_event = anyio.Event()
+        await self._room_event.wait()
+
+    def end_source(self, end: Exception) -> None:
+        """No more hosts are offered from outside; `end` ends the loop of a worker."""
+        self._end = self._end or end
+        self._queue.wake()
 
     def close(self) -> None:
         """Give no more turns."""
@@ -248,11 +206,7 @@ class Work:
         self._end = StopAsyncIteration()
         self._queue.wake_all()
 
-    def leave_out(
-        self,
-        url: object,
-        error: RobotsError,
-    ) -> None:
+    def leave_out(self, url: object, error: RobotsError) -> None:
         """Tell that `url` gets no turn."""
         self.listener.tell(URLLeftOut.of(url, error))
 
@@ -277,7 +231,7 @@ class Work:
 
     def _leave_late(self, host: _Host, seconds: float) -> None:
         if host.url is not None and seconds > self.patience:
-            self.leave_out(host.url, self.not_in_time(host.name, seconds))
+            self.leave_out(host.url, self.turns.queues.not_in_time(host.name, seconds))
             self._take_url(host)
         delay = self.hosts.pace(host.name).delay if host.url is not None else 0.0
         self.frontier.leave_late(host.name, seconds + delay)
@@ -290,8 +244,8 @@ class Work:
         return cast("str | URLLike", url)
 
     def _has_more(self, host: _Host) -> bool:
-        is_held = host.url is not None
-        return is_held or host.is_offered or self.frontier.has_url(host.name)
+        has_url = host.url is not None or self.frontier.has_url(host.name)
+        return has_url or host.is_offered
 
     def _let_go(self, host: _Host) -> None:
         """Keep `host` no longer than its turns: it has no work."""
@@ -321,16 +275,18 @@ class Work:
             self._rest(host)
         self._forget_if_idle(host)
 
-    def _close_turn(self) -> None:
-        """A turn is over, and nothing more can come of it."""
+    def _close_turn(self, host: _Host | None = None) -> None:
+        """A turn is over, which has its place at `host` until now."""
+        if host is not None:
+            self._end_turn(host)
         self._open_turns -= 1
         if self._is_done():
             self._queue.wake()
 
     # --- Workers ----------------------------------------------------------------------
 
-    async def next_turn(self) -> ScheduledTurn:
-        """The next URL with its turn; raises as `TurnSchedule.__anext__`."""
+    async def next_turn(self) -> Turn:
+        """The next turn; raises as `TurnSchedule.__anext__`."""
         while True:
             self.turns.check_open()
             if self.is_over or self._is_done():
@@ -342,15 +298,15 @@ class Work:
                 continue
             host.state = _State.TRIED
             try:
-                scheduled = await self._try(host)
+                turn = await self._try(host)
             finally:
                 if host.state is _State.TRIED:  # cancelled, or a mistake
                     self._make_ready(host)
-            if scheduled is not None:
-                return scheduled
+            if turn is not None:
+                return turn
             await self._loop_turns.after_item()
 
-    async def _try(self, host: _Host) -> ScheduledTurn | None:
+    async def _try(self, host: _Host) -> Turn | None:
         """A turn of `host`; if there is none now, `host` is in its place again."""
         seconds = self.seconds_until_ready(host.name)
         if seconds > 0:
@@ -403,23 +359,19 @@ class Work:
         host.state = _State.UNKNOWN
         return True
 
-    def _given(self, host: _Host, claim: Claim) -> ScheduledTurn:
-        url = self._take_url(host)
+    def _given(self, host: _Host, claim: Claim) -> Turn:
+        self._take_url(host)
         host.turns += 1
         self._open_turns += 1
         claim.patience = math.inf  # in case it is entered too late
-        claim.on_over = partial(self._end_and_close_turn, host)
+        claim.on_over = partial(self._close_turn, host)
         claim.call_soon = self.call_soon
         at = self.clock.monotonic() + _SECONDS_TO_ENTER
         self._handed_out.append((at, claim, host))
         self._hand_out_event.set()
         self._warm_next(host)
         self._go_on(host)
-        return ScheduledTurn(url, Turn(self.turns, claim))
-
-    def _end_and_close_turn(self, host: _Host) -> None:
-        self._end_turn(host)
-        self._close_turn()
+        return Turn(self.turns, claim)
 
     def _go_on(self, host: _Host) -> None:
         """Let `host` wait for its next turn, if it has more work."""

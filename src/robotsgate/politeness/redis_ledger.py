@@ -5,18 +5,25 @@ from __future__ import annotations
 import logging
 import math
 import secrets
+from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
-from coredis.exceptions import NoScriptError
+from coredis.exceptions import NoScriptError, ResponseError
 
 from robotsgate._clock import SystemClock
+from robotsgate._flights import Flights
 from robotsgate.caching._freshness import with_jitter
 from robotsgate.checking._question import check_bound
 from robotsgate.checking._reporting import Listener
 from robotsgate.errors import StoreError
-from robotsgate.politeness._events import LedgerFailed, LedgerReturned
-from robotsgate.politeness._host_record import TurnEnd
+from robotsgate.politeness._events import (
+    HostRecordReplaced,
+    LedgerFailed,
+    LedgerReturned,
+)
+from robotsgate.politeness._host_record import Pace, TurnEnd
 from robotsgate.politeness._ledger import FleetMemory, Grant, LedgerStatus, Wait
 from robotsgate.politeness._redis_scripts import (
     END,
@@ -36,16 +43,31 @@ if TYPE_CHECKING:
 
     from robotsgate._clock import Clock
     from robotsgate.politeness._events import LedgerEvent
-    from robotsgate.politeness._host_record import HostRecord, Pace
+    from robotsgate.politeness._host_record import HostRecord
     from robotsgate.stores._lasting_client import Client
 
 _LOGGER = logging.getLogger("robotsgate.politeness")
 
-# How long a turn waits for the server, at its start and at its end.
+# How long a call waits for the server before this process goes on alone.
 _ANSWER_SECONDS = 1.0
 
-# A process that waits alone looks for its server at least every so many seconds.
+# A process that is alone looks for its server so many seconds after each failure. A
+# caller that waits meanwhile asks again soon, because the fleet may be faster.
+_PROBE_SECONDS = 1.0
 _LONGEST_WAIT_ALONE = 5.0
+
+# The end of a turn that never began, at a host that has no name: the server drops the
+# record within a millisecond.
+_PROBE = (
+    "",
+    end_arguments(
+        Pace(delay=0.0, max_at_once=1, max_delay=0.0, max_turn_seconds=1.0),
+        is_robots_txt=False,
+        now=0.0,
+        began_at=math.inf,
+        end=TurnEnd.UNUSED,
+    ),
+)
 
 _MOST_PROCESSES = 2**53
 
@@ -63,8 +85,8 @@ class RedisLedger:
     that dies holds its turn until `max_turn_seconds` after the start.
 
     If the server does not answer within a second, this process goes on alone, with what
-    it knows about the hosts. It then multiplies their delays by `workers`. Each start
-    and each end looks for the server again.
+    it knows about the hosts. It then multiplies their delays by `workers`. No start and
+    no end waits for the server then: one task looks for it, until it answers.
 
     Use it as an async context manager around the gates.
     """
@@ -73,7 +95,7 @@ class RedisLedger:
         self,
         url: str | Callable[[], Client],
         *,
-        workers: int = 1,
+        workers: int,
         prefix: str = "robotsgate:turn:",
         max_hosts: int = 100_000,
         ssl_context: ssl.SSLContext | None = None,
@@ -84,14 +106,14 @@ class RedisLedger:
 
         Args:
             url: as for `RedisStore`.
-            workers: how many processes share the server, ≥ 1; a process that is alone
-                multiplies its delays by it.
+            workers: the largest number of processes that share the server, ≥ 1; a
+                process that is alone multiplies its delays by it.
             prefix: stands before the key of each host.
             max_hosts: as for `LocalLedger`: how many this process remembers.
             ssl_context: as for `RedisStore`.
             clock: that of the gates.
-            on_event: called with each `LedgerFailed` and `LedgerReturned`; it must not
-                block. The ledger logs its exceptions.
+            on_event: called with each `LedgerEvent`; it must not block. The ledger logs
+                its exceptions.
 
         Raises:
             StoreError: `url` is not as for `RedisStore`.
@@ -107,22 +129,21 @@ class RedisLedger:
         self._clock = clock
         self._process = secrets.randbelow(_MOST_PROCESSES)
         self._alone_since = math.inf
-        # While it is alone, one call at a time looks for the server, and sets this.
-        self._over_event: anyio.Event | None = None
+        self._probes: Flights[bool] = Flights("ledger")
         # The ends that the server has not got yet, of turns that the fleet knows.
-        self._unsent: list[tuple[str, list[str]]] = []
+        self._unsent: deque[tuple[str, list[str]]] = deque()
 
     async def __aenter__(self) -> Self:
         """The ledger, which connects when it is first used.
 
         The server need not be there yet.
         """
-        await self._server.open()
+        self._server.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the connections."""
-        await self._server.close_connections()
+        """Call `aclose`."""
+        await self.aclose()
 
     async def start(
         self, host: str, pace: Pace, *, is_robots_txt: bool = False
@@ -171,7 +192,8 @@ class RedisLedger:
         )
 
         async def send(client: Client) -> tuple[float, HostRecord]:
-            return record_in(await self._run(client, END, grant.host, arguments))
+            (text,) = await self._run(client, END, grant.host, arguments)
+            return record_in(text)
 
         answer = await self._answer(send)
         if answer is not None:
@@ -184,7 +206,11 @@ class RedisLedger:
         return self._memory.peek(host, pace)
 
     async def aclose(self) -> None:
-        """Do nothing; the connections are closed when the context ends."""
+        """As `Ledger.aclose`."""
+        try:
+            await self._probes.aclose()
+        finally:
+            await self._server.aclose()
 
     async def _start_in_fleet(
         self, host: str, pace: Pace, *, is_robots_txt: bool, is_remembered: bool
@@ -225,60 +251,59 @@ class RedisLedger:
         self, work: Callable[[Client], Awaitable[_Answer]]
     ) -> _Answer | None:
         """The result of `work`, called with a client; `None` if there is no answer."""
-        if self._over_event is not None:
-            await self._over_event.wait()
-            if self._memory.is_alone:
-                return None
-
-        async def send_all(client: Client) -> _Answer:
-            while self._unsent:
-                host_and_arguments = self._unsent.pop()
-                try:
-                    await self._run(client, END, *host_and_arguments)
-                except BaseException:
-                    self._unsent.append(host_and_arguments)
-                    raise
-            return await work(client)
-
-        over_event = anyio.Event()
         if self._memory.is_alone:
-            self._over_event = over_event
+            return None
         error: Exception = TimeoutError(f"no answer within {_ANSWER_SECONDS:g} s")
         try:
             with anyio.move_on_after(_ANSWER_SECONDS):
-                answer = await self._server.result_of(send_all)
-                self._reach()
-                return answer
+                return await self._server.result_of(work)
         except StoreError as raised:
             error = raised
-        finally:
-            over_event.set()
-            if self._over_event is over_event:
-                self._over_event = None
-        self._lose(error)
+        self._go_on_alone(error)
         return None
+
+    def _go_on_alone(self, error: Exception) -> None:
+        if self._memory.is_alone:
+            return
+        self._memory.is_alone = True
+        self._alone_since = self._clock.monotonic()
+        _LOGGER.warning("ledger goes on alone: %s", error)
+        self._listener.tell(LedgerFailed(error=error))
+        with suppress(RuntimeError):  # the ledger is closed
+            self._probes.begin("probe", self._look_for_server)
+
+    async def _look_for_server(self) -> bool:
+        """Try again and again to go on with the fleet."""
+        while self._memory.is_alone:
+            try:
+                await self._server.result_of(self._rejoin)
+            except StoreError:
+                await self._clock.wait(_PROBE_SECONDS)
+        return True
+
+    async def _rejoin(self, client: Client) -> None:
+        """Send the server what it has not got yet, and go on with the fleet."""
+        await self._run(client, END, *_PROBE)
+        while self._unsent:
+            # The server has just run the script, so an error concerns this host alone.
+            with suppress(ResponseError):
+                await self._run(client, END, *self._unsent[0])
+            self._unsent.popleft()
+        self._memory.is_alone = False
+        seconds = self._clock.monotonic() - self._alone_since
+        _LOGGER.info("ledger reaches its server again after %.1f s", seconds)
+        self._listener.tell(LedgerReturned(elapsed_seconds=seconds))
 
     async def _run(
         self, client: Client, script: Script, host: str, arguments: list[str]
     ) -> Any:  # noqa: ANN401 (the reply of a server)
         keys = [f"{self._prefix}{{{host}}}"]
         try:
-            return await client.evalsha(script.sha1, keys, arguments)
+            answer: Any = await client.evalsha(script.sha1, keys, arguments)
         except NoScriptError:
-            return await client.eval(script.text, keys, arguments)
-
-    def _lose(self, error: Exception) -> None:
-        """Go on alone."""
-        if not self._memory.is_alone:
-            self._memory.is_alone = True
-            self._alone_since = self._clock.monotonic()
-            _LOGGER.warning("ledger goes on alone: %s", error)
-            self._listener.tell(LedgerFailed(error=error))
-
-    def _reach(self) -> None:
-        """Go on with the fleet."""
-        if self._memory.is_alone:
-            self._memory.is_alone = False
-            seconds = self._clock.monotonic() - self._alone_since
-            _LOGGER.info("ledger reaches its server again after %.1f s", seconds)
-            self._listener.tell(LedgerReturned(elapsed_seconds=seconds))
+            answer = await client.eval(script.text, keys, arguments)
+        *reply, is_replaced = answer
+        if is_replaced:
+            _LOGGER.warning("replaced the unreadable record of %s", host)
+            self._listener.tell(HostRecordReplaced(host=host))
+        return reply

@@ -74,7 +74,9 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
         InvalidProductTokenError: `agent` names no crawler (the header of a browser,
             for example), looks like a URL, is an empty sequence, or is not text.
     """
-    agents: object = (agent,) if isinstance(agent, str) else agent
+    if isinstance(agent, str):
+        return (_product_token(agent),)
+    agents: object = agent
     expected, given = "a product token or a sequence of them", agents
     if isinstance(agents, Sequence) and not isinstance(agents, bytes) and agents:
         wrong = [one for one in agents if not isinstance(one, str)]

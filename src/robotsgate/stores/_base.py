@@ -53,7 +53,7 @@ class Store(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Free everything; may be called more than once."""
+        """Free everything; any task may call it, and more than once."""
         ...
 
 

@@ -4,16 +4,21 @@ A pool of coredis keeps a connection that no longer answers. It loses a place fo
 if a call is cancelled while it connects, or, on trio, is cut off. So a call goes on to
 its end if its caller gives up. If a call fails without an answer of the server, another
 client takes over.
+
+A client of coredis must be closed by the task that has opened it. So each one has a
+task of the loop, and any task may open and close a `LastingClient`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 from coredis.exceptions import ResponseError
 
+from robotsgate._flights import Flights
 from robotsgate.errors import StoreError
 
 if TYPE_CHECKING:
@@ -39,7 +44,6 @@ class _Connection:
         is_retired: whether it is closed as soon as no call uses it.
         unused_event: set when it is retired and no call uses it.
         calls: how many calls use it.
-        scope: that of the task that holds it open.
     """
 
     def __init__(self) -> None:
@@ -49,7 +53,6 @@ class _Connection:
         self.is_retired = False
         self.unused_event = anyio.Event()
         self.calls = 0
-        self.scope = anyio.CancelScope()
 
     async def open_client(self) -> Client:
         """The client, as soon as it is open.
@@ -69,60 +72,47 @@ class _Connection:
 
 
 class LastingClient:
-    """A client that stays open during a context, and is replaced when it fails."""
+    """A client that stays open until `aclose`, and is replaced when it fails."""
 
     def __init__(self, make: Callable[[], Client]) -> None:
         """Use the clients that `make` makes; each is opened when it is needed."""
         self._make = make
         self._current: _Connection | None = None
         self._next: _Connection | None = None
-        self._connections = anyio.create_task_group()
-        self._calls = anyio.create_task_group()
-
-    async def __aenter__(self) -> Self:
-        """The client; nothing is opened yet."""
-        await self._connections.__aenter__()
-        await self._calls.__aenter__()
-        return self
+        self._connections: Flights[bool] = Flights("connection to Redis")
+        self._calls: Flights[bool] = Flights("connection to Redis")
 
     async def aclose(self) -> None:
-        """Cancel what is under way, and close the connections."""
-        # Not given an exception from inside, which would come back in a group.
+        """End the calls under way, and close the connections."""
         try:
-            self._calls.cancel_scope.cancel()
-            await self._calls.__aexit__(None, None, None)
+            await self._calls.aclose()
         finally:
-            if self._next is not None:
-                self._next.scope.cancel()
-            self._retire(self._current)
-            await self._connections.__aexit__(None, None, None)
+            await self._connections.aclose()
 
     async def result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
         """The result of `work`, called with the client.
 
         Raises:
-            StoreError: the context has ended meanwhile.
+            StoreError: `aclose` was called.
             TimeoutError: `work` takes more than `CALL_SECONDS`.
             Exception: what `work` raises, or what opening the client raises.
         """
-        over_event = anyio.Event()
         results: list[_Result] = []
         errors: list[Exception] = []
 
-        async def call() -> None:
+        async def call() -> bool:
             try:
                 results.append(await self._result_of_call(work))
             except Exception as error:  # noqa: BLE001 (raised to the caller)
                 errors.append(error)
-            finally:
-                over_event.set()
+            return True
 
-        self._calls.start_soon(call)
-        await over_event.wait()
+        try:
+            await self._calls.begin(call, call).result()
+        except RuntimeError as error:
+            raise StoreError(str(error)) from error
         if errors:
             raise errors[0]
-        if not results:
-            raise StoreError("the connection to Redis is closed")
         return results[0]
 
     async def _result_of_call(
@@ -146,16 +136,16 @@ class LastingClient:
     def _next_connection(self) -> _Connection:
         """The connection that takes over as soon as it is open."""
         if self._next is None:
-            self._next = _Connection()
-            self._connections.start_soon(self._hold_open, self._next)
+            connection = _Connection()
+            self._connections.begin(connection, partial(self._hold_open, connection))
+            self._next = connection
         return self._next
 
-    async def _hold_open(self, connection: _Connection) -> None:
+    async def _hold_open(self, connection: _Connection) -> bool:
         try:
-            with connection.scope:
-                connection.scope.deadline = anyio.current_time() + CALL_SECONDS
+            with anyio.move_on_after(CALL_SECONDS) as scope:
                 async with self._make() as client:
-                    connection.scope.deadline = math.inf
+                    scope.deadline = math.inf
                     connection.client = client
                     connection.settled_event.set()
                     self._retire(self._current)
@@ -170,6 +160,7 @@ class LastingClient:
                 self._next = None
             if self._current is connection:
                 self._current = None
+        return True
 
     @staticmethod
     def _retire(connection: _Connection | None) -> None:

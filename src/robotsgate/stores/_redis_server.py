@@ -25,8 +25,8 @@ _Result = TypeVar("_Result")
 class RedisServer:
     """A server, or a cluster, that need not be there.
 
-    Between `open` and `close_connections` it keeps its connections, and a call goes on
-    to its end if its caller gives up. Otherwise each call makes a connection.
+    From `open` on it keeps its connections, and a call goes on to its end if its caller
+    gives up. Otherwise each call makes a connection.
     """
 
     def __init__(
@@ -50,19 +50,15 @@ class RedisServer:
         """Whether `open` was called."""
         return self._lasting_client is not None
 
-    async def open(self) -> None:
+    def open(self) -> None:
         """Keep the connections from now on."""
-        self._lasting_client = await LastingClient(self._make).__aenter__()
+        self._lasting_client = LastingClient(self._make)
 
-    async def close_connections(self) -> None:
+    async def aclose(self) -> None:
         """Refuse all calls, end those under way, and close the connections."""
         self._is_closed = True
-        assert self._lasting_client is not None  # noqa: S101 (opened before)
-        await self._lasting_client.aclose()
-
-    def close(self) -> None:
-        """Refuse all calls from now on."""
-        self._is_closed = True
+        if self._lasting_client is not None:
+            await self._lasting_client.aclose()
 
     async def result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
         """The result of `work`, called with a client that is connected.

@@ -108,12 +108,12 @@ class RedisStore:
 
         The server need not be there yet.
         """
-        await self._server.open()
+        self._server.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the connections."""
-        await self._server.close_connections()
+        """Call `aclose`."""
+        await self.aclose()
 
     async def get(self, key: str) -> bytes | None:
         """As `Store.get`.
@@ -219,8 +219,8 @@ class RedisStore:
         )
 
     async def aclose(self) -> None:
-        """As `Store.aclose`; connections are closed when the context ends."""
-        self._server.close()
+        """As `Store.aclose`."""
+        await self._server.aclose()
 
     async def _all_keys(self, client: Client) -> set[str]:
         # A set, because SCAN may name a key twice.

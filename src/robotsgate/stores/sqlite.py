@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
-from robotsgate._threads import Threads
+from robotsgate._flights import Threads
 from robotsgate.errors import StoreError
 from robotsgate.stores._sqlite_file import (
     connect,

@@ -14,7 +14,7 @@ asyncio, and on trio if that is installed.
 
 from __future__ import annotations
 
-from contextlib import aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -65,6 +65,8 @@ async def keys_of(store: ListableStore) -> list[str]:
 class StoreContract:
     """The contract; `make_store` gives an empty store on each call.
 
+    A store that is an async context manager is entered before each test.
+
     Attributes:
         keeps_what_is_useless: whether bytes after their `keep_until` stay until a
             purge; `False` for a store that drops them by itself.
@@ -84,9 +86,14 @@ class StoreContract:
 
     @pytest.fixture
     async def store(self, make_store: Callable[[], Store]) -> AsyncIterator[Any]:
-        """An empty store, closed after the test."""
-        async with aclosing(make_store()) as store:
-            yield store
+        """An empty store, opened in one task and closed in another after the test."""
+        store = make_store()
+        if isinstance(store, AbstractAsyncContextManager):
+            async with anyio.create_task_group() as opening:
+                opening.start_soon(store.__aenter__)
+        yield store
+        async with anyio.create_task_group() as closing:
+            closing.start_soon(store.aclose)
 
     async def test_empty_store_has_all_methods_and_no_bytes(self, store: Store) -> None:
         assert isinstance(store, Store)

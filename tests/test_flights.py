@@ -9,9 +9,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate.checking._flights import Flights
-
-from .builders import let_others_run
+from robotsgate._flights import Flights
+from tests.checking.builders import let_others_run
 
 pytestmark = pytest.mark.anyio
 
@@ -230,7 +229,7 @@ async def test_work_sees_the_context_variables_of_its_first_caller() -> None:
 ENDS_WITHOUT_ACLOSE = """
 import sys
 import anyio
-from robotsgate.checking._flights import Flights
+from robotsgate._flights import Flights
 
 async def main():
     flights = Flights()

@@ -8,10 +8,11 @@ even if all of them have got off on the way.
                  │  └─ callers come and go; none of them ends it
                  └──── `close`, `cancel` and `end` end it early
 
-Each flight is a task of the event loop. A task group would tie the checker to one
-task, and would break generator fixtures and checkers that close in the order in which
+Each flight is a task of the event loop. A task group would tie its owner to one
+task, and would break generator fixtures and owners that close in the order in which
 they were opened.
-The only module that knows the tasks of asyncio and of trio.
+The only module that knows the tasks of asyncio and of trio. `Threads` is its
+counterpart for calls that block.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import math
 import sys
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
+import anyio.to_thread
+from anyio.lowlevel import current_token
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -248,3 +253,58 @@ def _trio() -> Any:  # noqa: ANN401 (a module that need not be installed)
     """The module trio if it runs the task that calls, else `None`."""
     trio = sys.modules.get("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None
+
+
+class Threads:
+    """A limited number of threads for one event loop; abandoned ones count, too.
+
+    A limiter of anyio is not enough: on asyncio it forgets a thread whose caller has
+    given up, so threads pile up if callers give up again and again.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Start no thread yet; at most `most` (≥ 1) will work at once."""
+        self._places = anyio.CapacityLimiter(most)
+        self._no_limit = anyio.CapacityLimiter(math.inf)
+
+    async def result_of(self, work: Callable[[], _Result]) -> _Result:
+        """The result of `work`, which runs in a thread as soon as one may start.
+
+        A caller that is cancelled leaves at once. Work that has not begun is then
+        dropped; other work goes on and keeps its place until it ends.
+
+        Raises:
+            Exception: what `work` raises.
+        """
+        future: Future[_Result] = Future()
+
+        def run() -> None:
+            if future.set_running_or_notify_cancel():  # pragma: no branch (a race)
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # noqa: BLE001 (raised to the caller)
+                    future.set_exception(error)
+
+        await self._places.acquire_on_behalf_of(future)
+        try:
+            await anyio.to_thread.run_sync(
+                run, limiter=self._no_limit, abandon_on_cancel=True
+            )
+        finally:
+            if future.cancel() or future.done():
+                self._places.release_on_behalf_of(future)
+            else:
+                self._release_after(future)
+        return future.result()
+
+    def _release_after(self, future: Future[Any]) -> None:
+        """Free the place of `future` when its thread ends."""
+        # asyncio and trio each have such a call; it does not block the thread.
+        loop: Any = current_token().native_token
+        call = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
+
+        def release(_: object) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                call(self._places.release_on_behalf_of, future)
+
+        future.add_done_callback(release)
