@@ -65,7 +65,10 @@ def outage_of(known: Entry) -> Outage:
 
 def test_file_is_kept_for_its_lifetime() -> None:
     outcome = Answered(
-        status=203, headers={"cache-control": "max-age=600"}, body=RULES, redirects=HOPS
+        status=203,
+        headers={"cache-control": "max-age=7200"},
+        body=RULES,
+        redirects=HOPS,
     )
 
     known = attempt(None, outcome)
@@ -75,7 +78,7 @@ def test_file_is_kept_for_its_lifetime() -> None:
     assert last.packed is not None
     assert last.packed.body == RULES
     assert last == answer(
-        packed=last.packed, fresh_until=NOW + 600, status=203, redirects=HOPS
+        packed=last.packed, fresh_until=NOW + 7_200, status=203, redirects=HOPS
     )
 
 
@@ -93,12 +96,12 @@ def test_body_is_kept_with_one_byte_more_than_counts(body: bytes, kept: bytes) -
 
 
 @cases("outcome policy expected", {
-    "unavailable": (answered(404, cache_control="max-age=600"), Policy(),
-        answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 600, status=404)),
+    "unavailable": (answered(404, cache_control="max-age=7200"), Policy(),
+        answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 7_200, status=404)),
     "restricted":
         (answered(403), Policy.strict(), answer(AccessResult.RESTRICTED, status=403)),
-    "too many redirects": (too_many_redirects(301, cache_control="max-age=600"),
-        Policy(), answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 600, status=301,
+    "too many redirects": (too_many_redirects(301, cache_control="max-age=7200"),
+        Policy(), answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 7_200, status=301,
         redirects=HOPS, error="a sixth redirect")),
     "refused by the guard": (REFUSAL, Policy(), answer(AccessResult.REFUSED,
         fresh_until=NOW + refusal_lifetime(origin=ORIGIN, policy=Policy()),
@@ -285,6 +288,29 @@ def test_origin_is_asked_again_after_retry_after_and_our_own_delay(
     later = attempt(known, outcome, policy=policy)
 
     assert outage_of(later).retry_at == pytest.approx(NOW + delay)
+
+
+@cases("policy outcome lifetime retry_at", {
+    "longer than the lifetime":
+        (Policy.rfc9309(), answered(429, retry_after="7200", cache_control="no-store"),
+        7_200, 7_200),
+    "shorter than it": (Policy.rfc9309(), answered(429, retry_after="120"), DAY, 120),
+    "longer than max_lifetime":
+        (Policy(on_too_many_requests=AccessResult.RESTRICTED, max_lifetime=HOUR),
+        answered(429, retry_after="86400", cache_control="max-age=60"), DAY, DAY),
+    "at most retry_after_max":
+        (Policy.rfc9309(), answered(429, retry_after="999999"), DAY, DAY),
+    "none": (Policy.rfc9309(), answered(429), DAY, None),
+    "of another status": (Policy(), answered(404, retry_after="999999"), DAY, None),
+})  # fmt: skip
+def test_answer_to_too_many_requests_is_fresh_until_its_retry_after(
+    policy: Policy, outcome: Outcome, lifetime: float, retry_at: float | None
+) -> None:
+    """RFC 6585 §4. With no-store, such a server was asked again after a minute."""
+    last = answer_of(attempt(None, outcome, policy=policy))
+
+    assert last.fresh_until == NOW + lifetime
+    assert last.retry_at == (None if retry_at is None else NOW + retry_at)
 
 
 # --- a full pool -------------------------------------------------------------------
