@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._freshness import refusal_lifetime
 from robotsgate.caching._outcome import (
     AccessResult,
@@ -421,3 +422,44 @@ def test_outage_that_is_far_ahead_is_dropped() -> None:
     later = attempt(known, answered(500))
 
     assert outage_of(later) == outage(NOW, retry_at=NOW + MINUTE * JITTER)
+
+
+# --- how often a site is asked -------------------------------------------------------
+
+LEAST_JITTER = "https://81376.example"
+"""Its CRC-32 is less than a millionth of 2^32: no origin is asked sooner."""
+
+
+def requests_of_a_day(between: list[Outcome]) -> int:
+    """How many fetches come in 24 hours, at most, if somebody asks all the time.
+
+    Each answer forbids caching; the failures `between` come before the next one.
+    """
+    known, now, times = None, NOW, []
+    for outcome in [*between, answered(404, cache_control="no-store")] * 40:
+        times.append(now)
+        known = entry_after(
+            known,
+            outcome,
+            origin=LEAST_JITTER,
+            began_at=now,
+            now=now,
+            policy=Policy(),
+        )
+        now = known.next_fetch_at
+    return max(
+        sum(first <= time < first + DAY for time in times)
+        for first in times[: len(between) + 1]
+    )
+
+
+@pytest.mark.parametrize(("status", "most"), [
+    (500, [24, 48, 69, 88, 99, 96, 84, 64]), (503, [24, 48, 72, 92, 110, 118, 112, 96]),
+])  # fmt: skip
+def test_site_that_forbids_caching_is_asked_so_often_a_day(
+    status: int, most: list[int]
+) -> None:
+    """By the number of failures before each answer; it was 1,440 without any."""
+    counts = [requests_of_a_day([answered(status)] * number) for number in range(8)]
+
+    assert counts == most

@@ -79,10 +79,9 @@ class Policy:
     default_lifetime: float = 24 * _HOUR
     """Freshness lifetime of a 2xx or 4xx answer whose headers say nothing about it."""
 
-    min_lifetime: float = field(
-        default=_MINUTE, metadata={"at_most": ("max_lifetime",)}
-    )
-    """The shortest lifetime that headers can ask for."""
+    min_lifetime: float = field(default=_HOUR, metadata={"at_most": ("max_lifetime",)})
+    """The shortest lifetime that headers can ask for; the default gives way to a
+    shorter `max_lifetime`."""
 
     max_lifetime: float = 7 * _DAY
     """The longest lifetime that headers can ask for."""
@@ -191,6 +190,8 @@ class Policy:
                 default=one.default,
                 lowest=one.metadata.get("lowest", 0),
             )
+        if self.min_lifetime == _HOUR:
+            object.__setattr__(self, "min_lifetime", min(_HOUR, self.max_lifetime))
         for one in fields(self):
             low = getattr(self, one.name)
             for name in one.metadata.get("at_most", ()):
