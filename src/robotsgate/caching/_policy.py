@@ -73,7 +73,10 @@ _ALLOWED_OUTCOMES = (
 class Policy:
     """How robots.txt files are fetched, kept and obeyed.
 
-    All spans are seconds, and finite.
+    All spans are seconds, and finite. An origin that nobody asks about is forgotten,
+    and then counts as never seen: a file 30 days after it went stale by default, or the
+    longest of `stale_window`, `outage_grace` and `unreachable_limit`. Under `LAST_COPY`
+    no file is ever forgotten.
     """
 
     default_lifetime: float = 24 * _HOUR
@@ -208,7 +211,9 @@ class Policy:
 
         An outage allows nothing for 12 hours, then what the copy allows until day
         30. Without a copy, everything is allowed after the 12 hours if the server
-        answers with a status. If no answer comes, it is stricter than Google.
+        answers with a status; that includes a copy that was forgotten because nobody
+        asked for 30 days after it went stale. If no answer comes, it is stricter than
+        Google.
         """
         return cls(outage_grace=12 * _HOUR, unreachable_limit_without_copy=12 * _HOUR)
 
@@ -216,8 +221,8 @@ class Policy:
     def google_2021(cls) -> Policy:
         """Google's specification of 2021.
 
-        An outage allows nothing for 30 days, then what the last copy allows.
-        Without a copy, everything is allowed after the 30 days.
+        An outage allows nothing for 30 days, then what the last copy allows, which is
+        never forgotten. Without a copy, everything is allowed after the 30 days.
         """
         return cls(
             outage_grace=30 * _DAY,
@@ -240,7 +245,11 @@ class Policy:
 
     @classmethod
     def strict(cls) -> Policy:
-        """All that is not clearly allowed is disallowed."""
+        """All that is not clearly allowed is disallowed.
+
+        An outage without a copy, or with one that was forgotten, allows nothing,
+        however long it lasts.
+        """
         return cls(
             after_unreachable_limit=AfterUnreachableLimit.DISALLOW,
             detect_missing_page=False,
