@@ -654,11 +654,11 @@ async def test_few_urls_that_take_long_let_others_run(
 
 async def test_peek_knows_what_was_fetched_until_it_expires() -> None:
     clock = ManualClock()
-    checker = checker_of(site_of(cache_control="max-age=600"), clock=clock)
+    checker = checker_of(site_of(cache_control="max-age=3600"), clock=clock)
     await checker.can_fetch(AGENT, PRIVATE)
 
     at_once = [checker.peek(AGENT, PRIVATE), checker.peek(AGENT, PUBLIC)]
-    clock.advance(599.9)
+    clock.advance(3_599.9)
     just_before = [checker.peek(AGENT, PRIVATE), checker.peek("Newcomer", PUBLIC)]
     clock.advance(0.1)
     at_expiry = [checker.peek(AGENT, PRIVATE), checker.peek("Newcomer", PUBLIC)]

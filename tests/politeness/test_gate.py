@@ -181,7 +181,7 @@ async def test_turn_after_the_next_fetch_keeps_its_place_and_the_delay() -> None
 
 
 async def test_file_that_is_fresh_for_less_than_the_delay_stops_nobody() -> None:
-    crawl = Crawl()
+    crawl = Crawl(policy=Policy(min_lifetime=60))
     crawl.serve(crawl_delay=300, headers={"Cache-Control": "max-age=60"})
 
     await crawl.run(10_000, *[crawl.visit] * 3)
@@ -284,6 +284,19 @@ async def test_page_waits_for_the_retry_after_that_another_process_has_seen() ->
     await crawl.run(4_000, crawl.visit)
 
     assert crawl.times == [began_at + 3_600 + DELAY]
+
+
+async def test_page_waits_for_the_retry_after_of_a_429_that_is_an_answer() -> None:
+    """Where a 429 counts as "no file", its Retry-After bound nobody."""
+    crawl = Crawl(policy=Policy.rfc9309())
+    crawl.site.serve(ORIGIN, status=429, headers={"Retry-After": "7200"})
+    assert await crawl.checker.can_fetch(AGENT, PUBLIC)
+    began_at = crawl.seconds
+
+    assert crawl.gate.ready_at(PUBLIC) == crawl.clock.now() + 7_200
+    await crawl.run(8_000, crawl.visit)
+
+    assert crawl.times == [began_at + 7_200]
 
 
 async def test_patience_shorter_than_the_retry_after_tells_when_that_is_over() -> None:

@@ -429,7 +429,10 @@ def test_index_html_means_only_itself() -> None:
     "a whole one": (b"\xef\xbb\xbf", True),
     "half of one": (b"\xef\xbb", False),
     "two": (b"\xef\xbb\xbf\xef\xbb\xbf", False),
-    "another encoding's": (b"\xff\xfe", False),
+    "of UTF-16, before ASCII": (b"\xff\xfe", True),
+    "of UTF-16, the other way round": (b"\xfe\xff", True),
+    "of UTF-32": (b"\xff\xfe\0\0", True),
+    "of UTF-32, the other way round": (b"\0\0\xfe\xff", True),
 })  # fmt: skip
 def test_byte_order_mark_is_ignored(beginning: bytes, *, is_read: bool) -> None:
     robots = RobotsTxt.parse(beginning + b"User-agent: a\nDisallow: /")

@@ -19,6 +19,7 @@ from robotsgate.robotstxt._octets import (
     readable,
     wide_encoding,
     with_escapes_upper,
+    without_mark,
 )
 from robotsgate.robotstxt._product_token import crawler_name, product_tokens
 from robotsgate.urls._origin import split_url
@@ -123,11 +124,11 @@ class _Rfc9309:
     implies_robots_txt = True
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """`body` without its mark, and in UTF-8 if the mark names another encoding."""
+        """`body` without its mark, and in UTF-8 if it is in another encoding."""
         encoding = wide_encoding(body)
         if encoding is not None:
             body = body.decode(encoding, "replace").encode()
-        return body.removeprefix(b"\xef\xbb\xbf")
+        return without_mark(body)
 
     def counted_text(self, text: str) -> str:
         return text

@@ -22,6 +22,7 @@ from robotsgate.robotstxt._usage_preferences import (
     USAGE_FIELDS_OF_ALL,
     may_state_usage,
     usage_preferences,
+    with_own_lines,
 )
 
 if TYPE_CHECKING:
@@ -165,9 +166,9 @@ class RobotsTxt:
         """What the site prefers `url` to be used for; takes and raises as `can_fetch`.
 
         The lines of the agent's groups count, and Content-Signal and License above the
-        first group. Every preference is unknown if `agent` may not fetch `url`. The
-        page may say more in its header Content-Usage: see
-        `RobotsChecker.usage_preferences`.
+        first group; but a License in the groups takes the place of those above. Every
+        preference is unknown if `agent` may not fetch `url`. The page may say more in
+        its headers: see `RobotsChecker.usage_preferences`.
         """
         rules = self.rules_for(agent)
         target = self._grammar.target(url)
@@ -294,15 +295,13 @@ class RobotsTxt:
                         group=token, rules=rules, usage_lines=self._usage_lines_of_all
                     )
                 valid = _below_agent_lines(rates, sections)
+                own = _below_agent_lines(usage_lines, sections)
                 return AgentRules(
                     group=token,
                     rules=rules,
                     crawl_delay=first_crawl_delay(valid),
                     request_rate=first_request_rate(valid),
-                    usage_lines=(
-                        *self._usage_lines_of_all,
-                        *_below_agent_lines(usage_lines, sections),
-                    ),
+                    usage_lines=with_own_lines(self._usage_lines_of_all, own),
                 )
         return AgentRules(
             group=None, rules=RuleSet(), usage_lines=self._usage_lines_of_all
