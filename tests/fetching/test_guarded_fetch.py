@@ -11,9 +11,7 @@ import pytest
 
 from robotsgate import AddressGuard, FailureKind, Policy
 from robotsgate.caching._outcome import Answered, Failed
-from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
 from robotsgate.testing import FakeSite
-from robotsgate.urls._origin import Origin
 from tests.fetching.fetches import RULES, Followed, fetched
 from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Reply, redirect
@@ -119,32 +117,40 @@ async def test_number_that_a_redirect_names_is_refused_before_a_foreign_client_d
     assert inside == Answered(status=200, body=RULES, redirects=Followed(1))
 
 
-async def test_fetcher_says_once_that_it_cannot_see_what_a_client_dials(
-    caplog: pytest.LogCaptureFixture,
+@pytest.fixture
+def log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> pytest.LogCaptureFixture:
+    """The warnings of a process that has not warned yet."""
+    monkeypatch.setattr("robotsgate.fetching._robots_fetch._warned", set())
+    caplog.set_level(logging.WARNING, "robotsgate.fetching")
+    return caplog
+
+
+async def test_process_says_once_that_the_guard_cannot_see_what_clients_dial(
+    log: pytest.LogCaptureFixture,
 ) -> None:
+    """A job with a checker in each of its tasks said it 32 times."""
     client = httpx.AsyncClient(transport=httpx.MockTransport(site))
-    fetcher = RobotsTxtFetcher(client, user_agent="Bot", policy=Policy())
 
-    with caplog.at_level(logging.WARNING, "robotsgate.fetching"):
-        for url in ("http://b.test", "http://c.test"):
-            await fetcher.fetch(Origin.from_url(url))
+    for url in ("http://b.test", "http://c.test"):
+        await fetched(url, client=client)
 
-    assert len(caplog.records) == 1
-    assert "cannot see which addresses your client dials" in caplog.messages[0]
-    assert "AddressGuard.OFF" in caplog.messages[0]
+    assert len(log.records) == 1
+    assert "cannot see which addresses your client dials" in log.messages[0]
+    assert "with policy=Policy(address_guard=AddressGuard.OFF)" in log.messages[0]
 
 
 async def test_nothing_is_said_where_the_guard_is_off_or_sees_all(
-    caplog: pytest.LogCaptureFixture, serve: Serve
+    log: pytest.LogCaptureFixture, serve: Serve
 ) -> None:
     server = serve(Reply(body=RULES))
 
-    with caplog.at_level(logging.WARNING, "robotsgate.fetching"):
-        async with httpx.AsyncClient() as client:
-            policy = Policy(address_guard=AddressGuard.OFF)
-            await fetched(server.url, client=client, policy=policy)
-        await fetched("http://a.test", client=FakeSite())
-        await fetched("http://a.test", client=httpx.MockTransport(site))
-        await fetched(server.url)
+    async with httpx.AsyncClient() as client:
+        policy = Policy(address_guard=AddressGuard.OFF)
+        await fetched(server.url, client=client, policy=policy)
+    await fetched("http://a.test", client=FakeSite())
+    await fetched("http://a.test", client=httpx.MockTransport(site))
+    await fetched(server.url)
 
-    assert caplog.records == []
+    assert log.records == []

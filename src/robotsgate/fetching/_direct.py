@@ -39,7 +39,7 @@ class DirectFetcher:
     checker a client.
     """
 
-    is_blind = False
+    guard_setting = None  # the guard sees what is dialled
 
     def __init__(
         self,
