@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+import socket
+from threading import Event
+from typing import TYPE_CHECKING, NoReturn
 from unittest.mock import ANY
 
 import httpx
 import pytest
 
-from robotsgate import AddressGuard, FailureKind, Policy
+from robotsgate import AddressGuard, FailureKind, Policy, RobotsChecker
 from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.testing import FakeSite
 from tests.fetching.fetches import RULES, Followed, fetched
 from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Reply, redirect
+from tests.servers.loopback import dead_port
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,3 +158,48 @@ async def test_nothing_is_said_where_the_guard_is_off_or_sees_all(
     await fetched(server.url)
 
     assert log.records == []
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "http_proxy", "ALL_PROXY"])
+async def test_process_says_once_that_a_checker_uses_no_proxy(
+    monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "http://proxy.test:3128")
+
+    for client in (FakeSite(), None, None):
+        RobotsChecker(user_agent="Bot", client=client)
+
+    assert [message.partition(",")[0] for message in log.messages] == [
+        f"{variable} is set"
+    ]
+
+
+def no_such_name(*_: object, **__: object) -> NoReturn:
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+def no_answer(*_: object, **__: object) -> NoReturn:
+    Event().wait(0.5)
+    raise TimeoutError
+
+
+@cases("look_up error", {
+    "no such name": (no_such_name, "Name or service not known"),
+    "nothing in time": (no_answer, "ConnectTimeout: no answer in time"),
+    "nobody there": (lambda *_, **__: [(0, 0, 0, "", ("127.0.0.1", 1))], "refused"),
+})  # fmt: skip
+async def test_verdict_on_what_was_not_reached_names_the_proxy_that_was_not_used(
+    monkeypatch: pytest.MonkeyPatch, look_up: Callable[..., object], error: str
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    url, policy = f"http://h.test:{dead_port()}/", Policy(connect_timeout=0.1)
+
+    async with RobotsChecker(user_agent="Bot", policy=policy) as checker:
+        verdict = await checker.check("Bot", url)
+    monkeypatch.setenv("ALL_PROXY", "http://proxy.test:3128")
+    async with RobotsChecker(user_agent="Bot", policy=policy) as checker:
+        hinted = await checker.check("Bot", url)
+
+    hint = f"{error}; the checker used no proxy, although ALL_PROXY is set"
+    assert f"{error})" in str(verdict)
+    assert f"{hint})" in str(hinted)

@@ -20,7 +20,7 @@ from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._address_guard import FetchGuard, GuardRules
 from robotsgate.fetching._body import ACCEPT_ENCODING, decoded_body
-from robotsgate.fetching._direct import DirectFetcher
+from robotsgate.fetching._direct import DirectFetcher, proxy_variable
 from robotsgate.fetching._failure import MISTAKES, outcome_of
 from robotsgate.fetching._fetcher import OwnFetch, own_fetch
 from robotsgate.fetching._ftp import FtpFetcher
@@ -64,6 +64,11 @@ _BLIND = (
     "with %s=Policy(address_guard=AddressGuard.OFF)"
 )
 
+_NO_PROXY = (
+    "%s is set, but this checker uses no proxy; a client, as httpx.AsyncClient(), does"
+    " (on the command line: --proxy)"
+)
+
 _warned: set[str] = set()  # of this process, which may make a checker for each task
 
 
@@ -89,6 +94,9 @@ class RobotsTxtFetcher:
         self._policy = policy
         self._guard_rules = GuardRules(policy)
         setting = getattr(self._sender, "guard_setting", "policy")
+        self._ignored_proxy = proxy_variable() if client is None else None
+        if self._ignored_proxy:
+            _warn_once(_NO_PROXY % self._ignored_proxy)
         self._blind = ""
         if setting is not None and policy.address_guard is not AddressGuard.OFF:
             self._blind = _BLIND % (policy.address_guard.name, setting)
@@ -140,6 +148,7 @@ class RobotsTxtFetcher:
                 redirects=_redirects(trail),
                 deadline=self._policy.fetch_deadline,
                 outer=outer,
+                ignored_proxy=self._ignored_proxy,
             )
         finally:
             own_fetch.reset(token)
