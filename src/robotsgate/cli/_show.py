@@ -58,8 +58,7 @@ def show(
         token = robots.rules_for(asking).group
         groups = tuple(group for group in groups if token in group.tokens)
     if is_raw:
-        for line in robots.lines:
-            tell_raw(line.text)
+        tell_raw(line.text.encode() for line in robots.lines)
     elif as_json:
         tell_json(
             robots.as_dict()
