@@ -106,12 +106,23 @@ async def test_each_agent_has_its_own_answer_and_reason() -> None:
     assert content["answers"][3]["reason"] == "no rule for 'a' matches"
 
 
-async def test_only_the_first_of_very_many_lines_are_sent() -> None:
+async def test_only_the_first_of_very_many_lines_and_findings_are_sent() -> None:
+    """A file of 512 KB had an answer of 28 MB."""
     async with _page() as client:
-        query = _query(text="#\n" * 5_002)
+        query = _query(text="x\n" * 5_002)
         content = (await client.post("/answers", json=query)).json()
 
     assert (len(content["lines"]), content["more_lines"]) == (5_000, 2)
+    assert (len(content["findings"]), content["more_findings"]) == (1_000, 4_002)
+
+
+async def test_rule_of_any_length_makes_no_long_reason() -> None:
+    query = _query(text=f"User-agent: *\nDisallow: /{'*' * 400_000}", paths=["/"] * 50)
+
+    async with _page() as client:
+        content = (await client.post("/answers", json=query)).json()
+
+    assert {len(one["reason"]) for one in content["answers"]} == {2_000}
 
 
 async def test_fetched_file_is_answered_with_where_it_came_from() -> None:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 MOST_ANSWERS = 50
 _LONGEST_NAME = 2_000
 
+# More of them would only fill the browser, and the memory of the server.
 _MOST_LINES = 5_000
+_MOST_FINDINGS = 1_000
+_LONGEST_REASON = 2_000
 
 
 class BadRequestError(Exception):
@@ -79,14 +82,16 @@ class Query:
 
 
 def shown_file(robots: RobotsTxt) -> dict[str, Any]:
-    """The lines of a file, and what lint reports about them."""
+    """The first lines of a file, and the first findings that lint reports."""
+    findings = about_file(robots, most=_MOST_FINDINGS)
     return {
         "lines": [
-            {"number": line.number, "text": printable(line.text.expandtabs())}
+            {"number": line.number, "text": printable(line.text.replace("\t", " "))}
             for line in robots.lines[:_MOST_LINES]
         ],
         "more_lines": max(0, len(robots.lines) - _MOST_LINES),
-        "findings": [finding.as_dict() for finding in about_file(robots)],
+        "findings": [finding.as_dict() for finding in findings],
+        "more_findings": len(robots.diagnostics) - len(findings),
     }
 
 
@@ -112,7 +117,8 @@ def answer_of(
     if isinstance(decision, str):
         return names | {"allowed": None, "line": None, "reason": printable(decision)}
     allowed, line, reason = decision
-    return names | {"allowed": allowed, "line": line, "reason": printable(reason)}
+    shown = printable(reason[:_LONGEST_REASON])  # a rule in it may be very long
+    return names | {"allowed": allowed, "line": line, "reason": shown}
 
 
 def _decision(

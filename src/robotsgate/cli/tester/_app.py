@@ -142,17 +142,16 @@ class _Answerer:
             raise _TooManyError("expected fewer fetches: try again in some seconds")
         verdict = await checker.check("*", root)
         robots = await checker.robots_txt(root)
-        content: dict[str, Any] = {"lines": [], "more_lines": 0, "findings": []}
-        if robots is not None:
-            content = await self._in_thread(partial(shown_file, robots))
+        shown = partial(shown_file, robots or RobotsTxt.parse(""))
+        content = await self._in_thread(shown)
         content["answers"] = [
             await self._answer_at(origin, agent, path)
             for path, agent in product(query.paths, query.agents)
         ]
-        shown = verdict.as_dict()
+        told = verdict.as_dict()
         names = ("access", "status", "redirects", "error", "is_stale")
         dates = ("fetched_at", "fresh_until")
-        source = {name: shown[name] for name in (*names, *dates)}
+        source = {name: told[name] for name in (*names, *dates)}
         return content | {"source": {"url": origin.robots_url, **source}}
 
     async def _answer_at(self, origin: Origin, agent: str, path: str) -> dict[str, Any]:
