@@ -101,7 +101,11 @@ def running(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[byt
     with subprocess.Popen(  # noqa: S603 (our own program)
         [EXECUTABLE, *map(str, arguments)], **{**pipes, **options}
     ) as process:
-        yield process
+        try:
+            yield process
+        except BaseException:
+            process.kill()  # else the end of this block would wait for it
+            raise
 
 
 def on_terminal(

@@ -50,6 +50,7 @@ class _Program(click.Group):
                 sys.stdout.flush()
                 return code
         except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends it at once
             ctx.exit(_SIGNALLED + (ending or [signal.SIGINT])[0])
         except OSError as error:
             if error.errno != errno.EPIPE:
