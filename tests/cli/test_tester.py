@@ -204,6 +204,8 @@ def test_each_client_has_a_bucket_that_fills() -> None:
                     "each of at most 2000 characters"),
     "too many questions": (b'{"text":"","url":"","agents":[],"paths":[%s]}'
                            % b",".join([b'""'] * 51), "expected at most 50 answers"),
+    "too many lines": (b'{"text":"%s","url":"","agents":[],"paths":[]}'
+                       % (b"\\n" * 50_001), "expected at most 50000 lines, got 50001"),
     "too much": (b"[" + b" " * 2**20 + b"]", "expected at most 1048576 bytes"),
     "no URL": (b'{"text":null,"url":"x","agents":[],"paths":[]}',
                "expected an absolute URL"),

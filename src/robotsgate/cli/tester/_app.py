@@ -22,8 +22,8 @@ from robotsgate import Origin, RobotsError, RobotsTxt
 from robotsgate.cli.tester._answers import (
     BadRequestError,
     Query,
+    answer_in,
     answer_of,
-    answers,
     shown_file,
 )
 
@@ -124,9 +124,7 @@ class _Answerer:
         try:
             query = Query.of(await _json_of(request))
             if query.text is not None:
-                content = await self._in_thread(
-                    partial(_about_text, query.text, query, self._dialect)
-                )
+                content = await self._about_text(query.text, query)
             else:
                 address = "" if request.client is None else request.client.host
                 content = await self._about_url(query, client_of(address))
@@ -135,6 +133,15 @@ class _Answerer:
         except (BadRequestError, RobotsError, ClientDisconnect) as error:
             return _error(400, str(error))
         return JSONResponse(content)
+
+    async def _about_text(self, text: str, query: Query) -> dict[str, Any]:
+        robots = RobotsTxt.parse(text, dialect=self._dialect)
+        content = await self._in_thread(partial(shown_file, robots))
+        content["answers"] = [
+            await self._in_thread(partial(answer_in, robots, agent, path))
+            for path, agent in product(query.paths, query.agents)
+        ]
+        return content | {"source": None}
 
     async def _about_url(self, query: Query, client: str) -> dict[str, Any]:
         checker = self._checker
@@ -194,11 +201,6 @@ def client_of(address: str) -> str:
 
 class _TooManyError(Exception):
     """A client has used up its fetches."""
-
-
-def _about_text(text: str, query: Query, dialect: Dialect) -> dict[str, Any]:
-    robots = RobotsTxt.parse(text, dialect=dialect)
-    return shown_file(robots) | {"answers": answers(robots, query), "source": None}
 
 
 async def _json_of(request: Request) -> object:
