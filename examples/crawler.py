@@ -77,11 +77,13 @@ class Crawl:
     def on_event(self, event: GateEvent) -> None:
         """Finish a URL that the gate leaves out."""
         if isinstance(event, URLLeftOut):
+            result = str(event.error)
             if isinstance(event.error, DisallowedError):
                 verdict = event.error.verdict
+                result = str(verdict)
                 if verdict.reason is Reason.UNREACHABLE and verdict.fresh_until:
                     self.again_at[event.url] = verdict.fresh_until
-            self.finish(event.url, str(event.error))
+            self.finish(event.url, result)
 
     def add(self, url: str) -> None:
         """Visit `url`, too, unless it was added before."""

@@ -552,6 +552,26 @@ async def test_wrong_setting_is_an_error_at_the_start(
         RobotsGateMiddleware.from_crawler(crawler)
 
 
+@pytest.mark.parametrize("is_set", [True, False])
+async def test_guard_is_warned_about_by_the_name_of_its_setting_if_it_was_chosen(
+    site: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_set: bool,
+) -> None:
+    monkeypatch.setattr("robotsgate.fetching._robots_fetch._warned", set())
+    settings = {"ROBOTSGATE_POLICY": Policy()} if is_set else {}
+
+    await crawl(f"{site().url}/public", settings=settings)
+
+    name = "with ROBOTSGATE_POLICY=Policy(address_guard=AddressGuard.OFF)"
+    said = [
+        text for log, _, text in caplog.record_tuples if log == "robotsgate.fetching"
+    ]
+    assert [name in text for text in said] == [True] * is_set
+
+
 async def test_parser_serves_the_middleware_of_scrapy(site: Serve) -> None:
     server = site()
 
