@@ -31,7 +31,7 @@ def dialled_by_browsers(
     parsed = can_ada.parse(url) if base is None else can_ada.parse(base) + url
     origin = Origin(
         scheme=parsed.protocol[:-1],
-        host=parsed.hostname,
+        host=parsed.hostname.removesuffix("."),
         port=int(parsed.port or _PORTS[parsed.protocol]),
     )
     # can-ada 3.0 leaves the dot segments of //.a/. alone.
