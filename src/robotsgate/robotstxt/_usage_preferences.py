@@ -77,13 +77,13 @@ def may_state_usage(text: str) -> bool:
 
 def usage_preferences(
     lines: Iterable[Other],
-    target: str,
+    readings: Iterable[str],
     grammar: Grammar,
     *,
     allowed: bool,
     headers: HeadersLike | None = None,
 ) -> UsagePreferences:
-    """What the site prefers `target` to be used for.
+    """What the site prefers a target to be used for, in all its `readings` together.
 
     Unless the agent may fetch it (`allowed`), every preference is unknown
     (draft-ietf-aipref-attach-05 §3.1). `lines` are the records of `USAGE_FIELDS` for
@@ -100,7 +100,11 @@ def usage_preferences(
     signals: Sequence[Statement] = ()
     in_header = header_values(headers or (), CONTENT_USAGE)
     if allowed:
-        usages = _in_rules(values[CONTENT_USAGE], target, grammar)
+        usages = [
+            statement
+            for target in readings
+            for statement in _in_rules(values[CONTENT_USAGE], target, grammar)
+        ]
         usages += _in_header(in_header) if in_header else ()
         signals = _in_lines(values[CONTENT_SIGNAL])
     urls = dict.fromkeys(readable(value) for value, _ in values[LICENSE])

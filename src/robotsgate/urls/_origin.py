@@ -21,7 +21,7 @@ from typing import Protocol, Self
 import idna
 
 from robotsgate.errors import InvalidURLError
-from robotsgate.urls._path import C0_AND_SPACE, TAB_AND_LINE_ENDS, dialled_path
+from robotsgate.urls._path import C0_AND_SPACE, TAB_AND_LINE_ENDS, target_of
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}
 
@@ -115,8 +115,8 @@ class Origin:
 def split_url(url: str | URLLike) -> tuple[Origin, str]:
     """The origin of `url`, and its path with its query.
 
-    The second part begins with "/" and has no fragment. As on the wire, its path has
-    slashes in place of backslashes, and no dot segments. Nothing else is normalised.
+    The second part begins with "/" and has no fragment; `readings` says how it may be
+    read.
 
     Raises:
         InvalidURLError: as for `Origin.from_url`.
@@ -128,7 +128,7 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
     slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
     origin = _usual_origin(text[:slash]) if slash > 0 else None
     if origin is not None:
-        return origin, dialled_path(text[slash:])
+        return origin, target_of(text[slash:])
     return _split(url, text)
 
 
@@ -164,7 +164,7 @@ def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
         port = _port(port_text, scheme)
     except ValueError as error:
         raise _error(str(error), url, text) from error
-    return Origin(scheme, host, port), dialled_path(target)
+    return Origin(scheme, host, port), target_of(target)
 
 
 def _error(message: str, url: object, text: str) -> InvalidURLError:
