@@ -15,7 +15,7 @@ from robotsgate.integrations.httpx import (
     RobotsTransport,
     robots_hook,
 )
-from tests.checking.builders import AGENT, PRIVATE, PUBLIC, checker_of, site_of
+from tests.checking.builders import AGENT, PRIVATE, PUBLIC, RULES, checker_of, site_of
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
@@ -124,6 +124,24 @@ def test_blocking_client_is_refused(library: ModuleType) -> None:
         pytest.raises(TypeError, match="an AsyncClient, got a blocking one"),
     ):
         client.get(PRIVATE)
+
+
+async def test_target_that_an_extension_names_is_the_one_that_is_asked(
+    serve: Callable[..., LoopbackServer], library: ModuleType
+) -> None:
+    """Only the path of the URL was asked about."""
+    server = serve(Reply())
+    async with (
+        checker_of(site_of(), overrides={server.url: RULES}) as checker,
+        library.AsyncClient(
+            event_hooks={"request": [robots_hook(checker, AGENT)]}
+        ) as client,
+    ):
+        for target in (b"/private", b"*", b"http://other.example/private"):
+            with pytest.raises(library.RequestError):
+                await client.get(server.url, extensions={"target": target})
+
+    assert server.targets == []
 
 
 def test_unknown_answer_to_refusals_is_refused() -> None:

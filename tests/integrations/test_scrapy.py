@@ -168,7 +168,8 @@ async def test_scheme_without_robots_txt_passes() -> None:
 async def test_ftp_is_an_error_and_not_a_yes() -> None:
     spider = await crawl("ftp://127.0.0.1/file")
 
-    assert [type(error) for error in spider.errors] == [UnsupportedError]
+    assert [type(error) for error in spider.errors] == [IgnoreRequest]
+    assert isinstance(spider.errors[0].__cause__, UnsupportedError)
 
 
 COUNTED: dict[str, tuple[Answer, dict[str, int]]] = {
