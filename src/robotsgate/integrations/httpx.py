@@ -6,10 +6,10 @@ module for httpx2. Runs on asyncio and trio.
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
-from anyio.lowlevel import current_token
 
 from robotsgate import DisallowedError, InvalidURLError, UnsupportedError
 from robotsgate.integrations._wrapping import (
@@ -80,10 +80,12 @@ def robots_hook(
             raise _classes_of(request).error(verdict, request=request)
 
     def hook(request: httpx.Request) -> Awaitable[None]:
-        try:
-            current_token()
-        except RuntimeError as error:  # a blocking client would await nothing
-            raise TypeError("expected an AsyncClient, got a blocking one") from error
+        # A blocking client would send the request without awaiting the answer. It may
+        # be used where an event loop runs, so only the caller's frame tells them apart.
+        frame = inspect.currentframe()
+        caller = frame and frame.f_back
+        if not (caller and caller.f_code.co_flags & inspect.CO_COROUTINE):
+            raise TypeError("expected an AsyncClient, got a blocking one")
         if hasattr(request, "status_code"):
             raise TypeError("expected a hook for requests, got a response")
         return refuse_disallowed(request)
