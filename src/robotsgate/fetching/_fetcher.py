@@ -216,8 +216,7 @@ def sent_url(scheme: str, host: str, port: int | None, target: str) -> str | Non
 def passes_unasked(url: str) -> bool:
     """Whether a request for `url` may be sent without asking the checker.
 
-    That holds for the checker's own requests, for /robots.txt, and for schemes that
-    have no robots.txt, which the client handles.
+    That holds for the checker's own requests, and for /robots.txt.
 
     Args:
         url: absolute; that of `sent_url` for a request of a client.
@@ -225,8 +224,6 @@ def passes_unasked(url: str) -> bool:
     Raises:
         InvalidURLError: `url` names no origin.
     """
-    if url.partition(":")[0].lower() not in _SCHEMES:
-        return True
     return split_url(url)[1] == ROBOTS_TXT_PATH or is_own_request(url)
 
 

@@ -308,16 +308,12 @@ def _hold_back(slot: Slot, least: float) -> None:
 def _sent_url(parts: ParseResult) -> str | None:
     """The URL of a request, which Scrapy's handlers parse in this way, too.
 
-    Raises:
-        InvalidURLError: it names no origin, or nobody can know which one.
+    Raises as `sent_url`.
     """
     parameters = f";{parts.params}" if parts.params else ""
     query = f"?{parts.query}" if parts.query else ""
     target = f"{parts.path or '/'}{parameters}{query}"
-    try:
-        return sent_url(parts.scheme, parts.hostname or "", parts.port, target)
-    except ValueError as error:  # also of a port that is not a number
-        raise InvalidURLError(str(error), url=parts.geturl()) from error
+    return sent_url(parts.scheme, parts.hostname or "", parts.port, target)
 
 
 @lru_cache(maxsize=_MAX_AGENTS)
