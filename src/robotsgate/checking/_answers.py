@@ -19,7 +19,7 @@ from robotsgate.checking._question import Question
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
-from robotsgate.urls._path import target_of
+from robotsgate.urls._path import has_readings, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,10 +98,10 @@ class Answers:
             return None
         # As `is_plain`, without a call, which would take a twentieth of the time.
         if "/." in target or octets.translate(UNLESS_PLAIN_CHANGED) != octets:
-            readings = self.grammar.readings_of(target_of(target))
-            if len(readings) > 1:
+            target = target_of(target)
+            if has_readings(target):
                 return None
-            target = readings[0]
+            target = self.grammar.readings_of(target)[0]
         rules.is_used = True
         answer = rules.rules.allows_at_once(target)
         if not answer:

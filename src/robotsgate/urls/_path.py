@@ -8,12 +8,15 @@ has several readings, and may be fetched only if each of them may be.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _BACKSLASH = "\\"
+_DOT_SEGMENT = re.compile(r"(?<=/)(?:\.|%2e){1,2}(?=/|$)", re.IGNORECASE)
+_DOTS_OR_BACKSLASH = re.compile(r"\\|/(?:\.|%2e){1,2}(?:[/?]|$)", re.IGNORECASE)
 C0_AND_SPACE = "".join(map(chr, range(0x21)))
 TAB_AND_LINE_ENDS = dict.fromkeys(map(ord, "\t\r\n"))
 
@@ -28,6 +31,14 @@ def target_of(rest: str) -> str:
     return rest[: rest.index("#")] if "#" in rest else rest
 
 
+def has_readings(target: str) -> bool:
+    """Whether `target` may have several readings; quick for those that have one."""
+    has_escape = "%2e" in target or "%2E" in target
+    if not (has_escape or "/." in target or _BACKSLASH in target):
+        return False
+    return _DOTS_OR_BACKSLASH.search(target) is not None
+
+
 def readings(target: str) -> tuple[str, ...]:
     """`target`, a path with its query, in each of its readings, first as it is.
 
@@ -35,20 +46,14 @@ def readings(target: str) -> tuple[str, ...]:
     a slash, or be escaped. The readings of a reading count, too: a client may change
     the path first, and then the server.
     """
-    has_escape = "%2e" in target or "%2E" in target
-    if not (has_escape or "/." in target or _BACKSLASH in target):
+    if not has_readings(target):
         return (target,)
     path, question, query = target.partition("?")
-    paths = [path]
-    for one in paths:  # which grows
-        for other in (
-            one.replace(_BACKSLASH, "/"),
-            one.replace(_BACKSLASH, "%5C"),
-            without_dots(one, escaped=False),
-            without_dots(one),
-        ):
-            if other not in paths:
-                paths.append(other)
+    paths = dict.fromkeys(_resolutions(path))
+    if _BACKSLASH in path:
+        for one in [*paths]:
+            paths |= dict.fromkeys(_resolutions(one.replace(_BACKSLASH, "/")))
+            paths[one.replace(_BACKSLASH, "%5C")] = None
     return tuple([f"{one}{question}{query}" for one in paths])
 
 
@@ -60,24 +65,33 @@ def decisive(readings: Sequence[str], allows: Callable[[str], bool]) -> str:
 def resolved(target: str) -> str:
     """`target` as browsers send it: with slashes only, and without dot segments."""
     path, question, query = target.partition("?")
-    return f"{without_dots(path.replace(_BACKSLASH, '/'))}{question}{query}"
+    path = _with_literal_dots(path.replace(_BACKSLASH, "/"))
+    return f"{_without_dots(path)}{question}{query}"
 
 
-def without_dots(path: str, *, escaped: bool = True) -> str:
-    """`path`, without query, with "." and ".." resolved (RFC 3986 §5.2.4).
+def _resolutions(path: str) -> tuple[str, ...]:
+    """`path` as it is, and after each way to resolve its dot segments."""
+    literal = _without_dots(path)
+    every = _without_dots(_with_literal_dots(path))
+    return path, literal, every, _without_dots(_with_literal_dots(literal))
 
-    Also those that are written with `%2e`, if `escaped`.
-    """
-    if "/." not in path and "%2e" not in path.lower():
+
+def _with_literal_dots(path: str) -> str:
+    """`path` with its escaped dot segments written as "." and ".."."""
+    return _DOT_SEGMENT.sub(lambda dots: dots[0].lower().replace("%2e", "."), path)
+
+
+def _without_dots(path: str) -> str:
+    """`path` with its "." and ".." resolved (RFC 3986 §5.2.4)."""
+    if "/." not in path:
         return path
     kept: list[str] = []
-    dots = ""
-    for segment in path.split("/")[1:]:
-        dots = segment.lower().replace("%2e", ".") if escaped else segment
-        if dots == "..":
+    segments = path.split("/")
+    for segment in segments[1:]:
+        if segment == "..":
             del kept[-1:]
-        elif dots != ".":
+        elif segment != ".":
             kept.append(segment)
-    if dots in {".", ".."}:
+    if segments[-1] in {".", ".."}:
         kept.append("")
     return "/" + "/".join(kept)
