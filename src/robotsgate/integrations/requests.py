@@ -111,7 +111,7 @@ def _asked_urls(request: requests.PreparedRequest) -> Iterator[str]:
         to_proxy = parse_url(request.url or "").request_uri
     except ValueError as error:
         raise InvalidURLError(str(error), url=request.url) from error
-    for target in {request.path_url, to_proxy}:
+    for target in dict.fromkeys((request.path_url, to_proxy)):
         url = asked_url(sent.scheme, sent.hostname or "", port, target)
         if url is not None:
             yield url

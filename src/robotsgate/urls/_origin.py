@@ -71,8 +71,8 @@ class Origin:
 
     Attributes:
         scheme: "http" (also of ws), "https" (also of wss) or "ftp".
-        host: lower-case ASCII; punycode for international names; IPv4 with
-            four decimals; IPv6 in brackets, compressed.
+        host: lower-case ASCII without a final dot; punycode for international
+            names; IPv4 with four decimals; IPv6 in brackets, compressed.
         port: 1 to 65,535, the scheme's default filled in.
         key: the origin as text, without a default port; its key in every store.
     """
@@ -97,8 +97,8 @@ class Origin:
 
         Raises:
             InvalidURLError: the URL is relative; its scheme is not http, https, ws,
-                wss or ftp; it has no host that a client could dial; or its port is
-                outside 1 to 65,535.
+                wss or ftp; it has no host that a client could dial, or a backslash
+                before its path; or its port is outside 1 to 65,535.
         """
         return split_url(url)[0]
 
