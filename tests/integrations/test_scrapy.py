@@ -14,6 +14,7 @@ from scrapy.utils.test import get_crawler
 
 from robotsgate import (
     DisallowedError,
+    InvalidURLError,
     Policy,
     Reason,
     StoreError,
@@ -168,7 +169,16 @@ async def test_scheme_without_robots_txt_passes() -> None:
 async def test_ftp_is_an_error_and_not_a_yes() -> None:
     spider = await crawl("ftp://127.0.0.1/file")
 
-    assert [type(error) for error in spider.errors] == [UnsupportedError]
+    assert [type(error) for error in spider.errors] == [IgnoreRequest]
+    assert isinstance(spider.errors[0].__cause__, UnsupportedError)
+
+
+async def test_url_that_names_no_origin_is_an_error_of_scrapy() -> None:
+    spider = await crawl("http://127.0.0.1:0/page", "http://h..:80/page")
+
+    assert [type(error) for error in spider.errors] == [IgnoreRequest] * 2
+    for error in spider.errors:
+        assert isinstance(error.__cause__, InvalidURLError)
 
 
 COUNTED: dict[str, tuple[Answer, dict[str, int]]] = {

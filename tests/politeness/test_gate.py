@@ -999,6 +999,7 @@ async def test_hosts_beyond_the_bound_lose_their_delay_until_their_next_turn() -
         ("https://example.com:8443/", "example.com"),
         ("http://[2001:db8::1]/", "[2001:db8::1]"),
         ("http://[2001:db8::1]:81/", "[2001:db8::1]"),
+        ("http://a.com./", "a.com"),
     ],
 )
 async def test_host_is_the_host_name_whatever_the_port(url: str, host: str) -> None:
@@ -1025,6 +1026,16 @@ async def test_host_of_many_origins_keeps_the_longest_delay_and_a_few_of_them() 
         assert crawl.gate.status(f"{origin}/").delay == 60
 
     assert len(crawl.gate._hosts._hosts[HOST].stated) < 60
+
+
+async def test_host_of_gets_the_url_with_its_normalised_origin() -> None:
+    """`http://A.com.` and `http://a.com` were two hosts for most functions."""
+    seen = []
+    gate = Crawl(host_of=lambda url: seen.append(url) or HOST).gate
+
+    gate.status("HTTP://me:secret@A.com.:80/a/../b?c#d")
+
+    assert seen == ["http://a.com/a/../b?c"]
 
 
 @pytest.mark.parametrize("host", [None, "", 7])

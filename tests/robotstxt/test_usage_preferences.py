@@ -77,6 +77,8 @@ def test_group_of_the_agent_decides_about_what_it_may_fetch(
     "not matching": ("/b", ["/a train-ai=n"], (UNKNOWN, None)),
     "equal": ("/a", ["/a train-ai=y", "/a train-ai=n"], (DISALLOW, 3)),
     "no path, twice": ("/a", ["train-ai=n", "train-ai=y"], (DISALLOW, 2)),
+    "the strictest of all readings":
+        ("/a/../b", ["/b train-ai=n", "/a train-ai=y"], (DISALLOW, 2)),
     "equal when encoded": ("/a", ["/a train-ai=y", "/%61 train-ai=n"], (DISALLOW, 3)),
     "of one length": ("/ab", ["/*b train-ai=y", "/a* train-ai=n"], (DISALLOW, 3)),
     "counted encoded": ("/é", ["/é train-ai=y", "/** train-ai=n"], (ALLOW, 2)),
@@ -250,7 +252,7 @@ def test_header_of_the_page_counts_as_well(
 ) -> None:
     """draft-ietf-aipref-attach-05 §2; vocab-08, "Combining Preferences"."""
     preferences = usage_preferences(
-        [("content-usage", rule, 2)], "/a", RFC9309, allowed=True, headers=headers
+        [("content-usage", rule, 2)], ["/a"], RFC9309, allowed=True, headers=headers
     )
 
     stated = preferences.content_usage["train-ai"]
@@ -284,7 +286,7 @@ def test_signal_in_the_header_of_the_page_counts_as_well(
 def test_headers_of_a_disallowed_page_do_not_count() -> None:
     headers = {"Content-Usage": "train-ai=n", "Content-Signal": "ai-train=no"}
 
-    preferences = usage_preferences([], "/a", RFC9309, allowed=False, headers=headers)
+    preferences = usage_preferences([], ["/a"], RFC9309, allowed=False, headers=headers)
 
     unknown = CategoryPreference(preference=UNKNOWN)
     assert preferences.content_usage["train-ai"] == unknown

@@ -136,6 +136,7 @@ class RobotsTxtFetcher:
             policy=self._policy,
             deadline=anyio.current_time() + self._policy.fetch_deadline,
             origin=origin,
+            task_id=anyio.get_current_task().id,
         )
         token = own_fetch.set(fetch)
         try:
@@ -151,6 +152,7 @@ class RobotsTxtFetcher:
                 ignored_proxy=self._ignored_proxy,
             )
         finally:
+            fetch.end()
             own_fetch.reset(token)
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug("%s: %s", next(reversed(trail)), _summary(outcome))
@@ -161,7 +163,7 @@ class RobotsTxtFetcher:
         target = "/robots.txt"
         status: int | None = None
         while True:
-            hop = f"{fetch.origin}{target}"
+            hop = fetch.hop = f"{fetch.origin}{target}"
             trail[hop] = status
             response = await self._get(hop, fetch)
             is_redirect = 300 <= response.status <= 399 and response.status != 304  # noqa: PLR2004

@@ -158,8 +158,7 @@ def normalised_patterns(octets: str) -> str:
 def normalised_target(target: str) -> str:
     """Path and query in the one spelling in which patterns are compared with them.
 
-    `target` has neither fragment nor dot segments. A "*" or "$" in it is an ordinary
-    character.
+    `target` has no fragment. A "*" or "$" in it is an ordinary character.
     """
     return _normalised_octets(as_octets(target), _IN_TARGETS)
 

@@ -92,13 +92,13 @@ def with_own_lines(of_all: Iterable[Other], own: Sequence[Other]) -> tuple[Other
 
 def usage_preferences(
     lines: Iterable[Other],
-    target: str,
+    readings: Iterable[str],
     grammar: Grammar,
     *,
     allowed: bool,
     headers: HeadersLike | None = None,
 ) -> UsagePreferences:
-    """What the site prefers `target` to be used for.
+    """What the site prefers a target to be used for, in all its `readings` together.
 
     Unless the agent may fetch it (`allowed`), every preference is unknown
     (draft-ietf-aipref-attach-05 §3.1). `lines` are the records of `USAGE_FIELDS` for
@@ -115,7 +115,11 @@ def usage_preferences(
     signals: Sequence[Statement] = ()
     named = headers_named(headers or (), _HEADERS)
     if allowed:
-        usages = _in_rules(values[CONTENT_USAGE], target, grammar)
+        usages = [
+            statement
+            for target in readings
+            for statement in _in_rules(values[CONTENT_USAGE], target, grammar)
+        ]
         in_headers = [value for name, value in named if name == CONTENT_USAGE]
         usages += _in_headers(in_headers) if in_headers else ()
         sent = ((value, None) for name, value in named if name == CONTENT_SIGNAL)
