@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from robotsgate import Dialect, InvalidProductTokenError, RobotsTxt
-from robotsgate.urls import without_dots
+from robotsgate.urls import readings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +170,7 @@ _HALF_A_MARK = re.compile(rb"^\xef(?!\xbb\xbf)")
 _LONGEST_LINE = 16_663
 _CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
 # A path may end with these, but not a URL.
-_LOST_IN_URL = re.compile(r"[\x00-\x20\\]")
+_LOST_IN_URL = re.compile(r"[\x00-\x20]")
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -235,22 +235,21 @@ def _octets_escaped(question: Question, octets: re.Pattern[bytes]) -> Question:
 
 @_point(
     "a URL that clients change before they send it",
-    "§2.2.2: rules are matched against the URI. No URI has a backslash; clients send"
-    " a slash instead, and the rules are about what they send.",
+    "§2.2.2: rules are matched against the URI. No URI has a tab; clients drop it, and"
+    " the rules are about what they send.",
     "User-agent: *\nDisallow: /private/",
-    path="\\private\\orders",
+    path="/pri\tvate/orders",
 )
 def settle_spelling_of_url(question: Question) -> Question:
-    """Write the URL as clients read it: no white space around it, no backslash."""
+    """Write the URL as clients read it: no white space around it, and no tabs."""
     url = question.url
     if url.startswith("/"):
         return replace(question, url=SITE + _LOST_IN_URL.sub(_escaped, url))
     url = url.strip(_CONTROLS_AND_SPACE)
     url = url.translate(dict.fromkeys(map(ord, "\t\r\n")))
     target = _BEFORE_TARGET.sub("", url, count=1).partition("#")[0]
-    path, mark, query = target.partition("?")
-    slash = "" if path.startswith(("/", "\\")) else "/"
-    return replace(question, url=SITE + slash + path.replace("\\", "/") + mark + query)
+    slash = "" if target.startswith("/") else "/"
+    return replace(question, url=SITE + slash + target)
 
 
 @_point(
@@ -477,20 +476,24 @@ def settle_index(question: Question) -> Question:
 
 
 @_point(
-    "dot segments",
+    "dot segments and backslashes",
     "§2.2.2: rules are matched against the URI; RFC 3986 §6.2.2.3 removes dot"
-    " segments from it.",
+    " segments from it. Clients and servers differ in what they resolve, so every"
+    " reading of the URL must be allowed.",
     "User-agent: *\nDisallow: /private/",
     path="/public/../private/",
 )
-def settle_dot_segments(question: Question) -> Question:
-    """Resolve "." and ".." segments of the URL."""
+def settle_readings(question: Question) -> Question:
+    """Ask about the first reading of the URL that is disallowed."""
 
-    def resolved(target: str) -> str:
-        path, mark, query = target.partition("#")[0].partition("?")
-        return (without_dots(path) if path.startswith("/") else path) + mark + query
+    def decisive(target: str) -> str:
+        several = readings(target.partition("#")[0])
+        for one in several:
+            if not google(_by_target(question, lambda _, one=one: one)):
+                return one
+        return several[0]
 
-    return _by_target(question, resolved)
+    return _by_target(question, decisive)
 
 
 @_point(

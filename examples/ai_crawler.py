@@ -60,8 +60,11 @@ def reasons_against_training(
         if stated.preference is Preference.DISALLOW:
             place = "a header" if stated.line is None else f"line {stated.line}"
             yield f"{name} in {place} disallows {category}"
-    if "noai" in directives.directives:
-        yield f"noai in {directives.directives['noai'].source}"
+    for name in ("noai", "noml"):
+        if name in directives.directives:
+            yield f"{name} in {directives.directives[name].source}"
+    if directives.tdm_reservation is Preference.DISALLOW:
+        yield f"mining reserved by {directives.directives['tdm-reservation'].source}"
     for url in usages.license:
         yield f"the license {url} has to be read first"
 
@@ -83,6 +86,7 @@ PAGES: dict[str, tuple[dict[str, str], str]] = {
     "/old": ({"X-Robots-Tag": "unavailable_after: 2020-01-01"}, "Old news."),
     "/photo": ({"X-Robots-Tag": "ExampleBot: noai"}, "A cat."),
     "/letter": ({"Content-Usage": "train-ai=n"}, "Dear reader"),
+    "/novel": ({"TDM-Reservation": "1"}, "Chapter one"),
 }
 
 

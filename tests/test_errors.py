@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -77,11 +78,13 @@ def test_error_keeps_what_came(kind: type[RobotsError], name: str) -> None:
     assert str(error) == "expected something else"
 
 
-def test_disallowed_error_keeps_the_verdict_and_reads_as_it() -> None:
-    error = DisallowedError(VERDICT)
+def test_disallowed_error_keeps_the_verdict_and_names_the_url() -> None:
+    verdict = replace(VERDICT, url="http://h/p\x1b")
 
-    assert error.verdict is VERDICT
-    assert str(error) == str(VERDICT)
+    error = DisallowedError(verdict)
+
+    assert error.verdict is verdict
+    assert str(error) == rf"http://h/p\x1b is {verdict}"
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

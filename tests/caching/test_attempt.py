@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._freshness import refusal_lifetime
 from robotsgate.caching._outcome import (
     AccessResult,
@@ -65,7 +66,10 @@ def outage_of(known: Entry) -> Outage:
 
 def test_file_is_kept_for_its_lifetime() -> None:
     outcome = Answered(
-        status=203, headers={"cache-control": "max-age=600"}, body=RULES, redirects=HOPS
+        status=203,
+        headers={"cache-control": "max-age=7200"},
+        body=RULES,
+        redirects=HOPS,
     )
 
     known = attempt(None, outcome)
@@ -75,7 +79,7 @@ def test_file_is_kept_for_its_lifetime() -> None:
     assert last.packed is not None
     assert last.packed.body == RULES
     assert last == answer(
-        packed=last.packed, fresh_until=NOW + 600, status=203, redirects=HOPS
+        packed=last.packed, fresh_until=NOW + 7_200, status=203, redirects=HOPS
     )
 
 
@@ -93,12 +97,12 @@ def test_body_is_kept_with_one_byte_more_than_counts(body: bytes, kept: bytes) -
 
 
 @cases("outcome policy expected", {
-    "unavailable": (answered(404, cache_control="max-age=600"), Policy(),
-        answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 600, status=404)),
+    "unavailable": (answered(404, cache_control="max-age=7200"), Policy(),
+        answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 7_200, status=404)),
     "restricted":
         (answered(403), Policy.strict(), answer(AccessResult.RESTRICTED, status=403)),
-    "too many redirects": (too_many_redirects(301, cache_control="max-age=600"),
-        Policy(), answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 600, status=301,
+    "too many redirects": (too_many_redirects(301, cache_control="max-age=7200"),
+        Policy(), answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 7_200, status=301,
         redirects=HOPS, error="a sixth redirect")),
     "refused by the guard": (REFUSAL, Policy(), answer(AccessResult.REFUSED,
         fresh_until=NOW + refusal_lifetime(origin=ORIGIN, policy=Policy()),
@@ -287,6 +291,29 @@ def test_origin_is_asked_again_after_retry_after_and_our_own_delay(
     assert outage_of(later).retry_at == pytest.approx(NOW + delay)
 
 
+@cases("policy outcome lifetime retry_at", {
+    "longer than the lifetime":
+        (Policy.rfc9309(), answered(429, retry_after="7200", cache_control="no-store"),
+        7_200, 7_200),
+    "shorter than it": (Policy.rfc9309(), answered(429, retry_after="120"), DAY, 120),
+    "longer than max_lifetime":
+        (Policy(on_too_many_requests=AccessResult.RESTRICTED, max_lifetime=HOUR),
+        answered(429, retry_after="86400", cache_control="max-age=60"), DAY, DAY),
+    "at most retry_after_max":
+        (Policy.rfc9309(), answered(429, retry_after="999999"), DAY, DAY),
+    "none": (Policy.rfc9309(), answered(429), DAY, None),
+    "of another status": (Policy(), answered(404, retry_after="999999"), DAY, None),
+})  # fmt: skip
+def test_answer_to_too_many_requests_is_fresh_until_its_retry_after(
+    policy: Policy, outcome: Outcome, lifetime: float, retry_at: float | None
+) -> None:
+    """RFC 6585 §4. With no-store, such a server was asked again after a minute."""
+    last = answer_of(attempt(None, outcome, policy=policy))
+
+    assert last.fresh_until == NOW + lifetime
+    assert last.retry_at == (None if retry_at is None else NOW + retry_at)
+
+
 # --- a full pool -------------------------------------------------------------------
 
 
@@ -395,3 +422,44 @@ def test_outage_that_is_far_ahead_is_dropped() -> None:
     later = attempt(known, answered(500))
 
     assert outage_of(later) == outage(NOW, retry_at=NOW + MINUTE * JITTER)
+
+
+# --- how often a site is asked -------------------------------------------------------
+
+LEAST_JITTER = "https://81376.example"
+"""Its CRC-32 is less than a millionth of 2^32: no origin is asked sooner."""
+
+
+def requests_of_a_day(between: list[Outcome]) -> int:
+    """How many fetches come in 24 hours, at most, if somebody asks all the time.
+
+    Each answer forbids caching; the failures `between` come before the next one.
+    """
+    known, now, times = None, NOW, []
+    for outcome in [*between, answered(404, cache_control="no-store")] * 40:
+        times.append(now)
+        known = entry_after(
+            known,
+            outcome,
+            origin=LEAST_JITTER,
+            began_at=now,
+            now=now,
+            policy=Policy(),
+        )
+        now = known.next_fetch_at
+    return max(
+        sum(first <= time < first + DAY for time in times)
+        for first in times[: len(between) + 1]
+    )
+
+
+@pytest.mark.parametrize(("status", "most"), [
+    (500, [24, 48, 69, 88, 99, 96, 84, 64]), (503, [24, 48, 72, 92, 110, 118, 112, 96]),
+])  # fmt: skip
+def test_site_that_forbids_caching_is_asked_so_often_a_day(
+    status: int, most: list[int]
+) -> None:
+    """By the number of failures before each answer; it was 1,440 without any."""
+    counts = [requests_of_a_day([answered(status)] * number) for number in range(8)]
+
+    assert counts == most

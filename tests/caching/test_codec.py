@@ -131,7 +131,7 @@ def test_every_field_of_an_entry_is_read() -> None:
     """A field that is added to a value must have a reader, or nothing is read."""
     full = Entry(
         origin=ORIGIN,
-        answer=replace(answer(), status=1, error="x"),
+        answer=replace(answer(), retry_at=NOW, status=1, error="x"),
         outage=replace(outage(NOW), failure=FailureKind.TLS, error="x"),
     )
     values = dataclasses.asdict(full)

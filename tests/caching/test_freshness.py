@@ -18,7 +18,7 @@ from robotsgate.caching._freshness import (
 from robotsgate.caching._policy import Policy
 from tests.tables import cases
 
-from .builders import DAY, MINUTE, NOW, ORIGIN, PRESETS
+from .builders import DAY, HOUR, MINUTE, NOW, ORIGIN, PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,8 @@ def date(seconds_from_now: float) -> str:
 
 
 def lifetime(headers: dict[str, str], *, policy: Policy | None = None) -> float:
-    return freshness_lifetime(headers, now=NOW, policy=policy or Policy())
+    policy = policy or Policy(min_lifetime=SHORTEST)
+    return freshness_lifetime(headers, now=NOW, policy=policy)
 
 
 def asks(seconds: float, reason: str, **headers: str) -> pytest.ParameterSet:
@@ -162,8 +163,9 @@ def test_only_the_caching_headers_are_looked_at() -> None:
 
 
 @cases("policy default shortest longest", {
-    "default": (Policy(), DAY, MINUTE, 7 * DAY),
-    "rfc9309": (Policy.rfc9309(), DAY, MINUTE, DAY),
+    "default": (Policy(), DAY, HOUR, 7 * DAY),
+    "rfc9309": (Policy.rfc9309(), DAY, HOUR, DAY),
+    "less than an hour at most": (Policy(max_lifetime=600), DAY, 600, 600),
     "numbers of one's own":
         (Policy(default_lifetime=5, min_lifetime=100, max_lifetime=200), 5, 100, 200),
 })  # fmt: skip

@@ -255,6 +255,7 @@ def effect_after(policy: Policy, *events: Event) -> Effect | None:
 
 
 BUSY = answered(503, retry_after="86400")
+KEEP_OUT = Policy(on_access_denied=AccessResult.RESTRICTED)
 ALLOW_AT_LIMIT = Policy(after_unreachable_limit=AfterUnreachableLimit.ALLOW)
 
 NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
@@ -321,6 +322,22 @@ NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
         (Policy(), [(28 * n, BROKEN) for n in range(4)], Effect.DISALLOW),
     "one failure every 28 days, 112 days: open":
         (Policy(), [(28 * n, BROKEN) for n in range(5)], Effect.ALLOW),
+    "429 each day and a 500 every 31 days never opens":
+        (Policy(), [(day, TOO_MANY if day % 31 else BROKEN) for day in range(311)],
+        Effect.DISALLOW),
+    "keep out, then 35 days of 500: closed":
+        (KEEP_OUT, [(0, answered(403)), *daily(BROKEN, 2, 37)], Effect.DISALLOW),
+    "keep out, nobody asks for 40 days, then 29 days of 500: closed":
+        (KEEP_OUT, [(0, answered(403)), *daily(BROKEN, 40, 69)], Effect.DISALLOW),
+    "keep out, nobody asks for 40 days, then 30 days of 500: open":
+        (KEEP_OUT, [(0, answered(403)), *daily(BROKEN, 40, 70)], Effect.ALLOW),
+    "clock an hour back after an answer, caught up: fresh again":
+        (Policy(outage_grace=HOUR), [(0, OK), (-1 / 24, BROKEN), (0.01, None)],
+        Effect.RULES),
+    "clock a day back in an outage that opened, caught up: open again":
+        (Policy(), [*daily(BROKEN, 0, 31), (30, None), (31, None)], Effect.ALLOW),
+    "clock a day back in an outage that opened, and a failure: closed":
+        (Policy(), [*daily(BROKEN, 0, 31), (30, BROKEN), (31, None)], Effect.DISALLOW),
     "one failure every 31 days never opens":
         (Policy(), [(31 * n, BROKEN) for n in range(12)], Effect.DISALLOW),
 }  # fmt: skip

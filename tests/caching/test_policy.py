@@ -16,7 +16,7 @@ ANY = None  # of the type of the default
 ZERO, ABOVE_ZERO, ONE = "of 0 or more", "above 0", "of 1 or more"
 FIELDS: dict[str, tuple[object, str | None]] = {
     "default_lifetime": (DAY, ZERO),
-    "min_lifetime": (MINUTE, ZERO),
+    "min_lifetime": (HOUR, ZERO),
     "max_lifetime": (7 * DAY, ZERO),
     "stale_window": (30 * DAY, ZERO),
     "unreachable_limit": (30 * DAY, ZERO),
@@ -147,11 +147,17 @@ def test_less_than_one_is_refused(name: str, value: float) -> None:
     ("name", "value"),
     [
         *[(name, 1) for name in fields_with(ONE)],
-        *[(name, 0) for name in fields_with(ZERO) if name != "max_lifetime"],
+        *[(name, 0) for name in fields_with(ZERO)],
     ],
 )
 def test_lowest_value_is_taken(name: str, value: float) -> None:
     assert getattr(policy_with(name, value), name) == value
+
+
+def test_default_of_min_lifetime_gives_way_to_a_shorter_max_lifetime() -> None:
+    assert Policy(max_lifetime=600).min_lifetime == 600
+    assert dataclasses.replace(Policy(), max_lifetime=600).min_lifetime == 600
+    assert Policy(min_lifetime=60, max_lifetime=600).min_lifetime == 60
 
 
 def test_all_lifetimes_may_be_zero() -> None:

@@ -8,8 +8,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from robotsgate.caching._outcome import AccessResult
-from robotsgate.caching._verdict import DisallowedError, Reason, Verdict
-from robotsgate.errors import RobotsError
+from robotsgate.caching._verdict import Reason, Verdict
 from robotsgate.robotstxt import Rule, RuleKind
 from tests.tables import cases
 
@@ -160,14 +159,6 @@ def test_as_dict_names_every_field() -> None:
 def test_verdict_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         _VERDICT.allowed = True  # type: ignore[misc]  # the mistake under test
-
-
-def test_disallowed_error_carries_its_verdict_and_says_it() -> None:
-    error = DisallowedError(_VERDICT)
-
-    assert isinstance(error, RobotsError)
-    assert error.verdict is _VERDICT
-    assert str(error) == str(_VERDICT)
 
 
 @pytest.mark.parametrize(("kind", "line"), [

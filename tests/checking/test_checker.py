@@ -16,11 +16,13 @@ from robotsgate import (
     CheckerStats,
     DiagnosticKind,
     Dialect,
+    DisallowedError,
     FetchStarted,
     InvalidProductTokenError,
     InvalidURLError,
     MemoryStore,
     Policy,
+    PolitenessGate,
     Preference,
     Reason,
     RequestRate,
@@ -102,6 +104,31 @@ QUESTIONS_OF_AGENT: dict[
 
 
 # --- can_fetch, check and their reasons ---------------------------------------
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("target", ["/private/%2e%2e/x", "/a\\..\\private"])
+async def test_each_answer_takes_all_readings_of_a_path(
+    dialect: Dialect, target: str
+) -> None:
+    """`/private/%2e%2e/x` was checked as `/x`, which no client but aiohttp sends."""
+    checker = checker_of(site_of(), dialect=dialect)
+    url = f"{ORIGIN}{target}"
+
+    verdict = await checker.check(AGENT, url)
+
+    assert verdict.rule is not None
+    assert verdict.rule.line == 2
+    async for result in checker.check_many(AGENT, [url]):
+        assert not result.verdict
+    assert not await checker.can_fetch(AGENT, url)
+    assert await checker.refusal(AGENT, url) is not None
+    assert await checker.can_fetch_many(AGENT, [url, PUBLIC]) == [False, True]
+    assert checker.peek(AGENT, url) is False
+    gate = PolitenessGate(checker, AGENT)
+    with pytest.raises(DisallowedError):
+        await gate.turn(url).__aenter__()
+    await gate.aclose()
 
 
 @pytest.mark.parametrize(
@@ -654,11 +681,11 @@ async def test_few_urls_that_take_long_let_others_run(
 
 async def test_peek_knows_what_was_fetched_until_it_expires() -> None:
     clock = ManualClock()
-    checker = checker_of(site_of(cache_control="max-age=600"), clock=clock)
+    checker = checker_of(site_of(cache_control="max-age=3600"), clock=clock)
     await checker.can_fetch(AGENT, PRIVATE)
 
     at_once = [checker.peek(AGENT, PRIVATE), checker.peek(AGENT, PUBLIC)]
-    clock.advance(599.9)
+    clock.advance(3_599.9)
     just_before = [checker.peek(AGENT, PRIVATE), checker.peek("Newcomer", PUBLIC)]
     clock.advance(0.1)
     at_expiry = [checker.peek(AGENT, PRIVATE), checker.peek("Newcomer", PUBLIC)]

@@ -126,7 +126,7 @@ def test_newest_origin_stays_however_heavy_it_is() -> None:
     rules = rules_of(live, origin, "a")
 
     assert list(live.by_origin) == [origin.entry.origin]
-    assert rules.allows("/19999x") is False
+    assert rules.rules.allows("/19999x") is False
 
 
 def test_heavy_origin_makes_light_ones_go() -> None:

@@ -44,41 +44,51 @@ ANSWERS = {
 """By whether the private page and the public one may be fetched."""
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/choose-a-policy.md"
-ROW = re.compile(r"\| `Policy(?:\.(\w+))?\(\)` \| (.+) \|")
-FAILURES: dict[str, list[int | Exception]] = {
+ROW = re.compile(r"\| `([\w.()]+)` \| (.+) \|")
+POLICIES = {
+    "Policy()": Policy(),
+    "Policy.google_today()": Policy.google_today(),
+    "Policy.google_2021()": Policy.google_2021(),
+    "Policy.rfc9309()": Policy.rfc9309(),
+    "Policy.strict()": Policy.strict(),
+    "monthly": Policy(stale_window=90 * DAY, unreachable_limit_without_copy=90 * DAY),
+}
+FAILURES: dict[str, list[int | bytes | Exception]] = {
     "5xx": [500, 503],
+    '500 "Not Found"': [b"<title>Not Found</title>"],
     "429": [429],
     "no connection": [httpx.ConnectError("no connection")],
 }
+PAUSES = {
+    "a copy": 20 * DAY,
+    "a forgotten copy": 40 * DAY,
+    "nothing known": None,
+}
+"""How long nobody has asked since the last answer, by the tables of the page."""
 
 
 def promises() -> Iterator[Any]:
-    """What the tables of the page say: one each for a policy, a failure and a copy."""
-    _, copy, nothing = PAGE.read_text(encoding="utf-8").split("\n| policy | what ")
-    for has_copy, table in ((True, copy), (False, nothing)):
-        for preset, cells in ROW.findall(table):
-            policy = getattr(Policy, preset)() if preset else Policy()
+    """What the tables of the page say: one each for a policy, a failure and a pause."""
+    _, *tables = PAGE.read_text(encoding="utf-8").split("\n| policy | what ")
+    for (known, pause), table in zip(PAUSES.items(), tables, strict=True):
+        for name, cells in ROW.findall(table):
             kinds, *expected = cells.split(" | ")
             for kind in kinds.split(", "):
-                known = "a copy" if has_copy else "nothing known"
                 yield pytest.param(
-                    policy,
+                    POLICIES[name],
                     FAILURES[kind],
-                    has_copy,
+                    pause,
                     expected,
-                    id=f"{preset or 'default'}, {kind}, {known}",
+                    id=f"{name}, {kind}, {known}",
                 )
 
 
-@pytest.mark.parametrize(
-    ("policy", "failures", "has_copy", "expected"), list(promises())
-)
+@pytest.mark.parametrize(("policy", "failures", "pause", "expected"), list(promises()))
 async def test_outage_goes_as_the_page_promises(
     policy: Policy,
-    failures: list[int | Exception],
+    failures: list[int | bytes | Exception],
+    pause: float | None,
     expected: list[str],
-    *,
-    has_copy: bool,
 ) -> None:
     clock, site, store = ManualClock(), site_of(), MemoryStore()
     answers: list[str] = []
@@ -91,14 +101,16 @@ async def test_outage_goes_as_the_page_promises(
     def new_checker() -> RobotsChecker:
         return checker_of(site, store=store, policy=policy, clock=clock)
 
-    if has_copy:
+    if pause is not None:
         assert await ask(new_checker()) == "the copy"
-        clock.advance(DAY)
+        clock.advance(pause)
 
     for quarter in range(4 * 31 + 1):
         failure = failures[quarter % len(failures)]
         if isinstance(failure, Exception):
             site.fail(ORIGIN, failure)
+        elif isinstance(failure, bytes):
+            site.serve(ORIGIN, failure, status=500)
         else:
             site.serve(ORIGIN, status=failure)
         if quarter % 4 == 0:
@@ -116,4 +128,4 @@ async def test_outage_goes_as_the_page_promises(
 def test_page_promises_something_for_every_policy_and_failure() -> None:
     rows = [row.id for row in promises()]
 
-    assert len(rows) == len(set(rows)) == 5 * len(FAILURES) * 2
+    assert len(rows) == len(set(rows)) == (5 * len(PAUSES) + 1) * len(FAILURES)

@@ -12,11 +12,11 @@ GRAMMAR = grammar_of(Dialect.RFC9309)
 
 
 def test_question_names_agent_origin_and_target() -> None:
-    question = Question.of(AGENT, "HTTPS://user@Example.com/a/../b%7e?c#d", GRAMMAR)
+    question = Question.of(AGENT, "HTTPS://user@Example.com./a/../b%7e?c#d", GRAMMAR)
 
     assert question.agent is Agent.of(AGENT)
     assert str(question.origin) == "https://example.com"
-    assert question.target == "/b~?c"
+    assert question.readings == ("/a/../b~?c", "/b~?c")
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ def test_robots_txt_is_allowed_unless_its_address_was_refused(
     agent = standing_for(standing)
     targets = ("/public", "/private", ROBOTS_TXT)
 
-    assert tuple(agent.allows_at_once(target) for target in targets) == answers
-    assert tuple(agent.allows(target) for target in targets) == answers
+    assert tuple(agent.allows_at_once([target]) for target in targets) == answers
+    assert tuple(agent.allows([target]) for target in targets) == answers
     verdicts = [
         agent.explain(standing, question_of(target), policy=Policy())
         for target in targets

@@ -79,18 +79,33 @@ def installed(*arguments: object, stdin: bytes = b"", **options: Any) -> Ran:  #
     )
 
 
+def in_shell(command: str) -> Ran:
+    """What a command line with "robotsgate" in it does, in a shell."""
+    line = command.replace("robotsgate", f"{EXECUTABLE}")
+    done = subprocess.run(  # noqa: S603 (our own program)
+        ["/bin/sh", "-c", line],
+        capture_output=True,
+        timeout=_SECONDS,
+        check=False,
+        text=True,
+    )
+    return Ran(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
 @contextmanager
-def running(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
+def running(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[bytes]]:  # noqa: ANN401 (those of Popen)
     """The installed program while it runs, with pipes for its streams."""
     # Background jobs of a shell ignore Ctrl-C, and so would what they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(  # noqa: S603 (our own program)
-        [EXECUTABLE, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [EXECUTABLE, *map(str, arguments)], **{**pipes, **options}
     ) as process:
-        yield process
+        try:
+            yield process
+        except BaseException:
+            process.kill()  # else the end of this block would wait for it
+            raise
 
 
 def on_terminal(
@@ -110,7 +125,7 @@ def on_terminal(
             [EXECUTABLE, *map(str, arguments)],
             stdin=source,
             stdout=subprocess.DEVNULL if on_stderr else terminal,
-            stderr=terminal if on_stderr else None,
+            stderr=terminal,
             env=environment,
         ),
     ):

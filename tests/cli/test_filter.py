@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.conftest import on_terminal, running
+from tests.cli.conftest import in_shell, installed, on_terminal, running
 from tests.servers.answers import Crowd, Raw, Reply
 from tests.servers.loopback import Connection, dead_port
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +53,7 @@ def test_rejected_lines_have_their_reasons(
 
     ran = program("filter", "-q", "-a", "a", "--rejected", rejected, stdin=stdin)
 
-    assert (ran.code, ran.stdout, ran.stderr) == (0, f"{url}/x\n", "")
+    assert (ran.code, ran.stdout, ran.stderr) == (1, f"{url}/x\n", "")
     rows = [row.split("\t") for row in rejected.read_text().splitlines()]
     assert [(line[:99], reason.split(" ")[0]) for line, reason in rows] == [
         (r"foo\x1b", "expected"),
@@ -62,6 +64,18 @@ def test_rejected_lines_have_their_reasons(
     ]
 
 
+def test_url_that_cannot_be_fetched_is_rejected_with_its_reason(
+    program: Callable[..., Ran], tmp_path: Path
+) -> None:
+    rejected = tmp_path / "rejected"
+    through_a_proxy = ("--proxy", "http://127.0.0.1:1", "--rejected", rejected)
+
+    ran = program("filter", "-a", "a", *through_a_proxy, stdin=b"ftp://h/\n")
+
+    assert (ran.code, ran.stdout) == (0, "")
+    assert rejected.read_text().startswith("ftp://h/\trobots.txt over ftp needs")
+
+
 def test_url_that_is_not_utf8_causes_no_fetch(
     program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
 ) -> None:
@@ -69,8 +83,31 @@ def test_url_that_is_not_utf8_causes_no_fetch(
 
     ran = program("filter", "-a", "a", stdin=f"{server.url}/".encode() + b"\xff\n")
 
-    assert (ran.code, ran.stdout) == (0, "")
-    assert ran.stderr == "1 URLs, 0 allowed, 0 origins fetched, 0 failed\n"
+    assert (ran.code, ran.stdout, server.targets) == (1, "", [])
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_lines_without_a_url_are_counted_and_make_it_exit_with_1(
+    program: Callable[..., Ran], options: list[str]
+) -> None:
+    ran = program("filter", "-a", "a", *options, stdin=b"foo\n\nmailto:me\n")
+
+    assert (ran.code, ran.stdout) == (1, "")
+    assert ran.stderr == (
+        "0 URLs, 0 allowed, 0 origins fetched, 0 failed; 2 lines without a URL\n"
+    )
+
+
+def test_urls_are_printed_in_the_bytes_that_came(
+    serve: Callable[..., LoopbackServer],
+) -> None:
+    """In a locale other than UTF-8, it printed /\\u65e5\\u672c."""
+    line = f"{serve(Reply(body=_BODY)).url}/日本\n"
+    variables = os.environ | {"PYTHONIOENCODING": "ascii"}
+
+    ran = installed("filter", "-q", "-a", "a", stdin=line.encode(), env=variables)
+
+    assert (ran.code, ran.stdout) == (0, line)
 
 
 def test_json_objects_pass_as_they_are(
@@ -137,6 +174,51 @@ def test_ctrl_c_leaves_what_was_done(serve: Callable[..., LoopbackServer]) -> No
     assert stderr.decode().startswith("1 URLs, 1 allowed, ")
 
 
+def test_closed_pipe_ends_it_without_a_word(
+    serve: Callable[..., LoopbackServer], tmp_path: Path
+) -> None:
+    urls, code = tmp_path / "urls", tmp_path / "code"
+    urls.write_text(f"{serve(Reply(body=_BODY)).url}/\n" * 100_000)
+
+    ran = in_shell(
+        f"{{ robotsgate filter -a a < {urls}; echo $? > {code}; }} | head -n 1"
+    )
+
+    assert (ran.stdout, ran.stderr) == (urls.read_text().partition("\n")[0] + "\n", "")
+    assert code.read_text() == "141\n"
+
+
+def _ignore_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@cases("number prepare", {
+    "SIGTERM": (signal.SIGTERM, None),
+    "SIGHUP": (signal.SIGHUP, None),
+    "SIGTERM to a job in the background": (signal.SIGTERM, _ignore_ctrl_c),
+})  # fmt: skip
+def test_signal_that_ends_it_leaves_no_folder_behind(
+    serve: Callable[..., LoopbackServer],
+    tmp_path: Path,
+    number: signal.Signals,
+    prepare: Callable[[], None] | None,
+) -> None:
+    url = serve(Reply(body=_BODY)).url
+    variables = os.environ | {"TMPDIR": f"{tmp_path}"}
+    with running("filter", "-a", "a", env=variables, preexec_fn=prepare) as process:
+        process.stdin.write(f"{url}/\n".encode())
+        process.stdin.flush()
+        process.stdout.readline()
+        had_folder = any(tmp_path.iterdir())
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=30)
+
+    assert had_folder
+    assert not any(tmp_path.iterdir())
+    assert process.returncode == 128 + number
+    assert stderr.decode().startswith("1 URLs, 1 allowed, ")
+
+
 def test_memory_does_not_grow_with_the_number_of_lines(
     serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
@@ -169,7 +251,7 @@ def test_memory_does_not_grow_with_the_number_of_lines(
     assert int(peak) < 80 * 1_024
 
 
-def test_terminal_gets_no_escapes_of_urls(
+def test_terminal_gets_no_escapes_of_urls_and_no_progress_between_them(
     serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
     urls = tmp_path / "urls"
@@ -177,7 +259,23 @@ def test_terminal_gets_no_escapes_of_urls(
 
     shown = on_terminal("filter", "-a", "a", stdin=urls)
 
-    assert rb"/\x1b]0;x\u202e" in shown
+    assert re.match(rb"http://[^ ]+/\\x1b]0;x\\u202e\r\n1 URLs, 1 allowed, ", shown)
+
+
+def test_terminal_that_is_closed_changes_no_answer(
+    serve: Callable[..., LoopbackServer],
+) -> None:
+    line = f"{serve(Reply(body=_BODY)).url}/\n".encode()
+    parent, terminal = pty.openpty()
+    with running("filter", "-a", "a", stderr=terminal) as process:
+        os.close(terminal)
+        process.stdin.write(line)
+        process.stdin.flush()
+        process.stdout.readline()
+        os.close(parent)
+        stdout, _ = process.communicate(line, timeout=30)
+
+    assert (process.returncode, stdout) == (0, line)
 
 
 def test_progress_is_shown_on_a_terminal(

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
 import sys
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
+import anyio
 import httpx
 import pytest
+from starlette.applications import Starlette
 
+from robotsgate.cli.tester._server import page_server
 from tests.cli.conftest import running
 from tests.servers.answers import Reply
 
@@ -59,6 +64,90 @@ def test_client_gets_no_more_fetches_by_headers_of_a_proxy() -> None:
     assert last.status_code == 429
 
 
+def test_every_response_has_the_security_headers_and_none_redirects() -> None:
+    with running("serve", "--port", "0") as process:
+        url = process.stdout.readline().decode().strip()
+        with httpx.Client(base_url=url, trust_env=False) as client:
+            responses = {
+                path: client.get(path, headers={"Host": "evil.example"})
+                for path in ("/", "/tester.js", "/tester.css", "/answers", "/answers/")
+            }
+        process.send_signal(signal.SIGINT)
+
+    statuses = [response.status_code for response in responses.values()]
+    assert statuses == [200, 200, 200, 405, 404]
+    for response in responses.values():
+        policy = response.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 's")
+        assert "unsafe" not in policy
+        assert response.headers["x-content-type-options"] == "nosniff"
+
+
+_BEGUN = {
+    "head": b"POST /answers HTTP/1.1\r\nHost: h\r\nContent-Len",
+    "body": b"POST /answers HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n"
+            b"Content-Type: application/json\r\n\r\n{",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("begun", _BEGUN.values(), ids=_BEGUN)
+def test_clients_that_are_slow_lock_nobody_out(begun: bytes) -> None:
+    with ExitStack() as clients, running("serve", "--port", "0") as process:
+        url = httpx.URL(process.stdout.readline().decode().strip())
+        slow = []
+        for _ in range(120):
+            client = socket.create_connection((url.host, url.port), timeout=10)
+            slow.append(clients.enter_context(client))
+            with suppress(OSError):
+                client.sendall(begun)
+        page = httpx.get(url, trust_env=False)
+        with suppress(ConnectionResetError):
+            assert slow[0].recv(1) == b""
+        process.terminate()
+        _, stderr = process.communicate(timeout=10)
+
+    assert page.status_code == 200
+    assert (process.returncode, stderr) == (143, b"")
+
+
+def test_second_ctrl_c_is_no_traceback() -> None:
+    with running("serve", "--port", "0") as process:
+        url = httpx.URL(process.stdout.readline().decode().strip())
+        with socket.create_connection((url.host, url.port)) as slow:
+            slow.sendall(_BEGUN["body"])
+            httpx.get(url, trust_env=False)
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.05)
+            process.send_signal(signal.SIGINT)
+            _, stderr = process.communicate(timeout=10)
+
+    assert process.returncode in {130, -signal.SIGINT}
+    assert stderr == b""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize(("bound", "value"), [
+    ("_CLIENT_SECONDS", 0.05), ("_MOST_CONNECTIONS", 1),
+])  # fmt: skip
+async def test_slow_client_is_dropped_after_a_while_and_for_others(
+    monkeypatch: pytest.MonkeyPatch, bound: str, value: float
+) -> None:
+    monkeypatch.setattr(f"robotsgate.cli.tester._server.{bound}", value)
+    server = page_server(Starlette(), fetch_seconds=0.05)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host, port = listener.getsockname()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listener])
+            async with await anyio.connect_tcp(host, port) as slow:
+                await slow.send(_BEGUN["head"])
+                async with await anyio.connect_tcp(host, port):
+                    with anyio.fail_after(10), pytest.raises(anyio.EndOfStream):
+                        await slow.receive()
+            server.should_exit = True
+
+
 def test_client_that_leaves_early_is_not_reported() -> None:
     with running("serve", "--port", "0") as process:
         url = httpx.URL(process.stdout.readline().decode().strip())
@@ -77,6 +166,7 @@ def test_client_that_leaves_early_is_not_reported() -> None:
 def test_server_without_its_extra_says_what_to_install(
     program: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delitem(sys.modules, "robotsgate.cli.tester._server")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
 
     ran = program("serve", "--port", "0")

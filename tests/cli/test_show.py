@@ -28,7 +28,8 @@ Clean-param: x
 \tAllow: /p/ok
 User-agent: *
 Crawl-delay: 2m
-Sitemap: /s.xml
+Sitemap: /s.xml # c
+Sitemap:
 """
 
 
@@ -45,7 +46,7 @@ def test_rows_tell_what_holds_for_whom(program: Callable[..., Ran]) -> None:
         ["9", "*", "(no rules)", ""],
         ["9", "*", "crawl-delay", "120"],
         ["1", "", "host", "h"],
-        ["0", "", "sitemap", "/s.xml"],
+        ["11", "", "sitemap", "/s.xml"],
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
 import aiohttp
+import anyio.to_thread
 import httpx
 import httpx2
 import pytest
@@ -41,7 +42,7 @@ class ScriptedFetcher:
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
         self.calls.append((url, headers, max_bytes))
-        self.were_own.append(is_own_request())
+        self.were_own.append(is_own_request(url))
         response = self._script.pop(0)
         if isinstance(response, Exception):
             raise response
@@ -151,7 +152,23 @@ async def test_only_requests_of_a_checker_are_its_own() -> None:
     await fetched("http://a.test", client=fetcher)
 
     assert fetcher.were_own == [True, True]
-    assert not is_own_request()
+    assert not is_own_request(fetcher.calls[0][0])
+
+
+async def test_thread_of_a_fetch_has_the_current_get_as_its_own() -> None:
+    class InThread(ScriptedFetcher):
+        async def get(
+            self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+        ) -> FetchedResponse:
+            seen.append(await anyio.to_thread.run_sync(is_own_request, url))
+            seen.append(await anyio.to_thread.run_sync(is_own_request, f"{url}x"))
+            return await super().get(url, headers, max_bytes=max_bytes)
+
+    seen: list[bool] = []
+
+    await fetched("http://a.test", client=InThread(response()))
+
+    assert seen == [True, False]
 
 
 async def test_hook_of_a_client_can_let_requests_of_a_checker_pass(
@@ -161,7 +178,7 @@ async def test_hook_of_a_client_can_let_requests_of_a_checker_pass(
     seen = []
 
     async def hook(request: httpx.Request) -> None:
-        seen.append((request.url.path, is_own_request()))
+        seen.append((request.url.path, is_own_request(str(request.url))))
 
     async with httpx.AsyncClient(event_hooks={"request": [hook]}) as client:
         await fetched(server.url, client=client)

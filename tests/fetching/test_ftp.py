@@ -139,6 +139,20 @@ async def test_session_that_was_ended_before_it_began_says_nothing() -> None:
         assert await anyio.to_thread.run_sync(server.is_left_alone)
 
 
+async def test_file_in_very_many_pieces_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One of 512 KB in pieces of one byte took three seconds of processor time."""
+    monkeypatch.setattr("robotsgate.fetching._ftp._CHUNK_BYTES", 1)
+    part = FtpPart(data=lambda connection: connection.send(b"#" * 10_000))
+
+    with LoopbackServer(part, reads_requests=False) as server:
+        outcome = await fetched(server.url.replace("http", "ftp"))
+
+    assert isinstance(outcome, Failed)
+    assert "3157 bytes in 3158 pieces" in outcome.error
+
+
 async def test_connection_that_ends_is_a_failure_of_transfer() -> None:
     part = FtpPart(replies={"RETR": Connection.close})
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+import socket
+from threading import Event
+from typing import TYPE_CHECKING, NoReturn
 from unittest.mock import ANY
 
 import httpx
 import pytest
 
-from robotsgate import AddressGuard, FailureKind, Policy
+from robotsgate import AddressGuard, FailureKind, Policy, RobotsChecker
 from robotsgate.caching._outcome import Answered, Failed
-from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
 from robotsgate.testing import FakeSite
-from robotsgate.urls._origin import Origin
 from tests.fetching.fetches import RULES, Followed, fetched
 from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Reply, redirect
+from tests.servers.loopback import dead_port
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,32 +121,85 @@ async def test_number_that_a_redirect_names_is_refused_before_a_foreign_client_d
     assert inside == Answered(status=200, body=RULES, redirects=Followed(1))
 
 
-async def test_fetcher_says_once_that_it_cannot_see_what_a_client_dials(
-    caplog: pytest.LogCaptureFixture,
+@pytest.fixture
+def log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> pytest.LogCaptureFixture:
+    """The warnings of a process that has not warned yet."""
+    monkeypatch.setattr("robotsgate.fetching._robots_fetch._warned", set())
+    caplog.set_level(logging.WARNING, "robotsgate.fetching")
+    return caplog
+
+
+async def test_process_says_once_that_the_guard_cannot_see_what_clients_dial(
+    log: pytest.LogCaptureFixture,
 ) -> None:
+    """A job with a checker in each of its tasks said it 32 times."""
     client = httpx.AsyncClient(transport=httpx.MockTransport(site))
-    fetcher = RobotsTxtFetcher(client, user_agent="Bot", policy=Policy())
 
-    with caplog.at_level(logging.WARNING, "robotsgate.fetching"):
-        for url in ("http://b.test", "http://c.test"):
-            await fetcher.fetch(Origin.from_url(url))
+    for url in ("http://b.test", "http://c.test"):
+        await fetched(url, client=client)
 
-    assert len(caplog.records) == 1
-    assert "cannot see which addresses your client dials" in caplog.messages[0]
-    assert "AddressGuard.OFF" in caplog.messages[0]
+    assert len(log.records) == 1
+    assert "cannot see which addresses your client dials" in log.messages[0]
+    assert "with policy=Policy(address_guard=AddressGuard.OFF)" in log.messages[0]
 
 
 async def test_nothing_is_said_where_the_guard_is_off_or_sees_all(
-    caplog: pytest.LogCaptureFixture, serve: Serve
+    log: pytest.LogCaptureFixture, serve: Serve
 ) -> None:
     server = serve(Reply(body=RULES))
 
-    with caplog.at_level(logging.WARNING, "robotsgate.fetching"):
-        async with httpx.AsyncClient() as client:
-            policy = Policy(address_guard=AddressGuard.OFF)
-            await fetched(server.url, client=client, policy=policy)
-        await fetched("http://a.test", client=FakeSite())
-        await fetched("http://a.test", client=httpx.MockTransport(site))
-        await fetched(server.url)
+    async with httpx.AsyncClient() as client:
+        policy = Policy(address_guard=AddressGuard.OFF)
+        await fetched(server.url, client=client, policy=policy)
+    await fetched("http://a.test", client=FakeSite())
+    await fetched("http://a.test", client=httpx.MockTransport(site))
+    await fetched(server.url)
 
-    assert caplog.records == []
+    assert log.records == []
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "http_proxy", "ALL_PROXY"])
+async def test_process_says_once_that_a_checker_uses_no_proxy(
+    monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "http://proxy.test:3128")
+
+    for client in (FakeSite(), None, None):
+        RobotsChecker(user_agent="Bot", client=client)
+
+    assert [message.partition(",")[0] for message in log.messages] == [
+        f"{variable} is set"
+    ]
+
+
+def no_such_name(*_: object, **__: object) -> NoReturn:
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+def no_answer(*_: object, **__: object) -> NoReturn:
+    Event().wait(0.5)
+    raise TimeoutError
+
+
+@cases("look_up error", {
+    "no such name": (no_such_name, "Name or service not known"),
+    "nothing in time": (no_answer, "ConnectTimeout: no answer in time"),
+    "nobody there": (lambda *_, **__: [(0, 0, 0, "", ("127.0.0.1", 1))], "refused"),
+})  # fmt: skip
+async def test_verdict_on_what_was_not_reached_names_the_proxy_that_was_not_used(
+    monkeypatch: pytest.MonkeyPatch, look_up: Callable[..., object], error: str
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    url, policy = f"http://h.test:{dead_port()}/", Policy(connect_timeout=0.1)
+
+    async with RobotsChecker(user_agent="Bot", policy=policy) as checker:
+        verdict = await checker.check("Bot", url)
+    monkeypatch.setenv("ALL_PROXY", "http://proxy.test:3128")
+    async with RobotsChecker(user_agent="Bot", policy=policy) as checker:
+        hinted = await checker.check("Bot", url)
+
+    hint = f"{error}; the checker used no proxy, although ALL_PROXY is set"
+    assert f"{error})" in str(verdict)
+    assert f"{hint})" in str(hinted)

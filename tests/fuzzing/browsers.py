@@ -9,7 +9,7 @@ import can_ada
 
 from robotsgate import Origin
 from robotsgate.robotstxt._dialect import normalised_target
-from tests.fuzzing.plain_robots_txt import plain_target
+from robotsgate.urls._path import resolved
 
 _PORTS = {"http:": 80, "https:": 443, "ftp:": 21}
 
@@ -31,11 +31,11 @@ def dialled_by_browsers(
     parsed = can_ada.parse(url) if base is None else can_ada.parse(base) + url
     origin = Origin(
         scheme=parsed.protocol[:-1],
-        host=parsed.hostname,
+        host=parsed.hostname.removesuffix("."),
         port=int(parsed.port or _PORTS[parsed.protocol]),
     )
     # can-ada 3.0 leaves the dot segments of //.a/. alone.
-    return origin, as_browsers_spell_it(plain_target(parsed.pathname) + parsed.search)
+    return origin, as_browsers_spell_it(resolved(parsed.pathname) + parsed.search)
 
 
 def as_browsers_spell_it(target: str) -> str:

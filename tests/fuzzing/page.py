@@ -55,7 +55,7 @@ def _is_no_wider(page: PageDirectives, other: PageDirectives) -> bool:
     """Whether `page` allows nothing that `other` does not."""
     lost = other.directives.keys() - page.directives.keys()
     return (
-        lost <= {"index", "follow"}
+        lost <= {"index", "follow", "archive"}
         and page.may_index(_NOW) <= other.may_index(_NOW)
         and page.may_follow <= other.may_follow
     )
@@ -76,6 +76,7 @@ HTML = Target(
         joined(b"", b'<meta name="robots" content="noindex,max-snippet:1"></head>'),
         joined(b"utf-16", "\ufeff<meta name=bot content=none>".encode("utf-16-le")),
         joined(b"", b"<meta charset=shift_jis><title><meta></title><meta name=robots>"),
+        joined(b"", b"<meta name=tdm-reservation content=1><meta name=tdm-policy>"),
         joined(b"x", b"<![x><!--[if IE]><!--><script></script><noscript><p>"),
         joined(b"", b"<meta name=robots content='n&#111;ai, all' content=none/><p>"),
     ),

@@ -132,21 +132,9 @@ def plain_target(text: str) -> str:
     """Path and query `text` in the spelling that patterns are compared in.
 
     Args:
-        text: begins with "/"; may have a fragment.
+        text: begins with "/"; has no fragment.
     """
-    path, question, query = text.split("#", maxsplit=1)[0].partition("?")
-    kept: list[str] = []
-    dots = ""
-    for segment in path.split("/")[1:]:
-        dots = re.sub("%2e", ".", segment, flags=re.IGNORECASE)
-        if dots == "..":
-            kept = kept[:-1]
-        elif dots != ".":
-            kept.append(segment)
-    if dots in {".", ".."}:
-        kept.append("")
-    whole = "/" + "/".join(kept) + question + query
-    spelt = reference.spelling(whole.encode("utf-8", "surrogatepass"))
+    spelt = reference.spelling(text.encode("utf-8", "surrogatepass"))
     return spelt.replace("*", "%2A").replace("$", "%24")
 
 

@@ -26,7 +26,7 @@ def check(data: bytes) -> None:
         _check_lines(stated, robots)
         both = usage_preferences(
             robots.rules_for("bot").usage_lines,
-            grammar.target(target),
+            grammar.readings(target),
             grammar,
             allowed=robots.can_fetch("bot", target),
             headers=[("Content-Usage", as_header(header))],

@@ -15,6 +15,7 @@ from robotsgate.robotstxt import Dialect, RobotsTxt, Rule, RuleKind
 from robotsgate.robotstxt._octets import wide_encoding
 from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS
 from robotsgate.urls._origin import split_url
+from robotsgate.urls._path import readings
 from tests.fuzzing.plain_robots_txt import (
     each_once,
     lines_of,
@@ -217,19 +218,21 @@ def _check_against_plain(
 ) -> None:
     asked_token = plain_token(agent)
     assert asked_token is not None
-    path = url if url.startswith("/") else split_url(url)[1]
-    target = plain_target(path)
+    path = url.partition("#")[0] if url.startswith("/") else split_url(url)[1]
+    targets = [plain_target(reading) for reading in readings(path)]
     token = plain.token_for(asked_token)
     assert match.group == token
     assert robots.crawl_delay(agent) == plain.crawl_delay(token)
-    assert match.is_robots_txt is (target == "/robots.txt")
-    if match.is_robots_txt:
-        assert match.rule is None
-        return
     octets = sum(len(rule.value) for rule in plain.rules_of(token))
-    if octets * len(target) > _MOST_PLAIN_WORK:
+    if octets * sum(map(len, targets)) > _MOST_PLAIN_WORK:
         return
-    expected = plain.decisive(token, target)
+    decisive = [
+        None if target == "/robots.txt" else plain.decisive(token, target)
+        for target in targets
+    ]
+    assert match.is_robots_txt is (match.allowed and targets[0] == "/robots.txt")
+    refusals = (rule for rule in decisive if rule is not None and not rule.is_allow)
+    expected = next(refusals, decisive[0])
     if expected is None:
         assert match.rule is None
     else:

@@ -7,6 +7,7 @@ import httpx
 from robotsgate import Origin
 from robotsgate.errors import InvalidURLError
 from robotsgate.urls._origin import split_url
+from robotsgate.urls._path import readings, resolved
 from tests.fuzzing.browsers import as_browsers_spell_it, dialled_by_browsers
 from tests.fuzzing.target import Target, as_text, in_time
 
@@ -54,7 +55,8 @@ def check_against_browsers(
         # Names that IDNA refuses are let through: no DNS server knows them.
         assert "xn--" in origin.host
         return
-    assert dialled in {None, (origin, as_browsers_spell_it(target))}
+    assert resolved(target) in readings(target)
+    assert dialled in {None, (origin, as_browsers_spell_it(resolved(target)))}
 
 
 def _check_secrecy(url: str) -> None:

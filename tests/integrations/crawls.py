@@ -33,7 +33,7 @@ MIDDLEWARES: dict[object, int | None] = {
 }
 """What a user of ours writes into the settings."""
 
-_SETTINGS = {
+SETTINGS = {
     "DOWNLOADER_MIDDLEWARES": MIDDLEWARES,
     "LOG_ENABLED": False,
     "ROBOTSTXT_OBEY": True,
@@ -135,7 +135,7 @@ async def crawl(
         options: of the spider.
     """
     runner = AsyncCrawlerRunner(
-        {**_SETTINGS, "TWISTED_REACTOR_ENABLED": False, **(settings or {})}
+        {**SETTINGS, "TWISTED_REACTOR_ENABLED": False, **(settings or {})}
     )
     crawler = runner.create_crawler(CrawlSpider)
     await runner.crawl(crawler, requests=_requests(pages), **options)
@@ -176,7 +176,7 @@ def _reported(crawler: Crawler) -> CrawlSpider:
 
 def _main() -> None:
     plan = Plan(**json.load(sys.stdin))
-    process = AsyncCrawlerProcess({**_SETTINGS, **plan.settings})
+    process = AsyncCrawlerProcess({**SETTINGS, **plan.settings})
     crawler = process.create_crawler(CrawlSpider)
     process.crawl(crawler, requests=_requests(plan.urls), fetches=plan.fetches)
     process.start()

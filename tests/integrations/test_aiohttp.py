@@ -10,10 +10,9 @@ import aiohttp
 import httpx
 import pytest
 
-from robotsgate import Policy
+from robotsgate import Policy, RobotsChecker
 from robotsgate.caching._outcome import Answered, Failed, FailureKind
-from robotsgate.fetching._fetcher import is_own_request
-from robotsgate.integrations.aiohttp import AiohttpFetcher
+from robotsgate.integrations.aiohttp import AiohttpFetcher, robots_middleware
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import Raw, Reply, Routes, chunked, dripping, endless
 from tests.servers.loopback import Connection, dead_port
@@ -116,7 +115,7 @@ async def test_middleware_of_a_session_is_not_asked(serve: Serve) -> None:
     async def middleware(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        asked.append(is_own_request())
+        asked.append(request.url)
         return await send(request)
 
     await fetched_by_session(server.url, middlewares=(middleware,))
@@ -253,3 +252,20 @@ async def test_session_that_is_closed_is_a_mistake() -> None:
 def test_other_clients_are_refused() -> None:
     with pytest.raises(TypeError, match=r"an aiohttp\.ClientSession, got <httpx"):
         AiohttpFetcher(httpx.AsyncClient())  # type: ignore[arg-type]
+
+
+async def test_url_without_a_scheme_does_not_reach_the_proxy_of_a_session(
+    serve: Serve,
+) -> None:
+    """Such a URL went out unasked."""
+    proxy = serve(Reply())
+    async with (
+        RobotsChecker(user_agent=USER_AGENT) as checker,
+        aiohttp.ClientSession(
+            proxy=proxy.url, middlewares=(robots_middleware(checker, "Bot"),)
+        ) as session,
+    ):
+        with pytest.raises(aiohttp.InvalidURL):
+            await session.get("//h.test/private")
+
+    assert proxy.targets == []

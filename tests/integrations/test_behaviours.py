@@ -13,7 +13,7 @@ from robotsgate import DisallowedError, Reason
 from tests.checking.builders import RULES
 from tests.integrations.wraps import WRAPS
 from tests.servers.answers import Held, Raw, Reply, Routes, redirect
-from tests.servers.loopback import Connection
+from tests.servers.loopback import Connection, dead_port
 from tests.servers.proxy import forward_proxy
 
 if TYPE_CHECKING:
@@ -109,14 +109,28 @@ async def test_redirect_to_a_disallowed_page_is_not_followed(
     assert other.targets == ["/robots.txt"]
 
 
+@pytest.mark.parametrize("location", ["http://1.2.3.4.5/", "http://h.test:8x/"])
 async def test_redirect_to_a_host_that_cannot_be_is_an_error_of_the_client(
-    opened: Open, site: Site, wrap: Wrap
+    opened: Open, site: Site, wrap: Wrap, location: str
 ) -> None:
     """It was an `InvalidURLError` alone: a server could end a crawl."""
-    server = site(away=redirect("http://1.2.3.4.5/"))
+    server = site(away=redirect(location))
 
     async with opened() as get:
-        with pytest.raises(wrap.error, match="IPv4"):
+        with pytest.raises(wrap.error):
+            await get(f"{server.url}/away")
+
+    assert server.targets == ["/robots.txt", "/away"]
+
+
+async def test_redirect_to_ftp_is_an_error_of_the_client(
+    opened: Open, site: Site, wrap: Wrap
+) -> None:
+    """It was an `UnsupportedError`, which no handler of the client's errors caught."""
+    server = site(away=redirect(f"ftp://127.0.0.1:{dead_port()}/file"))
+
+    async with opened(shares=True) as get:
+        with pytest.raises(wrap.error):
             await get(f"{server.url}/away")
 
     assert server.targets == ["/robots.txt", "/away"]

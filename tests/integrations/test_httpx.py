@@ -15,7 +15,7 @@ from robotsgate.integrations.httpx import (
     RobotsTransport,
     robots_hook,
 )
-from tests.checking.builders import AGENT, PRIVATE, PUBLIC, checker_of, site_of
+from tests.checking.builders import AGENT, PRIVATE, PUBLIC, RULES, checker_of, site_of
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
@@ -112,18 +112,49 @@ async def test_scheme_without_robots_txt_is_left_to_the_client() -> None:
             await client.get("gopher://example.com/private")
 
 
-def test_blocking_client_is_refused(library: ModuleType) -> None:
-    """It drops the coroutine of a hook, so every page was fetched."""
+def get_by_blocking_client(library: ModuleType) -> None:
+    """Expect that a blocking client is refused before it sends anything."""
+    sent = []
     hook = robots_hook(checker_of(site_of()), AGENT)
-
     with (
         library.Client(
-            transport=library.MockTransport(lambda _: library.Response(200)),
+            transport=library.MockTransport(sent.append),
             event_hooks={"request": [hook]},
         ) as client,
         pytest.raises(TypeError, match="an AsyncClient, got a blocking one"),
     ):
         client.get(PRIVATE)
+    assert sent == []
+
+
+def test_blocking_client_is_refused(library: ModuleType) -> None:
+    """It drops the coroutine of a hook, so every page was fetched."""
+    get_by_blocking_client(library)
+
+
+async def test_blocking_client_is_refused_where_an_event_loop_runs(
+    library: ModuleType,
+) -> None:
+    """As in a notebook, or in an async handler: there it sent the request."""
+    get_by_blocking_client(library)
+
+
+async def test_target_that_an_extension_names_is_the_one_that_is_asked(
+    serve: Callable[..., LoopbackServer], library: ModuleType
+) -> None:
+    """Only the path of the URL was asked about."""
+    server = serve(Reply())
+    async with (
+        checker_of(site_of(), overrides={server.url: RULES}) as checker,
+        library.AsyncClient(
+            event_hooks={"request": [robots_hook(checker, AGENT)]}
+        ) as client,
+    ):
+        for target in (b"/private", b"*", b"http://other.example/private"):
+            with pytest.raises(library.RequestError):
+                await client.get(server.url, extensions={"target": target})
+
+    assert server.targets == []
 
 
 def test_unknown_answer_to_refusals_is_refused() -> None:

@@ -14,6 +14,7 @@ from scrapy.utils.test import get_crawler
 
 from robotsgate import (
     DisallowedError,
+    InvalidURLError,
     Policy,
     Reason,
     StoreError,
@@ -168,7 +169,16 @@ async def test_scheme_without_robots_txt_passes() -> None:
 async def test_ftp_is_an_error_and_not_a_yes() -> None:
     spider = await crawl("ftp://127.0.0.1/file")
 
-    assert [type(error) for error in spider.errors] == [UnsupportedError]
+    assert [type(error) for error in spider.errors] == [IgnoreRequest]
+    assert isinstance(spider.errors[0].__cause__, UnsupportedError)
+
+
+async def test_url_that_names_no_origin_is_an_error_of_scrapy() -> None:
+    spider = await crawl("http://127.0.0.1:0/page", "http://h..:80/page")
+
+    assert [type(error) for error in spider.errors] == [IgnoreRequest] * 2
+    for error in spider.errors:
+        assert isinstance(error.__cause__, InvalidURLError)
 
 
 COUNTED: dict[str, tuple[Answer, dict[str, int]]] = {
@@ -550,6 +560,26 @@ async def test_wrong_setting_is_an_error_at_the_start(
 
     with pytest.raises(error):
         RobotsGateMiddleware.from_crawler(crawler)
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+async def test_guard_is_warned_about_by_the_name_of_its_setting_if_it_was_chosen(
+    site: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_set: bool,
+) -> None:
+    monkeypatch.setattr("robotsgate.fetching._robots_fetch._warned", set())
+    settings = {"ROBOTSGATE_POLICY": Policy()} if is_set else {}
+
+    await crawl(f"{site().url}/public", settings=settings)
+
+    name = "with ROBOTSGATE_POLICY=Policy(address_guard=AddressGuard.OFF)"
+    said = [
+        text for log, _, text in caplog.record_tuples if log == "robotsgate.fetching"
+    ]
+    assert [name in text for text in said] == [True] * is_set
 
 
 async def test_parser_serves_the_middleware_of_scrapy(site: Serve) -> None:

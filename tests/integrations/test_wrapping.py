@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import anyio
 import httpx
 import pytest
+import yarl
 
-from robotsgate import PolitenessGate, Reason, RobotsChecker, sync
+from robotsgate import (
+    AccessResult,
+    DisallowedError,
+    FetchedResponse,
+    PolitenessGate,
+    Reason,
+    RobotsChecker,
+    sync,
+)
 from robotsgate.integrations._wrapping import TurnOfResponse
 from robotsgate.integrations.aiohttp import robots_middleware
 from robotsgate.integrations.httpx import RobotsTransport, robots_hook
-from tests.checking.builders import AGENT, PRIVATE, PUBLIC, site_of
+from tests.checking.builders import AGENT, PRIVATE, PUBLIC, RULES, checker_of, site_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @pytest.mark.anyio
@@ -71,3 +84,101 @@ async def test_hook_for_responses_is_refused() -> None:
     async with httpx.AsyncClient(transport=site_of(), event_hooks=hooks) as client:
         with pytest.raises(TypeError, match="a hook for requests, got a response"):
             await client.get(PUBLIC)
+
+
+class OtherTaskFetcher:
+    """Sends through a client, which asks the checker, in a task of its own.
+
+    Attributes:
+        client: set later, because its hook needs the checker of this fetcher.
+        url: what the task gets as well, once the fetch is over; `None`: nothing.
+        error: what that raised.
+    """
+
+    def __init__(self, tasks: anyio.abc.TaskGroup, *, url: str | None = None) -> None:
+        self.client: httpx.AsyncClient
+        self.is_over = anyio.Event()
+        self.is_left = anyio.Event()
+        self.url = url
+        self.error: Exception | None = None
+        self._tasks = tasks
+
+    async def get(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> FetchedResponse:
+        del headers, max_bytes
+        responses: list[httpx.Response] = []
+        has_answered = anyio.Event()
+
+        async def send() -> None:
+            # In the spelling of another client than httpx.
+            responses.append(await self.client.get(str(yarl.URL(url))))
+            has_answered.set()
+            if self.url is not None:
+                await self.is_over.wait()
+                try:
+                    await self.client.get(self.url)
+                except DisallowedError as error:
+                    self.error = error
+                self.is_left.set()
+
+        self._tasks.start_soon(send)
+        await has_answered.wait()
+        (response,) = responses
+        return FetchedResponse(
+            status=response.status_code,
+            headers=response.headers.multi_items(),
+            body=response.content,
+            is_decoded=True,
+        )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("location", [
+    "/a~b", "/a%7Eb", "/a%7eb", "/a b", "/a%20b", "/a%2Cb", "/a?", "/é?é",
+    "//b\u00fccher.example/a", "//EXAMPLE.com.:443/a", "/b/%2e%2e/a", "\\a\\b",
+])  # fmt: skip
+async def test_own_request_in_another_task_does_not_wait_for_itself(
+    location: str,
+) -> None:
+    """If the hop is not recognised, the fetch waits for itself until its deadline."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/robots.txt":
+            return httpx.Response(302, headers={"Location": location.encode()})
+        return httpx.Response(200, text=RULES)
+
+    async with anyio.create_task_group() as tasks:
+        fetcher = OtherTaskFetcher(tasks)
+        async with checker_of(fetcher) as checker:
+            hooks = {"request": [robots_hook(checker, AGENT)]}
+            transport = httpx.MockTransport(answer)
+            fetcher.client = httpx.AsyncClient(transport=transport, event_hooks=hooks)
+
+            with anyio.fail_after(5):
+                verdict = await checker.check(AGENT, PRIVATE)
+
+    assert verdict.access is AccessResult.SUCCESSFUL
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_over", [False, True], ids=["during", "after"])
+async def test_task_that_begins_in_a_fetch_passes_with_its_current_get_only(
+    *, is_over: bool
+) -> None:
+    """All later requests of such a task passed unasked."""
+    async with anyio.create_task_group() as tasks:
+        fetcher = OtherTaskFetcher(tasks, url=PRIVATE)
+        async with checker_of(fetcher) as checker:
+            hooks = {"request": [robots_hook(checker, AGENT)]}
+            transport = site_of()
+            fetcher.client = httpx.AsyncClient(transport=transport, event_hooks=hooks)
+            if not is_over:
+                fetcher.is_over.set()
+
+            await checker.check(AGENT, PUBLIC)
+            fetcher.is_over.set()
+            with anyio.fail_after(5):
+                await fetcher.is_left.wait()
+
+    assert isinstance(fetcher.error, DisallowedError)

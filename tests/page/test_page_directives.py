@@ -9,7 +9,7 @@ import httpx
 import multidict
 import pytest
 
-from robotsgate import InvalidProductTokenError
+from robotsgate import InvalidProductTokenError, Preference
 from robotsgate.page import PageDirectives
 from tests.tables import cases
 
@@ -58,6 +58,10 @@ def test_grammar_of_the_meta_tag(
         ("noarchive,nosnippet,notranslate,noimageindex,noai,noimageai,follow",
          ["noarchive", "nosnippet", "notranslate", "noimageindex", "noai",
           "noimageai", "follow"]),
+    "of Google, Bing, Yandex and Mojeek, used or not":
+        ("nocache,noodp,noyaca,nositelinkssearchbox,noml,archive",
+         ["nocache", "noodp", "noyaca", "nositelinkssearchbox", "noml", "archive"]),
+    "a permission and its opposite": ("archive, noarchive", ["noarchive"]),
     "an exception": ("noindex, indexifembedded", ["noindex", "indexifembedded"]),
     "behind a broken date": ("unavailable_after: soon, noindex", ["noindex"]),
     "aliases": ("none, all", ["noindex", "nofollow"]),
@@ -151,6 +155,54 @@ def test_repeated_and_contradicted_directives_are_reported(
     page: PageDirectives, diagnostics: list[str]
 ) -> None:
     assert list(page.diagnostics) == diagnostics
+
+
+def of_tdm(*tags: tuple[str, str]) -> PageDirectives:
+    html = "".join(f'<meta name="{name}" content="{value}">' for name, value in tags)
+    return PageDirectives.from_html(html, "bot")
+
+
+def of_tdm_headers(*headers: tuple[str, str]) -> PageDirectives:
+    return PageDirectives.from_headers(headers, "bot")
+
+
+@cases("page reservation source", {
+    "a tag": (of_tdm(("TDM-Reservation", " 1 ")), Preference.DISALLOW,
+        '<meta name="tdm-reservation">'),
+    "a header": (of_tdm_headers(("TDM-Reservation", "1")), Preference.DISALLOW,
+        "the header tdm-reservation"),
+    "none reserved": (of_tdm(("tdm-reservation", "0")), Preference.ALLOW,
+        '<meta name="tdm-reservation">'),
+    "a tag takes the place of a header": (
+        of_tdm_headers(("tdm-reservation", "1")).combined(
+            of_tdm(("tdm-reservation", "0"))),
+        Preference.ALLOW, '<meta name="tdm-reservation">'),
+    "of two tags the one that reserves":
+        (of_tdm(("tdm-reservation", "0"), ("tdm-reservation", "1")),
+        Preference.DISALLOW, '<meta name="tdm-reservation">'),
+    "of two headers that a client joined": (of_tdm_headers(("tdm-reservation", "0, 1")),
+        Preference.DISALLOW, "the header tdm-reservation"),
+    "another value": (of_tdm(("tdm-reservation", "yes")), Preference.UNKNOWN, None),
+    "in META robots": (of_meta("tdm-reservation: 1"), Preference.UNKNOWN, None),
+})  # fmt: skip
+def test_page_reserves_text_and_data_mining(
+    page: PageDirectives, reservation: Preference, source: str | None
+) -> None:
+    """TDMRep (2024): HTTP headers, HTML metadata, and "Processing priority"."""
+    stated = page.directives.get("tdm-reservation")
+
+    assert page.tdm_reservation is reservation
+    assert (stated and stated.source) == source
+
+
+def test_policy_of_text_and_data_mining_is_given_as_it_stands() -> None:
+    page = of_tdm(("tdm-reservation", "1"), ("tdm-policy", "https://e.com/a,b.json"))
+
+    assert page.directives["tdm-policy"].value == "https://e.com/a,b.json"
+    assert page.explain() == (
+        'tdm-reservation: 1 in <meta name="tdm-reservation">;'
+        ' tdm-policy: https://e.com/a,b.json in <meta name="tdm-policy">'
+    )
 
 
 def test_diagnostics_of_a_hostile_page_are_few() -> None:

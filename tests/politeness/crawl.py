@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
-from robotsgate import RobotsError
+from robotsgate import Policy, RobotsError
 from robotsgate.politeness._gate import PolitenessGate
 from robotsgate.testing import FakeSite, ManualClock
 from tests.cancellation import cancelled_at
@@ -40,12 +40,15 @@ class Crawl:
         *,
         clock: ManualClock | None = None,
         store: Store | None = None,
+        policy: Policy | None = None,
         **arguments: Any,  # noqa: ANN401 (those of PolitenessGate)
     ) -> None:
         self.clock = clock or ManualClock()
         self.site = FakeSite(clock=self.clock)
         self.serve()
-        self.checker = checker_of(self.site, clock=self.clock, store=store)
+        self.checker = checker_of(
+            self.site, clock=self.clock, store=store, policy=policy or Policy()
+        )
         self.errors: list[Exception] = []
         self.events: list[GateEvent] = []
         self.began: list[tuple[float, str]] = []

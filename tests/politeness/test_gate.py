@@ -182,7 +182,7 @@ async def test_turn_after_the_next_fetch_keeps_its_place_and_the_delay() -> None
 
 
 async def test_file_that_is_fresh_for_less_than_the_delay_stops_nobody() -> None:
-    crawl = Crawl()
+    crawl = Crawl(policy=Policy(min_lifetime=60))
     crawl.serve(crawl_delay=300, headers={"Cache-Control": "max-age=60"})
 
     await crawl.run(10_000, *[crawl.visit] * 3)
@@ -285,6 +285,19 @@ async def test_page_waits_for_the_retry_after_that_another_process_has_seen() ->
     await crawl.run(4_000, crawl.visit)
 
     assert crawl.times == [began_at + 3_600 + DELAY]
+
+
+async def test_page_waits_for_the_retry_after_of_a_429_that_is_an_answer() -> None:
+    """Where a 429 counts as "no file", its Retry-After bound nobody."""
+    crawl = Crawl(policy=Policy.rfc9309())
+    crawl.site.serve(ORIGIN, status=429, headers={"Retry-After": "7200"})
+    assert await crawl.checker.can_fetch(AGENT, PUBLIC)
+    began_at = crawl.seconds
+
+    assert crawl.gate.ready_at(PUBLIC) == crawl.clock.now() + 7_200
+    await crawl.run(8_000, crawl.visit)
+
+    assert crawl.times == [began_at + 7_200]
 
 
 async def test_patience_shorter_than_the_retry_after_tells_when_that_is_over() -> None:
@@ -987,6 +1000,7 @@ async def test_hosts_beyond_the_bound_lose_their_delay_until_their_next_turn() -
         ("https://example.com:8443/", "example.com"),
         ("http://[2001:db8::1]/", "[2001:db8::1]"),
         ("http://[2001:db8::1]:81/", "[2001:db8::1]"),
+        ("http://a.com./", "a.com"),
     ],
 )
 async def test_host_is_the_host_name_whatever_the_port(url: str, host: str) -> None:
@@ -1013,6 +1027,16 @@ async def test_host_of_many_origins_keeps_the_longest_delay_and_a_few_of_them() 
         assert crawl.gate.status(f"{origin}/").delay == 60
 
     assert len(crawl.gate._hosts._hosts[HOST].stated) < 60
+
+
+async def test_host_of_gets_the_url_with_its_normalised_origin() -> None:
+    """`http://A.com.` and `http://a.com` were two hosts for most functions."""
+    seen = []
+    gate = Crawl(host_of=lambda url: seen.append(url) or HOST).gate
+
+    gate.status("HTTP://me:secret@A.com.:80/a/../b?c#d")
+
+    assert seen == ["http://a.com/a/../b?c"]
 
 
 @pytest.mark.parametrize("host", [None, "", 7])

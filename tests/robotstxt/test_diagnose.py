@@ -84,15 +84,15 @@ def _found(
     ),
     "pattern with a dot segment": (
         _GROUP + "Disallow: /%2e%2E/a", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
-        "'/%2e%2E/a' has a dot segment and matches nothing"
+        "'/%2e%2E/a' has a dot segment, which few URLs have"
     ),
     "pattern that ends with a dot segment": (
         _GROUP + "Disallow: /a/..$", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
-        "'/a/..$' has a dot segment and matches nothing"
+        "'/a/..$' has a dot segment, which few URLs have"
     ),
     "pattern with a dot that stands for itself": (
         _GROUP + "Disallow: /./*", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
-        "'/./*' has a dot segment and matches nothing"
+        "'/./*' has a dot segment, which few URLs have"
     ),
     "the same rule twice": (
         _GROUP + "Disallow: /~a\nAllow: /b\nDisallow: /%7Ea", 4,

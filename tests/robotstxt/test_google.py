@@ -154,7 +154,7 @@ def test_delay_and_rate_are_read_although_google_does_not(key: str) -> None:
     "http://h", "http://h?q", "http://h/é;p?a://b#c", "http://h/a\0b", "http://h//",
 ])  # fmt: skip
 def test_target_of_a_split_url_is_that_of_the_url(url: str) -> None:
-    assert GOOGLE.target_of_path(split_url(url)[1]) == GOOGLE.target(url)
+    assert GOOGLE.readings_of(split_url(url)[1]) == GOOGLE.readings(url)
 
 
 def test_index_html_is_one_rule_that_the_file_writes_once() -> None:

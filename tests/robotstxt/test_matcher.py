@@ -237,8 +237,6 @@ def test_target_is_long_beyond_the_quick_length_only() -> None:
 
     assert rule_set.allows_at_once(target) is True
     assert rule_set.allows_at_once(target + "a") is None
-    assert rule_set.decides_quickly(target)
-    assert not rule_set.decides_quickly(target + "a")
 
 
 def test_rules_without_wildcards_are_quick_for_any_target_a_server_takes() -> None:
@@ -254,7 +252,6 @@ def test_very_many_wildcards_are_not_asked_at_once(
     """To cut each pattern takes long, however short the target is."""
     rule_set = _rule_set([(number % 2 == 0, f"/*{number}$") for number in range(count)])
 
-    assert rule_set.decides_quickly("/7") is is_quick
     assert (rule_set.allows_at_once("/7") is not None) is is_quick
     assert rule_set.allows("/7") is False
     assert _deciding_line(rule_set, "/7") == 8

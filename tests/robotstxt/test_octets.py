@@ -12,7 +12,6 @@ from robotsgate.robotstxt._octets import (
     normalised_target,
     readable,
 )
-from robotsgate.urls._path import without_dots
 from tests.robotstxt.reference import spelling
 from tests.robotstxt.strategies import steady
 
@@ -45,18 +44,6 @@ def test_normalised_equals_the_reference_and_is_its_own_fixed_point(
 
     assert once == spelling(octets.encode("latin-1"))
     assert normalised_patterns(once) == once
-
-
-@pytest.mark.parametrize(("path", "expected"), [
-    ("/a/b", "/a/b"), ("/a/./b", "/a/b"), ("/a/../b", "/b"), ("/a/b/..", "/a/"),
-    ("/a/b/.", "/a/b/"), ("/..", "/"), ("/.", "/"), ("/../../a", "/a"),
-    ("/a//../b", "/a/b"), ("/...", "/..."), ("/.a/..b", "/.a/..b"), ("//..//", "//"),
-    ("/a/%2e%2E/b", "/b"), ("/a/.%2e", "/"), ("/a/%2e", "/a/"),
-    ("/a/b/%2e%2e/../c", "/c"), ("/%2ea/%2e.b", "/%2ea/%2e.b"),
-])  # fmt: skip
-def test_dot_segments_are_removed(path: str, expected: str) -> None:
-    """RFC 3986 §5.2.4, as clients do before they dial."""
-    assert without_dots(path) == expected
 
 
 @steady(200)

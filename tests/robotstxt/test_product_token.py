@@ -73,6 +73,10 @@ CRAWLERS = {
     "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT; MS Search 4.0 Robot)": "ms",
     "Mozilla/4.0 (compatible; MSIE 5.0; Windows NT; DigExt; DTS Agent": "dts",
     "Mozilla/5.0 DV/1.2": "dv",
+    "Mozilla (compatible; denybot/1.0)": "denybot",
+    "Mozilla(compatible;denybot/1.0)": "denybot",
+    "Mozilla denybot 99.9": "denybot",
+    "Mozilla 5.0 denybot/99.9": "denybot",
     "curl/8.0": "curl",
     "python-requests/2.31": "python-requests",
     "Scrapy/2.12 (+https://scrapy.org)": "scrapy",
@@ -122,6 +126,7 @@ BROWSERS = {
     "Opera before Chromium":
         "Opera/9.80 (Windows NT 6.1; WOW64) Presto/2.12.388 Version/12.18",
     "no more than its beginning": "Mozilla/5.0",
+    "versions that stand apart": "Mozilla 5.0 (X11; Linux) Gecko Firefox 99.9",
     "compatible to nothing": "Mozilla/5.0 (compatible; )",
     "a name beyond 500 characters": f"Mozilla/5.0 ({'a ' * 250}) ExampleBot/1.0",
     "compatible to a URL": "Mozilla/5.0 (compatible; +http://example.org/)",

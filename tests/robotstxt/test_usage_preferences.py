@@ -77,6 +77,8 @@ def test_group_of_the_agent_decides_about_what_it_may_fetch(
     "not matching": ("/b", ["/a train-ai=n"], (UNKNOWN, None)),
     "equal": ("/a", ["/a train-ai=y", "/a train-ai=n"], (DISALLOW, 3)),
     "no path, twice": ("/a", ["train-ai=n", "train-ai=y"], (DISALLOW, 2)),
+    "the strictest of all readings":
+        ("/a/../b", ["/b train-ai=n", "/a train-ai=y"], (DISALLOW, 2)),
     "equal when encoded": ("/a", ["/a train-ai=y", "/%61 train-ai=n"], (DISALLOW, 3)),
     "of one length": ("/ab", ["/*b train-ai=y", "/a* train-ai=n"], (DISALLOW, 3)),
     "counted encoded": ("/é", ["/é train-ai=y", "/** train-ai=n"], (ALLOW, 2)),
@@ -173,6 +175,16 @@ def test_content_signals_of_group_and_file_restrict(
     "of the fallback": ("User-agent: *\nLicense: https://e.com/l", ["https://e.com/l"]),
     "of another group":
         ("User-agent: bot\nAllow:\nUser-agent: x\nLicense: https://h/l", []),
+    "of the group in place of those of the file":
+        ("License: http://h/0\nUser-agent: bot\nLicense: http://h/1\nLicense: http://h/2",
+         ["http://h/1", "http://h/2"]),
+    "of the fallback in place of those of the file":
+        ("License: http://h/0\nUser-agent: *\nLicense: http://h/1", ["http://h/1"]),
+    "of the file, as another group has its own":
+        ("License: http://h/0\nUser-agent: x\nLicense: http://h/1\nUser-agent: bot",
+         ["http://h/0"]),
+    "of the file, as that of the group is relative":
+        ("License: http://h/0\nUser-agent: bot\nLicense: /1", ["http://h/0"]),
     "each once, in order":
         ("License: http://h/2\nLicense: http://h/1\nLicense: http://h/2",
          ["http://h/2", "http://h/1"]),
@@ -182,7 +194,7 @@ def test_content_signals_of_group_and_file_restrict(
 def test_licenses_are_absolute_urls_of_group_and_file(
     body: str, urls: list[str]
 ) -> None:
-    """RSL 1.0 (2025-12-10); a license tells how to get a permission, too."""
+    """RSL 1.0 (2025-12-10) §4.4; a license tells how to get a permission, too."""
     assert list(RobotsTxt.parse(body).usage_preferences("bot", "/a").license) == urls
 
 
@@ -240,21 +252,45 @@ def test_header_of_the_page_counts_as_well(
 ) -> None:
     """draft-ietf-aipref-attach-05 §2; vocab-08, "Combining Preferences"."""
     preferences = usage_preferences(
-        [("content-usage", rule, 2)], "/a", RFC9309, allowed=True, headers=headers
+        [("content-usage", rule, 2)], ["/a"], RFC9309, allowed=True, headers=headers
     )
 
     stated = preferences.content_usage["train-ai"]
     assert (stated.preference, stated.line) == expected
 
 
-def test_header_of_a_disallowed_page_does_not_count() -> None:
-    headers = {"Content-Usage": "train-ai=n"}
-
-    preferences = usage_preferences([], "/a", RFC9309, allowed=False, headers=headers)
-
-    assert preferences.content_usage["train-ai"] == CategoryPreference(
-        preference=UNKNOWN
+@cases("headers line expected", {
+    "header alone": ({"content-signal": "ai-train=no"}, "", (DISALLOW, None)),
+    "yes in the file": ({"Content-Signal": "AI-Train = No"}, "ai-train=yes",
+        (DISALLOW, None)),
+    "no in the file": ({"Content-Signal": "ai-train=yes"}, "ai-train=no",
+        (DISALLOW, 2)),
+    "the most restrictive of several headers":
+        ([("Content-Signal", "ai-train=no"), ("Content-Signal", "ai-train=yes")], "",
+        (DISALLOW, None)),
+    "an iterator of headers":
+        (iter([("Content-Signal", "ai-train=no")]), "", (DISALLOW, None)),
+})  # fmt: skip
+def test_signal_in_the_header_of_the_page_counts_as_well(
+    headers: HeadersLike, line: str, expected: object
+) -> None:
+    """Cloudflare's Markdown for Agents sends it."""
+    preferences = usage_preferences(
+        [("content-signal", line, 2)], "/a", RFC9309, allowed=True, headers=headers
     )
+
+    stated = preferences.content_signal["ai-train"]
+    assert (stated.preference, stated.line) == expected
+
+
+def test_headers_of_a_disallowed_page_do_not_count() -> None:
+    headers = {"Content-Usage": "train-ai=n", "Content-Signal": "ai-train=no"}
+
+    preferences = usage_preferences([], ["/a"], RFC9309, allowed=False, headers=headers)
+
+    unknown = CategoryPreference(preference=UNKNOWN)
+    assert preferences.content_usage["train-ai"] == unknown
+    assert preferences.content_signal["ai-train"] == unknown
 
 
 @pytest.mark.parametrize("headers", ["Content-Usage: x", [("a",)], {"a": b"b"}, [1]])

@@ -314,6 +314,9 @@ class Judge:
         if access is AccessResult.REFUSED:
             return policy.retry_max, policy.retry_max * MOST_JITTER
         lifetime = freshness_lifetime(headers, now=now, policy=policy)
+        if attempt.answer.status in {429, 503}:
+            asked = retry_after(headers, now=now, policy=policy) or 0.0
+            lifetime = max(lifetime, asked)
         return lifetime, lifetime
 
     # --- what may be answered -----------------------------------------------------

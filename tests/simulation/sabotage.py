@@ -59,6 +59,11 @@ def headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+@leads_to("is AccessResult.RESTRICTED for 86400 s, and not")
+def retry_after_of_an_answer_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_attempt, "ASK_FOR_LESS", frozenset())
+
+
 # --- what an answer means, and what is in force -------------------------------------
 
 

@@ -56,6 +56,7 @@ _STEP_SECONDS = 120.0
 # The deadline is long enough for the redirects of an origin that is well, on a
 # machine that does a hundred fetches at once.
 _POLICY = Policy(
+    min_lifetime=60.0,
     fetch_deadline=20.0,
     read_timeout=3.0,
     store_timeout=0.2,

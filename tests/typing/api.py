@@ -329,6 +329,7 @@ def directives(page: httpx.Response) -> None:
     assert_type(PageDirectives.combined(html, headers), PageDirectives)
     assert_type(both.may_index(0.0), bool)
     assert_type(both.may_follow, bool)
+    assert_type(both.tdm_reservation, Preference)
     assert_type(both.directives["noai"], Directive)
     assert_type(both.directives["noai"].name, str)
     assert_type(both.directives["noai"].value, str | float | None)

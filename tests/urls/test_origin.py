@@ -75,9 +75,9 @@ def test_robots_txt_is_responsible_for_its_own_origin_only(
     "query without a path": ("http://h?q", "http://h"),
     "white space around it": ("  http://h \n", "http://h"),
     "tabs and line ends inside": ("ht\ttp://a\nb/", "http://ab"),
-    "backslashes are slashes": ("http:\\\\h\\a", "http://h"),
-    "backslash, at": ("http://example.com\\@evil.com/", "http://example.com"),
-    "a final dot is another host": ("http://h./", "http://h."),
+    "a final dot is dropped": ("http://h./", "http://h"),
+    "so is one of another script": ("http://h\uff0e:81/", "http://h:81"),
+    "backslash behind the host": ("http://h/\\a?\\#\\", "http://h"),
     "escaped ASCII": ("http://ex%41mple.com", "http://example.com"),
     "escapes": ("http://b%C3%BCcher.example", "http://xn--bcher-kva.example"),
     "upper case IDN": ("http://BÜCHER.example", "http://xn--bcher-kva.example"),
@@ -109,9 +109,9 @@ def test_origin_is_written_in_one_way(url: str, key: str) -> None:
 
 @pytest.mark.parametrize(("url", "target"), [
     ("http://h", "/"), ("http://h/", "/"), ("http://h?q", "/?q"), ("http://h/?", "/?"),
-    ("http://h?q/a", "/?q/a"), ("http://h#f/a", "/"), (r"http://h\a/b", "/a/b"),
-    ("http://h#f", "/"), ("http://h/a/../b?c=/../d#e", "/b?c=/../d"),
-    ("http://h/a\\b?c\\d", "/a/b?c\\d"), ("http://h//a", "//a"),
+    ("http://h?q/a", "/?q/a"), ("http://h#f/a", "/"), ("http://h?q\\a", "/?q\\a"),
+    ("http://h#f", "/"), ("http://h/a/../b?c=/../d#e", "/a/../b?c=/../d"),
+    ("http://h/a\\b?c\\d", "/a\\b?c\\d"), ("http://h//a", "//a"),
     ("http://h/a?b?c#d?e", "/a?b?c"), ("http://h/a\n b\t ", "/a b"),
 ])  # fmt: skip
 def test_target_is_path_and_query(url: str, target: str) -> None:
@@ -141,6 +141,17 @@ def test_url_object_of_a_client_is_taken() -> None:
     "no host": ("http://", "a host", "'http://'"),
     "empty host": ("http:///a", "a host", "'http:///a'"),
     "port alone": ("http://:80/", "a host", "'http://:80/'"),
+    "a dot alone": ("http://./", "a host", "'http://./'"),
+    "two dots": ("http://h../", "a host", "'http://h../'"),
+    "IPv4 and two dots": ("http://1.2.3.4../", "a host", "'http://1.2.3.4../'"),
+    "backslashes for slashes":
+        ("http:\\\\h/", "// and a host after http:", r"'http:\\\\h/'"),
+    "one of each": ("http:/\\h/", "// and a host after http:", r"'http:/\\h/'"),
+    "a backslash in the host":
+        ("http://a.test\\x.b.test/", "no backslash", r"'http://a.test\\x.b.test/'"),
+    "a backslash before an at-sign": ("http://a\\@h/", "no backslash", "'…@h/'"),
+    "a backslash for the first slash":
+        ("http://h\\a", "no backslash before the path", r"'http://h\\a'"),
     "query alone": ("http://?q", "a host", "'http://?q'"),
     "mapped to nothing": ("http://\xad/", "a host", r"'http://\xad/'"),
     "port above the range":

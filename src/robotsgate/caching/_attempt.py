@@ -19,6 +19,7 @@ from robotsgate.caching._entry import (
     usable,
 )
 from robotsgate.caching._freshness import (
+    ASK_FOR_LESS,
     freshness_lifetime,
     refusal_lifetime,
     retry_after,
@@ -94,18 +95,21 @@ def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer |
 def _answer(
     access: AccessResult, outcome: Outcome, *, origin: str, now: float, policy: Policy
 ) -> Answer:
-    packed = None
+    packed = asked = None
     if isinstance(outcome, Failed):
         lifetime = refusal_lifetime(origin=origin, policy=policy)
     else:
         lifetime = freshness_lifetime(outcome.headers, now=now, policy=policy)
+        if outcome.status in ASK_FOR_LESS:
+            asked = retry_after(outcome.headers, now=now, policy=policy)
     if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
         # One byte more than counts shows the parser that the file was cut.
         packed = PackedBody.of(outcome.body[: policy.max_body_bytes + 1])
     return Answer(
         access=access,
         answered_at=now,
-        fresh_until=now + lifetime,
+        fresh_until=now + max(lifetime, asked or 0.0),
+        retry_at=None if asked is None else now + asked,
         status=_status(outcome),
         redirects=outcome.redirects,
         error=_error(outcome),

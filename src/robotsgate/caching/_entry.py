@@ -89,7 +89,10 @@ class Answer:
     Attributes:
         access: SUCCESSFUL, UNAVAILABLE, RESTRICTED or REFUSED.
         answered_at: when its fetch ended, epoch seconds.
-        fresh_until: the end of its freshness lifetime, epoch seconds.
+        fresh_until: the end of its freshness lifetime, epoch seconds; not before
+            `retry_at`.
+        retry_at: the end of the Retry-After of a 429 or 503, epoch seconds; `None` if
+            there was none.
         status: that of the response; `None` if there was none.
         redirects: those that were followed.
         error: what was wrong, for people; `None` if nothing.
@@ -100,6 +103,7 @@ class Answer:
     access: AccessResult
     answered_at: float
     fresh_until: float
+    retry_at: float | None = None
     status: int | None = None
     redirects: Redirects = ()
     error: str | None = None

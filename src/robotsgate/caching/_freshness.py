@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 CACHING_HEADERS = ("age", "cache-control", "date", "expires", "retry-after")
 """The only headers that a decision here depends on."""
 
+ASK_FOR_LESS = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+"""The statuses by which a server asks for fewer requests, whatever else they mean."""
+
 # RFC 9111 §1.2.2: a delta-seconds too large to handle counts as 2^31.
 _LARGEST_DELTA = 2**31
 _DIGITS_OF_LARGEST_DELTA = 10

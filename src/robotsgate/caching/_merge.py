@@ -70,6 +70,7 @@ def _order(answer: Answer | None, now: float) -> tuple[object, ...]:
         *_sortable(
             answer.access.value,
             answer.fresh_until,
+            answer.retry_at,
             answer.status,
             answer.redirects,
             answer.error,

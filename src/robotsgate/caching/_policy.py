@@ -73,16 +73,18 @@ _ALLOWED_OUTCOMES = (
 class Policy:
     """How robots.txt files are fetched, kept and obeyed.
 
-    All spans are seconds, and finite.
+    All spans are seconds, and finite. An origin that nobody asks about is forgotten,
+    and then counts as never seen: a file 30 days after it went stale by default, or the
+    longest of `stale_window`, `outage_grace` and `unreachable_limit`. Under `LAST_COPY`
+    no file is ever forgotten.
     """
 
     default_lifetime: float = 24 * _HOUR
     """Freshness lifetime of a 2xx or 4xx answer whose headers say nothing about it."""
 
-    min_lifetime: float = field(
-        default=_MINUTE, metadata={"at_most": ("max_lifetime",)}
-    )
-    """The shortest lifetime that headers can ask for."""
+    min_lifetime: float = field(default=_HOUR, metadata={"at_most": ("max_lifetime",)})
+    """The shortest lifetime that headers can ask for; the default gives way to a
+    shorter `max_lifetime`."""
 
     max_lifetime: float = 7 * _DAY
     """The longest lifetime that headers can ask for."""
@@ -191,6 +193,8 @@ class Policy:
                 default=one.default,
                 lowest=one.metadata.get("lowest", 0),
             )
+        if self.min_lifetime == _HOUR:
+            object.__setattr__(self, "min_lifetime", min(_HOUR, self.max_lifetime))
         for one in fields(self):
             low = getattr(self, one.name)
             for name in one.metadata.get("at_most", ()):
@@ -207,7 +211,9 @@ class Policy:
 
         An outage allows nothing for 12 hours, then what the copy allows until day
         30. Without a copy, everything is allowed after the 12 hours if the server
-        answers with a status. If no answer comes, it is stricter than Google.
+        answers with a status; that includes a copy that was forgotten because nobody
+        asked for 30 days after it went stale. If no answer comes, it is stricter than
+        Google.
         """
         return cls(outage_grace=12 * _HOUR, unreachable_limit_without_copy=12 * _HOUR)
 
@@ -215,8 +221,8 @@ class Policy:
     def google_2021(cls) -> Policy:
         """Google's specification of 2021.
 
-        An outage allows nothing for 30 days, then what the last copy allows.
-        Without a copy, everything is allowed after the 30 days.
+        An outage allows nothing for 30 days, then what the last copy allows, which is
+        never forgotten. Without a copy, everything is allowed after the 30 days.
         """
         return cls(
             outage_grace=30 * _DAY,
@@ -239,7 +245,11 @@ class Policy:
 
     @classmethod
     def strict(cls) -> Policy:
-        """All that is not clearly allowed is disallowed."""
+        """All that is not clearly allowed is disallowed.
+
+        An outage without a copy, or with one that was forgotten, allows nothing,
+        however long it lasts.
+        """
         return cls(
             after_unreachable_limit=AfterUnreachableLimit.DISALLOW,
             detect_missing_page=False,

@@ -145,7 +145,7 @@ class DisallowedError(RobotsError):
     """
 
     def __init__(self, verdict: Verdict) -> None:
-        super().__init__(str(verdict))
+        super().__init__(f"{printable(verdict.url)} is {verdict}")
         self.verdict = verdict
 
     def __reduce__(self) -> tuple[object, ...]:

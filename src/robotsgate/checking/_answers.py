@@ -19,7 +19,7 @@ from robotsgate.checking._question import Question
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
-from robotsgate.urls._path import dialled_path
+from robotsgate.urls._path import has_readings, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,8 +84,8 @@ class Answers:
 
         Takes about a microsecond, and may be called in any thread. `None` if it cannot
         tell: for an agent that is not a string, a URL that does not begin with the key
-        of its origin, an agent or origin that is not in memory or is past its
-        `usable_until`, and an answer that takes long to find.
+        of its origin, or has several readings, an agent or origin that is not in
+        memory or is past its `usable_until`, and an answer that takes long to find.
         """
         try:
             slash = url.index("/", 8)  # type: ignore[union-attr]  # EAFP: not a str
@@ -98,7 +98,10 @@ class Answers:
             return None
         # As `is_plain`, without a call, which would take a twentieth of the time.
         if "/." in target or octets.translate(UNLESS_PLAIN_CHANGED) != octets:
-            target = self.grammar.target_of_path(dialled_path(target))
+            target = target_of(target)
+            if has_readings(target):
+                return None
+            target = self.grammar.readings_of(target)[0]
         rules.is_used = True
         answer = rules.rules.allows_at_once(target)
         if not answer:
@@ -121,7 +124,7 @@ class Answers:
         rules = self._rules_at_once(standing, question.agent)
         if rules is None:
             return None
-        answer = rules.allows_at_once(question.target)
+        answer = rules.allows_at_once(question.readings)
         if answer is not None:
             self._reporter.report_answer(question, rules, allowed=answer)
         return answer
@@ -161,9 +164,9 @@ class Answers:
 
     async def allows(self, rules: StandingFor, question: Question) -> bool:
         """The answer to `question`, for whose agent `rules` are in force."""
-        answer = rules.allows_at_once(question.target)
+        answer = rules.allows_at_once(question.readings)
         if answer is None:
-            answer = await self._beside_loop(partial(rules.allows, question.target))
+            answer = await self._beside_loop(partial(rules.allows, question.readings))
         self._reporter.report_answer(question, rules, allowed=answer)
         return answer
 
@@ -207,9 +210,9 @@ class Answers:
             TypeError: `headers` does not hold pairs of text.
         """
         rules = await self.rules_for(question.agent, question.origin)
-        target = question.target
-        work = partial(rules.usage_preferences, target, self.grammar, headers)
-        if rules.tells_usage_at_once(target):
+        readings = question.readings
+        work = partial(rules.usage_preferences, readings, self.grammar, headers)
+        if rules.tells_usage_at_once(readings):
             return work()
         return await self._beside_loop(work)
 
@@ -237,7 +240,7 @@ class Answers:
             standing = await self._renewals.standing(question.origin)
         rules = await self.rules_at(standing, question.agent)
         explain = partial(rules.explain, standing, question, policy=self._policy)
-        is_quick = rules.explains_at_once(question.target)
+        is_quick = rules.explains_at_once(question.readings)
         verdict = explain() if is_quick else await self._beside_loop(explain)
         return verdict, rules
 

@@ -330,7 +330,8 @@ class RobotsChecker:
 
         Every preference is unknown if `agent` may not fetch `url`. Takes and raises as
         `can_fetch`; also raises TypeError if `headers` does not hold pairs of text.
-        The headers of the page, if you have it, may hold Content-Usage, too.
+        The headers of the page, if you have it, may hold Content-Usage and
+        Content-Signal, too.
         """
         question = Question.of(agent, url, self._answers.grammar)
         return await self._answers.usage_preferences(question, headers)

@@ -66,18 +66,18 @@ class Agent(NamedTuple):
 
 
 class Question(NamedTuple):
-    """May `agent` fetch `target` at `origin`?
+    """May `agent` fetch a target at `origin`?
 
     Attributes:
         agent: the one that asks.
         origin: the one that it asks about.
-        target: path and query, in the spelling of the grammar.
+        readings: those of the target, path and query, in the spelling of the grammar.
         url: as the caller gave it; it may hold a password.
     """
 
     agent: Agent
     origin: Origin
-    target: str
+    readings: tuple[str, ...]
     url: str | URLLike
 
     @classmethod
@@ -91,8 +91,8 @@ class Question(NamedTuple):
             InvalidURLError: `url` names no origin.
         """
         known_agent = Agent.of(agent)
-        origin, path = split_url(url)
-        return cls(known_agent, origin, grammar.target_of_path(path), url)
+        origin, target = split_url(url)
+        return cls(known_agent, origin, grammar.readings_of(target), url)
 
 
 @lru_cache(maxsize=_MAX_AGENTS)

@@ -263,7 +263,7 @@ class Reporter:
                 "%r may not fetch %r: %s",
                 question.agent.name,
                 shown_url(question.url),
-                rules.refusal_of(question.target),
+                rules.refusal_of(question.readings),
             )
 
     def report_start(self, origin: str) -> None:

@@ -15,8 +15,11 @@ from robotsgate.robotstxt._records import RuleLines
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
 from robotsgate.robotstxt._usage_preferences import usage_preferences
 from robotsgate.urls._origin import shown_url
+from robotsgate.urls._path import decisive
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from robotsgate.caching._entry import Entry, PackedBody
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._verdict import Verdict
@@ -164,19 +167,31 @@ class StandingFor:
         self.rules = agent_rules.rules
         self.agent_rules = agent_rules
 
-    def allows_at_once(self, target: str) -> bool | None:
-        """Whether `target` may be fetched; `None` if that takes long to find out."""
-        return self._is_implied(target) or self.rules.allows_at_once(target)
+    def allows_at_once(self, readings: Sequence[str]) -> bool | None:
+        """Whether a target may be fetched in each of its `readings`.
 
-    def allows(self, target: str) -> bool:
-        """Whether `target` may be fetched, however long that takes."""
-        return self._is_implied(target) or self.rules.allows(target)
+        `None` if that takes long to find out.
+        """
+        if len(readings) > 1 and not self.explains_at_once(readings):
+            return None
+        for target in readings:
+            answer = self._is_implied(target) or self.rules.allows_at_once(target)
+            if not answer:
+                return answer
+        return True
+
+    def allows(self, readings: Iterable[str]) -> bool:
+        """As `allows_at_once`, however long that takes."""
+        return all(map(self._allows, readings))
 
     def explain(
         self, standing: Standing, question: Question, *, policy: Policy
     ) -> Verdict:
-        """The answer to `question`, with all that led to it."""
-        target = question.target
+        """The answer to `question`, with all that led to it.
+
+        Of several readings, the first that is refused decides.
+        """
+        target = decisive(question.readings, self._allows)
         match = self.agent_rules.match(target, is_robots_txt=self._is_implied(target))
         was_in_force = in_force(standing.entry, now=self.usable_from, policy=policy)
         return explain(
@@ -187,38 +202,42 @@ class StandingFor:
             agent=question.agent.name,
         )
 
-    def refusal_of(self, target: str) -> str:
-        """Why `target` may not be fetched, for the log."""
-        if self.agent_rules.group is None or not self.explains_at_once(target):
+    def refusal_of(self, readings: Sequence[str]) -> str:
+        """Why a target with these `readings` may not be fetched, for the log."""
+        if self.agent_rules.group is None or not self.explains_at_once(readings):
             return self.refusal
+        target = decisive(readings, self._allows)
         rule = self.agent_rules.match(target, is_robots_txt=False).rule
         return f"{self.refusal}, {str(rule)!r} on line {rule and rule.line}"
 
-    def explains_at_once(self, target: str) -> bool:
+    def explains_at_once(self, readings: Iterable[str]) -> bool:
         """Whether `explain` takes at most some milliseconds."""
-        return self.rules.decides_quickly(target)
+        return sum(map(len, readings)) <= self.rules.quick_length
 
     def usage_preferences(
-        self, target: str, grammar: Grammar, headers: HeadersLike | None
+        self, readings: Sequence[str], grammar: Grammar, headers: HeadersLike | None
     ) -> UsagePreferences:
-        """What `target` may be used for, however long that takes to find out.
+        """What a target may be used for, however long that takes to find out.
 
         Raises:
             TypeError: `headers` does not hold pairs of text.
         """
         return usage_preferences(
             self.agent_rules.usage_lines,
-            target,
+            readings,
             grammar,
-            allowed=self.allows(target),
+            allowed=self.allows(readings),
             headers=headers,
         )
 
-    def tells_usage_at_once(self, target: str) -> bool:
+    def tells_usage_at_once(self, readings: Iterable[str]) -> bool:
         """Whether `usage_preferences` takes at most some milliseconds."""
         values = (value for _, value, _ in self.agent_rules.usage_lines)
         is_quick = sum(map(len, values)) <= _MAX_USAGE_CHARACTERS_AT_ONCE
-        return is_quick and self.rules.decides_quickly(target)
+        return is_quick and self.explains_at_once(readings)
+
+    def _allows(self, target: str) -> bool:
+        return self._is_implied(target) or self.rules.allows(target)
 
     def _is_implied(self, target: str) -> bool:
         """Whether `target` is allowed although no rule says so.

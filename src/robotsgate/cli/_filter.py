@@ -11,7 +11,7 @@ import json
 import os
 import stat
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
@@ -28,7 +28,14 @@ from rich.progress import (
 from robotsgate import InvalidURLError, RobotsTxt, UnsupportedError
 from robotsgate.caching import printable
 from robotsgate.cli._options import Settings, agent_of, fetching_options
-from robotsgate.cli._shell import LONGEST_LINE, Exit, blocks_of_lines, console
+from robotsgate.cli._shell import (
+    LONGEST_LINE,
+    Exit,
+    blocks_of_lines,
+    console,
+    note,
+    tell_raw,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,9 +83,9 @@ def filter_(
     """Which URLs of stdin may AGENT fetch?
 
     Prints them in their order. This is fastest if the URLs of one site stand together.
-    A line that is not a URL does not stop the command. With --store, a second run does
-    not fetch again what the first one fetched; without it, a temporary folder keeps the
-    files.
+    A line without a URL does not stop the command, but is counted, and makes it exit
+    with 1. With --store, a second run does not fetch again what the first one fetched;
+    without it, a temporary folder keeps the files.
 
     \b
     Examples:
@@ -91,7 +98,7 @@ def filter_(
     RobotsTxt.parse("").rules_for(named)  # refuses what names no crawler
     work = _Filter(named, rejected=rejected, url_field=url_field if is_json else None)
     anyio.run(work.run, settings)
-    return Exit.ALLOWED
+    return Exit.DISALLOWED if work.counts.without_url else Exit.ALLOWED
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +109,8 @@ class _Batch:
         lines: as they came, without their ends.
         position: how many bytes of stdin were read up to their end.
         answered_event: set when the attributes below are there.
-        count: how many lines are not blank.
+        count: how many lines have a URL.
+        without_url: how many lines have none, without blank ones.
         allowed: the lines for stdout.
         rejected: the lines for the file of rejected lines.
     """
@@ -111,12 +119,17 @@ class _Batch:
     position: int
     answered_event: anyio.Event = field(default_factory=anyio.Event)
     count: int = 0
-    allowed: list[str] = field(default_factory=list)
+    without_url: int = 0
+    allowed: list[bytes] = field(default_factory=list)
     rejected: list[str] = field(default_factory=list)
 
 
 class _Filter:
-    """One run of the command."""
+    """One run of the command.
+
+    Attributes:
+        counts: how far it has come.
+    """
 
     def __init__(
         self,
@@ -136,22 +149,23 @@ class _Filter:
         self._agent = agent
         self._rejected = rejected
         self._url_field = url_field
-        self._counts = Counts()
-        self._shown = printable if console().is_terminal else str
+        self.counts = Counts()
 
     async def run(self, settings: Settings) -> None:
         """Filter stdin to stdout."""
         send, receive = anyio.create_memory_object_stream[_Batch](_BATCHES_AHEAD)
         with (
             TemporaryDirectory(prefix="robotsgate-") as folder,
-            progress(self._counts, is_quiet=settings.is_quiet) as show,
+            progress(self.counts, is_quiet=settings.is_quiet) as show,
         ):
             store = f"sqlite:///{folder}/robots.db"
             async with settings.checker(
                 store=store, max_origins=_MOST_ORIGINS
             ) as checker:
                 try:
-                    async with anyio.create_task_group() as tasks:
+                    # It is closed last: a batch that nobody could receive any more
+                    # would be an error besides the one that ended the printing.
+                    async with receive, anyio.create_task_group() as tasks:
                         tasks.start_soon(self._print_all, receive, checker, show)
                         async with send:
                             async for lines, position in blocks_of_lines():
@@ -168,53 +182,49 @@ class _Filter:
         show: Callable[[], None],
     ) -> None:
         """Print the batches in order, each as soon as it is answered."""
-        async with batches:
-            async for batch in batches:
-                await batch.answered_event.wait()
-                sys.stdout.write("".join(batch.allowed))
-                sys.stdout.flush()
-                if self._rejected is not None:
-                    self._rejected.write("".join(batch.rejected))
-                    self._rejected.flush()  # raises if the disk is full
-                stats = checker.stats
-                self._counts.position = batch.position
-                self._counts.lines += batch.count
-                self._counts.allowed += len(batch.allowed)
-                self._counts.fetches = stats.fetches
-                self._counts.failures = stats.unreachable + stats.refused
-                show()
+        async for batch in batches:
+            await batch.answered_event.wait()
+            tell_raw(batch.allowed)
+            if self._rejected is not None:
+                self._rejected.write("".join(batch.rejected))
+                self._rejected.flush()  # raises if the disk is full
+            stats = checker.stats
+            self.counts.position = batch.position
+            self.counts.urls += batch.count
+            self.counts.without_url += batch.without_url
+            self.counts.allowed += len(batch.allowed)
+            self.counts.fetches = stats.fetches
+            self.counts.failures = stats.unreachable + stats.refused
+            show()
 
     async def _answer(self, batch: _Batch, checker: RobotsChecker) -> None:
-        lines = [line for line in map(str.strip, _texts(batch.lines)) if line]
+        lines = [line for line in map(bytes.strip, batch.lines) if line]
         questions = [self._question(line) for line in lines]
         urls = [url for url, _ in questions]
         answers = await checker.can_fetch_many(self._agent, urls)
-        batch.count = len(lines)
-        batch.allowed = [
-            f"{self._shown(line)}\n"
-            for line, answer in zip(lines, answers, strict=True)
-            if answer
-        ]
-        if self._rejected is not None:
-            batch.rejected = [
-                await self._rejection(checker, line, url, error)
-                for line, (url, error), answer in zip(
-                    lines, questions, answers, strict=True
-                )
-                if not answer
-            ]
+        for line, (url, error), answer in zip(lines, questions, answers, strict=True):
+            if answer:
+                batch.allowed.append(line)
+                continue
+            why = error or _why_no_url(url, checker)
+            batch.without_url += why is not None
+            if self._rejected is not None:
+                batch.rejected.append(await self._rejection(checker, line, url, why))
+        batch.count = len(lines) - batch.without_url
         batch.answered_event.set()
 
-    def _question(self, line: str) -> tuple[str, str | None]:
+    def _question(self, line: bytes) -> tuple[str, str | None]:
         """The URL in `line` and `None`, or "" and why `line` has no URL."""
         if len(line) > LONGEST_LINE:
             return "", f"expected a line of at most {LONGEST_LINE} bytes"
-        if "\udc80" <= max(line) <= "\udcff":
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
             return "", "expected a line in UTF-8"
         if self._url_field is None:
-            return line, None
+            return text, None
         try:
-            url = json.loads(line)[self._url_field]
+            url = json.loads(text)[self._url_field]
         except (ValueError, KeyError, TypeError, RecursionError):
             url = None
         if not isinstance(url, str):
@@ -222,24 +232,29 @@ class _Filter:
         return url, None
 
     async def _rejection(
-        self, checker: RobotsChecker, line: str, url: str, error: str | None
+        self, checker: RobotsChecker, line: bytes, url: str, error: str | None
     ) -> str:
         """The text for `line` in the file of rejected lines."""
         verdict = None
         if error is None:
             try:
                 verdict = await checker.check(self._agent, url)
-            except (InvalidURLError, UnsupportedError) as no_question:
-                error = str(no_question)
+            except UnsupportedError as unsupported:
+                error = str(unsupported)
+        text = line.decode(errors="surrogateescape")
         if self._url_field is None:
-            return f"{printable(line)}\t{printable(error or str(verdict))}\n"
+            return f"{printable(text)}\t{printable(error or str(verdict))}\n"
         answer = None if verdict is None else verdict.as_dict()
-        return json.dumps({"line": line, "error": error, "verdict": answer}) + "\n"
+        return json.dumps({"line": text, "error": error, "verdict": answer}) + "\n"
 
 
-def _texts(lines: list[bytes]) -> list[str]:
-    """The lines as text; bytes that are not UTF-8 are lone surrogates."""
-    return b"\n".join(lines).decode(errors="surrogateescape").split("\n")
+def _why_no_url(url: str, checker: RobotsChecker) -> str | None:
+    """Why `url`, which is not allowed, is none; `None` if it is one."""
+    try:
+        checker.peek("*", url)
+    except InvalidURLError as error:
+        return str(error)
+    return None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -248,29 +263,35 @@ class Counts:
 
     Attributes:
         position: how many bytes of stdin are done.
-        lines: how many lines are done, without blank ones.
-        allowed: how many of them were printed.
+        urls: how many URLs are done.
+        without_url: how many other lines are done, without blank ones.
+        allowed: how many URLs were printed.
         fetches: how many robots.txt were fetched.
         failures: how many of those fetches failed.
     """
 
     position: int = 0
-    lines: int = 0
+    urls: int = 0
+    without_url: int = 0
     allowed: int = 0
     fetches: int = 0
     failures: int = 0
 
     def __str__(self) -> str:
         """One line for people."""
+        others = f"; {self.without_url:,} lines without a URL"
         return (
-            f"{self.lines:,} URLs, {self.allowed:,} allowed,"
+            f"{self.urls:,} URLs, {self.allowed:,} allowed,"
             f" {self.fetches:,} origins fetched, {self.failures:,} failed"
+            f"{others if self.without_url else ''}"
         )
 
 
 @contextmanager
 def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
-    """Show `counts` on stderr: at the end, and on a terminal also before.
+    """Show `counts` on stderr: at the end, and before if that is a terminal.
+
+    Not before on the terminal that shows the URLs, too.
 
     Args:
         counts: what the block counts.
@@ -289,24 +310,29 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
-        disable=is_quiet or not terminal.is_terminal,
+        disable=is_quiet or not terminal.is_terminal or console().is_terminal,
     )
     task = bar.add_task("", total=_bytes_of_stdin())
 
     def show() -> None:
-        rate = counts.lines / (bar.tasks[0].elapsed or 1)
+        rate = counts.urls / (bar.tasks[0].elapsed or 1)
         text = (
-            f"{counts.lines:,} URLs, {rate:,.0f}/s,"
+            f"{counts.urls:,} URLs, {rate:,.0f}/s,"
             f" {counts.fetches:,} origins, {counts.failures:,} failed"
         )
         bar.update(task, completed=counts.position, description=text)
 
+    bar.start()
     try:
-        with bar:
-            yield show
+        yield show
+    except OSError:  # nobody can or wants to see more
+        is_quiet = True
+        raise
     finally:
+        with suppress(OSError):  # the terminal is gone
+            bar.stop()
         if not is_quiet:
-            click.echo(counts, err=True)
+            note(str(counts))
 
 
 def _bytes_of_stdin() -> int | None:

@@ -48,8 +48,8 @@ class Finding:
         return asdict(self) | {"severity": self.severity.value}
 
 
-def about_file(robots: RobotsTxt) -> list[Finding]:
-    """What is odd about a file."""
+def about_file(robots: RobotsTxt, *, most: int | None = None) -> list[Finding]:
+    """What is odd about a file; the first `most` findings, or all."""
     return [
         Finding(
             line=one.line,
@@ -58,7 +58,7 @@ def about_file(robots: RobotsTxt) -> list[Finding]:
             code=one.kind.value,
             message=one.message,
         )
-        for one in robots.diagnostics
+        for one in robots.diagnostics[:most]
     ]
 
 

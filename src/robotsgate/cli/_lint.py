@@ -18,7 +18,7 @@ from robotsgate import (
 )
 from robotsgate.cli._findings import Finding, about_answer, about_file, sarif
 from robotsgate.cli._options import Settings, fetching_options, is_url, parsed_file
-from robotsgate.cli._shell import Exit, complain, tell, tell_json
+from robotsgate.cli._shell import Exit, complain, note, tell, tell_json
 
 _STYLES = {
     Severity.ERROR: "bold red",
@@ -73,7 +73,7 @@ def lint(*, form: str, is_strict: bool, settings: Settings, source: str) -> Exit
         return Exit.TROUBLE
     counts = Counter(finding.severity for finding in findings)
     if not settings.is_quiet:
-        click.echo(_summary(counts), err=True)
+        note(_summary(counts))
     failures = counts[Severity.ERROR] + (counts[Severity.WARNING] if is_strict else 0)
     return Exit.DISALLOWED if failures else Exit.ALLOWED
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
-import os
+import signal
 import sys
 import traceback
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -17,12 +18,24 @@ from robotsgate.cli._diff import diff
 from robotsgate.cli._filter import filter_
 from robotsgate.cli._lint import lint
 from robotsgate.cli._serve import serve
-from robotsgate.cli._shell import Exit, complain
+from robotsgate.cli._shell import (
+    Exit,
+    complain,
+    drop_unwritten,
+    note,
+    open_closed_streams,
+)
 from robotsgate.cli._show import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from io import TextIOWrapper
+    from types import FrameType
+
+    _Handler = Callable[[int, FrameType | None], None]
+
+# As a shell counts what a signal ends.
+_SIGNALLED = 128
 
 
 class _Program(click.Group):
@@ -30,16 +43,53 @@ class _Program(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command that `ctx` names."""
+        ending: list[int] = []
         try:
-            return super().invoke(ctx)
+            with _ending_as_ctrl_c(ending):
+                code = super().invoke(ctx)
+                sys.stdout.flush()
+                return code
         except KeyboardInterrupt:
-            ctx.exit(Exit.INTERRUPTED)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends it at once
+            ctx.exit(_SIGNALLED + (ending or [signal.SIGINT])[0])
         except OSError as error:
             if error.errno != errno.EPIPE:
                 raise
-            # What is still buffered would fail once more when the interpreter ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(Exit.CLOSED_PIPE)
+
+
+@contextmanager
+def _ending_as_ctrl_c(ending: list[int]) -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C does, so that it cleans up.
+
+    Args:
+        ending: gets the number of such a signal.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        ending.append(number)
+        handler = cast("_Handler", signal.getsignal(signal.SIGINT))
+        handler(signal.SIGINT, frame)
+
+    # A job in the background ignores Ctrl-C, and goes on to, because it is blocked; but
+    # the event loop handles it only if it is not ignored.
+    is_in_background = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if is_in_background:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # nohup ignores SIGHUP. Windows has none.
+    numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    taken = [one for one in numbers if one and signal.getsignal(one) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+        if is_in_background:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @click.group(
@@ -72,25 +122,25 @@ def run(arguments: Sequence[str]) -> int:
     Errors are one line on stderr. If nobody reads the output any more, the program ends
     without a message.
     """
+    open_closed_streams()
     try:
         for stream in (sys.stdout, sys.stderr):
             cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")
         code = program.main(
             list(arguments), prog_name="robotsgate", standalone_mode=False
         )
+        return int(code or 0)
     except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return Exit.TROUBLE
+        note(error.format_message())
     except click.ClickException as error:
         complain(_in_one_line(error))
-        return Exit.TROUBLE
     except (RobotsError, OSError) as error:
         complain(str(error))
-        return Exit.TROUBLE
     except Exception:  # noqa: BLE001 (Python would exit with 1, which is an answer)
-        traceback.print_exc()
-        return Exit.TROUBLE
-    return Exit(code or 0)
+        note(traceback.format_exc())
+    finally:
+        drop_unwritten()
+    return Exit.TROUBLE
 
 
 def _in_one_line(error: click.ClickException) -> str:

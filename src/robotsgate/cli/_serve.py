@@ -55,9 +55,9 @@ async def _serve(
     host: str, port: int, settings: Settings, own_name: str | None
 ) -> None:
     try:
-        import uvicorn  # noqa: PLC0415 (an extra that only this command needs)
-
-        from robotsgate.cli.tester._app import page_app  # noqa: PLC0415 (as above)
+        # An extra that only this command needs.
+        from robotsgate.cli.tester._app import page_app  # noqa: PLC0415
+        from robotsgate.cli.tester._server import page_server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise click.ClickException(
             "expected the extra tester: pip install 'robotsgate[cli,tester]'"
@@ -72,11 +72,6 @@ async def _serve(
                 monotonic=SystemClock().monotonic,
                 own_name=own_name,
             )
-            config = uvicorn.Config(
-                app,
-                log_level="warning",
-                server_header=False,
-                proxy_headers=False,  # anybody could send them to get more fetches
-            )
+            server = page_server(app, fetch_seconds=settings.policy.fetch_deadline)
             tell(f"http://{name}:{listener.getsockname()[1]}/")
-            await uvicorn.Server(config).serve(sockets=[listener])
+            await server.serve(sockets=[listener])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
+import os
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
@@ -20,7 +21,7 @@ from rich.text import Text
 from robotsgate.caching import printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
     from io import BufferedReader
 
 
@@ -30,13 +31,12 @@ class Exit(enum.IntEnum):
     ALLOWED = 0
     """All allowed, or nothing to report."""
     DISALLOWED = 1
-    """Some disallowed; for `lint` and `diff`, something to report."""
+    """Some disallowed; for `lint` and `diff`, something to report; for `filter`, some
+    lines without a URL."""
     TROUBLE = 2
     """Wrong usage, or something that could not be read or opened."""
     UNDECIDED = 3
     """Some could not be decided."""
-    INTERRUPTED = 130
-    """Ctrl-C, as the shell counts it: 128 + SIGINT."""
     CLOSED_PIPE = 141
     """Nobody reads the output any more: 128 + SIGPIPE."""
 
@@ -47,6 +47,32 @@ _WORST_FIRST = (Exit.TROUBLE, Exit.UNDECIDED, Exit.DISALLOWED)
 def worst(codes: set[Exit]) -> Exit:
     """The code that counts if several things happened."""
     return next((code for code in _WORST_FIRST if code in codes), Exit.ALLOWED)
+
+
+_STREAMS = (
+    ("stdin", "r", os.O_WRONLY),
+    ("stdout", "w", os.O_RDONLY),
+    ("stderr", "w", os.O_WRONLY),
+)
+
+
+def open_closed_streams() -> None:
+    """Open what the shell has closed (`>&-`), so that no other file gets its number.
+
+    Reading from such a stdin fails, and so does writing to such a stdout.
+    """
+    for name, mode, flags in _STREAMS:
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
+
+
+def drop_unwritten() -> None:
+    """Drop what a stream does not take; Python would exit with 120 because of it."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 Part = str | tuple[str, str]
@@ -72,12 +98,14 @@ def tell(*parts: Part) -> None:
         sys.stdout.flush()
 
 
-def tell_raw(line: str) -> None:
-    """Print `line` as it is; on a terminal, escaped."""
+def tell_raw(lines: Iterable[bytes]) -> None:
+    """Print `lines`, which are UTF-8, as they are; on a terminal, escaped."""
     if console().is_terminal:
-        tell(line.expandtabs())
+        for line in lines:
+            tell(line.decode().expandtabs())
     else:
-        sys.stdout.write(line + "\n")
+        sys.stdout.buffer.write(b"".join([b"%b\n" % line for line in lines]))
+        sys.stdout.flush()
 
 
 def tell_json(value: object) -> None:
@@ -101,9 +129,14 @@ def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def complain(message: str) -> None:
-    """Print one line on stderr; ignore a failure, because the exit code tells, too."""
+    """Print one line on stderr about something that went wrong."""
+    note(f"robotsgate: {printable(message)}")
+
+
+def note(text: str) -> None:
+    """Print `text` on stderr; ignore a failure, because the exit code tells, too."""
     with suppress(OSError):
-        sys.stderr.write(f"robotsgate: {printable(message)}\n")
+        sys.stderr.write(f"{text}\n")
 
 
 BLOCK_BYTES = 65_536

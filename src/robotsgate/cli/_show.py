@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from robotsgate import LineKind, RobotsTxt
 from robotsgate.cli._options import (
     Settings,
     agent_of,
@@ -18,7 +19,7 @@ from robotsgate.cli._shell import Exit, tell_json, tell_raw, tell_table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from robotsgate import Group, RobotsTxt, UsagePreferences
+    from robotsgate import Group, UsagePreferences
 
 _Row = tuple[int, str, str, str]
 """Line, agents, field, value."""
@@ -57,8 +58,7 @@ def show(
         token = robots.rules_for(asking).group
         groups = tuple(group for group in groups if token in group.tokens)
     if is_raw:
-        for line in robots.lines:
-            tell_raw(line.text)
+        tell_raw(line.text.encode() for line in robots.lines)
     elif as_json:
         tell_json(
             robots.as_dict()
@@ -109,4 +109,8 @@ def _rows_outside(robots: RobotsTxt) -> list[_Row]:
         for other in robots.other_lines
         if other not in in_groups
     ]
-    return rows + [(0, "", "sitemap", url) for url in robots.sitemaps]
+    for line in robots.lines:
+        if line.kind is LineKind.SITEMAP:
+            alone = RobotsTxt.parse(line.text, dialect=robots.dialect)
+            rows += [(line.number, "", "sitemap", url) for url in alone.sitemaps]
+    return sorted(rows)

@@ -10,6 +10,7 @@ from robotsgate.fetching._fetcher import (
     as_pairs,
     has_left_origin,
     passes_unasked,
+    sent_url,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "has_left_origin",
     "passes_unasked",
     "read_into",
+    "sent_url",
 ]

@@ -6,6 +6,7 @@ does not help a single request.
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -39,7 +40,7 @@ class DirectFetcher:
     checker a client.
     """
 
-    is_blind = False
+    guard_setting = None  # the guard sees what is dialled
 
     def __init__(
         self,
@@ -135,6 +136,15 @@ class DirectFetcher:
                 return await TransportFetcher(transport).get(
                     url, headers, max_bytes=max_bytes
                 )
+
+
+def proxy_variable() -> str | None:
+    """The variable of the environment that names a proxy; `None` if none does."""
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
+        for variable in (name, name.lower()):
+            if os.environ.get(variable):
+                return variable
+    return None
 
 
 def _are_requests_mocked() -> bool:

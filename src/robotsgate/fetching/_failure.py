@@ -43,6 +43,9 @@ _KINDS = {
     "OSError": FailureKind.CONNECT,
 }
 
+# A proxy might have helped.
+_UNCONNECTED = (FailureKind.NAME_RESOLUTION, FailureKind.CONNECT)
+
 # ssl raises these to ask for more bytes. Later exceptions have them as their context.
 _NO_CAUSES = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -58,6 +61,7 @@ def outcome_of(
     redirects: Redirects,
     deadline: float,
     outer: BaseException | None = None,
+    ignored_proxy: str | None = None,
 ) -> Failed:
     """The outcome that `error` stands for.
 
@@ -67,6 +71,7 @@ def outcome_of(
         deadline: that of the whole fetch, seconds, for the text of a timeout.
         outer: the exception that the caller of the fetch was handling. Python makes it
             the context of `error`, but it is not a cause.
+        ignored_proxy: the variable that names a proxy which was not used.
     """
     causes = list(_causes(error, outer))
     if isinstance(error, FetchFailedError):
@@ -79,6 +84,10 @@ def outcome_of(
         text = f"no answer within {deadline:g} s"
     elif kind is FailureKind.TIMEOUT and not str(causes[0]):
         text = f"{type(causes[0]).__name__}: no answer in time"
+    if ignored_proxy and (
+        kind in _UNCONNECTED or type(error).__name__ == "ConnectTimeout"
+    ):
+        text += f"; the checker used no proxy, although {ignored_proxy} is set"
     return Failed(kind=kind, error=text, redirects=redirects, cause=error)
 
 

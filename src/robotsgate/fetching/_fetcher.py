@@ -3,7 +3,8 @@
 Our own senders have the same port. What they need besides stands in `own_fetch`, which
 also marks the requests of a checker. A client may fetch pages and robots.txt alike: a
 hook that asks the checker before each request must let the checker's own requests pass,
-or it would wait for itself.
+or it would wait for itself. Tasks that begin during a fetch inherit the mark, so it
+lets them make no other request than the current one of the fetch.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote_to_bytes
 
-from robotsgate.errors import RobotsError
+import anyio
+
+from robotsgate.errors import InvalidURLError, RobotsError
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
-from robotsgate.urls._origin import DEFAULT_PORTS
+from robotsgate.urls._origin import DEFAULT_PORTS, Origin, split_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,9 +27,12 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import FailureKind
     from robotsgate.caching._policy import Policy
     from robotsgate.fetching._address_guard import FetchGuard
-    from robotsgate.urls._origin import Origin
 
-_SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss"})
+# aiohttp sends a URL without a scheme to a proxy, as if it were http.
+_SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss", ""})
+
+# Characters of a host that clients and resolvers read in different ways.
+_AMBIGUOUS = frozenset("\\%/?#@[]")
 
 NEVER_SENT = (
     "authorization",
@@ -115,6 +122,8 @@ class OwnFetch:
         origin: where the current GET goes.
         has_left_origin: whether a server chose that, now or before. The headers that
             a client adds are meant only for the origin that the caller asked about.
+        task_id: the task that fetches; `None` once the fetch is over.
+        hop: the URL of the current GET; empty once the fetch is over.
     """
 
     guard: FetchGuard
@@ -122,6 +131,13 @@ class OwnFetch:
     deadline: float
     origin: Origin
     has_left_origin: bool = False
+    task_id: int | None = None
+    hop: str = ""
+
+    def end(self) -> None:
+        """Let no further request pass as one of this fetch."""
+        self.task_id = None
+        self.hop = ""
 
     @property
     def host(self) -> str:
@@ -138,22 +154,77 @@ own_fetch: ContextVar[OwnFetch] = ContextVar("robotsgate.own_fetch")
 """Set while a checker fetches a robots.txt."""
 
 
-def is_own_request() -> bool:
-    """Whether a checker called the current code in order to fetch a robots.txt."""
-    return own_fetch.get(None) is not None
+def is_own_request(url: str) -> bool:
+    """Whether a request for `url` is one of the fetch that called the current code.
+
+    That is each request of the task that fetches. A client may send in a task or thread
+    of its own, in its own spelling: then only the current GET.
+
+    Raises:
+        InvalidURLError: `url` names no origin.
+    """
+    fetch = own_fetch.get(None)
+    if fetch is None or not fetch.hop:
+        return False
+    return fetch.task_id == _task_id() or _as_asked(url) == _as_asked(fetch.hop)
 
 
-def passes_unasked(scheme: str, target: str) -> bool:
-    """Whether a request may be sent without asking the checker.
+def _task_id() -> int | None:
+    try:
+        return anyio.get_current_task().id
+    except RuntimeError:  # in a thread
+        return None
 
-    That holds for the checker's own requests, for /robots.txt, and for schemes that
-    have no robots.txt, which the client handles.
+
+def _as_asked(url: str) -> tuple[Origin, bytes]:
+    """`url` without the differences that are left to a client: escapes, an empty query.
+
+    This is no spelling for rules, which must tell "/a%2Fb" from "/a/b".
+    """
+    origin, target = split_url(url)
+    return origin, unquote_to_bytes(target).removesuffix(b"?")
+
+
+def sent_url(scheme: str, host: str, port: int | None, target: str) -> str | None:
+    """The URL of a request as a client will send it, to ask a checker about.
 
     Args:
-        scheme: that of the URL, in lower case.
-        target: the path with the query, as it is sent.
+        scheme: lower-case.
+        host: the name or the address that the client dials, without brackets.
+        port: `None` for the default.
+        target: path and query as they will be sent.
+
+    Returns:
+        The URL; its origin is normalised, its target unchanged. `None` if the scheme
+        has no robots.txt.
+
+    Raises:
+        InvalidURLError: there is no host, nobody can know which one, or `target` is
+            not a path.
     """
-    return is_own_request() or target == ROBOTS_TXT_PATH or scheme not in _SCHEMES
+    if scheme not in _SCHEMES:
+        return None
+    name = f"[{host}]" if ":" in host else host
+    url = f"{scheme}://{name}{'' if port is None else f':{port}'}{target}"
+    if not (host.isascii() and _AMBIGUOUS.isdisjoint(host) and target[:1] == "/"):
+        raise InvalidURLError(
+            f"expected an unambiguous host and a path, got {url!r}", url=url
+        )
+    return f"{Origin.from_url(url)}{target}"
+
+
+def passes_unasked(url: str) -> bool:
+    """Whether a request for `url` may be sent without asking the checker.
+
+    That holds for the checker's own requests, and for /robots.txt.
+
+    Args:
+        url: absolute; that of `sent_url` for a request of a client.
+
+    Raises:
+        InvalidURLError: `url` names no origin.
+    """
+    return split_url(url)[1] == ROBOTS_TXT_PATH or is_own_request(url)
 
 
 def has_left_origin() -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from robotsgate._flights import Threads
 from robotsgate.caching._outcome import FTP_NO_FILE, FTP_RETRIEVED, FailureKind
+from robotsgate.fetching._body import Body
 from robotsgate.fetching._dialling import MOST_ADDRESSES, resolve
 from robotsgate.fetching._fetcher import FetchedResponse, FetchFailedError, own_fetch
 
@@ -164,12 +165,12 @@ class _Session(ftplib.FTP):
         return cast("socket.socket", self.sock)  # `connect` has set it
 
     def _read(self, data: socket.socket) -> bytes:
-        body = b""
+        body = Body(FTP_RETRIEVED, (), max_bytes=self._max_bytes)
         with data:
             self._data = data
             while not self._is_ended and (chunk := data.recv(_CHUNK_BYTES)):
-                body += chunk
-                if len(body) >= self._max_bytes:
-                    return body
+                body.feed(chunk)
+                if body.is_over:
+                    return bytes(body)
         self.voidresp()  # a transfer that broke off ends in an error here
-        return body
+        return bytes(body)

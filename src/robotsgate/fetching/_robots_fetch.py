@@ -20,7 +20,7 @@ from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._address_guard import FetchGuard, GuardRules
 from robotsgate.fetching._body import ACCEPT_ENCODING, decoded_body
-from robotsgate.fetching._direct import DirectFetcher
+from robotsgate.fetching._direct import DirectFetcher, proxy_variable
 from robotsgate.fetching._failure import MISTAKES, outcome_of
 from robotsgate.fetching._fetcher import OwnFetch, own_fetch
 from robotsgate.fetching._ftp import FtpFetcher
@@ -61,8 +61,15 @@ _BLIND = (
     "the address guard (AddressGuard.%s) cannot see which addresses your client dials, "
     "directly or through a proxy: it refuses only addresses that stand in a URL, and "
     "localhost; guard your network in another way, or say that you do not need it "
-    "with Policy(address_guard=AddressGuard.OFF)"
+    "with %s=Policy(address_guard=AddressGuard.OFF)"
 )
+
+_NO_PROXY = (
+    "%s is set, but this checker uses no proxy; a client, as httpx.AsyncClient(), does"
+    " (on the command line: --proxy)"
+)
+
+_warned: set[str] = set()  # of this process, which may make a checker for each task
 
 
 _Trail = dict[str, int | None]
@@ -86,9 +93,13 @@ class RobotsTxtFetcher:
         self._ftp = FtpFetcher()
         self._policy = policy
         self._guard_rules = GuardRules(policy)
-        self._must_warn = policy.address_guard is not AddressGuard.OFF and getattr(
-            self._sender, "is_blind", True
-        )
+        setting = getattr(self._sender, "guard_setting", "policy")
+        self._ignored_proxy = proxy_variable() if client is None else None
+        if self._ignored_proxy:
+            _warn_once(_NO_PROXY % self._ignored_proxy)
+        self._blind = ""
+        if setting is not None and policy.address_guard is not AddressGuard.OFF:
+            self._blind = _BLIND % (policy.address_guard.name, setting)
         self._headers = (
             ("User-Agent", user_agent),
             ("Accept", "text/plain, */*;q=0.1"),
@@ -116,9 +127,8 @@ class RobotsTxtFetcher:
             RuntimeError: or another of `MISTAKES`, from a client of the caller, for
                 example because it is closed.
         """
-        if self._must_warn:
-            self._must_warn = False
-            _LOGGER.warning(_BLIND, self._policy.address_guard.name)
+        if self._blind:
+            _warn_once(self._blind)
         trail: _Trail = {}
         outer = sys.exception()
         fetch = OwnFetch(
@@ -126,6 +136,7 @@ class RobotsTxtFetcher:
             policy=self._policy,
             deadline=anyio.current_time() + self._policy.fetch_deadline,
             origin=origin,
+            task_id=anyio.get_current_task().id,
         )
         token = own_fetch.set(fetch)
         try:
@@ -138,8 +149,10 @@ class RobotsTxtFetcher:
                 redirects=_redirects(trail),
                 deadline=self._policy.fetch_deadline,
                 outer=outer,
+                ignored_proxy=self._ignored_proxy,
             )
         finally:
+            fetch.end()
             own_fetch.reset(token)
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug("%s: %s", next(reversed(trail)), _summary(outcome))
@@ -150,7 +163,7 @@ class RobotsTxtFetcher:
         target = "/robots.txt"
         status: int | None = None
         while True:
-            hop = f"{fetch.origin}{target}"
+            hop = fetch.hop = f"{fetch.origin}{target}"
             trail[hop] = status
             response = await self._get(hop, fetch)
             is_redirect = 300 <= response.status <= 399 and response.status != 304  # noqa: PLR2004
@@ -196,6 +209,12 @@ class RobotsTxtFetcher:
             redirects=_redirects(trail),
             error=error,
         )
+
+
+def _warn_once(message: str) -> None:
+    if message not in _warned:
+        _warned.add(message)
+        _LOGGER.warning(message)
 
 
 def sender_for(client: object | None) -> Fetcher:

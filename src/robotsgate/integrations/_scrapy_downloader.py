@@ -52,6 +52,10 @@ class DownloaderFetcher:
     """A `Fetcher` over Scrapy's downloader and its middlewares.
 
     The User-Agent is the one that Scrapy gives to every request.
+
+    Attributes:
+        guard_setting: the setting by which the user chose an address guard, which
+            cannot see what Scrapy dials; `None` if it was left alone.
     """
 
     def __init__(self, crawler: Crawler, *, seconds: float) -> None:
@@ -64,6 +68,8 @@ class DownloaderFetcher:
         self._crawler = crawler
         self._seconds = seconds
         self._under_way = 0
+        is_set = crawler.settings.get("ROBOTSGATE_POLICY") is not None
+        self.guard_setting = "ROBOTSGATE_POLICY" if is_set else None
 
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int

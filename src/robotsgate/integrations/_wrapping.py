@@ -1,4 +1,4 @@
-"""Shared by all integrations: their errors, and the turn around a response."""
+"""Shared by all integrations: what is asked, their errors, the turn of a response."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from robotsgate import DisallowedError, PolitenessGate, RobotsChecker
+from robotsgate.fetching import passes_unasked, sent_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -38,6 +39,15 @@ def check_arguments(checker: object, gate: object = None) -> None:
         raise TypeError(f"expected a robotsgate.RobotsChecker, got {checker!r}")
     if not isinstance(gate, PolitenessGate | None):
         raise TypeError(f"expected gate to be a PolitenessGate, got {gate!r}")
+
+
+def asked_url(scheme: str, host: str, port: int | None, target: str) -> str | None:
+    """The URL to ask about before a request; `None` if it passes without a question.
+
+    Takes and raises as `sent_url`.
+    """
+    url = sent_url(scheme, host, port, target)
+    return None if url is None or passes_unasked(url) else url
 
 
 class DisallowedRequestError(DisallowedError):

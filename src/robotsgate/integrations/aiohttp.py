@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from robotsgate.integrations._wrapping import (
     TurnOfResponse,
+    asked_url,
     check_arguments,
     missing_extra,
 )
@@ -30,13 +31,13 @@ from robotsgate import (
     FetchedResponse,
     FetchFailedError,
     InvalidURLError,
+    UnsupportedError,
 )
 from robotsgate.fetching import (
     NEVER_SENT,
     Body,
     as_pairs,
     has_left_origin,
-    passes_unasked,
     read_into,
 )
 
@@ -109,7 +110,7 @@ def robots_middleware(
 
     Returns:
         The middleware. It raises a `RobotsDisallowedError`, or an
-        `aiohttp.InvalidURL` for a URL that names no origin.
+        `aiohttp.InvalidURL` for a URL that the checker cannot ask about.
 
     Raises:
         TypeError: `checker` is not a checker, or `gate` is not a gate.
@@ -117,15 +118,20 @@ def robots_middleware(
     check_arguments(checker, gate)
 
     async def obey(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
-        url = request.url
-        if _is_ignored.get() or passes_unasked(url.scheme, url.raw_path_qs):
+        if _is_ignored.get():
             return await send(request)
+        sent = request.url
         try:
+            url = asked_url(
+                sent.scheme, sent.raw_host or "", sent.port, sent.raw_path_qs
+            )
+            if url is None:
+                return await send(request)
             if gate is not None:
-                return await _send_in_turn(request, send, gate)
-            verdict = await checker.refusal(agent, str(url))
-        except InvalidURLError as error:
-            raise aiohttp.InvalidURL(url, str(error)) from error
+                return await _send_in_turn(request, url, send, gate)
+            verdict = await checker.refusal(agent, url)
+        except (InvalidURLError, UnsupportedError) as error:
+            raise aiohttp.InvalidURL(sent, str(error)) from error
         if verdict is not None:
             raise RobotsDisallowedError(verdict)
         return await send(request)
@@ -134,10 +140,10 @@ def robots_middleware(
 
 
 async def _send_in_turn(
-    request: ClientRequest, send: ClientHandlerType, gate: PolitenessGate
+    request: ClientRequest, url: str, send: ClientHandlerType, gate: PolitenessGate
 ) -> ClientResponse:
     try:
-        turn = await TurnOfResponse.begun(gate, str(request.url))
+        turn = await TurnOfResponse.begun(gate, url)
     except DisallowedError as error:
         raise RobotsDisallowedError(error.verdict) from error
     async with turn:

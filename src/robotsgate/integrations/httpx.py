@@ -6,18 +6,18 @@ module for httpx2. Runs on asyncio and trio.
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
-from anyio.lowlevel import current_token
 
-from robotsgate import DisallowedError, InvalidURLError
-from robotsgate.fetching import passes_unasked
+from robotsgate import DisallowedError, InvalidURLError, UnsupportedError
 from robotsgate.integrations._wrapping import (
     BodyInTurn,
     DisallowedRequestError,
     HttpxClasses,
     TurnOfResponse,
+    asked_url,
     check_arguments,
 )
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from robotsgate import AsyncTransportLike, PolitenessGate, RobotsChecker, Verdict
 
 __all__ = ["RobotsDisallowedError", "RobotsTransport", "robots_hook"]
+
+
+_NOT_ASKED = (InvalidURLError, UnsupportedError)
 
 
 class RobotsDisallowedError(DisallowedRequestError, httpx.RequestError):
@@ -59,8 +62,8 @@ def robots_hook(
 
     Returns:
         The hook. It raises a `RobotsDisallowedError`, or a `RequestError` of the
-        client for a URL that names no origin, and a TypeError in a client that
-        blocks or as a hook for responses.
+        client for a URL that the checker cannot ask about, and a TypeError in a client
+        that blocks or as a hook for responses.
 
     Raises:
         TypeError: `checker` is not a checker.
@@ -68,19 +71,21 @@ def robots_hook(
     check_arguments(checker)
 
     async def refuse_disallowed(request: httpx.Request) -> None:
-        if not _passes_unasked(request):
-            try:
-                verdict = await checker.refusal(agent, str(request.url))
-            except InvalidURLError as error:
-                raise _url_error(request, error) from error
-            if verdict is not None:
-                raise _classes_of(request).error(verdict, request=request)
+        try:
+            url = _asked_url(request)
+            verdict = await checker.refusal(agent, url) if url else None
+        except _NOT_ASKED as error:
+            raise _url_error(request, error) from error
+        if verdict is not None:
+            raise _classes_of(request).error(verdict, request=request)
 
     def hook(request: httpx.Request) -> Awaitable[None]:
-        try:
-            current_token()
-        except RuntimeError as error:  # a blocking client would await nothing
-            raise TypeError("expected an AsyncClient, got a blocking one") from error
+        # A blocking client would send the request without awaiting the answer. It may
+        # be used where an event loop runs, so only the caller's frame tells them apart.
+        frame = inspect.currentframe()
+        caller = frame and frame.f_back
+        if not (caller and caller.f_code.co_flags & inspect.CO_COROUTINE):
+            raise TypeError("expected an AsyncClient, got a blocking one")
         if hasattr(request, "status_code"):
             raise TypeError("expected a hook for requests, got a response")
         return refuse_disallowed(request)
@@ -138,15 +143,16 @@ class RobotsTransport(httpx.AsyncBaseTransport):
 
         Raises:
             RobotsDisallowedError: it may not.
-            RequestError: of the client: its URL names no origin.
+            RequestError: of the client: the checker cannot ask about its URL.
         """
-        if _passes_unasked(request):
-            return await self._send(request)
         try:
+            url = _asked_url(request)
+            if url is None:
+                return await self._send(request)
             if self._gate is not None:
-                return await self._send_in_turn(request, self._gate)
-            verdict = await self._checker.refusal(self._agent, str(request.url))
-        except InvalidURLError as error:
+                return await self._send_in_turn(request, url, self._gate)
+            verdict = await self._checker.refusal(self._agent, url)
+        except _NOT_ASKED as error:
             raise _url_error(request, error) from error
         if verdict is not None:
             return self._refusal(request, verdict)
@@ -161,10 +167,10 @@ class RobotsTransport(httpx.AsyncBaseTransport):
         return response
 
     async def _send_in_turn(
-        self, request: httpx.Request, gate: PolitenessGate
+        self, request: httpx.Request, url: str, gate: PolitenessGate
     ) -> httpx.Response:
         try:
-            turn = await TurnOfResponse.begun(gate, str(request.url))
+            turn = await TurnOfResponse.begun(gate, url)
         except DisallowedError as error:
             return self._refusal(request, error.verdict)
         async with turn:
@@ -206,12 +212,21 @@ def _classes_of(request: object) -> HttpxClasses:
     return CLASSES
 
 
-def _url_error(request: httpx.Request, error: InvalidURLError) -> httpx.RequestError:
+def _url_error(request: httpx.Request, error: Exception) -> httpx.RequestError:
     """The client's own error, because a redirect may lead to any URL."""
     return _classes_of(request).url_error(str(error), request=request)
 
 
-def _passes_unasked(request: httpx.Request) -> bool:
-    return request.extensions.get("robots") == "ignore" or passes_unasked(
-        request.url.scheme, request.url.raw_path.decode("ascii")
+def _asked_url(request: httpx.Request) -> str | None:
+    """The URL of `request` as it will be sent; `None` if it passes unasked.
+
+    Raises:
+        InvalidURLError: as `asked_url`.
+    """
+    if request.extensions.get("robots") == "ignore":
+        return None
+    url = request.url
+    target: bytes = request.extensions.get("target", url.raw_path)
+    return asked_url(
+        url.scheme, url.raw_host.decode("ascii"), url.port, target.decode("latin-1")
     )

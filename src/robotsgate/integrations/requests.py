@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from robotsgate import InvalidURLError, sync
-from robotsgate.fetching import passes_unasked
-from robotsgate.integrations._wrapping import DisallowedRequestError, missing_extra
+from robotsgate import InvalidURLError, UnsupportedError, sync
+from robotsgate.integrations._wrapping import (
+    DisallowedRequestError,
+    asked_url,
+    missing_extra,
+)
 
 try:
     import requests
@@ -15,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from requests.adapters import BaseAdapter, HTTPAdapter
+from urllib3.util import parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["RobotsAdapter", "RobotsDisallowedError"]
 
@@ -77,18 +81,37 @@ class RobotsAdapter(BaseAdapter):
 
         Raises:
             RobotsDisallowedError: it may not.
-            requests.exceptions.InvalidURL: its URL names no origin.
+            requests.exceptions.InvalidURL: the checker cannot ask about its URL.
         """
-        url = request.url or ""
         try:
-            if not passes_unasked(urlsplit(url).scheme, request.path_url):
+            for url in _asked_urls(request):
                 verdict = self._checker.refusal(self._agent, url)
                 if verdict is not None:
                     raise RobotsDisallowedError(verdict, request=request)
-        except InvalidURLError as error:
+        except (InvalidURLError, UnsupportedError) as error:
             raise requests.exceptions.InvalidURL(str(error), request=request) from error
         return self._wrapped.send(request, *arguments, **options)
 
     def close(self) -> None:
         """Close the wrapped adapter."""
         self._wrapped.close()
+
+
+def _asked_urls(request: requests.PreparedRequest) -> Iterator[str]:
+    """The URL of `request` as it will be sent; none if it passes unasked.
+
+    A second one if urllib3 changes the path of a request to a proxy.
+
+    Raises:
+        InvalidURLError: it names no origin, or nobody can know which one.
+    """
+    try:
+        sent = urlsplit(request.url or "")  # as an HTTPAdapter does
+        port = sent.port
+        to_proxy = parse_url(request.url or "").request_uri
+    except ValueError as error:
+        raise InvalidURLError(str(error), url=request.url) from error
+    for target in dict.fromkeys((request.path_url, to_proxy)):
+        url = asked_url(sent.scheme, sent.hostname or "", port, target)
+        if url is not None:
+            yield url

@@ -30,15 +30,20 @@ from scrapy.utils.python import to_unicode
 from robotsgate import (
     DisallowedError,
     InvalidProductTokenError,
+    InvalidURLError,
     Policy,
     RobotsChecker,
     RobotsTxt,
     RobotsTxtFetched,
     SystemClock,
+    UnsupportedError,
 )
+from robotsgate.fetching import sent_url
 from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
 
 if TYPE_CHECKING:
+    from urllib.parse import ParseResult
+
     from scrapy.core.downloader import Slot
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
@@ -50,8 +55,6 @@ __all__ = ["RobotsGateMiddleware", "RobotsGateParser"]
 _CLOCK = SystemClock()
 
 _NO_RULES = RobotsTxt.parse("")
-
-_SCHEMES = ("http", "https", "ftp")
 
 # How many origins, and hosts, are remembered; as many as a checker holds ready.
 _MAX_KNOWN = 10_000
@@ -181,23 +184,26 @@ class RobotsGateMiddleware:
         """Let `request` pass if it may be sent.
 
         Raises:
-            scrapy.exceptions.IgnoreRequest: robots.txt does not allow it.
-            InvalidURLError: its URL has no host.
-            UnsupportedError: its scheme is ftp.
+            scrapy.exceptions.IgnoreRequest: robots.txt does not allow it, or the
+                checker cannot ask about its URL, for example because that is of ftp.
         """
-        url = urlparse_cached(request)
-        if request.meta.get("dont_obey_robotstxt") or url.scheme not in _SCHEMES:
+        if request.meta.get("dont_obey_robotstxt"):
             return
+        parts = urlparse_cached(request)
         agent = _agent(
             self._robots_agent
             or request.headers.get(b"User-Agent")
             or self._default_agent
         )
         slot = request.meta.get("download_slot")
-        case = (agent, url.scheme, url.netloc, slot)
+        case = (agent, parts.scheme, parts.netloc, slot)
         is_settled = self._settled_until.get(case, 0.0) > _CLOCK.now()
         ask = self.checker.refusal if is_settled else self.checker.check
-        verdict = await ask(agent, request.url)
+        try:
+            url = _sent_url(parts)
+            verdict = await ask(agent, url) if url else None
+        except (InvalidURLError, UnsupportedError) as error:
+            raise IgnoreRequest(f"Not a URL to ask about: {error}") from error
         if verdict is None:
             return
         await self._announce(verdict, request)
@@ -220,12 +226,14 @@ class RobotsGateMiddleware:
         key = (verdict.origin, verdict.fetched_at)
         task = self._announcements.get(key)
         if task is None:
-            task = asyncio.create_task(self._send_robots_parsed(request))
+            task = asyncio.create_task(
+                self._send_robots_parsed(verdict.origin, request)
+            )
             self._announcements[key] = task
         await asyncio.shield(task)
 
-    async def _send_robots_parsed(self, request: scrapy.Request) -> None:
-        robots_txt = await self.checker.robots_txt(request.url)
+    async def _send_robots_parsed(self, origin: str, request: scrapy.Request) -> None:
+        robots_txt = await self.checker.robots_txt(origin)
         if robots_txt is not None:
             await self._crawler.signals.send_catch_log_async(
                 signal=signals.robots_parsed,
@@ -237,7 +245,7 @@ class RobotsGateMiddleware:
         self, origin: str, agent: str, request: scrapy.Request
     ) -> None:
         """Note the delay that `origin` asks for, for the slot of `request`."""
-        asked = await self.checker.crawl_delay(agent, request.url) or 0.0
+        asked = await self.checker.crawl_delay(agent, origin) or 0.0
         if asked and not self._delays:  # each handler costs time for each page
             connect = self._crawler.signals.connect
             connect(self._keep_delay, signals.request_reached_downloader)
@@ -295,6 +303,17 @@ def _hold_back(slot: Slot, least: float) -> None:
         slot.jitter = min(slot.jitter, 1 - least / slot.delay)
     elif slot.delay < 2 * least:  # Scrapy 2.18: by half of it, or not at all
         slot.randomize_delay = False
+
+
+def _sent_url(parts: ParseResult) -> str | None:
+    """The URL of a request, which Scrapy's handlers parse in this way, too.
+
+    Raises as `sent_url`.
+    """
+    parameters = f";{parts.params}" if parts.params else ""
+    query = f"?{parts.query}" if parts.query else ""
+    target = f"{parts.path or '/'}{parameters}{query}"
+    return sent_url(parts.scheme, parts.hostname or "", parts.port, target)
 
 
 @lru_cache(maxsize=_MAX_AGENTS)

@@ -1,8 +1,11 @@
 """Reads a list of directives, as META tags and X-Robots-Tag have them.
 
 Sources: the grammar of the META tag at robotstxt.org (`all`, `none`, `[no]index`,
-`[no]follow`); for the others "Robots meta tag specifications" of Google Search
-Central (2026); `noai` and `noimageai` of DeviantArt (2022).
+`[no]follow`); "Robots meta tag specifications" of Google Search Central (2026), with
+those that Google no longer uses; the pages about META robots of Bing (`nocache`,
+`noodp`) and Yandex (`archive`, `noyaca`); `noai` and `noimageai` of DeviantArt (2022);
+`noml` of Mojeek (noml.info, 2023); the TDM Reservation Protocol of a W3C Community
+Group (TDMRep, 2024), which has tags and headers of its own.
 """
 
 from __future__ import annotations
@@ -33,9 +36,14 @@ _IMAGE_PREVIEWS = {"none": 0.0, "standard": 1.0, "large": 2.0}
 _ALIASES = {"all": ("index", "follow"), "none": ("noindex", "nofollow")}
 
 _FLAGS = {
-    "follow", "index", "indexifembedded", "noai", "noarchive", "nofollow",
-    "noimageai", "noimageindex", "noindex", "nosnippet", "notranslate",
+    "archive", "follow", "index", "indexifembedded", "noai", "noarchive", "nocache",
+    "nofollow", "noimageai", "noimageindex", "noindex", "noml", "noodp",
+    "nositelinkssearchbox", "nosnippet", "notranslate", "noyaca",
 }  # fmt: skip
+
+TDM_RESERVATION = "tdm-reservation"
+TDM_NAMES = (TDM_RESERVATION, "tdm-policy")
+"""The names of the tags and headers of TDMRep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +54,9 @@ class Directive(JSONValue):
         name: in lower case: "noindex", "max-snippet".
         value: characters of "max-snippet" and seconds of "max-video-preview", ≥ 0,
             -1 for no limit; "none", "standard" or "large" of "max-image-preview";
-            epoch seconds of "unavailable_after"; `None` for all others.
+            epoch seconds of "unavailable_after"; 1 of "tdm-reservation" if the rights
+            are reserved, and 0 if not; the URL of "tdm-policy" as the page writes it;
+            `None` for all others.
         source: the tag or the header that holds it.
     """
 
@@ -92,6 +102,21 @@ def directives_in(
             note(diagnostics, f"unknown directive {_quote(part)} in {source}")
 
 
+def tdm_directives(
+    name: str, value: str, source: str, diagnostics: list[str]
+) -> Iterator[Directive]:
+    """What a tag or header with one of `TDM_NAMES` states; as `directives_in`."""
+    is_flag = name == TDM_RESERVATION
+    # A client may have joined two headers; a URL may have commas.
+    for part in map(str.strip, value.split(",") if is_flag else [value]):
+        if not part or (is_flag and part not in {"0", "1"}):
+            note(diagnostics, f"{_quote(part)} in {source} is not a value of TDMRep")
+        else:
+            yield Directive(
+                name=name, value=int(part) if is_flag else part, source=source
+            )
+
+
 def name_of(part: str) -> str:
     """The text of `part` before a colon, or all of it, in lower case."""
     return part.partition(":")[0].strip().lower()
@@ -100,6 +125,9 @@ def name_of(part: str) -> str:
 def permissiveness(directive: Directive) -> float:
     """A number; of two directives of one name, the more restrictive has the smaller."""
     value = directive.value
+    if directive.name in TDM_NAMES:  # a tag takes the place of a header
+        is_header = not directive.source.startswith("<")
+        return 2.0 * is_header + (value == 0)
     if isinstance(value, str):
         return _IMAGE_PREVIEWS[value]
     if value == _NO_LIMIT and directive.name != "unavailable_after":

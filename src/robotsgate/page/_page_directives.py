@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING
 
 from robotsgate.page._directive import (
     NAMES,
+    TDM_NAMES,
+    TDM_RESERVATION,
     VALUES,
     directives_in,
     name_of,
     note,
     permissiveness,
+    tdm_directives,
 )
 from robotsgate.page._head import meta_tags
-from robotsgate.robotstxt._headers import header_values
-from robotsgate.robotstxt._model import JSONValue
+from robotsgate.robotstxt._headers import headers_named
+from robotsgate.robotstxt._model import JSONValue, Preference
 from robotsgate.robotstxt._product_token import product_tokens
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from robotsgate.page._directive import Directive
     from robotsgate.robotstxt._headers import HeadersLike
 
-_OPPOSITES = {"index": "noindex", "follow": "nofollow"}
+_OPPOSITES = {"index": "noindex", "follow": "nofollow", "archive": "noarchive"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,9 @@ class PageDirectives(JSONValue):
     Attributes:
         directives: by name, the most restrictive directive of each name.
             "all" and "none" are replaced by the directives that they stand for;
-            "index" and "follow" are left out if their opposites are there.
+            "index", "follow" and "archive" are left out if their opposites are there.
+            Those of TDMRep have the names "tdm-reservation" and "tdm-policy"; a tag
+            takes the place of a header there.
         diagnostics: what the site may want to know, one sentence each, without a
             final period: directives that are unknown, repeated or contradicted. At
             most about a hundred.
@@ -57,8 +62,8 @@ class PageDirectives(JSONValue):
     ) -> PageDirectives:
         """What the META tags in the head of `html` say; no content raises an error.
 
-        The tags named "robots" count, and those that name `agent`. At most 2,000,000
-        bytes are read, and nothing after the head.
+        The tags named "robots" count, those that name `agent`, and those of TDMRep. At
+        most 2,000,000 bytes are read, and nothing after the head.
 
         Args:
             html: the page, decoded or not.
@@ -72,26 +77,24 @@ class PageDirectives(JSONValue):
         """
         if not isinstance(html, bytes | str):
             raise TypeError(f"expected html as bytes or str, got {type(html).__name__}")
-        names = {"robots", *product_tokens(agent)}
+        names = {"robots", *product_tokens(agent), *TDM_NAMES}
         tags, is_whole = meta_tags(html, names, encoding=encoding)
         message = "the head is too long: only its start is read"
         diagnostics = [] if is_whole else [message]
-        return _page_directives(
-            [
-                directive
-                for name, content in tags
-                for directive in directives_in(
-                    content.split(","), f'<meta name="{name}">', diagnostics
-                )
-            ],
-            diagnostics,
-        )
+        directives: list[Directive] = []
+        for name, content in tags:
+            source = f'<meta name="{name}">'
+            if name in TDM_NAMES:
+                directives += tdm_directives(name, content, source, diagnostics)
+            else:
+                directives += directives_in(content.split(","), source, diagnostics)
+        return _page_directives(directives, diagnostics)
 
     @classmethod
     def from_headers(
         cls, headers: HeadersLike, agent: str | Sequence[str]
     ) -> PageDirectives:
-        """What the headers X-Robots-Tag say; no content raises an error.
+        """What X-Robots-Tag and the headers of TDMRep say; no content raises an error.
 
         The headers for all agents count, and those that name `agent`, as in
         "googlebot: noindex, nofollow".
@@ -107,15 +110,15 @@ class PageDirectives(JSONValue):
         """
         agents = {"*", "robots", *product_tokens(agent)}
         diagnostics: list[str] = []
-        return _page_directives(
-            [
-                directive
-                for value in header_values(headers, "x-robots-tag")
-                for source, parts in _for_agents(value, agents)
-                for directive in directives_in(parts, source, diagnostics)
-            ],
-            diagnostics,
-        )
+        directives: list[Directive] = []
+        for name, value in headers_named(headers, ("x-robots-tag", *TDM_NAMES)):
+            if name in TDM_NAMES:
+                source = f"the header {name}"
+                directives += tdm_directives(name, value, source, diagnostics)
+                continue
+            for source, parts in _for_agents(value, agents):
+                directives += directives_in(parts, source, diagnostics)
+        return _page_directives(directives, diagnostics)
 
     def combined(self, *others: PageDirectives) -> PageDirectives:
         """These directives and those of `others`: of each name the most restrictive.
@@ -144,6 +147,18 @@ class PageDirectives(JSONValue):
     def may_follow(self) -> bool:
         """Whether the links of the page may be followed."""
         return "nofollow" not in self.directives
+
+    @property
+    def tdm_reservation(self) -> Preference:
+        """Whether the page may be mined for text and data, by TDMRep.
+
+        DISALLOW if it reserves these rights, which "tdm-policy" may license; ALLOW if
+        not; UNKNOWN if it does not say. The file tdmrep.json of a site is not read.
+        """
+        stated = self.directives.get(TDM_RESERVATION)
+        if stated is None:
+            return Preference.UNKNOWN
+        return Preference.DISALLOW if stated.value else Preference.ALLOW
 
     def explain(self) -> str:
         """Each directive and its source, in one line for people."""

@@ -85,7 +85,8 @@ class PolitenessGate:
                 event says so.
             max_hosts: how many hosts the gate remembers, ≥ 1.
             host_of: gives the name of the host that a URL belongs to, for example
-                its registrable domain. `None`: the host name in the URL.
+                its registrable domain; it gets the URL with the key of its `Origin`
+                in front, without userinfo and fragment. `None`: the host name.
             ledger: remembers the hosts; the gate never closes it. `None`: a
                 `LocalLedger`.
             on_event: called with each `GateEvent`; it must not block. The gate logs

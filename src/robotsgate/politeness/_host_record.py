@@ -27,7 +27,6 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._model import RequestRate
 
 NEVER = -math.inf
-
-ASK_FOR_LESS = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
-"""The statuses by which a host asks for fewer requests."""
 
 # The first and the longest block without Retry-After, seconds: the default pauses
 # between the fetches of an unreachable robots.txt.

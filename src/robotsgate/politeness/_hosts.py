@@ -18,6 +18,7 @@ from robotsgate.errors import TurnNotInTimeError
 from robotsgate.politeness._events import DelayClamped
 from robotsgate.politeness._host_record import TurnEnd, pace_of, stated_delay
 from robotsgate.politeness._ledger import Grant
+from robotsgate.urls._origin import split_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +98,7 @@ class Hosts:
             address = origin[origin.index("/") + 2 :]
             name, colon, port = address.rpartition(":")
             return name if colon and port[-1] != "]" else address
-        host: object = self._host_of(str(url))
+        host: object = self._host_of(f"{origin}{split_url(url)[1]}")
         if not isinstance(host, str) or not host:
             raise TypeError(f"expected the name of a host from host_of, got {host!r}")
         return host

@@ -25,11 +25,11 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from robotsgate._flights import Flights
-from robotsgate.caching._freshness import retry_after
+from robotsgate.caching._freshness import ASK_FOR_LESS, retry_after
 from robotsgate.caching._outcome import Failed, FailureKind
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._question import Question
-from robotsgate.politeness._host_record import ASK_FOR_LESS, NEVER, TurnEnd
+from robotsgate.politeness._host_record import NEVER, TurnEnd
 from robotsgate.politeness._hosts import Place
 from robotsgate.urls._origin import Origin
 
@@ -256,9 +256,10 @@ class Permissions:
 def pause_until(standing: Standing | None) -> float:
     """When an origin whose last fetch was a 429 or 503 takes requests again.
 
-    Epoch seconds; `NEVER` if there is nothing to wait for.
+    Epoch seconds; `NEVER` if there is nothing to wait for. Where the policy takes the
+    status for an answer, only its Retry-After counts.
     """
-    outage = None if standing is None else standing.entry.outage
-    if outage is None or outage.status not in ASK_FOR_LESS:
+    last = None if standing is None else standing.entry.outage or standing.entry.answer
+    if last is None or last.status not in ASK_FOR_LESS or last.retry_at is None:
         return NEVER
-    return outage.retry_at
+    return last.retry_at

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Self, cast
 
 import anyio
 
-from robotsgate.caching._freshness import retry_after
+from robotsgate.caching._freshness import ASK_FOR_LESS, retry_after
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.errors import TurnNotInTimeError
 from robotsgate.politeness._events import RetryAfterIgnored, TurnsOverdue
-from robotsgate.politeness._host_record import ASK_FOR_LESS, HostState, TurnEnd
+from robotsgate.politeness._host_record import HostState, TurnEnd
 from robotsgate.politeness._hosts import Place, Queues
 from robotsgate.politeness._permissions import Permissions
 from robotsgate.robotstxt._headers import header_values

@@ -149,8 +149,6 @@ class Work:
         """How many hosts have work."""
         return self._busy
 
-    # --- Turns that nobody enters -----------------------------------------------------
-
     async def take_back_all(self) -> None:
         """Take back the turns that nobody has entered, and wake all workers."""
         self._queue.wake_all()
@@ -171,8 +169,6 @@ class Work:
                 await self.turns.give_back(claim)
                 self._end_turn(host)
             self._handed_out.popleft()
-
-    # --- Hosts with work --------------------------------------------------------------
 
     def offer(self, name: str) -> None:
         """Let a worker look for work at the host with this name."""
@@ -282,8 +278,6 @@ class Work:
         self._open_turns -= 1
         if self._is_done():
             self._queue.wake()
-
-    # --- Workers ----------------------------------------------------------------------
 
     async def next_turn(self) -> Turn:
         """The next turn; raises as `TurnSchedule.__anext__`."""

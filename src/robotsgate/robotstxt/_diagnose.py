@@ -205,7 +205,7 @@ def _about_rules(
             or "/../" in literal
             or (literal == text and text.endswith(("/.$", "/..$")))
         ):
-            message = f"{_quote(pattern)} has a dot segment and matches nothing"
+            message = f"{_quote(pattern)} has a dot segment, which few URLs have"
             yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
     yield from _about_equal_rules(
         [

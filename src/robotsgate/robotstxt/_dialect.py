@@ -19,10 +19,11 @@ from robotsgate.robotstxt._octets import (
     readable,
     wide_encoding,
     with_escapes_upper,
+    without_mark,
 )
 from robotsgate.robotstxt._product_token import crawler_name, product_tokens
 from robotsgate.urls._origin import split_url
-from robotsgate.urls._path import without_dots
+from robotsgate.urls._path import readings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,19 +78,22 @@ class Grammar(Protocol):
         ...
 
     def spelling(self, values: str) -> str:
-        """The patterns `values`, joined by LF, in the spelling of `target`."""
+        """The patterns `values`, joined by LF, in the spelling of `readings`."""
         ...
 
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
         """Further patterns that allow rules stand for: (index of the rule, pattern)."""
         ...
 
-    def target(self, url: str | URLLike) -> str:
-        """The path and query of `url`, from "/" on, as patterns are matched with it."""
+    def readings(self, url: str | URLLike) -> tuple[str, ...]:
+        """The path and query of `url`, from "/" on, as patterns are matched with it.
+
+        Each in a reading of its own; the first is the one that was given.
+        """
         ...
 
-    def target_of_path(self, path: str) -> str:
-        """As `target`, for the path and query that `split_url` gives."""
+    def readings_of(self, target: str) -> tuple[str, ...]:
+        """As `readings`, for the path and query that `split_url` gives."""
         ...
 
 
@@ -123,11 +127,11 @@ class _Rfc9309:
     implies_robots_txt = True
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """`body` without its mark, and in UTF-8 if the mark names another encoding."""
+        """`body` without its mark, and in UTF-8 if it is in another encoding."""
         encoding = wide_encoding(body)
         if encoding is not None:
             body = body.decode(encoding, "replace").encode()
-        return body.removeprefix(b"\xef\xbb\xbf")
+        return without_mark(body)
 
     def counted_text(self, text: str) -> str:
         return text
@@ -158,17 +162,17 @@ class _Rfc9309:
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:  # noqa: ARG002
         return []
 
-    def target(self, url: str | URLLike) -> str:
+    def readings(self, url: str | URLLike) -> tuple[str, ...]:
         text = str(url)
         if not text.startswith("/"):
-            return normalised_target(split_url(url)[1])
-        if is_plain(text):
-            return text
-        path, mark, rest = text.partition("#")[0].partition("?")
-        return normalised_target(without_dots(path) + mark + rest)
+            return self.readings_of(split_url(url)[1])
+        return (text,) if is_plain(text) else self.readings_of(text.partition("#")[0])
 
-    def target_of_path(self, path: str) -> str:
-        return normalised_target(path)
+    def readings_of(self, target: str) -> tuple[str, ...]:
+        several = readings(target)
+        if len(several) == 1:
+            return (normalised_target(target),)
+        return tuple(dict.fromkeys(map(normalised_target, several)))
 
 
 RFC9309: Grammar = _Rfc9309()
@@ -266,8 +270,11 @@ class _Google:
             if pattern.startswith(_INDEX_FILE, slash)
         ]
 
-    def target(self, url: str | URLLike) -> str:
-        """Path, parameters and query of any text, as Google's parser finds them."""
+    def readings(self, url: str | URLLike) -> tuple[str, ...]:
+        """Path, parameters and query of any text, as Google's parser finds them.
+
+        That parser resolves nothing, so there is one reading.
+        """
         text = as_octets(str(url))
         start = 2 if text.startswith("//") else 0
         scheme_end = text.find("://", start)
@@ -279,13 +286,15 @@ class _Google:
         path_start = _first_of("/?;", text, host_start)
         fragment = text.find("#", start)
         if path_start < 0 or 0 <= fragment < path_start:
-            return "/"
+            return ("/",)
         target = text[path_start : fragment if fragment >= 0 else None]
         target = target.partition("\0")[0]
-        return target if target.startswith("/") else f"/{target}"
+        return (target if target.startswith("/") else f"/{target}",)
 
-    def target_of_path(self, path: str) -> str:
-        return as_octets(path).partition("\0")[0]
+    def readings_of(self, target: str) -> tuple[str, ...]:
+        return tuple(
+            dict.fromkeys(as_octets(one).partition("\0")[0] for one in readings(target))
+        )
 
 
 def _has_overlong_line(text: str) -> bool:

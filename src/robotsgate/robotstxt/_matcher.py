@@ -72,8 +72,9 @@ class RuleSet:
     first, then the allow rules.
 
     Attributes:
-        quick_length: targets up to this length, in characters, are answered
-            within some ten milliseconds, however hostile the rules are.
+        quick_length: a target up to this length, in characters, is answered within
+            some ten milliseconds, however hostile the rules are; so are several that
+            are so long together.
     """
 
     __slots__ = ("_allows", "_disallows", "_prefixes", "quick_length")
@@ -139,10 +140,6 @@ class RuleSet:
         if len(disallow) > len(allow):
             return self._disallows.patterns.index(disallow)
         return len(self._disallows.patterns) + self._allows.patterns.index(allow)
-
-    def decides_quickly(self, target: str) -> bool:
-        """Whether `decisive` answers within some ten milliseconds."""
-        return len(target) <= self.quick_length
 
     def matching(self, target: str) -> list[int]:
         """The numbers of all rules that match `target`, the most specific first."""

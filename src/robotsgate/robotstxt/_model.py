@@ -281,8 +281,9 @@ class UsagePreferences(JSONValue):
             "search": ALLOW, DISALLOW or UNKNOWN.
         content_signal: what Content-Signal states for "search", "ai-input" and
             "ai-train", likewise; for "use" IMMEDIATE, REFERENCE, FULL or UNKNOWN.
-        license: the absolute URLs of the License lines, each once, in the order of
-            the file. robotsgate does not fetch them.
+        license: the absolute URLs of the License lines of the agent's groups, or else
+            of those for all agents; each once, in the order of the file. robotsgate
+            does not fetch them.
     """
 
     content_usage: Mapping[str, CategoryPreference]

@@ -78,16 +78,31 @@ _WIDE_ENCODINGS = {
     b"\xff\xfe": "utf-16-le",
     b"\xfe\xff": "utf-16-be",
 }
-_FIRST_OCTETS = {mark[:1] for mark in _WIDE_ENCODINGS}
+_MARKS = (b"\xef\xbb\xbf", *_WIDE_ENCODINGS)
+
+# A file in a wide encoding has ASCII letters, and so NUL bytes, soon after its mark.
+_BYTES_WITH_NUL = 64
 
 
 def wide_encoding(body: bytes) -> str | None:
-    """The encoding that a UTF-16 or UTF-32 byte order mark names, else `None`."""
-    if body[:1] in _FIRST_OCTETS:  # at a glance: nearly no file has such a mark
-        for mark, encoding in _WIDE_ENCODINGS.items():
-            if body.startswith(mark):
-                return encoding
-    return None
+    """UTF-16 or UTF-32, if `body` has its byte order mark and then NUL bytes.
+
+    `None` for all else: some editors put such a mark before ASCII text.
+    """
+    mark = _mark(body)
+    has_nul = b"\0" in body[len(mark) : len(mark) + _BYTES_WITH_NUL]
+    return _WIDE_ENCODINGS.get(mark) if has_nul else None
+
+
+def without_mark(body: bytes) -> bytes:
+    """`body` without the byte order mark of whichever encoding."""
+    return body[len(_mark(body)) :]
+
+
+def _mark(body: bytes) -> bytes:
+    if not body.startswith(_MARKS):  # nearly no file has one
+        return b""
+    return next(filter(body.startswith, _MARKS))
 
 
 def as_octets(text: str) -> str:
@@ -143,8 +158,7 @@ def normalised_patterns(octets: str) -> str:
 def normalised_target(target: str) -> str:
     """Path and query in the one spelling in which patterns are compared with them.
 
-    `target` has neither fragment nor dot segments. A "*" or "$" in it is an ordinary
-    character.
+    `target` has no fragment. A "*" or "$" in it is an ordinary character.
     """
     return _normalised_octets(as_octets(target), _IN_TARGETS)
 

@@ -35,7 +35,7 @@ _KEPT_HEADERS = 64
 # Where a lower-case header that looks like a browser's may name its crawler, the surest
 # place first: after "compatible;" (Googlebot), as a product in a comment (Applebot),
 # in a comment that ends in "bot" or "agent", and as a word outside of the comments.
-_BROWSER_LIKE = ("mozilla/", "opera/", "(compatible;")
+_BROWSER_LIKE = ("mozilla/", "mozilla ", "mozilla(", "opera/", "(compatible;")
 _IN_COMMENTS = (
     re.compile(rf"(?<=compatible;)\s*+{_NAME}"),
     re.compile(rf"[(;]\s*+{_NAME}/(?!/)"),
@@ -44,7 +44,8 @@ _IN_COMMENTS = (
 _COMMENT = re.compile(r"\([^()]*+\)?")
 # The browsers inside of Facebook's apps add [FBAN/FBIOS;FBAV/470.0;FBSV/17.5].
 _IN_BRACKETS = re.compile(r"\[[^\[\]]*+\]?")
-_OUTSIDE_COMMENTS = re.compile(rf"(?<!\S){_NAME}(?!:)")
+# The version may stand apart: "Mozilla 5.0 ExampleBot".
+_OUTSIDE_COMMENTS = re.compile(rf"(?<!\S)(?![0-9.]++(?!\S)){_NAME}(?!:)")
 
 _BROWSERS = {
     *("applewebkit", "gecko", "like", "mobile", "mozilla", "trident", "version"),

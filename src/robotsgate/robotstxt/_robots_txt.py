@@ -22,10 +22,12 @@ from robotsgate.robotstxt._usage_preferences import (
     USAGE_FIELDS_OF_ALL,
     may_state_usage,
     usage_preferences,
+    with_own_lines,
 )
+from robotsgate.urls._path import decisive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from robotsgate.robotstxt._model import (
         Diagnostic,
@@ -126,35 +128,42 @@ class RobotsTxt:
                 "*" for the fallback group alone, or a sequence of them, most
                 specific first. `Dialect.GOOGLE` takes each agent as it is, as
                 Google's matcher does.
-            url: an absolute URL, or its path with its query, from "/" on.
-                `Dialect.GOOGLE` takes any text.
+            url: an absolute URL, or its path with its query, from "/" on. If it has
+                dot segments or backslashes, each of its readings must be allowed.
+                `Dialect.GOOGLE` takes any text, and each text as it is.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
             InvalidURLError: `url` is neither an absolute URL nor a path.
         """
         rules = self.rules_for(agent).rules
-        target = self._grammar.target(url)
-        return rules.allows(target) or self._is_implied(target)
+        for target in self._grammar.readings(url):
+            if not (rules.allows(target) or self._is_implied(target)):
+                return False
+        return True
 
     def match(self, agent: str | Sequence[str], url: str | URLLike) -> Match:
-        """Which rule decides; takes and raises as `can_fetch`."""
+        """Which rule decides; takes and raises as `can_fetch`.
+
+        Of several readings the first that is refused counts, else the URL as given.
+        """
         rules = self.rules_for(agent)
-        target = self._grammar.target(url)
+        target = decisive(self._grammar.readings(url), self._allows(rules))
         return rules.match(target, is_robots_txt=self._is_implied(target))
 
     def matches(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> tuple[Rule, ...]:
-        """All rules that match; takes and raises as `can_fetch`.
+        """All rules that match; takes and raises as `match`.
 
         Returns:
             The rules in the order of priority, each once. The longest pattern comes
             first, then allow before disallow, then the first line. `match` gives the
             first rule. Empty for /robots.txt if the dialect always allows that.
         """
-        rules = self.rules_for(agent).rules
-        target = self._grammar.target(url)
+        agent_rules = self.rules_for(agent)
+        rules = agent_rules.rules
+        target = decisive(self._grammar.readings(url), self._allows(agent_rules))
         numbers = () if self._is_implied(target) else rules.matching(target)
         # An allow rule of `Dialect.GOOGLE` may stand for two patterns.
         return tuple(dict.fromkeys(rule_of(rules.as_written(one)) for one in numbers))
@@ -165,15 +174,16 @@ class RobotsTxt:
         """What the site prefers `url` to be used for; takes and raises as `can_fetch`.
 
         The lines of the agent's groups count, and Content-Signal and License above the
-        first group. Every preference is unknown if `agent` may not fetch `url`. The
-        page may say more in its header Content-Usage: see
-        `RobotsChecker.usage_preferences`.
+        first group; but a License in the groups takes the place of those above. Every
+        preference is unknown if `agent` may not fetch `url`. If `url` has several
+        readings, those of all of them count together. The page may say more in its
+        headers: see `RobotsChecker.usage_preferences`.
         """
         rules = self.rules_for(agent)
-        target = self._grammar.target(url)
-        allowed = rules.rules.allows(target) or self._is_implied(target)
+        readings = self._grammar.readings(url)
+        allowed = all(map(self._allows(rules), readings))
         return usage_preferences(
-            rules.usage_lines, target, self._grammar, allowed=allowed
+            rules.usage_lines, readings, self._grammar, allowed=allowed
         )
 
     def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
@@ -294,15 +304,13 @@ class RobotsTxt:
                         group=token, rules=rules, usage_lines=self._usage_lines_of_all
                     )
                 valid = _below_agent_lines(rates, sections)
+                own = _below_agent_lines(usage_lines, sections)
                 return AgentRules(
                     group=token,
                     rules=rules,
                     crawl_delay=first_crawl_delay(valid),
                     request_rate=first_request_rate(valid),
-                    usage_lines=(
-                        *self._usage_lines_of_all,
-                        *_below_agent_lines(usage_lines, sections),
-                    ),
+                    usage_lines=with_own_lines(self._usage_lines_of_all, own),
                 )
         return AgentRules(
             group=None, rules=RuleSet(), usage_lines=self._usage_lines_of_all
@@ -332,6 +340,10 @@ class RobotsTxt:
             known = rules, records.rates, _usage_lines(records.others)
             self._by_sections[key] = known
         return known
+
+    def _allows(self, rules: AgentRules) -> Callable[[str], bool]:
+        """Tells whether a target may be fetched, by `rules` of this file."""
+        return lambda target: rules.rules.allows(target) or self._is_implied(target)
 
     def _is_implied(self, target: str) -> bool:
         return target == ROBOTS_TXT_PATH and self._grammar.implies_robots_txt

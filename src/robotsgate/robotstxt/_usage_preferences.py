@@ -7,8 +7,9 @@ contradictions.
   response header (draft-ietf-aipref-attach-05, 2026-08-19); categories, values, and
   how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
 - Content-Signal of Cloudflare (contentsignals.org, 2025-09-24; for `use` Cloudflare,
-  2026-07-01). No document gives a grammar. Letter case is ignored here.
-- License of RSL.
+  2026-07-01), also a response header (Cloudflare's Markdown for Agents, 2026). No
+  document gives a grammar. Letter case is ignored here.
+- License of RSL 1.0 (2025-12-10).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from robotsgate.robotstxt._headers import header_values
+from robotsgate.robotstxt._headers import headers_named
 from robotsgate.robotstxt._model import CategoryPreference, Preference, UsagePreferences
 from robotsgate.robotstxt._octets import readable
 from robotsgate.robotstxt._pattern import IndexedTarget
@@ -38,6 +39,8 @@ USAGE_FIELDS_OF_ALL = (CONTENT_SIGNAL, LICENSE)
 """Fields that hold for all agents if they stand above the first group."""
 
 USAGE_FIELDS = (CONTENT_USAGE, *USAGE_FIELDS_OF_ALL)
+
+_HEADERS = (CONTENT_USAGE, CONTENT_SIGNAL)
 
 # If this many characters before a field are white space, it may begin its line.
 _LONGEST_INDENT = 100
@@ -75,15 +78,27 @@ def may_state_usage(text: str) -> bool:
     return False
 
 
+def with_own_lines(of_all: Iterable[Other], own: Sequence[Other]) -> tuple[Other, ...]:
+    """The lines for an agent: those of all, and its own below them.
+
+    Its own licenses take the place of those of all (RSL 1.0 §4.4).
+    """
+    has_license = any(
+        field == LICENSE and is_absolute_url(value) for field, value, _ in own
+    )
+    kept = [one for one in of_all if not (has_license and one[0] == LICENSE)]
+    return (*kept, *own)
+
+
 def usage_preferences(
     lines: Iterable[Other],
-    target: str,
+    readings: Iterable[str],
     grammar: Grammar,
     *,
     allowed: bool,
     headers: HeadersLike | None = None,
 ) -> UsagePreferences:
-    """What the site prefers `target` to be used for.
+    """What the site prefers a target to be used for, in all its `readings` together.
 
     Unless the agent may fetch it (`allowed`), every preference is unknown
     (draft-ietf-aipref-attach-05 §3.1). `lines` are the records of `USAGE_FIELDS` for
@@ -98,11 +113,17 @@ def usage_preferences(
         values[field].append((value, line))
     usages: Sequence[Statement] = ()
     signals: Sequence[Statement] = ()
-    in_header = header_values(headers or (), CONTENT_USAGE)
+    named = headers_named(headers or (), _HEADERS)
     if allowed:
-        usages = _in_rules(values[CONTENT_USAGE], target, grammar)
-        usages += _in_header(in_header) if in_header else ()
-        signals = _in_lines(values[CONTENT_SIGNAL])
+        usages = [
+            statement
+            for target in readings
+            for statement in _in_rules(values[CONTENT_USAGE], target, grammar)
+        ]
+        in_headers = [value for name, value in named if name == CONTENT_USAGE]
+        usages += _in_headers(in_headers) if in_headers else ()
+        sent = ((value, None) for name, value in named if name == CONTENT_SIGNAL)
+        signals = _signals([*values[CONTENT_SIGNAL], *sent])
     urls = dict.fromkeys(readable(value) for value, _ in values[LICENSE])
     return UsagePreferences(
         content_usage=_most_restrictive(usages, _USAGES),
@@ -137,7 +158,7 @@ def _in_rules(
     ]
 
 
-def _in_header(values: Iterable[str]) -> list[Statement]:
+def _in_headers(values: Iterable[str]) -> list[Statement]:
     """What the Content-Usage headers of a response state (attach-05 §2)."""
     joined = ", ".join(values).strip(" \t")
     return _statements(joined.encode("utf-8", "surrogatepass"), None)
@@ -174,11 +195,11 @@ def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
     ]
 
 
-def _in_lines(lines: Iterable[tuple[str, int]]) -> list[Statement]:
-    """What Content-Signal records state; each is given as (value, line)."""
+def _signals(stated: Iterable[tuple[str, int | None]]) -> list[Statement]:
+    """What lines and headers Content-Signal state; each is given as (value, line)."""
     return [
         (category, preference, line)
-        for value, line in lines
+        for value, line in stated
         for signal in value.lower().split(",")
         for category, _, word in [map(str.strip, signal.partition("="))]
         if (preference := _SIGNALS.get(category, {}).get(word)) is not None

@@ -1,9 +1,9 @@
-"""Decides where a URL is dialled: its origin, a redirect, the class of an address.
+"""Decides where a URL is dialled, and in how many ways its path may be read.
 
 Pure: resolves no names and opens no connections.
 """
 
 from robotsgate.urls._origin import Origin, URLLike
-from robotsgate.urls._path import without_dots
+from robotsgate.urls._path import readings
 
-__all__ = ["Origin", "URLLike", "without_dots"]
+__all__ = ["Origin", "URLLike", "readings"]

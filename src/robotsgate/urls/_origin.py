@@ -1,10 +1,11 @@
 """Finds the origin that a URL is dialled at, and what is asked of it.
 
-Follows the WHATWG URL Standard for http, https and ftp as far as clients do
-(backslashes, tabs, IPv4 numbers, IDNA). Otherwise a crawler could obey the rules of
-another host than the one that it dials.
-Stricter than that standard in one point: exactly two slashes must stand before the
-host, and the host must not be empty.
+Follows the WHATWG URL Standard for http, https and ftp as far as clients do (tabs, IPv4
+numbers, IDNA). Otherwise a crawler could obey the rules of another host than the one
+that it dials.
+Stricter than that standard in these points: exactly two slashes must stand before the
+host, the host must not be empty, and no backslash may stand before the path, because
+clients read it in different ways. A dot at the end of a name is dropped.
 Sources for the origin: RFC 9309 §2.3, RFC 6454 §4.
 Must never import a network library: names are not resolved here.
 """
@@ -20,7 +21,7 @@ from typing import Protocol, Self
 import idna
 
 from robotsgate.errors import InvalidURLError
-from robotsgate.urls._path import C0_AND_SPACE, TAB_AND_LINE_ENDS, dialled_path
+from robotsgate.urls._path import C0_AND_SPACE, TAB_AND_LINE_ENDS, target_of
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}
 
@@ -70,8 +71,8 @@ class Origin:
 
     Attributes:
         scheme: "http" (also of ws), "https" (also of wss) or "ftp".
-        host: lower-case ASCII; punycode for international names; IPv4 with
-            four decimals; IPv6 in brackets, compressed.
+        host: lower-case ASCII without a final dot; punycode for international
+            names; IPv4 with four decimals; IPv6 in brackets, compressed.
         port: 1 to 65,535, the scheme's default filled in.
         key: the origin as text, without a default port; its key in every store.
     """
@@ -96,8 +97,8 @@ class Origin:
 
         Raises:
             InvalidURLError: the URL is relative; its scheme is not http, https, ws,
-                wss or ftp; it has no host that a client could dial; or its port is
-                outside 1 to 65,535.
+                wss or ftp; it has no host that a client could dial, or a backslash
+                before its path; or its port is outside 1 to 65,535.
         """
         return split_url(url)[0]
 
@@ -114,8 +115,8 @@ class Origin:
 def split_url(url: str | URLLike) -> tuple[Origin, str]:
     """The origin of `url`, and its path with its query.
 
-    The second part begins with "/" and has no fragment. As on the wire, its path has
-    slashes in place of backslashes, and no dot segments. Nothing else is normalised.
+    The second part begins with "/" and has no fragment; `readings` says how it may be
+    read.
 
     Raises:
         InvalidURLError: as for `Origin.from_url`.
@@ -127,7 +128,7 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
     slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
     origin = _usual_origin(text[:slash]) if slash > 0 else None
     if origin is not None:
-        return origin, dialled_path(text[slash:])
+        return origin, target_of(text[slash:])
     return _split(url, text)
 
 
@@ -152,16 +153,18 @@ def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
             f" got scheme {scheme!r} in {without_userinfo(text)!r}",
             url=url,
         )
-    if rest[:2].replace("\\", "/") != "//":
+    if not rest.startswith("//"):
         raise _error(f"expected // and a host after {scheme}:", url, text)
     authority, target = _split_authority(rest[2:])
+    if "\\" in authority:
+        raise _error("expected no backslash before the path", url, text)
     host_text, port_text = _split_port(authority.rpartition("@")[2])
     try:
         host = _host(host_text)
         port = _port(port_text, scheme)
     except ValueError as error:
         raise _error(str(error), url, text) from error
-    return Origin(scheme, host, port), dialled_path(target)
+    return Origin(scheme, host, port), target_of(target)
 
 
 def _error(message: str, url: object, text: str) -> InvalidURLError:
@@ -205,10 +208,9 @@ def _is_scheme(scheme: str) -> bool:
 
 def _split_authority(rest: str) -> tuple[str, str]:
     """Cut "user@host:80/path?query#fragment" before the path."""
-    before_query = rest.partition("#")[0].partition("?")[0]
-    authority = before_query.replace("\\", "/").partition("/")[0]
+    authority = rest.partition("#")[0].partition("?")[0].partition("/")[0]
     path = rest[len(authority) :]
-    return authority, path if path.startswith(("/", "\\")) else f"/{path}"
+    return authority, path if path.startswith("/") else f"/{path}"
 
 
 def _split_port(host_and_port: str) -> tuple[str, str]:
@@ -237,8 +239,8 @@ def _host(text: str) -> str:
     host = text
     if "%" in host or not host.isascii():
         host = _domain_to_ascii(_percent_decode(host))
-    host = host.lower()
-    if not host:
+    host = host.lower().removesuffix(".")
+    if not host or host.endswith("."):
         raise ValueError("expected a host")
     forbidden = _FORBIDDEN_IN_HOST.intersection(host)
     if forbidden:
@@ -302,12 +304,12 @@ def _ipv6(text: str) -> str:
 
 def _ends_in_number(host: str) -> bool:
     """Whether WHATWG takes the host for an IPv4 address, well-formed or not."""
-    last = host.removesuffix(".").rpartition(".")[2]
+    last = host.rpartition(".")[2]
     return (last.isdigit() and last.isascii()) or _ipv4_number(last) is not None
 
 
 def _ipv4(host: str) -> str:
-    parts = host.removesuffix(".").split(".")
+    parts = host.split(".")
     numbers = [_ipv4_number(part) for part in parts]
     *front, last = (number or 0 for number in numbers)
     if (

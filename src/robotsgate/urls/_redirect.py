@@ -10,6 +10,7 @@ import re
 
 from robotsgate.errors import InvalidURLError
 from robotsgate.urls._origin import split_url
+from robotsgate.urls._path import resolved
 
 _MAX_LOCATION_LENGTH = 16_384
 
@@ -24,7 +25,8 @@ class RedirectError(ValueError):
 def redirect_target(url: str, location: str | None) -> str:
     """The absolute URL that a redirect from `url` leads to.
 
-    It has no userinfo and no fragment; host and port are in the form of an `Origin`.
+    It has no userinfo, no fragment and no dot segments; host and port are in the form
+    of an `Origin`.
 
     Raises:
         RedirectError: there is no Location, it cannot be read, or it leads to
@@ -45,7 +47,7 @@ def redirect_target(url: str, location: str | None) -> str:
         origin, target = split_url(absolute)
     except InvalidURLError as error:
         raise RedirectError(f"a redirect to an unusable Location: {error}") from error
-    return f"{origin}{target}"
+    return f"{origin}{resolved(target)}"
 
 
 def absolute_url(url: str, location: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from robotsgate.caching import printable
@@ -17,7 +16,14 @@ if TYPE_CHECKING:
 MOST_ANSWERS = 50
 _LONGEST_NAME = 2_000
 
+# To look for findings takes 15 microseconds a line. The longest file that counts has
+# some 20,000 lines of usual length.
+_MOST_PASTED_LINES = 50_000
+
+# More of them would only fill the browser, and the memory of the server.
 _MOST_LINES = 5_000
+_MOST_FINDINGS = 1_000
+_LONGEST_REASON = 2_000
 
 
 class BadRequestError(Exception):
@@ -44,12 +50,17 @@ class Query:
         """Refuse what would take too long.
 
         Raises:
-            BadRequestError: there are too many questions.
+            BadRequestError: there are too many questions or lines.
         """
         if len(self.agents) * len(self.paths) > MOST_ANSWERS:
             raise BadRequestError(
                 f"expected at most {MOST_ANSWERS} answers, got {len(self.agents)}"
                 f" agents and {len(self.paths)} paths"
+            )
+        lines = len((self.text or "").splitlines())
+        if lines > _MOST_PASTED_LINES:
+            raise BadRequestError(
+                f"expected at most {_MOST_PASTED_LINES} lines, got {lines}"
             )
 
     @classmethod
@@ -79,23 +90,22 @@ class Query:
 
 
 def shown_file(robots: RobotsTxt) -> dict[str, Any]:
-    """The lines of a file, and what lint reports about them."""
+    """The first lines of a file, and the first findings that lint reports."""
+    findings = about_file(robots, most=_MOST_FINDINGS)
     return {
         "lines": [
-            {"number": line.number, "text": printable(line.text.expandtabs())}
+            {"number": line.number, "text": printable(line.text.replace("\t", " "))}
             for line in robots.lines[:_MOST_LINES]
         ],
         "more_lines": max(0, len(robots.lines) - _MOST_LINES),
-        "findings": [finding.as_dict() for finding in about_file(robots)],
+        "findings": [finding.as_dict() for finding in findings],
+        "more_findings": len(robots.diagnostics) - len(findings),
     }
 
 
-def answers(robots: RobotsTxt, query: Query) -> list[dict[str, Any]]:
-    """What the rules of a pasted file say to each agent and path."""
-    return [
-        answer_of(agent, path, _decision(robots, agent, path))
-        for path, agent in product(query.paths, query.agents)
-    ]
+def answer_in(robots: RobotsTxt, agent: str, path: str) -> dict[str, Any]:
+    """What the rules of a pasted file say to an agent about a path."""
+    return answer_of(agent, path, _decision(robots, agent, path))
 
 
 def answer_of(
@@ -112,7 +122,8 @@ def answer_of(
     if isinstance(decision, str):
         return names | {"allowed": None, "line": None, "reason": printable(decision)}
     allowed, line, reason = decision
-    return names | {"allowed": allowed, "line": line, "reason": printable(reason)}
+    shown = printable(reason[:_LONGEST_REASON])  # a rule in it may be very long
+    return names | {"allowed": allowed, "line": line, "reason": shown}
 
 
 def _decision(

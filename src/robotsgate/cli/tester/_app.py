@@ -6,7 +6,7 @@ import json
 from contextlib import aclosing
 from functools import partial
 from importlib.resources import files
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,8 @@ from robotsgate import Origin, RobotsError, RobotsTxt
 from robotsgate.cli.tester._answers import (
     BadRequestError,
     Query,
+    answer_in,
     answer_of,
-    answers,
     shown_file,
 )
 
@@ -46,7 +46,7 @@ _FILES = {
     "/tester.js": ("tester.js", "text/javascript; charset=utf-8"),
 }
 
-_HEADERS = {
+HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
         " img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -55,6 +55,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+"""Those of each response, an error too; the server sends them."""
 
 
 def page_app(
@@ -82,12 +83,14 @@ def page_app(
         for path, (name, kind) in _FILES.items()
     ]
     routes.append(Route("/answers", answerer.answer, methods=["POST"]))
-    return Starlette(routes=routes)
+    app = Starlette(routes=routes)
+    app.router.redirect_slashes = False  # to a host that the client named
+    return app
 
 
 async def _give_file(name: str, kind: str, _request: Request) -> Response:
     body = (_STATIC / name).read_bytes()
-    return Response(body, headers={**_HEADERS, "Content-Type": kind})
+    return Response(body, headers={"Content-Type": kind})
 
 
 class _Answerer:
@@ -121,17 +124,24 @@ class _Answerer:
         try:
             query = Query.of(await _json_of(request))
             if query.text is not None:
-                content = await self._in_thread(
-                    partial(_about_text, query.text, query, self._dialect)
-                )
+                content = await self._about_text(query.text, query)
             else:
-                client = "" if request.client is None else request.client.host
-                content = await self._about_url(query, client)
+                address = "" if request.client is None else request.client.host
+                content = await self._about_url(query, client_of(address))
         except _TooManyError as error:
             return _error(429, str(error))
         except (BadRequestError, RobotsError, ClientDisconnect) as error:
             return _error(400, str(error))
-        return JSONResponse(content, headers=_HEADERS)
+        return JSONResponse(content)
+
+    async def _about_text(self, text: str, query: Query) -> dict[str, Any]:
+        robots = RobotsTxt.parse(text, dialect=self._dialect)
+        content = await self._in_thread(partial(shown_file, robots))
+        content["answers"] = [
+            await self._in_thread(partial(answer_in, robots, agent, path))
+            for path, agent in product(query.paths, query.agents)
+        ]
+        return content | {"source": None}
 
     async def _about_url(self, query: Query, client: str) -> dict[str, Any]:
         checker = self._checker
@@ -142,17 +152,16 @@ class _Answerer:
             raise _TooManyError("expected fewer fetches: try again in some seconds")
         verdict = await checker.check("*", root)
         robots = await checker.robots_txt(root)
-        content: dict[str, Any] = {"lines": [], "more_lines": 0, "findings": []}
-        if robots is not None:
-            content = await self._in_thread(partial(shown_file, robots))
+        shown = partial(shown_file, robots or RobotsTxt.parse(""))
+        content = await self._in_thread(shown)
         content["answers"] = [
             await self._answer_at(origin, agent, path)
             for path, agent in product(query.paths, query.agents)
         ]
-        shown = verdict.as_dict()
+        told = verdict.as_dict()
         names = ("access", "status", "redirects", "error", "is_stale")
         dates = ("fetched_at", "fresh_until")
-        source = {name: shown[name] for name in (*names, *dates)}
+        source = {name: told[name] for name in (*names, *dates)}
         return content | {"source": {"url": origin.robots_url, **source}}
 
     async def _answer_at(self, origin: Origin, agent: str, path: str) -> dict[str, Any]:
@@ -179,13 +188,19 @@ def _is_address(name: str) -> bool:
     return True
 
 
+def client_of(address: str) -> str:
+    """The client at an IP address: one has a whole IPv6 network (/64)."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is None:
+        return str(IPv6Address(int(ip) >> 64 << 64))
+    return address
+
+
 class _TooManyError(Exception):
     """A client has used up its fetches."""
-
-
-def _about_text(text: str, query: Query, dialect: Dialect) -> dict[str, Any]:
-    robots = RobotsTxt.parse(text, dialect=dialect)
-    return shown_file(robots) | {"answers": answers(robots, query), "source": None}
 
 
 async def _json_of(request: Request) -> object:
@@ -202,7 +217,7 @@ async def _json_of(request: Request) -> object:
 
 
 def _error(status: int, message: str) -> Response:
-    return JSONResponse({"error": message}, status_code=status, headers=_HEADERS)
+    return JSONResponse({"error": message}, status_code=status)
 
 
 _MOST_CLIENTS = 10_000

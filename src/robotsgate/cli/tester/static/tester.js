@@ -94,11 +94,14 @@ function show(content) {
       return item;
     }),
   );
-  at("more-lines").textContent = content.more_lines ? `${content.more_lines} more lines` : "";
+  const more = [];
+  if (content.more_lines) more.push(`${content.more_lines} more lines`);
+  if (content.more_findings) more.push(`${content.more_findings} more findings`);
+  at("more").textContent = more.join(", ");
   at("source").textContent = content.source ? sourceOf(content.source) : "";
   const refused = content.answers.filter((one) => one.allowed === false).length;
   const allowed = content.answers.filter((one) => one.allowed).length;
-  tell(`${allowed} allowed, ${refused} disallowed, findings: ${content.findings.length}`);
+  tell(`${allowed} allowed, ${refused} disallowed, findings: ${content.findings.length + content.more_findings}`);
 }
 
 function rowOf(one) {

@@ -1,0 +1,107 @@
+"""The server of the tester page: uvicorn, with bounds on what its clients hold.
+
+uvicorn itself waits for ever for a head, for a body, and for a client that does not
+read, also when it should end.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from robotsgate.cli.tester._app import HEADERS, client_of
+
+if TYPE_CHECKING:
+    import asyncio
+    import socket
+    from types import FrameType
+
+    from starlette.applications import Starlette
+
+# How long a client may take to send a request and to read the answer.
+_CLIENT_SECONDS = 30.0
+
+# A browser opens six. Each may hold a request of 1 MiB and an answer of 3 MiB.
+_MOST_CONNECTIONS = 100
+_MOST_CONNECTIONS_OF_A_CLIENT = 20
+
+
+def page_server(app: Starlette, *, fetch_seconds: float) -> uvicorn.Server:
+    """The server of `app`, whose fetches take at most `fetch_seconds`."""
+    bounds = {"seconds": fetch_seconds + _CLIENT_SECONDS, "clients": {}}
+    return _Server(
+        uvicorn.Config(
+            app,
+            http=type("_BoundedConnection", (_Connection,), bounds),
+            ws="none",  # what was upgraded would have no bounds
+            lifespan="off",
+            log_level="warning",
+            headers=list(HEADERS.items()),
+            server_header=False,
+            proxy_headers=False,  # anybody could send them to get more fetches
+        )
+    )
+
+
+class _Server(uvicorn.Server):
+    """Ends at once after a signal, whatever its clients hold."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:  # a second Ctrl-C need not do more
+            super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # It would report each answer that ends here.
+        logging.getLogger("uvicorn.error").disabled = True
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        for task in self.server_state.tasks:
+            task.cancel()
+        await super().shutdown(sockets)
+
+
+class _Connection(H11Protocol):
+    """A connection that ends if a request and its answer take too long.
+
+    Attributes:
+        seconds: how long they may take.
+        clients: the open connections with their clients; the first one has waited
+            longest since it was made or since its last answer.
+    """
+
+    seconds: float
+    clients: dict[_Connection, str]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        self._wait_for_answer()
+        client = self.clients[self]
+        of_client = [one for one in self.clients if self.clients[one] == client]
+        if len(of_client) > _MOST_CONNECTIONS_OF_A_CLIENT:
+            of_client[0].drop()
+        elif len(self.clients) > _MOST_CONNECTIONS:
+            next(iter(self.clients)).drop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        self._forget()
+        self._wait_for_answer()
+        super().on_response_complete()
+
+    def _wait_for_answer(self) -> None:
+        self.clients[self] = client_of(self.client[0] if self.client else "")
+        self._deadline = self.loop.call_later(self.seconds, self.drop)
+
+    def _forget(self) -> None:
+        self.clients.pop(self, None)
+        self._deadline.cancel()
+
+    def drop(self) -> None:
+        self._forget()
+        self.transport.abort()

@@ -1,0 +1,314 @@
+"""Clients on a network where every name and address leads to one raw server.
+
+The server notes Host and target of each request as they came. `faults` says which of
+them robots.txt forbids. Run as a program, this is a crawl with a Twisted reactor, which
+can be started once in a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import re
+import socket
+import subprocess
+import sys
+from collections import Counter
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
+from urllib.parse import unquote
+
+import aiohttp
+import httpx
+import httpx2
+import requests
+
+from robotsgate import DisallowedError, RobotsChecker, sync
+from robotsgate.integrations.aiohttp import robots_middleware
+from robotsgate.integrations.httpx import robots_hook
+from robotsgate.integrations.requests import RobotsAdapter
+from tests.integrations.url_forms import ALLOWED, ordinary_urls, url_forms
+from tests.servers.answers import Reply, redirect
+from tests.servers.loopback import LoopbackServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from types import ModuleType
+
+    from tests.servers.loopback import Connection, Request
+
+AGENT = "ExampleBot"
+
+# Its path /7 redirects to the seventh form.
+_START = "start.test"
+_OPEN = {ALLOWED, _START}
+_RULES = b"User-agent: *\nDisallow: /private\n"
+
+_PATIENCE_SECONDS = 120
+_QUICKLY = {
+    "CONCURRENT_REQUESTS": 32,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 32,
+    "DOWNLOAD_DELAY": 0,
+    "DOWNLOAD_TIMEOUT": 5,
+    "RETRY_ENABLED": False,
+}
+
+_LOCATIONS = [form for form in url_forms() if "\n" not in form]
+_DOTS = {"as given": "(?!)", "literal": r"\.\.?", "all": r"(\.|%2e){1,2}"}
+
+
+class Tally(NamedTuple):
+    """What came of a client's requests.
+
+    Attributes:
+        counts: "sent", "refused" by robots.txt, or "error".
+        faults: requests that reached the wire and were forbidden.
+        lost: ordinary URLs that were not requested.
+    """
+
+    counts: dict[str, int]
+    faults: list[str]
+    lost: list[str]
+
+
+class Wire(NamedTuple):
+    """The servers, for both families of addresses."""
+
+    servers: tuple[LoopbackServer, ...]
+
+    @property
+    def requests(self) -> list[Request]:
+        return [one for server in self.servers for one in server.requests]
+
+
+def answer(request: Request, connection: Connection) -> None:
+    """A robots.txt, a redirect to a form, or a page."""
+    host = _host(request)
+    if request.target == "/robots.txt":
+        reply = Reply(body=b"" if host in _OPEN else _RULES)
+    elif host == _START and request.target[1:].isdigit():
+        location = _LOCATIONS[int(request.target[1:])]
+        reply = redirect(location.encode().decode("latin-1"))
+    else:
+        reply = Reply(body=b"page")
+    reply(request, connection)
+
+
+@contextmanager
+def wired() -> Iterator[Wire]:
+    """Let all connections of this process lead to one server."""
+    with ExitStack() as stack:
+        servers = {
+            family: stack.enter_context(LoopbackServer(answer, host=host))
+            for family, host in (
+                (socket.AF_INET, "127.0.0.1"),
+                (socket.AF_INET6, "::1"),
+            )
+        }
+
+        def address_of(connection: socket.socket) -> tuple[str, int]:
+            server = servers[connection.family]
+            host = "127.0.0.1" if connection.family == socket.AF_INET else "::1"
+            return host, server.port
+
+        def looked_up(host: object, port: object, *_: object, **__: object) -> object:
+            is_ipv6 = ":" in (host.decode() if isinstance(host, bytes) else str(host))
+            family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
+            address = ("::1", port, 0, 0) if is_ipv6 else ("127.0.0.1", port)
+            return [(family, socket.SOCK_STREAM, 6, "", address)]
+
+        for name in ("connect", "connect_ex"):
+            plain = getattr(socket.socket, name)
+            stack.enter_context(
+                patch.object(
+                    socket.socket,
+                    name,
+                    lambda one, _, plain=plain: plain(one, address_of(one)),
+                )
+            )
+        stack.enter_context(patch.object(socket, "getaddrinfo", looked_up))
+        by_name = patch.object(socket, "gethostbyname", lambda _: "127.0.0.1")
+        stack.enter_context(by_name)
+        yield Wire(tuple(servers.values()))
+
+
+def _host(request: Request) -> str:
+    host = request.headers.get("host", "").lower()
+    host = re.sub(r"\.?(:80)?$", "", host)
+    with suppress(OSError):  # numbers that resolvers read as this address
+        host = socket.inet_ntoa(socket.inet_aton(host))
+    with suppress(ValueError):
+        host = f"[{ipaddress.IPv6Address(host.strip('[]'))}]"
+    return host
+
+
+def faults(requests: Sequence[Request]) -> Iterator[str]:
+    """Those of `requests` that must not have been sent."""
+    asked = {_host(one) for one in requests if one.target == "/robots.txt"}
+    for request in requests:
+        host, target = _host(request), request.target
+        if host in _OPEN or target == "/robots.txt":
+            continue
+        if host not in asked:
+            yield f"{host} {target}: no robots.txt of this host was asked for"
+        elif any(one.startswith("/private") for one in _readings(target)):
+            yield f"{host} {target}: a reading is disallowed"
+
+
+def _readings(target: str) -> Iterator[str]:
+    path = target.partition("?")[0]
+    for slashed in (path, path.replace("\\", "/")):
+        for dots in _DOTS.values():
+            kept: list[str] = []
+            for segment in slashed.split("/")[1:]:
+                is_dots = re.fullmatch(dots, segment, re.IGNORECASE)
+                if is_dots and len(unquote(segment)) > 1:
+                    kept = kept[:-1]
+                elif not is_dots:
+                    kept.append(segment)
+            yield "/" + unquote("/".join(kept))
+
+
+Get = Any
+
+
+def _of_httpx(library: ModuleType) -> Callable[[], AsyncIterator[Get]]:
+    async def opened() -> AsyncIterator[Get]:
+        async with (
+            RobotsChecker(user_agent=AGENT) as checker,
+            library.AsyncClient(
+                event_hooks={"request": [robots_hook(checker, AGENT)]},
+                follow_redirects=True,
+                timeout=5,
+                trust_env=False,
+            ) as client,
+        ):
+            yield client.get
+
+    return opened
+
+
+async def _of_aiohttp() -> AsyncIterator[Get]:
+    async with (
+        RobotsChecker(user_agent=AGENT) as checker,
+        aiohttp.ClientSession(
+            middlewares=(robots_middleware(checker, AGENT),),
+            timeout=aiohttp.ClientTimeout(5),
+        ) as session,
+    ):
+
+        async def get(url: str) -> None:
+            async with session.get(url) as response:
+                await response.read()
+
+        yield get
+
+
+async def _of_requests() -> AsyncIterator[Get]:
+    with (
+        sync.RobotsChecker(user_agent=AGENT) as checker,
+        requests.Session() as session,
+    ):
+        session.trust_env = False
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, RobotsAdapter(checker, AGENT))
+
+        async def get(url: str) -> None:
+            await asyncio.to_thread(session.get, url, timeout=5)
+
+        yield get
+
+
+CLIENTS: dict[str, Callable[[], AsyncIterator[Get]]] = {
+    "httpx": _of_httpx(httpx),
+    "httpx2": _of_httpx(httpx2),
+    "aiohttp": _of_aiohttp,
+    "requests": _of_requests,
+}
+
+
+def _links(step: int) -> tuple[list[str], list[str]]:
+    """Each `step`th of the ordinary URLs, and of all: also as redirects to them."""
+    ordinary = ordinary_urls()[::step]
+    starts = [f"http://{_START}/{n}" for n in range(0, len(_LOCATIONS), step)]
+    return ordinary, [*ordinary, *url_forms()[::step], *starts]
+
+
+async def tally(client: str, *, step: int = 1) -> Tally:
+    """What comes of each `step`th form as a link and as a Location."""
+    counts: Counter[str] = Counter(sent=0, refused=0, error=0)
+    lost: list[str] = []
+    ordinary, links = _links(step)
+    with wired() as wire:
+        async for get in CLIENTS[client]():
+            for number, url in enumerate(links):
+                try:
+                    await get(url)
+                except DisallowedError:
+                    outcome = "refused"
+                except Exception:  # noqa: BLE001 (of any client, about any URL)
+                    outcome = "error"
+                else:
+                    outcome = "sent"
+                counts[outcome] += 1
+                if number < len(ordinary) and outcome != "sent":
+                    lost.append(url)
+        return Tally(dict(counts), list(faults(wire.requests)), lost)
+
+
+def tally_of_scrapy(*, step: int = 1) -> Tally:
+    """As `tally`, for a spider in a process of its own, with Scrapy's own reactor."""
+    done = subprocess.run(  # noqa: S603 (our own words)
+        [sys.executable, "-m", __name__, str(step)],
+        cwd=Path(__file__).parents[2],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=_PATIENCE_SECONDS,
+    )
+    return Tally(*json.loads(done.stdout))
+
+
+def _crawled(step: int) -> Tally:
+    """What comes of the forms in a spider; only once in a process."""
+    with wired() as wire:
+        # Only now, because they bind what is wired.
+        import scrapy  # noqa: PLC0415
+        from scrapy import signals  # noqa: PLC0415
+        from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415
+
+        from tests.integrations.crawls import SETTINGS, CrawlSpider  # noqa: PLC0415
+
+        counts: Counter[str] = Counter(sent=0, refused=0, error=0)
+        ordinary, links = _links(step)
+        pages, asked = [], set()
+        for url in links:
+            try:
+                pages.append(scrapy.Request(url, dont_filter=True, meta={"url": url}))
+            except ValueError:
+                counts["error"] += 1
+
+        def note(response: object, request: scrapy.Request) -> None:
+            del response
+            asked.add(request.meta.get("url"))
+
+        process = AsyncCrawlerProcess({**SETTINGS, **_QUICKLY})
+        crawler = process.create_crawler(CrawlSpider)
+        listeners = {signals.response_received: note}
+        process.crawl(crawler, requests=pages, listeners=listeners)
+        process.start()
+        spider = crawler.spider
+        assert isinstance(spider, CrawlSpider)
+        counts["sent"] = len(spider.report.pages)
+        for error in spider.errors:
+            is_refusal = isinstance(error.__cause__, DisallowedError)
+            counts["refused" if is_refusal else "error"] += 1
+        lost = [url for url in ordinary if url not in asked]
+        return Tally(dict(counts), list(faults(wire.requests)), lost)
+
+
+if __name__ == "__main__":
+    json.dump(_crawled(int(sys.argv[1])), sys.stdout)
