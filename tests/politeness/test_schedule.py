@@ -462,17 +462,16 @@ async def test_urls_of_a_host_that_is_blocked_meanwhile_are_handed_back() -> Non
     assert all((event.ready_at or 0) >= retry_at for event in left_out(crawl))
 
 
-async def test_url_of_an_origin_that_is_down_comes_with_the_time_of_the_next_try() -> (
-    None
-):
+async def test_urls_of_an_origin_that_is_down_come_at_once_with_the_next_try() -> None:
     crawl = Crawl()
-    crawl.site.fail(ORIGIN, OSError("down"))
+    crawl.serve(status=503)
 
-    await crawl.run(5, lambda: crawl_one_by_one(crawl, [PUBLIC]))
+    await crawl.run(1, lambda: crawl_one_by_one(crawl, PAGES))
 
-    (event,) = left_out(crawl)
     verdict = await crawl.checker.check(AGENT, PUBLIC)
-    assert event.ready_at == verdict.fresh_until
+    assert [(event.url, event.ready_at) for event in left_out(crawl)] == [
+        (page, verdict.fresh_until) for page in PAGES
+    ]
 
 
 # --- A crawl that grows -------------------------------------------------------------

@@ -160,20 +160,20 @@ class Permissions:
         is_replaced = standing is not None and standing.usable_from > rules.usable_from
         return not is_replaced and self._clock.now() < rules.usable_until
 
-    def is_known(self, origin: Origin) -> bool:
-        """Whether memory knows the robots.txt of `origin`.
+    def standing(self, origin: Origin) -> Standing | None:
+        """How `origin` stands; `None` if its robots.txt has to be looked up.
 
         Raises:
             RuntimeError: the gate or the checker is closed.
             UnsupportedError: the scheme is ftp, and there is a client.
             Exception: what the last fetch raised, if nobody has got that yet.
         """
-        if self._renewals.current(origin) is not None:
-            return True
-        self._raise_error(origin)
-        return False
+        standing = self._renewals.current(origin)
+        if standing is None:
+            self._raise_error(origin)
+        return standing
 
-    def begin(self, origin: Origin, *, then: Callable[[], object]) -> None:
+    def begin(self, origin: Origin, then: Callable[[], object]) -> None:
         """Begin to fetch the robots.txt of `origin`; `then` is called when it is over.
 
         Raises:

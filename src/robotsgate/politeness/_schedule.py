@@ -130,6 +130,8 @@ class URLSchedule(TurnSchedule):
 class URLQueues:
     """The URLs of a source, in the memory of the process, by host."""
 
+    is_asked_late = False
+
     def __init__(self, work: Work, *, window: int) -> None:
         self._work = work
         self._window = window
@@ -189,6 +191,8 @@ class URLQueues:
 
 class AskedFrontier:
     """A frontier of the caller, which knows the URLs of its hosts itself."""
+
+    is_asked_late = True
 
     def __init__(self, work: Work, next_url: NextURL, *, window: int) -> None:
         self._work = work

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio
 
+from robotsgate.caching._in_force import Effect
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._in_order import LoopTurns
 from robotsgate.errors import RobotsError, TurnNotInTimeError, UnsupportedError
@@ -54,19 +55,15 @@ _SECONDS_TO_ENTER = 1.0
 _SECONDS_BETWEEN_EVENTS = 60.0
 _SECONDS_WORTH_TELLING = 10.0
 
+_PERMITS_SOME = {Effect.RULES, Effect.ALLOW}
+
 # The robots.txt of so many hosts may be fetched before their URLs have a turn. It is
 # a part of what a checker holds in memory by default.
 MOST_HOSTS_AHEAD = 2_000
 
 
-class _State(enum.Enum):
-    """Where a host is; see the top of the module."""
-
-    IDLE = enum.auto()
-    READY = enum.auto()
-    TRIED = enum.auto()
-    UNKNOWN = enum.auto()
-    RESTING = enum.auto()
+_State = enum.Enum("_State", "IDLE READY TRIED UNKNOWN RESTING")
+"""Where a host is; see the top of the module."""
 
 
 class _Host:
@@ -90,6 +87,9 @@ class _Host:
 
 class Frontier(Protocol):
     """The URLs that wait; `Work` asks it for those of a host that may be asked."""
+
+    is_asked_late: bool
+    """Whether it keeps its URLs until their host may be asked."""
 
     def is_full(self) -> bool:
         """Whether the source must wait."""
@@ -152,7 +152,7 @@ class Work:
     async def take_back_all(self) -> None:
         """Take back the turns that nobody has entered, and wake all workers."""
         self._queue.wake_all()
-        for _, claim, _host in self._handed_out:
+        for _, claim, _ in self._handed_out:
             await self.turns.give_back(claim)
 
     async def take_back(self) -> None:
@@ -176,10 +176,9 @@ class Work:
         if host is None:
             host = self._hosts[name] = _Host(name)
         host.is_offered = True
-        if host.state is not _State.IDLE:
-            return
-        self._busy += 1
-        self._go_on(host)
+        if host.state is _State.IDLE:
+            self._busy += 1
+            self._go_on(host)
 
     def seconds_until_ready(self, name: str) -> float:
         """The least wait for a turn of a host, ≥ 0."""
@@ -240,8 +239,9 @@ class Work:
         return cast("str | URLLike", url)
 
     def _has_more(self, host: _Host) -> bool:
-        has_url = host.url is not None or self.frontier.has_url(host.name)
-        return has_url or host.is_offered
+        return (
+            host.url is not None or host.is_offered or self.frontier.has_url(host.name)
+        )
 
     def _let_go(self, host: _Host) -> None:
         """Keep `host` no longer than its turns: it has no work."""
@@ -284,7 +284,9 @@ class Work:
         while True:
             self.turns.check_open()
             if self.is_over or self._is_done():
-                raise self._last_word()
+                end = self._end or StopAsyncIteration()
+                self.close()  # an error of the source comes once
+                raise end
             host = self._queue.pop()
             if host is None:
                 self._tell_if_full()
@@ -303,23 +305,21 @@ class Work:
     async def _try(self, host: _Host) -> Turn | None:
         """A turn of `host`; if there is none now, `host` is in its place again."""
         seconds = self.seconds_until_ready(host.name)
-        if seconds > 0:
+        if host.url is None and seconds > 0 and self.frontier.is_asked_late:
             self._rest(host, seconds)
             return None
-        if host.url is None:
-            host.is_offered = False
-            url = await self._next_url(host)
-            if url is None:
-                if host.is_offered:
-                    self._make_ready(host)
-                else:
-                    self._let_go(host)
-                return None
-            host.url = url
-            self.held += 1
-        claim = Claim(host.url, patience=0.0)
+        url = host.url if host.url is not None else await self._next_url(host)
+        if url is None:
+            return None
+        claim = Claim(url, patience=0.0)
         try:
-            if self._is_unknown(host, Origin.from_url(host.url)):
+            origin = Origin.from_url(url)
+            standing = self.turns.permissions.standing(origin)
+            if standing is None:
+                self._fetch_ahead(host, origin)
+                return None
+            if seconds > 0 and standing.effect in _PERMITS_SOME:
+                self._rest(host, seconds)
                 return None
             await self.turns.begin(claim)
         except TurnNotInTimeError as late:
@@ -333,25 +333,30 @@ class Work:
         return self._given(host, claim)
 
     async def _next_url(self, host: _Host) -> MaybeURL:
+        """The next URL of `host`, which has it from now on; `None`: there is none."""
+        host.is_offered = False
         try:
             url = self.frontier.next_url(host.name)
-            return await url if isawaitable(url) else url
+            host.url = await url if isawaitable(url) else url
         except Exception:
             self.close()
             raise
+        if host.url is not None:
+            self.held += 1
+        elif host.is_offered:
+            self._make_ready(host)
+        else:
+            self._let_go(host)
+        return host.url
 
-    def _is_unknown(self, host: _Host, origin: Origin) -> bool:
-        """Whether the robots.txt of `origin` is to be fetched before a turn."""
-        permissions = self.turns.permissions
-        if permissions.is_known(origin):
-            return False
+    def _fetch_ahead(self, host: _Host, origin: Origin) -> None:
+        """Fetch the robots.txt of `origin` before `host` has a turn."""
         if host not in self._ahead and len(self._ahead) >= MOST_HOSTS_AHEAD:
             self._cold.append(host)
         else:
-            permissions.begin(origin, then=partial(self._make_ready, host))
             self._ahead.add(host)
+            self.turns.permissions.begin(origin, partial(self._make_ready, host))
         host.state = _State.UNKNOWN
-        return True
 
     def _given(self, host: _Host, claim: Claim) -> Turn:
         self._take_url(host)
@@ -378,12 +383,6 @@ class Work:
 
     def _is_done(self) -> bool:
         return self._end is not None and not self._busy and not self._open_turns
-
-    def _last_word(self) -> Exception:
-        """What ends the loop of this worker; the error of the source comes once."""
-        end = self._end or StopAsyncIteration()
-        self.close()
-        return end
 
     def _tell_if_full(self) -> None:
         """Tell if the source waits for hosts that rest."""
