@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urldefrag, urljoin, urlsplit
@@ -12,111 +12,54 @@ import httpx
 from example_site import DOWN, PAGES, serving
 from selectolax.lexbor import LexborHTMLParser
 
-from robotsgate import (
-    DisallowedError,
-    PolitenessGate,
-    Reason,
-    RobotsChecker,
-    RobotsError,
-    URLLeftOut,
-)
+from robotsgate import PolitenessGate, RobotsChecker, RobotsError, URLLeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from example_site import Pages
 
-    from robotsgate import GateEvent, Turn
+    from robotsgate import GateEvent
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
 
 # --- The crawler ------------------------------------------------------------------
 
 
-class Crawl:
-    """Visits every page that links lead to, each in the turn of its host."""
+async def crawl(
+    gate: PolitenessGate,
+    client: httpx.AsyncClient,
+    *start: str,
+    tell: Callable[[str, str], object] = print,
+) -> None:
+    """Visit every page that links lead to from `start`, each in its host's turn."""
+    schedule = gate.schedule()
+    tries: Counter[str] = Counter()
 
-    def __init__(
-        self, client: httpx.AsyncClient, tell: Callable[[str, str], object] = print
-    ) -> None:
-        """Know no URL yet; `tell` gets each URL with the result of its visit."""
-        self.client = client
-        self.tell = tell
-        self.seen: set[str] = set()
-        self.to_do = 0
-        self.frontier, self.urls = anyio.create_memory_object_stream[str](math.inf)
-        self.pool = anyio.Semaphore(20)  # requests at once
-        self.again_at: dict[str, float] = {}
+    def add(url: str, most: int = 1) -> None:
+        if tries[url] < most:
+            tries[url] += 1
+            schedule.add(url)
 
-    async def run(self, gate: PolitenessGate) -> None:
-        """Visit what was added, and what it links to."""
-        async with self.urls, anyio.create_task_group() as tasks:
-            async for url, turn in gate.schedule(self.urls):
-                await self.pool.acquire()
-                tasks.start_soon(self.visit, str(url), turn)
+    async def work() -> None:
+        async for url, turn in schedule:
+            try:
+                async with turn:
+                    page = await client.get(str(url))
+                    turn.report(page)
+                    if page.status_code == httpx.codes.TOO_MANY_REQUESTS:
+                        add(str(url), most=5)  # when the host may be asked again
+                    for link in links(page):
+                        add(link)
+                tell(str(url), str(page.status_code))
+            except (httpx.HTTPError, httpx.InvalidURL, RobotsError) as error:
+                tell(str(url), f"failed: {error}")
 
-    async def visit(self, url: str, turn: Turn) -> None:
-        """Get the page, and follow its links."""
-        try:
-            async with turn:
-                page = await self.client.get(url)
-                retry_after = page.headers.get("Retry-After")
-                turn.report(status=page.status_code, retry_after=retry_after)
-        except (httpx.HTTPError, httpx.InvalidURL, RobotsError) as error:
-            self.finish(url, f"failed: {error}")
-        else:
-            if page.status_code == httpx.codes.TOO_MANY_REQUESTS:
-                self.seen.discard(url)
-                self.add(url)  # in a later turn
-            for link in links(page):
-                self.add(link)
-            self.finish(url, str(page.status_code))
-        finally:
-            self.pool.release()
-
-    def on_event(self, event: GateEvent) -> None:
-        """Finish a URL that the gate leaves out."""
-        if isinstance(event, URLLeftOut):
-            result = str(event.error)
-            if isinstance(event.error, DisallowedError):
-                verdict = event.error.verdict
-                result = str(verdict)
-                if verdict.reason is Reason.UNREACHABLE and verdict.fresh_until:
-                    self.again_at[event.url] = verdict.fresh_until
-            self.finish(event.url, result)
-
-    def add(self, url: str) -> None:
-        """Visit `url`, too, unless it was added before."""
-        if url not in self.seen:
-            self.seen.add(url)
-            self.to_do += 1
-            self.frontier.send_nowait(url)
-
-    def finish(self, url: str, result: str) -> None:
-        """Tell the result for `url`; end the crawl after the last URL."""
-        self.tell(url, result)
-        self.to_do -= 1
-        if not self.to_do:
-            self.frontier.close()
-
-
-async def crawl(start: str) -> dict[str, float]:
-    """Crawl from `start`; returns when to ask again for which URLs, epoch seconds."""
-    async with (
-        httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
-        RobotsChecker(user_agent=USER_AGENT) as checker,
-    ):
-        run = Crawl(client)
-        run.add(start)
-        async with PolitenessGate(
-            checker,
-            "ExampleBot",
-            default_delay=0.05,  # a second or more on the real web
-            host_of=lambda url: urlsplit(url).netloc,  # each port plays a host
-            on_event=run.on_event,
-        ) as gate:
-            await run.run(gate)
-    return run.again_at
+    for url in start:
+        add(url)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):  # requests at once
+            tasks.start_soon(work)
 
 
 # --- The links, and the sites -----------------------------------------------------
@@ -143,7 +86,29 @@ def pages(other_site: str) -> Pages:
     return {**PAGES, "/about": about}
 
 
+async def main(start: str) -> None:
+    """Crawl from `start`, and print what comes of each URL."""
+
+    def on_event(event: GateEvent) -> None:
+        if isinstance(event, URLLeftOut):
+            print(event.url, event.error)
+            if event.ready_at is not None:
+                print(f"    try it again at epoch second {event.ready_at:.0f}")
+
+    async with (
+        httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
+        RobotsChecker(user_agent=USER_AGENT) as checker,
+        PolitenessGate(
+            checker,
+            "ExampleBot",
+            default_delay=0.05,  # a second or more on the real web
+            host_of=lambda url: urlsplit(url).netloc,  # each port plays a host
+            on_event=on_event,
+        ) as gate,
+    ):
+        await crawl(gate, client, start)
+
+
 if __name__ == "__main__":
     with serving(DOWN) as other_site, serving(pages(other_site)) as site:
-        for url, moment in anyio.run(crawl, f"{site}/").items():
-            print(f"{url}: to be asked about again at epoch second {moment:.0f}")
+        anyio.run(main, f"{site}/")

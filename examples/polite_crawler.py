@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx
-from crawler import USER_AGENT, Crawl
+from crawler import USER_AGENT, crawl
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from polite_sites import Site, serving
@@ -31,30 +31,24 @@ PICTURE = Path("politeness.png")
 COLOURS = {"robots.txt": "#9a9890", "page": "#2a78d6", "429": "#c6362c"}
 
 
-async def crawl(sites: Sequence[Site], progress: Progress) -> None:
+async def crawl_all(sites: Sequence[Site], progress: Progress) -> None:
     """Begin with the sitemaps of `sites`, and end when all is visited."""
     task = progress.add_task("Pages", total=None)
     async with (
         httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
         RobotsChecker(user_agent=USER_AGENT) as checker,
-    ):
-
-        def show(_url: str, _result: str) -> None:
-            progress.update(task, advance=1, total=len(run.seen))
-
-        run = Crawl(client, show)
-        async with PolitenessGate(
+        PolitenessGate(
             checker,
             "ExampleBot",
             default_delay=DEFAULT_DELAY,
             host_of=lambda url: urlsplit(url).netloc,  # each port plays a host
-            on_event=run.on_event,
-        ) as gate:
-            await checker.prefetch([site.url for site in sites])
-            for site in sites:
-                for sitemap in await checker.sitemaps(site.url):
-                    run.add(sitemap)
-            await run.run(gate)
+        ) as gate,
+    ):
+        await checker.prefetch([site.url for site in sites])
+        sitemaps = [
+            sitemap for site in sites for sitemap in await checker.sitemaps(site.url)
+        ]
+        await crawl(gate, client, *sitemaps, tell=lambda *_: progress.advance(task))
 
 
 def draw(sites: Sequence[Site], path: Path) -> None:
@@ -80,6 +74,6 @@ def draw(sites: Sequence[Site], path: Path) -> None:
 
 if __name__ == "__main__":
     with serving() as sites, Progress() as progress:
-        anyio.run(crawl, sites, progress)
+        anyio.run(crawl_all, sites, progress)
         draw(sites, PICTURE)
         print(f"{PICTURE} shows when each site was asked")

@@ -53,14 +53,14 @@ def test_example_shows_what_its_page_says(example: str, page: str) -> None:
     assert f"$ python examples/{example}.py\n{shown}```" in text
 
 
-def test_crawler_visits_what_it_may_and_tells_when_to_ask_a_dead_site_again(
+def test_crawler_visits_what_it_may_and_tells_when_to_try_a_dead_site_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with (
         crawler.serving(crawler.DOWN) as other_site,
         crawler.serving(crawler.pages(other_site)) as site,
     ):
-        again_at = anyio.run(crawler.crawl, f"{site}/")
+        anyio.run(crawler.main, f"{site}/")
 
     shown = capsys.readouterr().out
     assert sorted(re.findall("GET (.*) with (.*)", shown)) == [
@@ -70,7 +70,7 @@ def test_crawler_visits_what_it_may_and_tells_when_to_ask_a_dead_site_again(
         ("/robots.txt", "503"),
     ]
     assert "disallowed: line 2 (Disallow: /diary)" in shown
-    assert again_at.keys() == {f"{other_site}/"}
+    assert re.search(rf"{other_site}/ .*\n    try it again at epoch second", shown)
 
 
 @pytest.mark.parametrize(("file", "code"), _PARTS)
@@ -85,7 +85,7 @@ def test_polite_crawler_keeps_each_delay_and_obeys_a_429(
     picture = tmp_path / "politeness.png"
 
     with polite_crawler.serving() as sites, Progress(disable=True) as progress:
-        anyio.run(polite_crawler.crawl, sites, progress)
+        anyio.run(polite_crawler.crawl_all, sites, progress)
         polite_crawler.draw(sites, picture)
 
     for site in sites:

@@ -156,7 +156,15 @@ def test_members_are_found() -> None:
         ),
         (
             robotsgate.PolitenessGate,
-            {"aclose", "ready_at", "schedule", "stats", "status", "turn"},
+            {
+                "aclose",
+                "ready_at",
+                "schedule",
+                "schedule_hosts",
+                "stats",
+                "status",
+                "turn",
+            },
         ),
         (robotsgate.Store, {"aclose", "delete", "get", "purge", "update"}),
         (robotsgate.Clock, {"monotonic", "now", "wait"}),

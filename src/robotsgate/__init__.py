@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from robotsgate.politeness._events import DelayClamped as DelayClamped
     from robotsgate.politeness._events import GateEvent as GateEvent
     from robotsgate.politeness._events import GateStats as GateStats
+    from robotsgate.politeness._events import HostLeftOut as HostLeftOut
     from robotsgate.politeness._events import HostRecordReplaced as HostRecordReplaced
     from robotsgate.politeness._events import HostStatus as HostStatus
     from robotsgate.politeness._events import LedgerEvent as LedgerEvent
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from robotsgate.politeness._events import RetryAfterIgnored as RetryAfterIgnored
     from robotsgate.politeness._events import TurnsOverdue as TurnsOverdue
     from robotsgate.politeness._events import URLLeftOut as URLLeftOut
+    from robotsgate.politeness._events import WindowFilled as WindowFilled
     from robotsgate.politeness._gate import PolitenessGate as PolitenessGate
     from robotsgate.politeness._host_record import HostState as HostState
     from robotsgate.politeness._host_record import Pace as Pace
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from robotsgate.politeness._ledger import Wait as Wait
     from robotsgate.politeness._schedule import ScheduledTurn as ScheduledTurn
     from robotsgate.politeness._schedule import TurnSchedule as TurnSchedule
+    from robotsgate.politeness._schedule import URLSchedule as URLSchedule
     from robotsgate.politeness._turns import Turn as Turn
     from robotsgate.politeness.redis_ledger import RedisLedger as RedisLedger
     from robotsgate.robotstxt._dialect import Dialect as Dialect
@@ -114,13 +117,14 @@ _NAMES = {
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
-        "DelayClamped GateEvent GateStats HostRecordReplaced HostStatus LedgerEvent"
-        " LedgerFailed LedgerReturned RetryAfterIgnored TurnsOverdue URLLeftOut"
+        "DelayClamped GateEvent GateStats HostLeftOut HostRecordReplaced HostStatus"
+        " LedgerEvent LedgerFailed LedgerReturned RetryAfterIgnored TurnsOverdue"
+        " URLLeftOut WindowFilled"
     ),
     "politeness._gate": "PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",
     "politeness._host_record": "HostState Pace TurnEnd",
-    "politeness._schedule": "ScheduledTurn TurnSchedule",
+    "politeness._schedule": "ScheduledTurn TurnSchedule URLSchedule",
     "politeness._turns": "Turn",
     "robotstxt._dialect": "Dialect",
     "robotstxt._headers": "HeadersLike",

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import re
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -1231,6 +1232,7 @@ async def test_bad_patience_is_a_clear_error(
         ({"status": 1_000}, ValueError, "three digits, got 1000"),
         ({"status": 429, "retry_after": 7}, TypeError, "the str of a header, got 7"),
         ({"retry_after": b"7"}, TypeError, "the str of a header, got b'7'"),
+        ({"response": 7}, TypeError, "a response with status and headers, got 7"),
     ],
     ids=str,
 )
@@ -1243,6 +1245,21 @@ async def test_bad_report_is_a_clear_error(
     async with crawl.gate.turn(PUBLIC) as turn:
         with pytest.raises(error, match=message):
             turn.report(**report)
+
+
+@pytest.mark.parametrize("response", [
+    httpx.Response(429, headers=[("Retry-After", "60"), ("Retry-After", "500")]),
+    SimpleNamespace(status_code=429, headers={"retry-after": "500"}),
+    SimpleNamespace(status=429, headers={"Retry-After": "500"}),  # as aiohttp has it
+], ids=["httpx", "requests", "aiohttp"])  # fmt: skip
+async def test_turn_takes_the_response_of_any_client(response: object) -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async with crawl.gate.turn(PUBLIC) as turn:
+        turn.report(response)
+
+    assert crawl.gate.ready_at(PUBLIC) >= crawl.clock.now() + 500
 
 
 async def test_report_outside_of_the_turn_is_a_clear_error() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 from contextlib import aclosing
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +10,19 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate import DisallowedError, InvalidURLError, UnsupportedError
-from robotsgate.politeness._events import URLLeftOut
+from robotsgate import (
+    DisallowedError,
+    HostLeftOut,
+    InvalidURLError,
+    Origin,
+    TurnNotInTimeError,
+    UnsupportedError,
+    URLLeftOut,
+    WindowFilled,
+)
+from robotsgate.politeness import _work
 from tests.checking.builders import (
+    AGENT,
     ORIGIN,
     OTHER_ORIGIN,
     PRIVATE,
@@ -21,9 +33,10 @@ from tests.checking.builders import (
 from .crawl import DELAY, Crawl
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
-    from robotsgate.politeness._turns import Turn
+    from robotsgate import ScheduledTurn, TurnSchedule
+    from robotsgate.politeness._turns import Claim, Turn
 
 pytestmark = pytest.mark.anyio
 
@@ -70,15 +83,18 @@ async def test_urls_may_be_fetched_in_the_loop() -> None:
     assert crawl.times == pytest.approx([DELAY, 2 * DELAY + 3, 3 * DELAY + 6])
 
 
-async def test_turn_that_nobody_enters_goes_back() -> None:
+async def test_turn_that_nobody_enters_within_a_second_goes_back() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
-    async for url, turn in crawl.gate.schedule(PAGES):
-        if url == PAGES[2]:
-            await enter(crawl, url, turn)
+    async def work() -> None:
+        async for url, turn in crawl.gate.schedule(PAGES):
+            if url == PAGES[2]:
+                await enter(crawl, url, turn)
 
-    assert crawl.began == [(3_600, PAGES[2])]
+    await crawl.run(10, work)
+
+    assert crawl.began == [(3_602, PAGES[2])]
     assert crawl.gate.stats.under_way == 0
 
 
@@ -98,28 +114,19 @@ async def test_turn_goes_back_if_the_loop_is_left_before_it_is_entered() -> None
 async def test_turn_that_is_entered_after_it_went_back_waits_again() -> None:
     crawl = Crawl()
     await crawl.warm_up()
-    turns: list[tuple[object, Turn]] = []
+    schedule = crawl.gate.schedule(PAGES[:2])
 
-    async for url, turn in crawl.gate.schedule(PAGES[:2]):
-        if url == PAGES[1]:
-            await enter(crawl, url, turn)
-        turns.append((url, turn))
-    await crawl.run(DELAY, lambda: enter(crawl, *turns[0]))
+    async def work() -> None:
+        url, turn = await anext(schedule)
+        second_url, second_turn = await anext(schedule)
+        await enter(crawl, second_url, second_turn)
+        await enter(crawl, url, turn)
 
-    assert crawl.began == [(3_600, PAGES[1]), (3_600 + DELAY, PAGES[0])]
+    await crawl.run(2 * DELAY, work)
 
-
-async def test_turn_that_is_entered_too_late_waits_again() -> None:
-    crawl = Crawl(max_turn_seconds=60.0)
-    await crawl.warm_up()
-    schedule = crawl.gate.schedule(PAGES)
-    url, turn = await anext(schedule)
-    await crawl.run(60 + DELAY, crawl.visit)
-
-    await crawl.run(DELAY, lambda: enter(crawl, url, turn))
-
-    assert crawl.times == [3_660 + DELAY, 3_660 + 2 * DELAY]
-    await schedule.aclose()
+    assert crawl.began == [(3_601, PAGES[1]), (3_601 + DELAY, PAGES[0])]
+    with pytest.raises(StopAsyncIteration):
+        await anext(schedule)
 
 
 async def test_urls_that_may_not_be_fetched_are_left_out_and_told() -> None:
@@ -134,11 +141,12 @@ async def test_urls_that_may_not_be_fetched_are_left_out_and_told() -> None:
         [
             ("relative", InvalidURLError),
             ("ftp://example.com/", UnsupportedError),
-            ("…@x y/", InvalidURLError),
+            ("https://me:secret@x y/", InvalidURLError),
             (PRIVATE, DisallowedError),
         ]
     )
     assert [url for _, url in crawl.began] == [PUBLIC]
+    assert "secret" not in f"{crawl.events} {[one.as_dict() for one in crawl.events]}"
 
 
 def left_out(crawl: Crawl) -> Iterator[URLLeftOut]:
@@ -238,22 +246,6 @@ async def test_wait_ends_when_the_gate_is_closed() -> None:
         await crawl_one_by_one(crawl, PAGES)
 
 
-async def test_second_task_that_waits_is_an_error() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    await crawl.visit()
-    schedule = crawl.gate.schedule(PAGES)
-
-    async def wait() -> None:
-        await anext(schedule)
-
-    await crawl.run(DELAY, wait, wait)
-
-    assert len(crawl.errors) == 1
-    assert "expected one task at a time" in str(crawl.errors[0])
-    await schedule.aclose()
-
-
 async def test_loop_that_is_cancelled_anywhere_loses_no_url() -> None:
     for number in range(1, 100):
         crawl = Crawl(default_delay=0.0)
@@ -270,12 +262,411 @@ async def test_loop_that_is_cancelled_anywhere_loses_no_url() -> None:
     assert number > 2
 
 
-@pytest.mark.parametrize(
-    ("urls", "window", "error"),
-    [(PUBLIC, 1, TypeError), (7, 1, TypeError), ([], 0, ValueError)],
-)
+@pytest.mark.parametrize(("arguments", "error"), [
+    ({"urls": PUBLIC}, TypeError),
+    ({"urls": 7}, TypeError),
+    ({"window": 0}, ValueError),
+    ({"patience": -1}, ValueError),
+    ({"patience": "1"}, TypeError),
+])  # fmt: skip
 async def test_bad_arguments_of_a_schedule_are_clear_errors(
-    urls: Iterable[str], window: int, error: type[Exception]
+    arguments: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        Crawl().gate.schedule(urls, window=window)
+        Crawl().gate.schedule(**arguments)
+
+
+# --- Many workers -------------------------------------------------------------------
+
+
+async def worker(crawl: Crawl, schedule: TurnSchedule, seconds: float = 1.0) -> None:
+    async for url, turn in schedule:
+        await enter(crawl, url, turn, seconds)
+
+
+async def work_for(crawl: Crawl, seconds: float, schedule: TurnSchedule) -> None:
+    """Let a worker work for so long, and no longer."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker, crawl, schedule)
+        await crawl.clock.pass_time(seconds)
+        tasks.cancel_scope.cancel()
+    await schedule.aclose()
+
+
+def sites(count: int) -> list[str]:
+    return [f"https://site{number}.example/" for number in range(count)]
+
+
+async def test_workers_share_a_schedule_and_are_as_many_as_the_requests() -> None:
+    crawl = Crawl()
+    most = 0
+
+    async def counting(schedule: TurnSchedule) -> None:
+        nonlocal most
+        async for url, turn in schedule:
+            async with turn:
+                crawl.began.append((crawl.seconds, str(url)))
+                most = max(most, crawl.gate.stats.under_way)
+                await crawl.clock.wait(1)
+
+    schedule = crawl.gate.schedule(sites(30))
+    await crawl.run(100, *[partial(counting, schedule)] * 3)
+
+    assert sorted(url for _, url in crawl.began) == sorted(sites(30))
+    assert most == 3
+    assert crawl.times[-1] == pytest.approx(1 + 9, abs=0.1)
+
+
+async def test_host_that_is_left_alone_holds_up_no_other() -> None:
+    crawl = Crawl()
+    crawl.serve(crawl_delay=3_600)
+    urls = [url for site in sites(50) for url in (site, f"{ORIGIN}/of-{site[8:-1]}")]
+
+    await work_for(crawl, 60, crawl.gate.schedule(urls))
+
+    assert sorted(url for _, url in crawl.began) == sorted(sites(50))
+
+
+async def test_full_window_of_hosts_that_rest_is_told_once_a_minute() -> None:
+    crawl = Crawl()
+    crawl.serve(crawl_delay=3_600)
+    urls = (f"{ORIGIN}/{number}" for number in count())
+
+    await work_for(crawl, 3_599, crawl.gate.schedule(urls, window=5))
+
+    events = [one for one in crawl.events if isinstance(one, WindowFilled)]
+    assert [one.hosts for one in events] == [1]
+    assert events[0].ready_at == crawl.clock.now() + 1
+
+
+async def test_nothing_polls_while_hosts_rest() -> None:
+    crawl = Crawl()
+    begun: list[object] = []
+    begin = crawl.gate._turns.begin
+
+    async def count_begin(claim: Claim) -> None:
+        begun.append(claim.url)
+        await begin(claim)
+
+    crawl.gate._turns.begin = count_begin  # type: ignore[method-assign]
+    urls = [f"{site}{number}" for site in sites(10) for number in range(3)]
+    schedule = crawl.gate.schedule(urls)
+
+    await crawl.run(100, *[partial(worker, crawl, schedule)] * 4)
+
+    assert sorted(map(str, begun)) == urls
+
+
+async def test_few_robots_txt_are_fetched_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_work, "MOST_HOSTS_AHEAD", 5)
+    crawl = Crawl()
+    schedule = crawl.gate.schedule(sites(30))
+
+    url, turn = await first_of(crawl, schedule)
+    await crawl.clock.pass_time(0.5)
+    before = len(crawl.site.requests)
+    await crawl.run(
+        100, lambda: enter(crawl, url, turn), partial(worker, crawl, schedule)
+    )
+
+    assert before == 5
+    assert len(crawl.began) == 30
+
+
+async def first_of(crawl: Crawl, schedule: TurnSchedule) -> ScheduledTurn:
+    scheduled: list[ScheduledTurn] = []
+
+    async def get() -> None:
+        scheduled.append(await anext(schedule))
+
+    await crawl.run(1, get)
+    return scheduled[0]
+
+
+async def test_worker_that_is_cancelled_leaves_its_wake_up_to_another() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+    schedule = crawl.gate.schedule(PAGES[:1])
+
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as impatient:
+                impatient.start_soon(worker, crawl, schedule)
+                await let_others_run()
+                tasks.start_soon(worker, crawl, schedule)
+                await let_others_run()
+                scope.cancel()
+        await crawl.clock.pass_time(DELAY + 1)
+
+    assert crawl.times == [3_600, 3_600 + DELAY]
+
+
+async def test_error_of_the_source_is_raised_to_one_worker() -> None:
+    crawl = Crawl()
+
+    async def broken() -> AsyncIterator[str]:
+        yield PUBLIC
+        raise KeyError("broken")
+
+    errors: list[Exception] = []
+    schedule = crawl.gate.schedule(broken())
+
+    async def work() -> None:
+        try:
+            await worker(crawl, schedule)
+        except KeyError as error:
+            errors.append(error)
+
+    await crawl.run(100, work, work, work)
+
+    assert len(errors) == len(crawl.began) == 1
+
+
+# --- Patience -----------------------------------------------------------------------
+
+
+async def test_urls_whose_turn_comes_too_late_are_handed_back() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    pages = [f"{ORIGIN}/{number}" for number in range(5)]
+    schedule = crawl.gate.schedule(pages, patience=25)
+
+    await crawl.run(100, partial(worker, crawl, schedule, 0.0))
+
+    assert [url for _, url in crawl.began] == pages[:3]
+    start = crawl.clock.now() - 100
+    assert [(event.url, event.ready_at) for event in left_out(crawl)] == [
+        (pages[4], start + 4 * DELAY),
+        (pages[3], start + 3 * DELAY),
+    ]
+    assert all(isinstance(one.error, TurnNotInTimeError) for one in left_out(crawl))
+
+
+async def test_urls_of_a_host_that_is_blocked_meanwhile_are_handed_back() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(PAGES, patience=60)
+
+    async def work() -> None:
+        async for _, turn in schedule:
+            async with turn:
+                turn.report(status=429, retry_after="3600")
+
+    await crawl.run(100, work)
+
+    assert [event.url for event in left_out(crawl)] == PAGES[:0:-1]
+    retry_at = crawl.clock.now() - 100 + 3_600
+    assert all((event.ready_at or 0) >= retry_at for event in left_out(crawl))
+
+
+async def test_urls_of_an_origin_that_is_down_come_at_once_with_the_next_try() -> None:
+    crawl = Crawl()
+    crawl.serve(status=503)
+
+    await crawl.run(1, lambda: crawl_one_by_one(crawl, PAGES))
+
+    verdict = await crawl.checker.check(AGENT, PUBLIC)
+    assert [(event.url, event.ready_at) for event in left_out(crawl)] == [
+        (page, verdict.fresh_until) for page in PAGES
+    ]
+
+
+# --- A crawl that grows -------------------------------------------------------------
+
+
+async def test_crawl_that_adds_links_ends_by_itself() -> None:
+    crawl = Crawl()
+    schedule = crawl.gate.schedule()
+    schedule.add(PAGES[0])
+
+    async def work() -> None:
+        async for url, turn in schedule:
+            async with turn:
+                crawl.began.append((crawl.seconds, str(url)))
+                if url in PAGES[:2]:
+                    schedule.add(PAGES[PAGES.index(str(url)) + 1])
+
+    await crawl.run(100, work, work)
+
+    assert crawl.times == [DELAY, 2 * DELAY, 3 * DELAY]
+    with pytest.raises(RuntimeError, match="not over yet"):
+        schedule.add(PUBLIC)
+
+
+async def test_added_urls_count_in_the_window() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    read: list[str] = []
+
+    def source() -> Iterator[str]:
+        for url in PAGES:
+            read.append(url)
+            yield url
+
+    schedule = crawl.gate.schedule(source(), window=3)
+    for number in range(3):
+        schedule.add(f"{ORIGIN}/added{number}")
+
+    await work_for(crawl, DELAY - 1, schedule)
+
+    assert read == PAGES[:1]
+
+
+async def test_add_in_another_thread_is_an_error() -> None:
+    crawl = Crawl()
+    schedule = crawl.gate.schedule()
+
+    with pytest.raises(RuntimeError, match="in the thread of the schedule"):
+        await anyio.to_thread.run_sync(schedule.add, PUBLIC)
+    with pytest.raises(TypeError, match="expected a URL, got 7"):
+        schedule.add(7)  # type: ignore[arg-type]
+
+
+async def test_turn_that_nobody_enters_keeps_a_schedule_open_until_it_is_gone() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(PAGES[:1])
+    kept = [await anext(schedule)]
+    ended: list[bool] = []
+
+    async def work() -> None:
+        await worker(crawl, schedule)
+        ended.append(True)
+
+    async def drop() -> None:
+        await crawl.clock.wait(10)
+        assert not ended
+        kept.clear()
+        gc.collect()
+
+    await crawl.run(20, work, drop)
+
+    assert ended
+
+
+# --- A frontier of the caller -------------------------------------------------------
+
+
+class Urls:
+    """A frontier in memory.
+
+    Attributes:
+        urls: those that wait, by host.
+        asked: when it was asked for which host.
+    """
+
+    def __init__(self, crawl: Crawl, *urls: str) -> None:
+        self.crawl = crawl
+        self.urls: dict[str, list[str]] = {}
+        self.asked: list[tuple[float, str]] = []
+        for url in urls:
+            self.urls.setdefault(Origin.from_url(url).host, []).append(url)
+
+    async def next_url(self, host: str) -> str | None:
+        self.asked.append((self.crawl.seconds, host))
+        await let_others_run()
+        return next(iter(self.urls.get(host, ())), None) and self.urls[host].pop(0)
+
+
+async def test_frontier_is_asked_when_a_host_may_be_asked() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    frontier = Urls(crawl, *PAGES)
+    schedule = crawl.gate.schedule_hosts(["example.com"], frontier.next_url)
+
+    await crawl.run(100, partial(worker, crawl, schedule, 3.0))
+
+    times = [3_600, 3_613, 3_626]
+    assert crawl.began == list(zip(times, PAGES, strict=True))
+    assert [time for time, _ in frontier.asked] == [*times, 3_639]
+
+
+async def test_host_that_comes_again_while_its_url_is_looked_up_is_asked_again() -> (
+    None
+):
+    crawl = Crawl()
+    await crawl.warm_up()
+    send, receive = anyio.create_memory_object_stream[str](5)
+    send.send_nowait("example.com")
+    answers: list[str | None] = [None, PUBLIC]
+
+    async def next_url(host: str) -> str | None:
+        if len(answers) == 2:
+            send.send_nowait(host)
+            send.close()
+        await let_others_run()
+        return answers.pop(0) if answers else None
+
+    schedule = crawl.gate.schedule_hosts(receive, next_url)
+    await crawl.run(100, partial(worker, crawl, schedule))
+    receive.close()
+
+    assert [url for _, url in crawl.began] == [PUBLIC]
+
+
+async def test_url_of_another_host_ends_the_schedule() -> None:
+    crawl = Crawl()
+    schedule = crawl.gate.schedule_hosts(["example.com"], lambda _: "http://other/")
+
+    with pytest.raises(ValueError, match=r"of 'example.com', got one of 'other'"):
+        await anext(schedule)
+    with pytest.raises(StopAsyncIteration):
+        await anext(schedule)
+
+
+async def test_host_that_is_blocked_for_too_long_leaves_the_schedule() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit(status=429, retry_after="3600")
+    frontier = Urls(crawl, *PAGES, "https://other.example/")
+    schedule = crawl.gate.schedule_hosts(frontier.urls, frontier.next_url, patience=60)
+
+    await crawl.run(100, partial(worker, crawl, schedule))
+
+    (event,) = crawl.events
+    assert isinstance(event, HostLeftOut)
+    assert event.host == "example.com"
+    assert event.ready_at >= crawl.clock.now() - 100 + 3_600
+    assert crawl.began[1:] == [(3_601, "https://other.example/")]
+    assert frontier.urls["example.com"] == PAGES
+
+
+async def test_hosts_are_read_as_far_as_the_window_takes() -> None:
+    crawl = Crawl()
+    read: list[int] = []
+
+    def hosts() -> Iterator[str]:
+        for number in count():
+            read.append(number)
+            yield f"site{number}.example"
+
+    schedule = crawl.gate.schedule_hosts(
+        hosts(), lambda host: f"https://{host}/", window=5
+    )
+    await first_of(crawl, schedule)
+
+    assert len(read) == 5
+    await schedule.aclose()
+
+
+@pytest.mark.parametrize(("hosts", "next_url", "error"), [
+    ("example.com", print, TypeError),
+    (["example.com"], None, TypeError),
+])  # fmt: skip
+async def test_bad_arguments_of_a_schedule_of_hosts_are_clear_errors(
+    hosts: Any,  # noqa: ANN401 (the mistake under test)
+    next_url: Any,  # noqa: ANN401 (the mistake under test)
+    error: type[Exception],
+) -> None:
+    with pytest.raises(error):
+        Crawl().gate.schedule_hosts(hosts, next_url)
+
+
+async def test_what_is_no_name_of_a_host_is_an_error() -> None:
+    schedule = Crawl().gate.schedule_hosts([7], print)  # type: ignore[list-item]
+
+    with pytest.raises(TypeError, match="expected the name of a host as str, got 7"):
+        await anext(schedule)

@@ -37,6 +37,7 @@ from robotsgate import (
     GateStats,
     Group,
     HeadersLike,
+    HostLeftOut,
     HostRecordReplaced,
     HostState,
     HostStatus,
@@ -67,6 +68,7 @@ from robotsgate import (
     RobotsTxtFetched,
     Rule,
     RuleKind,
+    ScheduledTurn,
     Severity,
     Store,
     StoreError,
@@ -74,12 +76,15 @@ from robotsgate import (
     SystemClock,
     Turn,
     TurnNotInTimeError,
+    TurnSchedule,
     TurnsOverdue,
     UnsupportedError,
     URLLeftOut,
     URLLike,
+    URLSchedule,
     UsagePreferences,
     Verdict,
+    WindowFilled,
     open_store,
     sync,
 )
@@ -509,8 +514,12 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
             case RetryAfterIgnored():
                 assert_type((event.host, event.value), tuple[str, str])
             case URLLeftOut():
-                assert_type(event.url, str)
+                assert_type(event.ready_at, float | None)
                 raise event.error
+            case HostLeftOut():
+                assert_type((event.host, event.ready_at), tuple[str, float])
+            case WindowFilled():
+                assert_type((event.hosts, event.ready_at), tuple[int, float])
             case _:
                 assert_never(event)
         assert_type(event.as_dict(), dict[str, Any])
@@ -539,8 +548,14 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
             assert_type(error.ready_at, float)
         async for url, turn in gate.schedule(["https://e.com/"], window=10):
             assert_type((url, turn), tuple[str | URLLike, Turn])
-        async with aclosing(gate.schedule([])) as schedule:
+        async with aclosing(gate.schedule(patience=60)) as schedule:
+            assert_type(schedule, URLSchedule)
+            schedule.add("https://e.com/")
             assert_type((await anext(schedule)).turn, Turn)
+            (await anext(schedule)).turn.report(httpx.Response(200))
+        by_host = gate.schedule_hosts(["e.com"], lambda host: f"https://{host}/")
+        assert_type(by_host, TurnSchedule)
+        assert_type(await anext(by_host), ScheduledTurn)
         assert_type(gate.ready_at("https://e.com/"), float)
         status = gate.status("https://e.com/")
         assert_type(status, HostStatus)

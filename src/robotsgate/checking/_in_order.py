@@ -68,6 +68,23 @@ class OneTask:
         self._is_inside = False
 
 
+async def read_all(
+    source: Iterable[_Item] | AsyncIterable[_Item],
+    take: Callable[[_Item], Awaitable[None]],
+) -> None:
+    """Give each item of `source` to `take`; an async generator is closed in the end."""
+    try:
+        if isinstance(source, AsyncIterable):
+            async for item in source:
+                await take(item)
+        else:
+            for item in source:
+                await take(item)
+    finally:
+        if isinstance(source, AsyncGenerator):
+            await source.aclose()
+
+
 class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
     """The answers to the items of a source, in its order.
 
@@ -149,7 +166,6 @@ class ReadAhead(Generic[_Item, _Prepared]):
 
     Attributes:
         items: in order.
-        taken: how many more were taken out of `items` and still count as read ahead.
         end: the exception that follows them; `None` until the source is read.
     """
 
@@ -167,34 +183,26 @@ class ReadAhead(Generic[_Item, _Prepared]):
         self._turns = turns
         self._change_event: anyio.Event | None = None
         self.items: deque[_Prepared] = deque()
-        self.taken = 0
         self.end: Exception | None = None
 
     async def read(self) -> bool:
         """Read the source to its end."""
         end: Exception = RuntimeError("the checker is closed")
         try:
-            if isinstance(self._source, AsyncIterable):
-                async for item in self._source:
-                    await self._add(item)
-            else:
-                for item in self._source:
-                    await self._add(item)
+            await read_all(self._source, self._add)
             end = StopAsyncIteration()
         except Exception as error:  # noqa: BLE001 (raised by `InOrder`)
             end = error
         finally:
             self.end = self.end or end
             self.wake()
-            if isinstance(self._source, AsyncGenerator):
-                await self._source.aclose()
         return True
 
     async def _add(self, item: _Item) -> None:
         self.items.append(self._prepare(item))
         self.wake()
         await self._turns.after_item()
-        while len(self.items) + self.taken >= self._window:
+        while len(self.items) >= self._window:
             await self.wait_for_change()
 
     def drop_first(self) -> None:
@@ -204,13 +212,9 @@ class ReadAhead(Generic[_Item, _Prepared]):
 
     async def wait_for_change(self) -> None:
         """Wait until the other side has taken an item, or brought one."""
-        await self.change_event().wait()
-
-    def change_event(self) -> anyio.Event:
-        """An event that is set at the next change."""
         if self._change_event is None:
             self._change_event = anyio.Event()
-        return self._change_event
+        await self._change_event.wait()
 
     def wake(self) -> None:
         """Wake the other side, if it waits."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
+from robotsgate.caching._verdict import DisallowedError, Reason
 from robotsgate.checking._reporting import Event
+from robotsgate.errors import TurnNotInTimeError
 from robotsgate.robotstxt._model import JSONValue
+from robotsgate.urls._origin import without_userinfo
 
 if TYPE_CHECKING:
-    from robotsgate.caching._verdict import DisallowedError
-    from robotsgate.errors import InvalidURLError, UnsupportedError
+    from robotsgate.errors import RobotsError
     from robotsgate.politeness._host_record import HostState
 
 
@@ -63,13 +65,74 @@ class URLLeftOut(Event):
     """A schedule leaves a URL out.
 
     Attributes:
-        url: as the source gave it, without userinfo.
-        error: the reason: robots.txt disallows it, or it names no origin, or one that
-            the client of the checker cannot fetch.
+        url: the object that the source gave. Texts of the event show it without
+            userinfo.
+        error: the reason. `DisallowedError`: robots.txt disallows it.
+            `TurnNotInTimeError`: its turn comes too late. `InvalidURLError`: it names
+            no origin. `UnsupportedError`: the client of the checker cannot fetch it.
+        ready_at: when to try again, epoch seconds; `None` if that would not help.
     """
 
-    url: str
-    error: DisallowedError | InvalidURLError | UnsupportedError
+    url: Any
+    error: RobotsError
+    ready_at: float | None = None
+
+    @classmethod
+    def of(cls, url: object, error: RobotsError) -> Self:
+        """The event for `url`, with the moment that `error` names."""
+        ready_at = None
+        if isinstance(error, TurnNotInTimeError):
+            ready_at = error.ready_at
+        elif isinstance(error, DisallowedError):
+            verdict = error.verdict
+            is_unreachable = verdict.reason is Reason.UNREACHABLE
+            ready_at = verdict.fresh_until if is_unreachable else None
+        return cls(url=url, error=error, ready_at=ready_at)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As for other events."""
+        return Event.as_dict(replace(self, url=self._shown))
+
+    def __repr__(self) -> str:
+        """The event without userinfo."""
+        return (
+            f"URLLeftOut(url={self._shown!r}, error={self.error!r},"
+            f" ready_at={self.ready_at!r})"
+        )
+
+    @property
+    def _shown(self) -> str:
+        return without_userinfo(str(self.url))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLeftOut(Event):
+    """A schedule of hosts leaves a host out, because its turn comes too late.
+
+    It comes back when the source gives it again.
+
+    Attributes:
+        host: its name.
+        ready_at: when it may be asked, epoch seconds.
+    """
+
+    host: str
+    ready_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowFilled(Event):
+    """The window of a schedule is full, and no host in it may be asked for ten seconds.
+
+    Comes once a minute at most. A schedule with `patience` hands such URLs back.
+
+    Attributes:
+        hosts: how many have waiting URLs.
+        ready_at: when the first of them may be asked, epoch seconds.
+    """
+
+    hosts: int
+    ready_at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +172,14 @@ class HostRecordReplaced(Event):
     host: str
 
 
-GateEvent = DelayClamped | TurnsOverdue | RetryAfterIgnored | URLLeftOut
+GateEvent = (
+    DelayClamped
+    | TurnsOverdue
+    | RetryAfterIgnored
+    | URLLeftOut
+    | HostLeftOut
+    | WindowFilled
+)
 LedgerEvent = LedgerFailed | LedgerReturned | HostRecordReplaced
 
 

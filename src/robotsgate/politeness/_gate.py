@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import AsyncIterable, Iterable
 from typing import TYPE_CHECKING, Self
 
 from robotsgate._flights import Flights
@@ -19,15 +20,22 @@ from robotsgate.politeness._events import GateStats, HostStatus
 from robotsgate.politeness._hosts import Hosts
 from robotsgate.politeness._ledger import LocalLedger
 from robotsgate.politeness._permissions import pause_until
-from robotsgate.politeness._schedule import TurnSchedule
+from robotsgate.politeness._schedule import (
+    AskedFrontier,
+    TurnSchedule,
+    URLQueues,
+    URLSchedule,
+)
 from robotsgate.politeness._turns import Claim, Turn, Turns
+from robotsgate.politeness._work import Work
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._ledger import Ledger
+    from robotsgate.politeness._schedule import NextURL
     from robotsgate.urls._origin import URLLike
 
 _LOGGER = logging.getLogger("robotsgate.politeness")
@@ -172,46 +180,98 @@ class PolitenessGate:
 
     def schedule(
         self,
-        urls: Iterable[str | URLLike] | AsyncIterable[str | URLLike],
+        urls: Iterable[str | URLLike] | AsyncIterable[str | URLLike] = (),
         *,
-        window: int = 1_000,
-    ) -> TurnSchedule:
+        window: int = 100_000,
+        patience: float | None = None,
+    ) -> URLSchedule:
         """The URLs of a source, each as soon as its host has a turn.
 
-        An async iterator of pairs `(url, turn)`. Each turn has begun: enter it by
-        `async with`, in the loop or in another task, before you ask for the next one
-        or soon after that. Otherwise the host gets the turn back; if you enter it
-        later, it waits again. The gate leaves out a URL that robots.txt disallows, or
-        that has no origin with a robots.txt, and an event says so.
-        Callers that wait in `turn` go first. Of two schedules with URLs of one host,
-        one may have to wait for the end of the other.
-        You may leave the loop, or cancel it, at any time.
+        An async iterator of pairs `(url, turn)`. Any number of tasks may iterate over
+        it, and so many requests are made at once. Each turn has begun: enter it by
+        `async with` within a second. Otherwise the host gets it back; if you enter it
+        later, it waits again.
+
+        URLs wait by host, so that no host holds up another while fewer than `window`
+        URLs wait. The schedule ends when the source is at its end, no URL waits, and
+        every turn that it gave has ended. So a crawl may `add` the links of a page
+        within its turn.
+
+        The gate leaves out a URL that robots.txt disallows, that has no origin with a
+        robots.txt, or whose turn would come too late; a `URLLeftOut` says so. Callers
+        that wait in `turn` go first. You may leave the loop, or cancel it, at any time.
 
         Args:
             urls: may be endless. Another task reads it, so an async iterable may wait
                 for what you do with earlier URLs. An async generator is closed when
-                the loop ends.
-            window: how many URLs are read ahead of those that you have got, ≥ 1. If
-                all of them wait for one host, other hosts wait too.
+                the schedule ends.
+            window: how many URLs wait in memory, ≥ 1; the source is read on when
+                there is room.
+            patience: seconds, ≥ 0. A URL whose turn would come later is left out,
+                counting the URLs of its host that wait before it. `None`: no limit.
 
         Raises:
-            TypeError: `urls` is a single URL, or not iterable; or `window` is not an
-                int.
-            ValueError: `window` is below 1.
+            TypeError: `urls` is a single URL, or not iterable; or another argument has
+                the wrong type.
+            ValueError: an argument is out of range.
             RuntimeError: while you iterate: the gate is closed.
-            Exception: while you iterate: what `urls` raises, after the turns for the
-                URLs before.
+            Exception: while you iterate: what `urls` raises, in one of the tasks, after
+                the turns for the URLs before.
         """
         check_urls(urls, may_be_async=True)
         check_bound("window", window)
-        return TurnSchedule(
-            urls,
+        work = self._work(patience)
+        queues = URLQueues(work, window=window)
+        return URLSchedule(urls, queues, work, self._sources)
+
+    def schedule_hosts(
+        self,
+        hosts: Iterable[str] | AsyncIterable[str],
+        next_url: NextURL,
+        *,
+        window: int = 10_000,
+        patience: float | None = None,
+    ) -> TurnSchedule:
+        """Turns for the URLs of a frontier of your own, for example on disk.
+
+        As `schedule`, but the URLs stay with you: when a host may be asked, the
+        schedule calls `next_url` with its name.
+
+        Args:
+            hosts: names of hosts with URLs, as `host_of` gives them; may be endless
+                and may repeat.
+            next_url: gives the next URL of a host, or `None` if it has none now. Then
+                the host is dropped until `hosts` gives it again. May be async.
+            window: how many hosts are at work, ≥ 1.
+            patience: seconds, ≥ 0. A host whose turn would come later is dropped, and
+                a `HostLeftOut` says when it may be asked. `None`: no limit.
+
+        Raises:
+            TypeError: an argument has the wrong type.
+            ValueError: an argument is out of range; while you iterate: `next_url` gave
+                a URL of another host.
+            RuntimeError: while you iterate: the gate is closed.
+            Exception: while you iterate: what `hosts` or `next_url` raises, in one of
+                the tasks.
+        """
+        if isinstance(hosts, str) or not isinstance(hosts, Iterable | AsyncIterable):
+            raise TypeError(f"expected hosts as an iterable of names, got {hosts!r}")
+        if not callable(next_url):
+            raise TypeError(f"expected next_url to be a callable, got {next_url!r}")
+        check_bound("window", window)
+        work = self._work(patience)
+        frontier = AskedFrontier(work, next_url, window=window)
+        return TurnSchedule(hosts, frontier, work, self._sources)
+
+    def _work(self, patience: float | None) -> Work:
+        if patience is not None:
+            _check_seconds("patience", patience, is_finite=False)
+        return Work(
             turns=self._turns,
             hosts=self._hosts,
-            sources=self._sources,
             listener=self._listener,
             clock=self._clock,
-            window=window,
+            patience=math.inf if patience is None else patience,
         )
 
     def ready_at(self, url: str | URLLike) -> float:

@@ -254,15 +254,15 @@ class Queues:
                 least = longest = answer.seconds
             else:
                 longest = math.inf
-                least = 0.0 if deadline == math.inf else self._least_wait(place)
+                least = 0.0 if deadline == math.inf else self.least_wait(place)
             left = deadline - self._clock.monotonic()
             if left <= 0 or least > left:
-                raise self._not_in_time(place.host, least)
+                raise self.not_in_time(place.host, least)
             if before_wait is not None:
                 before_wait(place.host)
             place.event = anyio.Event()
             await self._clock.wait(min(longest, left), event=place.event)
-        raise self._not_in_time(place.host, 0.0)
+        raise self.not_in_time(place.host, 0.0)
 
     async def pause(self, place: Place, *, until: float, deadline: float) -> None:
         """Leave the queue until that moment, then join it again.
@@ -279,7 +279,7 @@ class Queues:
         """
         seconds = until - self._clock.now()
         if self.is_closed or seconds > deadline - self._clock.monotonic():
-            raise self._not_in_time(place.host, seconds)
+            raise self.not_in_time(place.host, seconds)
         self.leave(place)
         self._paused.add(place)
         place.event = anyio.Event()
@@ -289,9 +289,17 @@ class Queues:
             self._paused.discard(place)
             self.join(place)
 
-    def not_in_time(self, place: Place) -> TurnNotInTimeError:
-        """The error for a caller that stops waiting in `place`."""
-        return self._not_in_time(place.host, self._least_wait(place))
+    def least_wait(self, place: Place) -> float:
+        """The least wait in `place`, seconds."""
+        ahead = self._queues[place.host].index(place)
+        return self.seconds_until_ready(place.host, ahead=ahead)
+
+    def not_in_time(self, host: str, seconds: float) -> TurnNotInTimeError:
+        """The error for a turn of `host` that would come in `seconds` or later."""
+        return TurnNotInTimeError(
+            f"expected a turn of {host!r} in time, got one in {seconds:.1f} s or later",
+            ready_at=self._clock.now() + seconds,
+        )
 
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
@@ -319,18 +327,8 @@ class Queues:
         if self.is_closed:  # meanwhile
             if isinstance(answer, Grant):
                 await self.end(answer, TurnEnd.UNUSED)
-            raise self._not_in_time(place.host, 0.0)
+            raise self.not_in_time(place.host, 0.0)
         return answer
-
-    def _least_wait(self, place: Place) -> float:
-        ahead = self._queues[place.host].index(place)
-        return self.seconds_until_ready(place.host, ahead=ahead)
-
-    def _not_in_time(self, host: str, seconds: float) -> TurnNotInTimeError:
-        return TurnNotInTimeError(
-            f"expected a turn of {host!r} in time, got one in {seconds:.1f} s or later",
-            ready_at=self._clock.now() + seconds,
-        )
 
     def _wake_first(self, host: str) -> None:
         queue = self._queues.get(host)

@@ -34,7 +34,7 @@ from robotsgate.politeness._hosts import Place
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from robotsgate._flights import Flight
     from robotsgate.caching._outcome import Outcome
@@ -81,8 +81,9 @@ class Permissions:
         self._hosts = hosts
         self._queues = queues
         self._clock = answers.clock
-        self._flights: Flights[Standing] = Flights("gate", on_end=self._keep_error)
+        self._flights: Flights[Standing] = Flights("gate", on_end=self._end)
         self._errors: dict[Hashable, Exception] = {}  # that no caller has got yet
+        self._thens: dict[Hashable, list[Callable[[], object]]] = {}
 
     async def aclose(self) -> None:
         """End the waits and the turns; may be called more than once."""
@@ -140,7 +141,8 @@ class Permissions:
             try:
                 standing = await self._standing(question.origin, seconds)
             except TimeoutError:
-                raise self._queues.not_in_time(place) from None
+                seconds = self._queues.least_wait(place)
+                raise self._queues.not_in_time(place.host, seconds) from None
             verdict = await explain(question, standing=standing)
             if not verdict.allowed:
                 raise DisallowedError(verdict)
@@ -158,28 +160,43 @@ class Permissions:
         is_replaced = standing is not None and standing.usable_from > rules.usable_from
         return not is_replaced and self._clock.now() < rules.usable_until
 
-    def begin(self, origin: Origin) -> None:
-        """Begin to renew `origin` if need be; do not wait for it.
+    def standing(self, origin: Origin) -> Standing | None:
+        """How `origin` stands; `None` if its robots.txt has to be looked up.
 
         Raises:
             RuntimeError: the gate or the checker is closed.
             UnsupportedError: the scheme is ftp, and there is a client.
+            Exception: what the last fetch raised, if nobody has got that yet.
         """
-        if self._renewals.current(origin) is None:
-            self._flights.begin(origin.key, partial(self._renew, origin))
+        standing = self._renewals.current(origin)
+        if standing is None:
+            self._raise_error(origin)
+        return standing
+
+    def begin(self, origin: Origin, then: Callable[[], object]) -> None:
+        """Begin to fetch the robots.txt of `origin`; `then` is called when it is over.
+
+        Raises:
+            RuntimeError: the gate is closed.
+        """
+        self._flights.begin(origin.key, partial(self._renew, origin))
+        self._thens.setdefault(origin.key, []).append(then)
 
     async def _standing(self, origin: Origin, seconds: float) -> Standing:
         """How `origin` stands, renewed if need be; TimeoutError after `seconds`."""
         standing = self._renewals.current(origin)
         if standing is not None:
             return standing
-        error = self._errors.pop(origin.key, None)
-        if error is not None:
-            raise error
+        self._raise_error(origin)
         flight = self._flights.begin(origin.key, partial(self._renew, origin))
         return await flight.result_within(seconds, self._clock)
 
-    def _keep_error(self, key: Hashable, flight: Flight[Standing]) -> None:
+    def _raise_error(self, origin: Origin) -> None:
+        error = self._errors.pop(origin.key, None)
+        if error is not None:
+            raise error
+
+    def _end(self, key: Hashable, flight: Flight[Standing]) -> None:
         """Keep the error of a flight for the next caller, if no caller waits for it.
 
         Otherwise callers without patience would fetch again and again, and never
@@ -187,6 +204,8 @@ class Permissions:
         """
         if flight.error is not None and not flight.callers:
             self._errors[key] = flight.error
+        for then in self._thens.pop(key, ()):
+            then()
 
     async def _renew(self, origin: Origin) -> Standing:
         standing = await self._renewals.look_up(origin)

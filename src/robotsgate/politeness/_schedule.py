@@ -1,40 +1,35 @@
-"""Gives a caller the URLs of a source as their hosts become free.
+"""Schedules: the turns of a crawl, for URLs in memory or on a frontier of the caller.
 
-Another task reads the source ahead. The next host is the one that will be ready first.
-A turn begins only when the caller gets it, so that no caller holds a host that it does
-not ask yet.
+`_work.py` gives the turns; here are the two frontiers that it asks for URLs.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import deque
 from collections.abc import AsyncIterator
 from functools import partial
-from itertools import count
+from inspect import isawaitable
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import anyio.lowlevel
+import anyio
 
-from robotsgate.caching._verdict import DisallowedError
-from robotsgate.checking._in_order import LoopTurns, OneTask, ReadAhead
-from robotsgate.errors import InvalidURLError, TurnNotInTimeError, UnsupportedError
-from robotsgate.politeness._events import URLLeftOut
-from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
-from robotsgate.politeness._turns import Claim, Turn
-from robotsgate.urls._origin import Origin, is_url_like, shown_url, without_userinfo
+from robotsgate.checking._in_order import LoopTurns, read_all
+from robotsgate.errors import InvalidURLError
+from robotsgate.politeness._events import HostLeftOut
+from robotsgate.urls._origin import Origin, is_url_like
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 
-    from robotsgate._clock import Clock
     from robotsgate._flights import Flights
-    from robotsgate.checking._reporting import Listener
-    from robotsgate.politeness._events import GateEvent
-    from robotsgate.politeness._hosts import Hosts
-    from robotsgate.politeness._turns import Turns
+    from robotsgate.politeness._turns import Turn
+    from robotsgate.politeness._work import Work
     from robotsgate.urls._origin import URLLike
+
+    MaybeURL = str | URLLike | None
+    NextURL = Callable[[str], MaybeURL | Awaitable[MaybeURL]]
 
 
 class ScheduledTurn(NamedTuple):
@@ -49,183 +44,224 @@ class ScheduledTurn(NamedTuple):
     turn: Turn
 
 
-class _Ready(NamedTuple):
-    """A host with waiting URLs; `at` is when to look at it, by `Clock.monotonic`."""
-
-    at: float
-    number: int
-    host: str
-
-
 class TurnSchedule(AsyncIterator[ScheduledTurn]):
-    """The URLs of a source with their turns, in the order of the turns.
+    """URLs with their turns, in the order of the turns; many tasks may iterate.
 
-    Not an async generator: trio warns of those that are not read to their end.
+    Not an async generator, because those take one task at a time.
     """
 
     def __init__(
         self,
-        urls: Iterable[str | URLLike] | AsyncIterable[str | URLLike],
-        *,
-        turns: Turns,
-        hosts: Hosts,
+        source: Iterable[object] | AsyncIterable[object],
+        frontier: URLQueues | AskedFrontier,
+        work: Work,
         sources: Flights[bool],
-        listener: Listener[GateEvent],
-        clock: Clock,
-        window: int,
     ) -> None:
-        self._turns = turns
+        work.frontier = frontier
+        self._run = partial(_run, source, frontier, work)
+        self._work = work
         self._sources = sources
-        self._listener = listener
-        self._clock = clock
-        self._loop_turns = LoopTurns(clock.monotonic)
-        self._ahead = ReadAhead(
-            urls,
-            partial(_prepare, turns, hosts, listener),
-            window,
-            LoopTurns(clock.monotonic),
-        )
-        self._waiting: dict[str, deque[str | URLLike]] = {}
-        self._heap: list[_Ready] = []
-        self._numbers = count()
-        self._handed_out: list[Claim] = []
-        self._one_task = OneTask()
-        self._is_closed = False
 
     async def __anext__(self) -> ScheduledTurn:
         """The next URL whose host may be asked; waits until there is one.
 
-        If no task has entered the turn before, its host gets it back. A task that
-        enters it later waits again.
-
         Raises:
-            RuntimeError: the gate is closed, or another task waits for a turn.
-            Exception: what the source raised, after the turns for the URLs before.
+            RuntimeError: the gate is closed.
+            Exception: what the source raised, in one of the tasks, after the turns for
+                what the source gave before.
         """
-        if self._is_closed:
-            raise StopAsyncIteration
-        with self._one_task:
-            return await self._next()
+        work = self._work
+        if not work.is_over:
+            work.call_soon = self._sources.begin(work, self._run).call_soon
+        try:
+            turn = await work.next_turn()
+        except BaseException:
+            if work.is_over:
+                self._sources.cancel(work)
+            raise
+        return ScheduledTurn(turn.url, turn)
 
     async def aclose(self) -> None:
-        """Read no further, and give no more turns; may be called more than once."""
-        self._is_closed = True
-        self._ahead.end = StopAsyncIteration()
-        await self._sources.end(self._ahead)
+        """Give no more turns; may be called more than once.
+
+        Tasks that wait for one leave their loops.
+        """
+        self._work.close()
+        await self._sources.end(self._work)
 
     def __del__(self) -> None:
-        """Read no further, and give the last turn back: nobody can get more URLs."""
-        self._sources.cancel(self._ahead)
-
-    async def _next(self) -> ScheduledTurn:
-        ahead = self._ahead
-        self._turns.check_open()
-        if ahead.end is None:
-            work = partial(_read, ahead, self._handed_out, self._turns, self._clock)
-            self._sources.begin(ahead, work)
-        for _ in range(2):  # lets a task enter the last turn, also on trio
-            await anyio.lowlevel.checkpoint()
-        await _give_back(self._handed_out, self._turns)
-        while True:
-            self._sort()
-            scheduled = await self._hand_out()
-            if scheduled is not None:
-                return scheduled
-            if ahead.end is not None and not self._heap:
-                await self._sources.end(ahead)
-                raise ahead.end
-            seconds = math.inf
-            if self._heap:
-                seconds = self._heap[0].at - self._clock.monotonic()
-            await self._clock.wait(seconds, event=ahead.change_event())
-            self._turns.check_open()
-
-    def _sort(self) -> None:
-        """Let the URLs that were read wait for their hosts."""
-        while self._ahead.items:
-            url, host = self._ahead.items.popleft()
-            if host is None:
-                self._ahead.wake()
-                continue
-            self._ahead.taken += 1
-            if host not in self._waiting:
-                self._waiting[host] = deque()
-                self._push(host, self._clock.monotonic())
-            self._waiting[host].append(url)
-
-    async def _hand_out(self) -> ScheduledTurn | None:
-        """The first URL of a host that may be asked now."""
-        while self._heap and self._heap[0].at <= self._clock.monotonic():
-            await self._loop_turns.after_item()
-            host = self._heap[0].host
-            url = self._waiting[host][0]
-            claim = Claim(url, patience=0.0)
-            try:
-                await self._turns.begin(claim)
-            except TurnNotInTimeError as late:
-                seconds = late.ready_at - self._clock.now()
-                if seconds <= 0:  # robots.txt is not known yet
-                    seconds = SHORTEST_WAIT_FOR_PLACE
-                heapq.heappop(self._heap)
-                self._push(host, self._clock.monotonic() + seconds)
-            except DisallowedError as error:
-                self._drop_first(host)
-                event = URLLeftOut(url=shown_url(url), error=error)
-                self._listener.tell(event)
-            else:
-                self._drop_first(host)
-                claim.patience = math.inf  # in case it is entered too late
-                self._handed_out.append(claim)
-                return ScheduledTurn(url, Turn(self._turns, claim))
-        return None
-
-    def _drop_first(self, host: str) -> None:
-        """Make room: the first URL of the first host has its turn, or is left out."""
-        heapq.heappop(self._heap)
-        waiting = self._waiting[host]
-        waiting.popleft()
-        if waiting:
-            self._push(host, self._clock.monotonic())
-        else:
-            del self._waiting[host]
-        self._ahead.taken -= 1
-        self._ahead.wake()
-
-    def _push(self, host: str, at: float) -> None:
-        heapq.heappush(self._heap, _Ready(at, next(self._numbers), host))
+        """Read no further: nobody can get more turns."""
+        self._sources.cancel(self._work)
 
 
-async def _read(
-    ahead: ReadAhead[Any, Any], handed_out: list[Claim], turns: Turns, clock: Clock
-) -> bool:
-    """Read the source, then wait until the schedule ends, for whatever reason."""
-    try:
-        await ahead.read()
-        return await clock.wait(math.inf)
-    finally:
-        ahead.wake()
-        await _give_back(handed_out, turns)
+class URLSchedule(TurnSchedule):
+    """A `TurnSchedule` of URLs that wait in memory, to which you may add more."""
 
+    def __init__(
+        self,
+        source: Iterable[object] | AsyncIterable[object],
+        queues: URLQueues,
+        work: Work,
+        sources: Flights[bool],
+    ) -> None:
+        super().__init__(source, queues, work, sources)
+        self._queues = queues
+        self._thread = get_ident()
 
-async def _give_back(handed_out: list[Claim], turns: Turns) -> None:
-    while handed_out:
-        await turns.give_back(handed_out.pop())
+    def add(self, url: str | URLLike) -> None:
+        """Schedule `url`, too; does not wait.
 
+        Within a turn of the schedule, it never comes too late: a schedule ends when
+        all its turns have ended and no URL waits.
 
-def _prepare(
-    turns: Turns, hosts: Hosts, listener: Listener[GateEvent], url: str | URLLike
-) -> tuple[str | URLLike, str | None]:
-    """`url` and its host, `None` if it has none; begins to fetch the robots.txt.
-
-    Apart from `TurnSchedule`, because the task that reads must not keep that alive.
-    """
-    try:
-        origin = Origin.from_url(url)
-        turns.permissions.begin(origin)
-    except (InvalidURLError, UnsupportedError) as error:
+        Raises:
+            TypeError: `url` is no URL at all.
+            RuntimeError: the schedule is over, or belongs to another thread.
+        """
+        if self._work.is_over:
+            raise RuntimeError("expected a schedule that is not over yet")
+        if get_ident() != self._thread:
+            raise RuntimeError("expected a call in the thread of the schedule")
         if not is_url_like(url):
-            raise
-        shown = without_userinfo(str(url))
-        listener.tell(URLLeftOut(url=shown, error=error))
-        return url, None
-    return url, hosts.host(url, origin.key)
+            raise TypeError(f"expected a URL, got {url!r}")
+        self._queues.take(url)
+
+
+class URLQueues:
+    """The URLs of a source, in the memory of the process, by host."""
+
+    is_asked_late = False
+
+    def __init__(self, work: Work, *, window: int) -> None:
+        self._work = work
+        self._window = window
+        self._urls: dict[str, deque[str | URLLike]] = {}
+        self._count = 0
+
+    def take(self, url: str | URLLike, /) -> None:
+        """Let a URL wait for its host; leave out one that has none."""
+        work = self._work
+        try:
+            host = work.hosts.host(url, Origin.from_url(url).key)
+        except InvalidURLError as error:
+            if not is_url_like(url):
+                raise
+            work.leave_out(url, error)
+            return
+        urls = self._urls.setdefault(host, deque())
+        urls.append(url)
+        self._count += 1
+        if work.patience < math.inf:
+            self.leave_late(host, work.seconds_until_ready(host))
+        if urls:
+            work.offer(host)
+
+    def is_full(self) -> bool:
+        """Whether as many URLs wait as the window takes."""
+        return self._count + self._work.held >= self._window
+
+    def has_url(self, host: str) -> bool:
+        """Whether a URL of `host` waits."""
+        return host in self._urls
+
+    def next_url(self, host: str) -> MaybeURL:
+        """The URL of `host` that has waited for longest."""
+        urls = self._urls.get(host)
+        if not urls:
+            return None
+        self._count -= 1
+        url = urls.popleft()
+        if not urls:
+            del self._urls[host]
+        return url
+
+    def leave_late(self, host: str, seconds: float) -> None:
+        """Leave out the last URLs of `host`, each of which needs a turn of its own."""
+        work, urls = self._work, self._urls.get(host)
+        delay = work.hosts.pace(host).delay
+        while urls and seconds + (len(urls) - 1) * delay > work.patience:
+            late = work.turns.queues.not_in_time(
+                host, seconds + (len(urls) - 1) * delay
+            )
+            self._count -= 1
+            work.leave_out(urls.pop(), late)
+        if urls is not None and not urls:
+            del self._urls[host]
+
+
+class AskedFrontier:
+    """A frontier of the caller, which knows the URLs of its hosts itself."""
+
+    is_asked_late = True
+
+    def __init__(self, work: Work, next_url: NextURL, *, window: int) -> None:
+        self._work = work
+        self._next_url = next_url
+        self._window = window
+
+    def take(self, host: object, /) -> None:
+        """Let a host come to work."""
+        if not isinstance(host, str):
+            raise TypeError(f"expected the name of a host as str, got {host!r}")
+        self._work.offer(host)
+
+    def is_full(self) -> bool:
+        """Whether as many hosts are at work as the window takes."""
+        return len(self._work) >= self._window
+
+    def has_url(self, host: str) -> bool:  # noqa: ARG002 (only the caller knows)
+        """Whether the caller is to be asked: always."""
+        return True
+
+    async def next_url(self, host: str) -> MaybeURL:
+        """What the caller says.
+
+        Raises:
+            ValueError: it is not a URL of `host`.
+        """
+        url = self._next_url(host)
+        if isawaitable(url):
+            url = await url
+        if url is None:
+            return None
+        name = self._work.hosts.host(url, Origin.from_url(url).key)
+        if name != host:
+            raise ValueError(f"expected a URL of {host!r}, got one of {name!r}")
+        return url
+
+    def leave_late(self, host: str, seconds: float) -> None:
+        """Tell that the host leaves, if it comes too late."""
+        if seconds > self._work.patience:
+            ready_at = self._work.clock.now() + seconds
+            self._work.listener.tell(HostLeftOut(host=host, ready_at=ready_at))
+
+
+async def _run(
+    source: Iterable[object] | AsyncIterable[object],
+    frontier: URLQueues | AskedFrontier,
+    work: Work,
+) -> bool:
+    """Read the source, and take back turns that nobody enters, until cancelled.
+
+    Apart from `TurnSchedule`, because a task must not keep that alive.
+    """
+    reading = LoopTurns(work.clock.monotonic)
+
+    async def take(item: Any) -> None:  # noqa: ANN401 (of any source)
+        frontier.take(item)
+        await reading.after_item()
+        while frontier.is_full():
+            await work.wait_for_room()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work.take_back)
+            end: Exception = StopAsyncIteration()
+            try:
+                await read_all(source, take)
+            except Exception as error:  # noqa: BLE001 (raised to a worker)
+                end = error
+            work.end_source(end)
+    finally:
+        await work.take_back_all()
+    return True

@@ -8,12 +8,15 @@
 
 A turn keeps its place in the queue of its host from the start, so turns come in the
 order of arrival. `Turn` is what callers see; `Claim` is what the gate knows of it.
+
+Longer than other modules, because `Turn` is public: a third is its docstrings.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self, cast
 
 import anyio
@@ -25,8 +28,11 @@ from robotsgate.politeness._events import RetryAfterIgnored, TurnsOverdue
 from robotsgate.politeness._host_record import HostState, TurnEnd
 from robotsgate.politeness._hosts import Place, Queues
 from robotsgate.politeness._permissions import Permissions
+from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from robotsgate.checking._answers import Answers
     from robotsgate.checking._question import Agent
     from robotsgate.checking._renewal import Renewals
@@ -89,7 +95,17 @@ class Turn:
             is_failure = isinstance(error, Exception)
             is_failure = is_failure and not isinstance(error, _SAYS_NOTHING)
             end = TurnEnd.INCIDENT if is_failure else TurnEnd.UNJUDGED
-        await self._turns.end(claim, end or TurnEnd.GOOD)
+        try:
+            await self._turns.end(claim, end or TurnEnd.GOOD)
+        finally:
+            claim.close()
+
+    def __del__(self) -> None:
+        """Let a schedule know that nobody can enter its turn any more."""
+        claim = self._claim
+        if claim.on_over is not None and not claim.is_entered:
+            with suppress(RuntimeError):  # the event loop has ended
+                claim.call_soon(claim.close)
 
     def leave_task(self) -> None:
         """Let the task that has entered the turn wait for another turn of the host.
@@ -100,6 +116,7 @@ class Turn:
 
     def report(
         self,
+        response: object = None,
         *,
         status: int | None = None,
         retry_after: str | None = None,
@@ -111,6 +128,8 @@ class Turn:
         asks it more slowly.
 
         Args:
+            response: that of any HTTP client, with `status_code` or `status`, and
+                `headers`; in place of the other arguments.
             status: that of the response, 100 to 999.
             retry_after: the header, if the response has one: seconds or a date. A
                 value that is neither is ignored, and an event says so.
@@ -118,12 +137,15 @@ class Turn:
 
         Raises:
             RuntimeError: the turn has not begun, or is over.
-            TypeError: `status` is not an int, or `retry_after` not a str.
+            TypeError: `response` has no status or headers, `status` is not an int, or
+                `retry_after` not a str.
             ValueError: `status` is not within 100 to 999.
         """
         claim = self._claim
         if claim.grant is None or not claim.is_entered:
             raise RuntimeError("expected a report within the turn, got one outside")
+        if response is not None:
+            status, retry_after = _status_and_retry_after(response)
         _check_status(status)
         if not (retry_after is None or isinstance(retry_after, str)):
             raise TypeError(
@@ -149,13 +171,17 @@ class Claim:
         task: the number of that task; `None` before, and once it has left the turn.
         end: what was reported; `None` if nothing.
         retry_after: the seconds that were reported; `None` if none.
+        on_over: called once, when nothing more can come of the turn.
+        call_soon: calls a function in the event loop; may be called in any thread.
     """
 
     __slots__ = (
         "began_at",
+        "call_soon",
         "end",
         "grant",
         "is_entered",
+        "on_over",
         "patience",
         "retry_after",
         "task",
@@ -171,6 +197,14 @@ class Claim:
         self.task: int | None = None
         self.end: TurnEnd | None = None
         self.retry_after: float | None = None
+        self.on_over: Callable[[], object] | None = None
+        self.call_soon: Callable[[Callable[[], object]], object]
+
+    def close(self) -> None:
+        """The turn has ended, or never begins."""
+        on_over, self.on_over = self.on_over, None
+        if on_over is not None:
+            on_over()
 
 
 class Turns:
@@ -219,14 +253,15 @@ class Turns:
             )
         claim.is_entered = True
         claim.task = anyio.get_current_task().id
-        if claim.grant is not None and self._is_overdue(claim):
-            await self.end(claim, TurnEnd.UNUSED)
-        if claim.grant is None:
-            try:
+        try:
+            if claim.grant is not None and self._is_overdue(claim):
+                await self.end(claim, TurnEnd.UNUSED)
+            if claim.grant is None:
                 await self.begin(claim)
-            except TurnNotInTimeError:
-                self.counts["not_in_time"] += 1
-                raise
+        except BaseException as error:
+            self.counts["not_in_time"] += isinstance(error, TurnNotInTimeError)
+            claim.close()
+            raise
 
     async def begin(self, claim: Claim) -> None:
         """Wait for robots.txt and the host, then begin a turn.
@@ -336,6 +371,17 @@ class Turns:
             claims.remove(claim)
         if not claims:
             self.under_way.pop(host, None)
+
+
+def _status_and_retry_after(response: object) -> tuple[int | None, str | None]:
+    """The status of `response`, and its Retry-After; `None` if there is none."""
+    status = getattr(response, "status_code", getattr(response, "status", None))
+    headers = getattr(response, "headers", None)
+    if status is None or headers is None:
+        raise TypeError(
+            f"expected a response with status and headers, got {response!r}"
+        )
+    return status, ", ".join(header_values(headers, "retry-after")) or None
 
 
 def _check_status(status: object) -> None:

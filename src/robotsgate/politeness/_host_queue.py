@@ -1,0 +1,121 @@
+"""Holds hosts that are ready, or rest until a moment, and workers that wait for them.
+
+Of the workers, one is on watch: it waits for the first moment, and the others only to
+be woken. A worker that gets a host wakes the next one, who may then go on watch. So a
+host wakes one worker, however many wait.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import anyio
+
+if TYPE_CHECKING:
+    from robotsgate._clock import Clock
+
+_Host = TypeVar("_Host")
+
+# A heap with more entries than this for each host holds mostly old ones.
+_ENTRIES_OF_A_HOST = 2
+_ENTRIES_AT_LEAST = 100
+
+
+class HostQueue(Generic[_Host]):
+    """Hosts, each once, for workers in tasks of one event loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ready: deque[_Host] = deque()
+        self._heap: list[tuple[float, int, _Host]] = []  # with entries that are void
+        self._entries: dict[_Host, int] = {}  # the number of the valid entry of each
+        self._numbers = count()
+        self._waiting: deque[anyio.Event] = deque()
+        self._on_watch: anyio.Event | None = None
+
+    @property
+    def first_moment(self) -> float:
+        """When the first host that rests is ready, or before, by `monotonic`."""
+        return self._heap[0][0] if self._heap else math.inf
+
+    def put(self, host: _Host) -> None:
+        """Put `host` behind those that are ready."""
+        self._ready.append(host)
+        self.wake()
+
+    def put_at(self, host: _Host, moment: float) -> None:
+        """Let `host` rest until `moment`, in place of an earlier or later one."""
+        if moment <= self._clock.monotonic():
+            self._entries.pop(host, None)
+            self.put(host)
+            return
+        number = self._entries[host] = next(self._numbers)
+        heapq.heappush(self._heap, (moment, number, host))
+        if self._heap[0][1] == number:
+            self._wake_watch()
+        most = _ENTRIES_OF_A_HOST * len(self._entries) + _ENTRIES_AT_LEAST
+        if len(self._heap) > most:
+            self._heap = [entry for entry in self._heap if self._is_valid(entry)]
+            heapq.heapify(self._heap)
+
+    def pop(self) -> _Host | None:
+        """The host that has been ready for longest; `None` if none is."""
+        now = self._clock.monotonic()
+        while self._heap and self._heap[0][0] <= now:
+            entry = heapq.heappop(self._heap)
+            if self._is_valid(entry):
+                host = entry[2]
+                del self._entries[host]
+                self._ready.append(host)
+        if not self._ready:
+            return None
+        host = self._ready.popleft()
+        if self._ready or self._heap:
+            self.wake()
+        return host
+
+    async def wait(self) -> None:
+        """Wait until a worker is needed."""
+        event = anyio.Event()
+        self._waiting.append(event)
+        seconds = math.inf
+        if self._on_watch is None:
+            self._on_watch = event
+            seconds = self.first_moment - self._clock.monotonic()
+        is_over = False
+        try:
+            await self._clock.wait(seconds, event=event)
+            is_over = True
+        finally:
+            if self._on_watch is event:
+                self._on_watch = None
+            if not event.is_set():
+                self._waiting.remove(event)
+            if not is_over:  # cancelled: somebody else may be needed
+                self.wake()
+
+    def wake(self) -> None:
+        """Wake the worker that has waited for longest."""
+        if self._waiting:
+            self._waiting.popleft().set()
+
+    def wake_all(self) -> None:
+        """Wake all workers."""
+        while self._waiting:
+            self.wake()
+
+    def _wake_watch(self) -> None:
+        """Let a worker wait for the first moment anew."""
+        if self._on_watch is not None and not self._on_watch.is_set():
+            self._waiting.remove(self._on_watch)
+            self._on_watch.set()
+        else:
+            self.wake()
+
+    def _is_valid(self, entry: tuple[float, int, _Host]) -> bool:
+        _, number, host = entry
+        return self._entries.get(host) == number

@@ -1,0 +1,397 @@
+"""Gives the workers of a crawl its URLs, each when its host has a turn.
+
+How to think of it: each host with work is in one place. A worker takes the host that
+has been ready for longest, and comes back with its turn, or without one:
+
+    offered ──► READY ──► TRIED ──► given: its turn is under way
+                  ▲        │ │ │                   │
+                  │        │ │ └── no work: gone   │
+                  ├─ UNKNOWN ◄─┘                   │
+                  │  (robots.txt is fetched)       │
+                  └─ RESTING ◄─┴───────────────────┘
+                     (until its host may be asked)
+
+Nothing polls: the end of a fetch, the end of a turn or a moment in `_host_queue.py`
+makes a host ready. Longer than other modules, because a host goes through all places.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import deque
+from functools import partial
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Protocol, cast
+
+import anyio
+
+from robotsgate.caching._in_force import Effect
+from robotsgate.caching._verdict import DisallowedError
+from robotsgate.checking._in_order import LoopTurns
+from robotsgate.errors import RobotsError, TurnNotInTimeError, UnsupportedError
+from robotsgate.politeness._events import URLLeftOut, WindowFilled
+from robotsgate.politeness._host_queue import HostQueue
+from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
+from robotsgate.politeness._turns import Claim, Turn
+from robotsgate.urls._origin import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from robotsgate._clock import Clock
+    from robotsgate.checking._reporting import Listener
+    from robotsgate.politeness._events import GateEvent
+    from robotsgate.politeness._hosts import Hosts
+    from robotsgate.politeness._turns import Turns
+    from robotsgate.urls._origin import URLLike
+
+    MaybeURL = str | URLLike | None
+
+# Long enough for a task that was just started to enter its turn.
+_SECONDS_TO_ENTER = 1.0
+
+# A crawl may last for days with a full window, and shorter waits are usual.
+_SECONDS_BETWEEN_EVENTS = 60.0
+_SECONDS_WORTH_TELLING = 10.0
+
+_PERMITS_SOME = {Effect.RULES, Effect.ALLOW}
+
+# The robots.txt of so many hosts may be fetched before their URLs have a turn. It is
+# a part of what a checker holds in memory by default.
+MOST_HOSTS_AHEAD = 2_000
+
+
+_State = enum.Enum("_State", "IDLE READY TRIED UNKNOWN RESTING")
+"""Where a host is; see the top of the module."""
+
+
+class _Host:
+    """A host with work, or with turns that have not ended.
+
+    Attributes:
+        url: the one that has the next turn; `None` if the frontier is to be asked.
+        is_offered: whether more work came since the frontier was asked.
+        turns: how many turns have not ended.
+    """
+
+    __slots__ = ("is_offered", "name", "state", "turns", "url")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.state = _State.IDLE
+        self.url: str | URLLike | None = None
+        self.is_offered = False
+        self.turns = 0
+
+
+class Frontier(Protocol):
+    """The URLs that wait; `Work` asks it for those of a host that may be asked."""
+
+    is_asked_late: bool
+    """Whether it keeps its URLs until their host may be asked."""
+
+    def is_full(self) -> bool:
+        """Whether the source must wait."""
+
+    def has_url(self, host: str) -> bool:
+        """Whether it is worth asking for a URL of `host`."""
+
+    def next_url(self, host: str) -> MaybeURL | Awaitable[MaybeURL]:
+        """The next URL of `host`; `None` if it has none now."""
+
+    def leave_late(self, host: str, seconds: float) -> None:
+        """Leave out what comes too late if the next turn of `host` is in `seconds`."""
+
+
+class Work:
+    """The hosts of a schedule, apart from it, because tasks keep them alive.
+
+    Attributes:
+        frontier: gives the URLs.
+        held: how many URLs it has given that have no turn yet.
+        is_over: whether no more turns come.
+    """
+
+    frontier: Frontier
+    call_soon: Callable[[Callable[[], object]], object]
+
+    def __init__(
+        self,
+        *,
+        turns: Turns,
+        hosts: Hosts,
+        listener: Listener[GateEvent],
+        clock: Clock,
+        patience: float,
+    ) -> None:
+        self.is_over = False
+        self.turns = turns
+        self.hosts = hosts
+        self.listener = listener
+        self.clock = clock
+        self.patience = patience
+        self.held = 0
+        self._end: Exception | None = None  # once the source is read
+        self._hosts: dict[str, _Host] = {}
+        self._busy = 0  # hosts that are not IDLE
+        self._open_turns = 0
+        self._queue: HostQueue[_Host] = HostQueue(clock)
+        self._cold: deque[_Host] = deque()
+        self._ahead: set[_Host] = set()
+        self._room_event = anyio.Event()
+        self._handed_out: deque[tuple[float, Claim, _Host]] = deque()
+        self._hand_out_event = anyio.Event()
+        self._told_full_at = -math.inf
+        self._loop_turns = LoopTurns(clock.monotonic)
+
+    def __len__(self) -> int:
+        """How many hosts have work."""
+        return self._busy
+
+    async def take_back_all(self) -> None:
+        """Take back the turns that nobody has entered, and wake all workers."""
+        self._queue.wake_all()
+        for _, claim, _ in self._handed_out:
+            await self.turns.give_back(claim)
+
+    async def take_back(self) -> None:
+        """Take back each turn that nobody enters in time, until cancelled."""
+        while True:
+            if not self._handed_out:
+                self._hand_out_event = anyio.Event()
+                await self._hand_out_event.wait()
+            at, claim, host = self._handed_out[0]
+            if not claim.is_entered:
+                await self.clock.wait(at - self.clock.monotonic())
+            if not claim.is_entered and claim.on_over is not None:
+                claim.on_over = self._close_turn
+                await self.turns.give_back(claim)
+                self._end_turn(host)
+            self._handed_out.popleft()
+
+    def offer(self, name: str) -> None:
+        """Let a worker look for work at the host with this name."""
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._hosts[name] = _Host(name)
+        host.is_offered = True
+        if host.state is _State.IDLE:
+            self._busy += 1
+            self._go_on(host)
+
+    def seconds_until_ready(self, name: str) -> float:
+        """The least wait for a turn of a host, ≥ 0."""
+        queues = self.turns.queues
+        return queues.seconds_until_ready(name, ahead=queues.length(name))
+
+    async def wait_for_room(self) -> None:
+        """Wait until a URL or a host less waits."""
+        self._room_event = anyio.Event()
+        await self._room_event.wait()
+
+    def end_source(self, end: Exception) -> None:
+        """No more hosts are offered from outside; `end` ends the loop of a worker."""
+        self._end = self._end or end
+        self._queue.wake()
+
+    def close(self) -> None:
+        """Give no more turns."""
+        self.is_over = True
+        self._end = StopAsyncIteration()
+        self._queue.wake_all()
+
+    def leave_out(self, url: object, error: RobotsError) -> None:
+        """Tell that `url` gets no turn."""
+        self.listener.tell(URLLeftOut.of(url, error))
+
+    def _make_ready(self, host: _Host) -> None:
+        host.state = _State.READY
+        self._queue.put(host)
+
+    def _rest(self, host: _Host, seconds: float | None = None) -> None:
+        """Let `host` rest for so long, or until its next turn can begin."""
+        if seconds is None:
+            seconds = self.seconds_until_ready(host.name)
+        if self.patience < math.inf:
+            self._leave_late(host, seconds)
+            if seconds > self.patience or not self._has_more(host):
+                self._let_go(host)
+                return
+        if host.turns >= self.hosts.pace(host.name).max_at_once:
+            # The end of a turn comes before, unless its task has lost it.
+            seconds = self.hosts.max_turn_seconds
+        host.state = _State.RESTING
+        self._queue.put_at(host, self.clock.monotonic() + seconds)
+
+    def _leave_late(self, host: _Host, seconds: float) -> None:
+        if host.url is not None and seconds > self.patience:
+            self.leave_out(host.url, self.turns.queues.not_in_time(host.name, seconds))
+            self._take_url(host)
+        delay = self.hosts.pace(host.name).delay if host.url is not None else 0.0
+        self.frontier.leave_late(host.name, seconds + delay)
+
+    def _take_url(self, host: _Host) -> str | URLLike:
+        """The URL that `host` has had until now."""
+        url, host.url = host.url, None
+        self.held -= 1
+        self._room_event.set()
+        return cast("str | URLLike", url)
+
+    def _has_more(self, host: _Host) -> bool:
+        return (
+            host.url is not None or host.is_offered or self.frontier.has_url(host.name)
+        )
+
+    def _let_go(self, host: _Host) -> None:
+        """Keep `host` no longer than its turns: it has no work."""
+        self._busy -= 1
+        host.state = _State.IDLE
+        self._warm_next(host)
+        self._room_event.set()
+        self._forget_if_idle(host)
+
+    def _forget_if_idle(self, host: _Host) -> None:
+        if host.state is _State.IDLE and not host.turns:
+            self._hosts.pop(host.name, None)
+        if self._is_done():
+            self._queue.wake()
+
+    def _warm_next(self, host: _Host) -> None:
+        """Fetch another robots.txt ahead, if that of `host` was."""
+        if host in self._ahead:
+            self._ahead.discard(host)
+            if self._cold:
+                self._make_ready(self._cold.popleft())
+
+    def _end_turn(self, host: _Host) -> None:
+        """The place that a turn of `host` had is free."""
+        host.turns -= 1
+        if host.state is _State.RESTING:
+            self._rest(host)
+        self._forget_if_idle(host)
+
+    def _close_turn(self, host: _Host | None = None) -> None:
+        """A turn is over, which has its place at `host` until now."""
+        if host is not None:
+            self._end_turn(host)
+        self._open_turns -= 1
+        if self._is_done():
+            self._queue.wake()
+
+    async def next_turn(self) -> Turn:
+        """The next turn; raises as `TurnSchedule.__anext__`."""
+        while True:
+            self.turns.check_open()
+            if self.is_over or self._is_done():
+                end = self._end or StopAsyncIteration()
+                self.close()  # an error of the source comes once
+                raise end
+            host = self._queue.pop()
+            if host is None:
+                self._tell_if_full()
+                await self._queue.wait()
+                continue
+            host.state = _State.TRIED
+            try:
+                turn = await self._try(host)
+            finally:
+                if host.state is _State.TRIED:  # cancelled, or a mistake
+                    self._make_ready(host)
+            if turn is not None:
+                return turn
+            await self._loop_turns.after_item()
+
+    async def _try(self, host: _Host) -> Turn | None:
+        """A turn of `host`; if there is none now, `host` is in its place again."""
+        seconds = self.seconds_until_ready(host.name)
+        if host.url is None and seconds > 0 and self.frontier.is_asked_late:
+            self._rest(host, seconds)
+            return None
+        url = host.url if host.url is not None else await self._next_url(host)
+        if url is None:
+            return None
+        claim = Claim(url, patience=0.0)
+        try:
+            origin = Origin.from_url(url)
+            standing = self.turns.permissions.standing(origin)
+            if standing is None:
+                self._fetch_ahead(host, origin)
+                return None
+            if seconds > 0 and standing.effect in _PERMITS_SOME:
+                self._rest(host, seconds)
+                return None
+            await self.turns.begin(claim)
+        except TurnNotInTimeError as late:
+            seconds = late.ready_at - self.clock.now()
+            self._rest(host, max(seconds, SHORTEST_WAIT_FOR_PLACE))
+            return None
+        except (DisallowedError, UnsupportedError) as error:
+            self.leave_out(self._take_url(host), error)
+            self._go_on(host)
+            return None
+        return self._given(host, claim)
+
+    async def _next_url(self, host: _Host) -> MaybeURL:
+        """The next URL of `host`, which has it from now on; `None`: there is none."""
+        host.is_offered = False
+        try:
+            url = self.frontier.next_url(host.name)
+            host.url = await url if isawaitable(url) else url
+        except Exception:
+            self.close()
+            raise
+        if host.url is not None:
+            self.held += 1
+        elif host.is_offered:
+            self._make_ready(host)
+        else:
+            self._let_go(host)
+        return host.url
+
+    def _fetch_ahead(self, host: _Host, origin: Origin) -> None:
+        """Fetch the robots.txt of `origin` before `host` has a turn."""
+        if host not in self._ahead and len(self._ahead) >= MOST_HOSTS_AHEAD:
+            self._cold.append(host)
+        else:
+            self._ahead.add(host)
+            self.turns.permissions.begin(origin, partial(self._make_ready, host))
+        host.state = _State.UNKNOWN
+
+    def _given(self, host: _Host, claim: Claim) -> Turn:
+        self._take_url(host)
+        host.turns += 1
+        self._open_turns += 1
+        claim.patience = math.inf  # in case it is entered too late
+        claim.on_over = partial(self._close_turn, host)
+        claim.call_soon = self.call_soon
+        at = self.clock.monotonic() + _SECONDS_TO_ENTER
+        self._handed_out.append((at, claim, host))
+        self._hand_out_event.set()
+        self._warm_next(host)
+        self._go_on(host)
+        return Turn(self.turns, claim)
+
+    def _go_on(self, host: _Host) -> None:
+        """Let `host` wait for its next turn, if it has more work."""
+        if not self._has_more(host):
+            self._let_go(host)
+        elif host.turns:
+            self._rest(host)
+        else:
+            self._make_ready(host)
+
+    def _is_done(self) -> bool:
+        return self._end is not None and not self._busy and not self._open_turns
+
+    def _tell_if_full(self) -> None:
+        """Tell if the source waits for hosts that rest."""
+        moment, now = self._queue.first_moment, self.clock.monotonic()
+        is_told = now < self._told_full_at + _SECONDS_BETWEEN_EVENTS
+        is_soon = not now + _SECONDS_WORTH_TELLING <= moment < math.inf
+        if is_told or is_soon or self._end is not None:
+            return
+        if self.frontier.is_full():
+            self._told_full_at = now
+            ready_at = self.clock.now() + moment - now
+            self.listener.tell(WindowFilled(hosts=self._busy, ready_at=ready_at))
