@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate.caching import Reason, date_text
-from robotsgate.robotstxt import Line, RuleKind
+from robotsgate import Line, Reason, RuleKind
+from robotsgate.caching import date_text
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from robotsgate.caching import Verdict
-    from robotsgate.robotstxt import RobotsTxt, Rule
+    from robotsgate import RobotsTxt, Rule, Verdict
 
 _LINES_AROUND = 3
 
