@@ -445,6 +445,30 @@ async def test_urls_whose_turn_comes_too_late_are_handed_back() -> None:
     assert all(isinstance(one.error, TurnNotInTimeError) for one in left_out(crawl))
 
 
+async def test_urls_of_a_host_with_a_long_delay_are_handed_back() -> None:
+    crawl = Crawl()
+    crawl.serve(crawl_delay=3_600)
+
+    schedule = crawl.gate.schedule(PAGES, patience=60)
+    await crawl.run(10, partial(worker, crawl, schedule))
+
+    assert sorted(event.url for event in left_out(crawl)) == PAGES
+    assert crawl.began == []
+
+
+async def test_urls_of_a_host_that_is_blocked_before_its_try_are_handed_back() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(patience=60)
+    schedule.add(PAGES[0])
+    await crawl.visit(status=429, retry_after="3600")
+    schedule.add(PAGES[1])
+
+    await crawl.run(10, partial(worker, crawl, schedule))
+
+    assert [event.url for event in left_out(crawl)] == [PAGES[1], PAGES[0]]
+
+
 async def test_urls_of_a_host_that_is_blocked_meanwhile_are_handed_back() -> None:
     crawl = Crawl()
     await crawl.warm_up()

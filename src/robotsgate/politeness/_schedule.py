@@ -264,4 +264,4 @@ async def _run(
             work.end_source(end)
     finally:
         await work.take_back_all()
-    return True
+    return True  # pragma: no cover (it is cancelled before)

@@ -254,8 +254,6 @@ class Turns:
         claim.is_entered = True
         claim.task = anyio.get_current_task().id
         try:
-            if claim.grant is not None and self._is_overdue(claim):
-                await self.end(claim, TurnEnd.UNUSED)
             if claim.grant is None:
                 await self.begin(claim)
         except BaseException as error:
