@@ -3,17 +3,18 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from robotsgate.politeness._host_queue import HostQueue
+from robotsgate.politeness._host_queue import HostAtWork, HostQueue
 from robotsgate.testing import ManualClock
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_moments_that_are_replaced_pile_up_no_memory() -> None:
-    queue: HostQueue[str] = HostQueue(ManualClock())
+    queue = HostQueue(ManualClock())
+    host = HostAtWork("host")
 
     for moment in range(1_000):
-        queue.put_at("host", 2_000.0 - moment)
+        queue.put_at(host, 2_000.0 - moment)
 
     assert len(queue._heap) < 200
     assert queue.first_moment == 1_001
@@ -21,21 +22,22 @@ async def test_moments_that_are_replaced_pile_up_no_memory() -> None:
 
 async def test_earlier_moment_wakes_the_worker_on_watch() -> None:
     clock = ManualClock()
-    queue: HostQueue[str] = HostQueue(clock)
-    queue.put_at("late", 5.0)
-    queue.put_at("late", 100.0)  # in place of that
-    popped: list[tuple[float, str | None]] = []
+    queue = HostQueue(clock)
+    late, early = HostAtWork("late"), HostAtWork("early")
+    queue.put_at(late, 5.0)
+    queue.put_at(late, 100.0)  # in place of that
+    popped: list[tuple[float, str]] = []
 
     async def work() -> None:
         while (host := queue.pop()) is None:
             await queue.wait()
-        popped.append((clock.monotonic(), host))
+        popped.append((clock.monotonic(), host.name))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(2):
             tasks.start_soon(work)
         await clock.pass_time(1)
-        queue.put_at("early", 10.0)
+        queue.put_at(early, 10.0)
         await clock.pass_time(200)
 
     assert popped == [(10.0, "early"), (100.0, "late")]

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import gc
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -12,30 +13,38 @@ import pytest
 
 from robotsgate import (
     DisallowedError,
+    Grant,
     HostLeftOut,
     InvalidURLError,
+    LocalLedger,
     Origin,
+    Pace,
+    PolitenessGate,
+    TurnEnd,
     TurnNotInTimeError,
     UnsupportedError,
     URLLeftOut,
+    Wait,
     WindowFilled,
 )
-from robotsgate.politeness import _work
+from robotsgate.politeness import _permissions
+from robotsgate.testing import ManualClock
 from tests.checking.builders import (
     AGENT,
     ORIGIN,
     OTHER_ORIGIN,
     PRIVATE,
     PUBLIC,
+    checker_of,
     let_others_run,
 )
 
 from .crawl import DELAY, Crawl
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from robotsgate import ScheduledTurn, TurnSchedule
+    from robotsgate import GateEvent, ScheduledTurn, TurnSchedule
     from robotsgate.politeness._turns import Claim, Turn
 
 pytestmark = pytest.mark.anyio
@@ -286,11 +295,28 @@ async def worker(crawl: Crawl, schedule: TurnSchedule, seconds: float = 1.0) -> 
 
 async def work_for(crawl: Crawl, seconds: float, schedule: TurnSchedule) -> None:
     """Let a worker work for so long, and no longer."""
+    await end_within(crawl, seconds, partial(worker, crawl, schedule))
+    await schedule.aclose()
+
+
+async def end_within(
+    crawl: Crawl, seconds: float, *visits: Callable[[], Awaitable[None]]
+) -> bool:
+    """Whether all `visits` end within so many seconds; they are cancelled then."""
+    ended = 0
+
+    async def count(visit: Callable[[], Awaitable[None]]) -> None:
+        nonlocal ended
+        await visit()
+        ended += 1
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(worker, crawl, schedule)
+        for visit in visits:
+            tasks.start_soon(count, visit)
+            await let_others_run()
         await crawl.clock.pass_time(seconds)
         tasks.cancel_scope.cancel()
-    await schedule.aclose()
+    return ended == len(visits)
 
 
 def sites(count: int) -> list[str]:
@@ -360,7 +386,7 @@ async def test_nothing_polls_while_hosts_rest() -> None:
 async def test_few_robots_txt_are_fetched_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_work, "MOST_HOSTS_AHEAD", 5)
+    monkeypatch.setattr(_permissions, "_MOST_HOSTS_AHEAD", 5)
     crawl = Crawl()
     schedule = crawl.gate.schedule(sites(30))
 
@@ -423,6 +449,239 @@ async def test_error_of_the_source_is_raised_to_one_worker() -> None:
     await crawl.run(100, work, work, work)
 
     assert len(errors) == len(crawl.began) == 1
+
+
+# --- What an attack has found ---------------------------------------------------------
+
+
+async def test_turn_that_is_dropped_before_it_is_entered_goes_back() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(PAGES[:2])
+
+    async def leave() -> None:
+        async for _ in schedule:
+            return
+
+    await end_within(crawl, 1_000, leave, partial(worker, crawl, schedule))
+
+    assert crawl.times == [3_600 + DELAY]
+
+
+async def test_host_that_has_left_does_not_come_again_at_its_old_moment() -> None:
+    """The schedule ended before its last URLs."""
+    crawl = Crawl(default_delay=1.0)
+    crawl.serve(crawl_delay=1)
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(PAGES, patience=400)
+
+    async def work() -> None:
+        async for url, turn in schedule:
+            async with turn:
+                if url == PAGES[0]:
+                    schedule.add("https://b.example/0")
+                    turn.report(status=429, retry_after="3600")
+                    continue
+                crawl.began.append((crawl.seconds, str(url)))
+                await crawl.clock.wait(100)
+                number = int(str(url)[-1])
+                if number < 5:
+                    schedule.add(f"https://b.example/{number + 1}")
+
+    assert await end_within(crawl, 5_000, work)
+    assert [url[-1] for _, url in crawl.began] == list("012345")
+
+
+async def test_several_turns_of_a_host_at_once_give_each_url_once() -> None:
+    crawl = Crawl(default_delay=0.0, max_concurrent_per_host=4)
+    crawl.site.serve(ORIGIN)
+    await crawl.warm_up()
+    todo = [f"{ORIGIN}/{number}" for number in range(40)]
+    urls, under_way, most = sorted(todo), 0, 0
+
+    async def next_url(_host: str) -> str | None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await crawl.clock.wait(0.01)
+        under_way -= 1
+        return todo.pop() if todo else None
+
+    schedule = crawl.gate.schedule_hosts(["example.com"], next_url)
+    seconds = (0.03 * number % 0.1 for number in count())
+
+    async def work() -> None:
+        async for url, turn in schedule:
+            await enter(crawl, url, turn, next(seconds))
+
+    assert await end_within(crawl, 1_000, work, work, work)
+    assert sorted(url for _, url in crawl.began) == urls
+    assert most == 1
+
+
+async def test_hosts_come_although_their_robots_txt_was_fetched_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_permissions, "_MOST_HOSTS_AHEAD", 5)
+    crawl = Crawl()
+    schedule = crawl.gate.schedule(sites(30))
+
+    async def ask() -> None:
+        for site in sites(30):
+            await crawl.checker.can_fetch(AGENT, site)
+
+    assert await end_within(crawl, 100, partial(worker, crawl, schedule), ask)
+    assert len(crawl.began) == 30
+
+
+async def test_slow_hosts_take_no_place_of_those_whose_robots_txt_comes_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_permissions, "_MOST_HOSTS_AHEAD", 5)
+    crawl = Crawl()
+    for site in sites(20):
+        crawl.serve(origin=site, crawl_delay=3_600)
+
+    await work_for(crawl, 600, crawl.gate.schedule(sites(40)))
+
+    assert len(crawl.began) == 20
+
+
+async def test_robots_txt_that_memory_has_lost_is_not_fetched_again_for_a_turn() -> (
+    None
+):
+    crawl = Crawl()
+    checker = checker_of(crawl.site, clock=crawl.clock, max_origins=4)
+    crawl.gate = PolitenessGate(checker, AGENT)
+    schedule = crawl.gate.schedule(sites(50))
+
+    assert await end_within(crawl, 600, *[partial(worker, crawl, schedule)] * 4)
+    assert len(crawl.site.requests) == len(crawl.began) == 50
+
+
+async def test_turn_comes_although_robots_txt_expires_before_the_delay_is_over() -> (
+    None
+):
+    crawl = Crawl()
+    crawl.serve(crawl_delay=3_600, headers={"Cache-Control": "no-store"})
+
+    await work_for(crawl, 20_000, crawl.gate.schedule([PUBLIC]))
+
+    assert crawl.times == [3_600]
+
+
+async def test_host_that_waits_within_the_patience_is_not_left_out() -> None:
+    crawl = Crawl()
+    urls = Urls(crawl, *PAGES)
+    schedule = crawl.gate.schedule_hosts(urls.urls, urls.next_url, patience=15)
+
+    await crawl.run(100, partial(worker, crawl, schedule, 0.0))
+
+    assert crawl.events == []
+    assert len(crawl.began) == 3
+
+
+async def test_source_is_read_on_when_late_urls_have_made_room() -> None:
+    crawl = Crawl(default_delay=1.0)
+    crawl.serve(crawl_delay=50)
+    urls = [*(f"{ORIGIN}/{number}" for number in range(10)), OTHER_PAGES[0]]
+
+    schedule = crawl.gate.schedule(urls, patience=60, window=10)
+    await crawl.run(100, partial(worker, crawl, schedule))
+
+    assert crawl.began[0][1] == OTHER_PAGES[0]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_source_that_was_cancelled_is_an_error() -> None:
+    crawl = Crawl()
+
+    async def broken() -> AsyncIterator[str]:
+        yield PUBLIC
+        task = asyncio.ensure_future(asyncio.Event().wait())
+        task.cancel()
+        await task
+
+    schedule = crawl.gate.schedule(broken())
+    await crawl.run(
+        100, partial(worker, crawl, schedule), partial(worker, crawl, schedule)
+    )
+
+    assert [str(error) for error in crawl.errors] == ["the source was cancelled"]
+
+
+class SlowLedger(LocalLedger):
+    """Lets others run before it does anything, as one on a server does."""
+
+    async def start(
+        self, host: str, pace: Pace, *, is_robots_txt: bool = False
+    ) -> Grant | Wait:
+        await let_others_run()
+        return await super().start(host, pace, is_robots_txt=is_robots_txt)
+
+    async def end(
+        self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
+    ) -> None:
+        await let_others_run()
+        await super().end(grant, end, retry_after=retry_after)
+
+
+async def test_schedule_that_is_closed_while_turns_begin_keeps_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for steps in range(5, 60, 5):
+        clock = ManualClock()
+        crawl = Crawl(clock=clock, ledger=SlowLedger(clock=clock), default_delay=0.0)
+        await crawl.checker.prefetch(sites(4))
+        schedule = crawl.gate.schedule(sites(4))
+
+        async def get(schedule: TurnSchedule = schedule) -> None:
+            with suppress(StopAsyncIteration):
+                await anext(schedule)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(get)
+            for _ in range(steps):
+                await anyio.lowlevel.checkpoint()
+            await schedule.aclose()
+        assert crawl.gate.stats.under_way == 0
+    assert caplog.records == []
+
+
+async def test_turn_that_was_entered_and_lost_keeps_no_schedule_open() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(PAGES[:1])
+
+    async def work() -> None:
+        async for scheduled in schedule:
+            await scheduled.turn.__aenter__()
+            del scheduled
+            gc.collect()
+
+    assert await end_within(crawl, 1_000, work)
+
+
+async def test_listener_may_add_urls() -> None:
+    crawl = Crawl()
+    crawl.serve(crawl_delay=3_600)
+
+    def on_event(event: GateEvent) -> None:
+        crawl.events.append(event)
+        if isinstance(event, WindowFilled):
+            schedule.add(OTHER_PAGES[0])
+        elif len(crawl.events) == 1:
+            schedule.add(PAGES[1])
+
+    crawl.gate = PolitenessGate(crawl.checker, AGENT, on_event=on_event)
+    schedule = crawl.gate.schedule(PAGES[:1], patience=60)
+    await crawl.run(100, partial(worker, crawl, schedule))
+    assert [event.url for event in left_out(crawl)] == PAGES[:2]
+
+    schedule = crawl.gate.schedule((f"{ORIGIN}/{n}" for n in count()), window=5)
+    await work_for(crawl, 100, schedule)
+    assert [url for _, url in crawl.began] == [OTHER_PAGES[0]]
 
 
 # --- Patience -----------------------------------------------------------------------

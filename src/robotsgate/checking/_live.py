@@ -40,6 +40,7 @@ class LiveOrigins:
     """The origins that were asked about last, bounded in number and bytes.
 
     Attributes:
+        max_origins: how many are held at most.
         overrides: files of the caller's own, by the key of the origin.
     """
 
@@ -55,7 +56,7 @@ class LiveOrigins:
         self.overrides = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )
-        self._max_origins = max_origins
+        self.max_origins = max_origins
         self._max_weight = max_origins * _BYTES_PER_ORIGIN
         self._weight = 0
         self._policy = policy
@@ -191,7 +192,7 @@ class LiveOrigins:
         sets a mark. To move the origin to the end would also touch its neighbours.
         """
         chances = _MOST_CHANCES
-        while len(self.by_origin) > self._max_origins or (
+        while len(self.by_origin) > self.max_origins or (
             self._weight > self._max_weight and len(self.by_origin) > 1
         ):
             origin, standing = self.by_origin.popitem(last=False)

@@ -89,6 +89,7 @@ class Renewals:
 
     Attributes:
         flights: those under way.
+        max_origins: how many origins memory holds at most.
         policy: what answers mean and how long they are kept.
     """
 
@@ -106,6 +107,7 @@ class Renewals:
         self.flights: Flights[Renewal] = Flights(
             on_end=lambda key, _: self._tell_fetch_end(key, None)
         )
+        self.max_origins = live.max_origins
         self._live = live
         self._entries = entries
         self._fetcher = fetcher

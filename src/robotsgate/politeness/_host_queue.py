@@ -1,4 +1,4 @@
-"""Holds hosts that are ready, or rest until a moment, and workers that wait for them.
+"""Holds the hosts of a schedule, ready or resting, and the workers that wait for them.
 
 Of the workers, one is on watch: it waits for the first moment, and the others only to
 be woken. A worker that gets a host wakes the next one, who may then go on watch. So a
@@ -7,32 +7,62 @@ host wakes one worker, however many wait.
 
 from __future__ import annotations
 
+import enum
 import heapq
 import math
 from collections import deque
 from itertools import count
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 import anyio
 
 if TYPE_CHECKING:
     from robotsgate._clock import Clock
-
-_Host = TypeVar("_Host")
+    from robotsgate.checking._standing import Standing
+    from robotsgate.urls._origin import URLLike
 
 # A heap with more entries than this for each host holds mostly old ones.
 _ENTRIES_OF_A_HOST = 2
 _ENTRIES_AT_LEAST = 100
 
 
-class HostQueue(Generic[_Host]):
+State = enum.Enum("State", "IDLE READY TRIED UNKNOWN RESTING")
+"""Where a host is; the top of `_work.py` says what leads from one to the other."""
+
+
+class HostAtWork:
+    """A host with work, or with turns that have not ended.
+
+    Attributes:
+        url: the one that has the next turn; `None` if the frontier is to be asked.
+        standing: how its origin stood after the fetch for that turn, if there was one.
+        is_offered: whether more work came since the frontier was asked.
+        turns: how many turns have not ended.
+    """
+
+    __slots__ = ("is_offered", "name", "standing", "state", "turns", "url")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.state = State.IDLE
+        self.url: str | URLLike | None = None
+        self.standing: Standing | None = None
+        self.is_offered = False
+        self.turns = 0
+
+
+class HostQueue:
     """Hosts, each once, for workers in tasks of one event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._ready: deque[_Host] = deque()
-        self._heap: list[tuple[float, int, _Host]] = []  # with entries that are void
-        self._entries: dict[_Host, int] = {}  # the number of the valid entry of each
+        self._ready: deque[HostAtWork] = deque()
+        self._heap: list[
+            tuple[float, int, HostAtWork]
+        ] = []  # with entries that are void
+        self._entries: dict[
+            HostAtWork, int
+        ] = {}  # the number of the valid entry of each
         self._numbers = count()
         self._waiting: deque[anyio.Event] = deque()
         self._on_watch: anyio.Event | None = None
@@ -42,12 +72,12 @@ class HostQueue(Generic[_Host]):
         """When the first host that rests is ready, or before, by `monotonic`."""
         return self._heap[0][0] if self._heap else math.inf
 
-    def put(self, host: _Host) -> None:
+    def put(self, host: HostAtWork) -> None:
         """Put `host` behind those that are ready."""
         self._ready.append(host)
         self.wake()
 
-    def put_at(self, host: _Host, moment: float) -> None:
+    def put_at(self, host: HostAtWork, moment: float) -> None:
         """Let `host` rest until `moment`, in place of an earlier or later one."""
         if moment <= self._clock.monotonic():
             self._entries.pop(host, None)
@@ -62,7 +92,15 @@ class HostQueue(Generic[_Host]):
             self._heap = [entry for entry in self._heap if self._is_valid(entry)]
             heapq.heapify(self._heap)
 
-    def pop(self) -> _Host | None:
+    def discard(self, host: HostAtWork) -> None:
+        """Let `host` not be ready at its moment."""
+        self._entries.pop(host, None)
+
+    def is_resting(self, host: HostAtWork) -> bool:
+        """Whether `host` waits for a moment."""
+        return host in self._entries
+
+    def pop(self) -> HostAtWork | None:
         """The host that has been ready for longest; `None` if none is."""
         now = self._clock.monotonic()
         while self._heap and self._heap[0][0] <= now:
@@ -80,6 +118,8 @@ class HostQueue(Generic[_Host]):
 
     async def wait(self) -> None:
         """Wait until a worker is needed."""
+        if self._ready:
+            return
         event = anyio.Event()
         self._waiting.append(event)
         seconds = math.inf
@@ -116,6 +156,6 @@ class HostQueue(Generic[_Host]):
         else:
             self.wake()
 
-    def _is_valid(self, entry: tuple[float, int, _Host]) -> bool:
+    def _is_valid(self, entry: tuple[float, int, HostAtWork]) -> bool:
         _, number, host = entry
         return self._entries.get(host) == number

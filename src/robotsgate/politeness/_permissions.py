@@ -46,6 +46,11 @@ if TYPE_CHECKING:
     from robotsgate.politeness._ledger import Grant
     from robotsgate.urls._origin import URLLike
 
+    _Then = Callable[[Standing | None], object]
+
+
+# A part of what a checker holds in memory by default.
+_MOST_HOSTS_AHEAD = 2_000
 
 # Failures before a request is sent to the first host.
 _NOT_SENT = {FailureKind.POOL, FailureKind.ADDRESS_REFUSED}
@@ -64,7 +69,12 @@ class Permission(NamedTuple):
 
 
 class Permissions:
-    """What robots.txt permits the agent of one gate."""
+    """What robots.txt permits the agent of one gate.
+
+    Attributes:
+        most_ahead: the robots.txt of so many hosts may be fetched before their URLs
+            have a turn.
+    """
 
     def __init__(
         self,
@@ -83,7 +93,8 @@ class Permissions:
         self._clock = answers.clock
         self._flights: Flights[Standing] = Flights("gate", on_end=self._end)
         self._errors: dict[Hashable, Exception] = {}  # that no caller has got yet
-        self._thens: dict[Hashable, list[Callable[[], object]]] = {}
+        self._thens: dict[Hashable, list[_Then]] = {}
+        self.most_ahead = min(_MOST_HOSTS_AHEAD, max(1, renewals.max_origins // 2))
 
     async def aclose(self) -> None:
         """End the waits and the turns; may be called more than once."""
@@ -111,6 +122,7 @@ class Permissions:
         origin: str,
         answer: bool | None,
         deadline: float,
+        standing: Standing | None = None,
     ) -> Permission:
         """The permission to fetch `url`; its robots.txt is fetched if need be.
 
@@ -123,6 +135,9 @@ class Permissions:
             origin: what `at_once` has just said.
             answer: what `at_once` has just said, and counted.
             deadline: when the caller stops waiting, by `Clock.monotonic`.
+            standing: how the origin stood after a fetch for this very request; it
+                counts even if it is stale by now, because the delay of the host may be
+                longer than the freshness lifetime.
 
         Raises:
             DisallowedError: the agent may not fetch it.
@@ -139,7 +154,8 @@ class Permissions:
         while True:
             seconds = deadline - self._clock.monotonic()
             try:
-                standing = await self._standing(question.origin, seconds)
+                if standing is None:
+                    standing = await self._standing(question.origin, seconds)
             except TimeoutError:
                 seconds = self._queues.least_wait(place)
                 raise self._queues.not_in_time(place.host, seconds) from None
@@ -152,6 +168,7 @@ class Permissions:
                 rules = await self._answers.rules_at(standing, self._agent)
                 return Permission(origin, rules)
             await self._queues.pause(place, until=until, deadline=deadline)
+            standing = None
 
     def is_in_force(self, permission: Permission) -> bool:
         """Whether `permission` still holds."""
@@ -173,8 +190,10 @@ class Permissions:
             self._raise_error(origin)
         return standing
 
-    def begin(self, origin: Origin, then: Callable[[], object]) -> None:
+    def begin(self, origin: Origin, then: _Then) -> None:
         """Begin to fetch the robots.txt of `origin`; `then` is called when it is over.
+
+        `then` gets how the origin stands, `None` if that is not known.
 
         Raises:
             RuntimeError: the gate is closed.
@@ -205,7 +224,7 @@ class Permissions:
         if flight.error is not None and not flight.callers:
             self._errors[key] = flight.error
         for then in self._thens.pop(key, ()):
-            then()
+            then(flight.value)
 
     async def _renew(self, origin: Origin) -> Standing:
         standing = await self._renewals.look_up(origin)

@@ -186,7 +186,7 @@ class URLQueues:
             self._count -= 1
             work.leave_out(urls.pop(), late)
         if urls is not None and not urls:
-            del self._urls[host]
+            self._urls.pop(host, None)
 
 
 class AskedFrontier:
@@ -263,5 +263,7 @@ async def _run(
                 end = error
             work.end_source(end)
     finally:
+        work.is_over = True  # nobody would take turns back, or read on
+        work.end_source(RuntimeError("the source was cancelled"))
         await work.take_back_all()
     return True  # pragma: no cover (it is cancelled before)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from robotsgate.checking._question import Agent
     from robotsgate.checking._renewal import Renewals
     from robotsgate.checking._reporting import Listener
+    from robotsgate.checking._standing import Standing
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._ledger import Grant, Ledger
@@ -103,7 +104,7 @@ class Turn:
     def __del__(self) -> None:
         """Let a schedule know that nobody can enter its turn any more."""
         claim = self._claim
-        if claim.on_over is not None and not claim.is_entered:
+        if claim.on_over is not None:
             with suppress(RuntimeError):  # the event loop has ended
                 claim.call_soon(claim.close)
 
@@ -171,6 +172,7 @@ class Claim:
         task: the number of that task; `None` before, and once it has left the turn.
         end: what was reported; `None` if nothing.
         retry_after: the seconds that were reported; `None` if none.
+        standing: how the origin stood after a fetch for this turn, if there was one.
         on_over: called once, when nothing more can come of the turn.
         call_soon: calls a function in the event loop; may be called in any thread.
     """
@@ -184,6 +186,7 @@ class Claim:
         "on_over",
         "patience",
         "retry_after",
+        "standing",
         "task",
         "url",
     )
@@ -197,6 +200,7 @@ class Claim:
         self.task: int | None = None
         self.end: TurnEnd | None = None
         self.retry_after: float | None = None
+        self.standing: Standing | None = None
         self.on_over: Callable[[], object] | None = None
         self.call_soon: Callable[[Callable[[], object]], object]
 
@@ -313,7 +317,12 @@ class Turns:
         self.queues.join(place)
         try:
             permission = await self.permissions.permission(
-                claim.url, place, origin=origin, answer=answer, deadline=deadline
+                claim.url,
+                place,
+                origin=origin,
+                answer=answer,
+                deadline=deadline,
+                standing=claim.standing,
             )
             await self._wait_in(place, claim, permission, deadline)
             if place.event is None or self.permissions.is_in_force(permission):

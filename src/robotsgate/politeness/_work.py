@@ -17,7 +17,6 @@ makes a host ready. Longer than other modules, because a host goes through all p
 
 from __future__ import annotations
 
-import enum
 import math
 from collections import deque
 from functools import partial
@@ -31,7 +30,7 @@ from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._in_order import LoopTurns
 from robotsgate.errors import RobotsError, TurnNotInTimeError, UnsupportedError
 from robotsgate.politeness._events import URLLeftOut, WindowFilled
-from robotsgate.politeness._host_queue import HostQueue
+from robotsgate.politeness._host_queue import HostAtWork, HostQueue, State
 from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
 from robotsgate.politeness._turns import Claim, Turn
 from robotsgate.urls._origin import Origin
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
     from robotsgate._clock import Clock
     from robotsgate.checking._reporting import Listener
+    from robotsgate.checking._standing import Standing
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._turns import Turns
@@ -56,33 +56,6 @@ _SECONDS_BETWEEN_EVENTS = 60.0
 _SECONDS_WORTH_TELLING = 10.0
 
 _PERMITS_SOME = {Effect.RULES, Effect.ALLOW}
-
-# The robots.txt of so many hosts may be fetched before their URLs have a turn. It is
-# a part of what a checker holds in memory by default.
-MOST_HOSTS_AHEAD = 2_000
-
-
-_State = enum.Enum("_State", "IDLE READY TRIED UNKNOWN RESTING")
-"""Where a host is; see the top of the module."""
-
-
-class _Host:
-    """A host with work, or with turns that have not ended.
-
-    Attributes:
-        url: the one that has the next turn; `None` if the frontier is to be asked.
-        is_offered: whether more work came since the frontier was asked.
-        turns: how many turns have not ended.
-    """
-
-    __slots__ = ("is_offered", "name", "state", "turns", "url")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.state = _State.IDLE
-        self.url: str | URLLike | None = None
-        self.is_offered = False
-        self.turns = 0
 
 
 class Frontier(Protocol):
@@ -133,14 +106,14 @@ class Work:
         self.patience = patience
         self.held = 0
         self._end: Exception | None = None  # once the source is read
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, HostAtWork] = {}
         self._busy = 0  # hosts that are not IDLE
         self._open_turns = 0
-        self._queue: HostQueue[_Host] = HostQueue(clock)
-        self._cold: deque[_Host] = deque()
-        self._ahead: set[_Host] = set()
+        self._queue: HostQueue = HostQueue(clock)
+        self._cold: deque[HostAtWork] = deque()
+        self._ahead: set[HostAtWork] = set()
         self._room_event = anyio.Event()
-        self._handed_out: deque[tuple[float, Claim, _Host]] = deque()
+        self._handed_out: deque[tuple[float, Claim, HostAtWork]] = deque()
         self._hand_out_event = anyio.Event()
         self._told_full_at = -math.inf
         self._loop_turns = LoopTurns(clock.monotonic)
@@ -152,7 +125,8 @@ class Work:
     async def take_back_all(self) -> None:
         """Take back the turns that nobody has entered, and wake all workers."""
         self._queue.wake_all()
-        for _, claim, _ in self._handed_out:
+        while self._handed_out:
+            _, claim, _ = self._handed_out.popleft()
             await self.turns.give_back(claim)
 
     async def take_back(self) -> None:
@@ -164,19 +138,22 @@ class Work:
             at, claim, host = self._handed_out[0]
             if not claim.is_entered:
                 await self.clock.wait(at - self.clock.monotonic())
-            if not claim.is_entered and claim.on_over is not None:
-                claim.on_over = self._close_turn
+            if not claim.is_entered:
+                is_open = claim.on_over is not None
+                if is_open:
+                    claim.on_over = self._close_turn
                 await self.turns.give_back(claim)
-                self._end_turn(host)
+                if is_open:
+                    self._end_turn(host)
             self._handed_out.popleft()
 
     def offer(self, name: str) -> None:
         """Let a worker look for work at the host with this name."""
         host = self._hosts.get(name)
         if host is None:
-            host = self._hosts[name] = _Host(name)
+            host = self._hosts[name] = HostAtWork(name)
         host.is_offered = True
-        if host.state is _State.IDLE:
+        if host.state is State.IDLE:
             self._busy += 1
             self._go_on(host)
 
@@ -203,13 +180,14 @@ class Work:
 
     def leave_out(self, url: object, error: RobotsError) -> None:
         """Tell that `url` gets no turn."""
+        self._room_event.set()
         self.listener.tell(URLLeftOut.of(url, error))
 
-    def _make_ready(self, host: _Host) -> None:
-        host.state = _State.READY
+    def _make_ready(self, host: HostAtWork) -> None:
+        host.state = State.READY
         self._queue.put(host)
 
-    def _rest(self, host: _Host, seconds: float | None = None) -> None:
+    def _rest(self, host: HostAtWork, seconds: float | None = None) -> None:
         """Let `host` rest for so long, or until its next turn can begin."""
         if seconds is None:
             seconds = self.seconds_until_ready(host.name)
@@ -221,57 +199,63 @@ class Work:
         if host.turns >= self.hosts.pace(host.name).max_at_once:
             # The end of a turn comes before, unless its task has lost it.
             seconds = self.hosts.max_turn_seconds
-        host.state = _State.RESTING
+        if seconds > _SECONDS_WORTH_TELLING:
+            self._warm_next(host)
+        host.state = State.RESTING
         self._queue.put_at(host, self.clock.monotonic() + seconds)
 
-    def _leave_late(self, host: _Host, seconds: float) -> None:
+    def _leave_late(self, host: HostAtWork, seconds: float) -> None:
         if host.url is not None and seconds > self.patience:
             self.leave_out(host.url, self.turns.queues.not_in_time(host.name, seconds))
             self._take_url(host)
         delay = self.hosts.pace(host.name).delay if host.url is not None else 0.0
-        self.frontier.leave_late(host.name, seconds + delay)
+        if host.url is None or not self.frontier.is_asked_late:
+            self.frontier.leave_late(host.name, seconds + delay)
 
-    def _take_url(self, host: _Host) -> str | URLLike:
+    def _take_url(self, host: HostAtWork) -> str | URLLike:
         """The URL that `host` has had until now."""
-        url, host.url = host.url, None
+        url, host.url, host.standing = host.url, None, None
         self.held -= 1
         self._room_event.set()
         return cast("str | URLLike", url)
 
-    def _has_more(self, host: _Host) -> bool:
+    def _has_more(self, host: HostAtWork) -> bool:
         return (
             host.url is not None or host.is_offered or self.frontier.has_url(host.name)
         )
 
-    def _let_go(self, host: _Host) -> None:
+    def _let_go(self, host: HostAtWork) -> None:
         """Keep `host` no longer than its turns: it has no work."""
         self._busy -= 1
-        host.state = _State.IDLE
+        self._queue.discard(host)
+        host.state = State.IDLE
         self._warm_next(host)
         self._room_event.set()
         self._forget_if_idle(host)
 
-    def _forget_if_idle(self, host: _Host) -> None:
-        if host.state is _State.IDLE and not host.turns:
+    def _forget_if_idle(self, host: HostAtWork) -> None:
+        if host.state is State.IDLE and not host.turns:
             self._hosts.pop(host.name, None)
         if self._is_done():
             self._queue.wake()
 
-    def _warm_next(self, host: _Host) -> None:
+    def _warm_next(self, host: HostAtWork) -> None:
         """Fetch another robots.txt ahead, if that of `host` was."""
         if host in self._ahead:
             self._ahead.discard(host)
             if self._cold:
-                self._make_ready(self._cold.popleft())
+                cold = self._cold.popleft()
+                self._ahead.add(cold)
+                self._make_ready(cold)
 
-    def _end_turn(self, host: _Host) -> None:
+    def _end_turn(self, host: HostAtWork) -> None:
         """The place that a turn of `host` had is free."""
         host.turns -= 1
-        if host.state is _State.RESTING:
+        if self._queue.is_resting(host):
             self._rest(host)
         self._forget_if_idle(host)
 
-    def _close_turn(self, host: _Host | None = None) -> None:
+    def _close_turn(self, host: HostAtWork | None = None) -> None:
         """A turn is over, which has its place at `host` until now."""
         if host is not None:
             self._end_turn(host)
@@ -292,17 +276,17 @@ class Work:
                 self._tell_if_full()
                 await self._queue.wait()
                 continue
-            host.state = _State.TRIED
+            host.state = State.TRIED
             try:
                 turn = await self._try(host)
             finally:
-                if host.state is _State.TRIED:  # cancelled, or a mistake
+                if host.state is State.TRIED:  # cancelled, or a mistake
                     self._make_ready(host)
             if turn is not None:
                 return turn
             await self._loop_turns.after_item()
 
-    async def _try(self, host: _Host) -> Turn | None:
+    async def _try(self, host: HostAtWork) -> Turn | None:
         """A turn of `host`; if there is none now, `host` is in its place again."""
         seconds = self.seconds_until_ready(host.name)
         if host.url is None and seconds > 0 and self.frontier.is_asked_late:
@@ -314,7 +298,8 @@ class Work:
         claim = Claim(url, patience=0.0)
         try:
             origin = Origin.from_url(url)
-            standing = self.turns.permissions.standing(origin)
+            standing = self.turns.permissions.standing(origin) or host.standing
+            claim.standing = host.standing
             if standing is None:
                 self._fetch_ahead(host, origin)
                 return None
@@ -330,9 +315,12 @@ class Work:
             self.leave_out(self._take_url(host), error)
             self._go_on(host)
             return None
+        if self.is_over:  # meanwhile
+            await self.turns.give_back(claim)
+            return None
         return self._given(host, claim)
 
-    async def _next_url(self, host: _Host) -> MaybeURL:
+    async def _next_url(self, host: HostAtWork) -> MaybeURL:
         """The next URL of `host`, which has it from now on; `None`: there is none."""
         host.is_offered = False
         try:
@@ -349,16 +337,22 @@ class Work:
             self._let_go(host)
         return host.url
 
-    def _fetch_ahead(self, host: _Host, origin: Origin) -> None:
+    def _fetch_ahead(self, host: HostAtWork, origin: Origin) -> None:
         """Fetch the robots.txt of `origin` before `host` has a turn."""
-        if host not in self._ahead and len(self._ahead) >= MOST_HOSTS_AHEAD:
+        permissions = self.turns.permissions
+        if host not in self._ahead and len(self._ahead) >= permissions.most_ahead:
             self._cold.append(host)
         else:
             self._ahead.add(host)
-            self.turns.permissions.begin(origin, partial(self._make_ready, host))
-        host.state = _State.UNKNOWN
+            permissions.begin(origin, partial(self._use, host))
+        host.state = State.UNKNOWN
 
-    def _given(self, host: _Host, claim: Claim) -> Turn:
+    def _use(self, host: HostAtWork, standing: Standing | None) -> None:
+        """Go on with `host`, whose robots.txt was fetched."""
+        host.standing = standing
+        self._make_ready(host)
+
+    def _given(self, host: HostAtWork, claim: Claim) -> Turn:
         self._take_url(host)
         host.turns += 1
         self._open_turns += 1
@@ -372,7 +366,7 @@ class Work:
         self._go_on(host)
         return Turn(self.turns, claim)
 
-    def _go_on(self, host: _Host) -> None:
+    def _go_on(self, host: HostAtWork) -> None:
         """Let `host` wait for its next turn, if it has more work."""
         if not self._has_more(host):
             self._let_go(host)
