@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate import Line, Reason, RuleKind
-from robotsgate.caching import date_text
+from robotsgate.caching import Reason, date_text
+from robotsgate.robotstxt import Line, RuleKind
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from robotsgate import RobotsTxt, Rule, Verdict
+    from robotsgate.caching import Verdict
+    from robotsgate.robotstxt import RobotsTxt, Rule
 
 _LINES_AROUND = 3
 

@@ -7,14 +7,15 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from robotsgate import Origin, Policy, Severity
-from robotsgate.caching import freshness_lifetime
+from robotsgate.caching import Policy, freshness_lifetime
+from robotsgate.robotstxt import Severity
+from robotsgate.urls import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from robotsgate import RobotsTxt
+    from robotsgate.robotstxt import RobotsTxt
 
 _DAY = 86_400.0
 

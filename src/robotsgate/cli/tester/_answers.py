@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from robotsgate import InvalidProductTokenError, InvalidURLError
 from robotsgate.caching import printable
 from robotsgate.cli._findings import about_file
+from robotsgate.errors import InvalidProductTokenError, InvalidURLError
 
 if TYPE_CHECKING:
-    from robotsgate import Match, RobotsTxt
+    from robotsgate.robotstxt import Match, RobotsTxt
 
 # Hostile rules take up to a tenth of a second for one answer.
 MOST_ANSWERS = 50
