@@ -96,6 +96,8 @@ def test_lines_without_a_url_are_counted_and_make_it_exit_with_1(
     assert ran.stderr == (
         "0 URLs, 0 allowed, 0 origins fetched, 0 failed; 2 lines without a URL\n"
     )
+    ran = program("filter", "-a", "a", *options, stdin=b"foo\n")
+    assert ran.stderr.endswith("; 1 line without a URL\n")
 
 
 def test_urls_are_printed_in_the_bytes_that_came(

@@ -15,6 +15,7 @@ import anyio
 import pytest
 
 from robotsgate.__main__ import main
+from robotsgate.cli import _program
 from tests.cli.conftest import in_shell, installed, on_terminal, running
 from tests.servers.answers import Raw, Reply
 from tests.servers.loopback import Connection
@@ -54,6 +55,18 @@ def test_ctrl_c_ends_it_with_what_was_done(
 
     assert first.decode().startswith(f"{server.url}/ *: allowed: ")
     assert (process.returncode, stdout, stderr) == (130, b"", b"")
+
+
+def test_ctrl_c_before_a_command_begins_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_program.program, "make_context", interrupt)
+
+    assert main(["check"]) == 130
+    assert capsys.readouterr() == ("", "")
 
 
 def test_ctrl_c_ends_it_while_it_waits_for_stdin() -> None:

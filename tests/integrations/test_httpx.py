@@ -121,7 +121,7 @@ def get_by_blocking_client(library: ModuleType) -> None:
             transport=library.MockTransport(sent.append),
             event_hooks={"request": [hook]},
         ) as client,
-        pytest.raises(TypeError, match="an AsyncClient, got a blocking one"),
+        pytest.raises(TypeError, match="an AsyncClient that calls the hook itself"),
     ):
         client.get(PRIVATE)
     assert sent == []

@@ -76,6 +76,8 @@ CRAWLERS = {
     "Mozilla (compatible; denybot/1.0)": "denybot",
     "Mozilla(compatible;denybot/1.0)": "denybot",
     "Mozilla denybot 99.9": "denybot",
+    "Mozilla; denybot/1.0": "denybot",
+    "Mozilla\tdenybot/1.0": "denybot",
     "Mozilla 5.0 denybot/99.9": "denybot",
     "curl/8.0": "curl",
     "python-requests/2.31": "python-requests",

@@ -397,6 +397,8 @@ def test_robots_txt_itself_is_allowed(url: str, *, is_robots_txt: bool) -> None:
     "a backslash for itself": ("/back\\slash", 4),
     "allowed in all readings": ("/public/../open/%2e/x\\y", None),
     "the first reading that is refused": ("/odd/../private/", 3),
+    "with a tab, which clients drop": ("/pri\tvate/x", 2),
+    "with a line end in dots": ("/x/.\n./private/x", 2),
 })  # fmt: skip
 def test_url_is_allowed_only_if_all_its_readings_are(
     path: str, line: int | None
@@ -458,6 +460,7 @@ def test_index_html_means_only_itself() -> None:
     "of UTF-16, the other way round": (b"\xfe\xff", True),
     "of UTF-32": (b"\xff\xfe\0\0", True),
     "of UTF-32, the other way round": (b"\0\0\xfe\xff", True),
+    "of UTF-16, and a NUL": (b"\xff\xfe# \0\n", True),
 })  # fmt: skip
 def test_byte_order_mark_is_ignored(beginning: bytes, *, is_read: bool) -> None:
     robots = RobotsTxt.parse(beginning + b"User-agent: a\nDisallow: /")
@@ -470,7 +473,8 @@ def test_byte_order_mark_is_ignored(beginning: bytes, *, is_read: bool) -> None:
 )
 def test_encoding_that_a_byte_order_mark_tells_is_read(encoding: str) -> None:
     """No line of such a file was understood, and so all was allowed."""
-    body = "\ufeffUser-agent: a\r\nDisallow: /Ċé\nDisallow: /\n".encode(encoding)
+    text = f"\ufeff# {'Ж' * 40}\nUser-agent: a\r\nDisallow: /Ċé\nDisallow: /\n"
+    body = text.encode(encoding)
     robots = RobotsTxt.parse(body)
 
     assert [rule.pattern for rule in robots.groups[0].rules] == ["/Ċé", "/"]

@@ -279,7 +279,8 @@ class Counts:
 
     def __str__(self) -> str:
         """One line for people."""
-        others = f"; {self.without_url:,} lines without a URL"
+        lines = "line" if self.without_url == 1 else "lines"
+        others = f"; {self.without_url:,} {lines} without a URL"
         return (
             f"{self.urls:,} URLs, {self.allowed:,} allowed,"
             f" {self.fetches:,} origins fetched, {self.failures:,} failed"

@@ -134,6 +134,8 @@ def run(arguments: Sequence[str]) -> int:
         note(error.format_message())
     except click.ClickException as error:
         complain(_in_one_line(error))
+    except click.Abort:  # Ctrl-C before a command has begun
+        return _SIGNALLED + signal.SIGINT
     except (RobotsError, OSError) as error:
         complain(str(error))
     except Exception:  # noqa: BLE001 (Python would exit with 1, which is an answer)

@@ -65,8 +65,8 @@ _BLIND = (
 )
 
 _NO_PROXY = (
-    "%s is set, but this checker uses no proxy; a client, as httpx.AsyncClient(), does"
-    " (on the command line: --proxy)"
+    "%s is set, but this checker ignores it; to use the proxy, pass"
+    " client=httpx.AsyncClient() (on the command line: --proxy)"
 )
 
 _warned: set[str] = set()  # of this process, which may make a checker for each task

@@ -85,7 +85,10 @@ def robots_hook(
         frame = inspect.currentframe()
         caller = frame and frame.f_back
         if not (caller and caller.f_code.co_flags & inspect.CO_COROUTINE):
-            raise TypeError("expected an AsyncClient, got a blocking one")
+            raise TypeError(
+                "expected an AsyncClient that calls the hook itself, got a blocking"
+                " one, or a plain function around the hook"
+            )
         if hasattr(request, "status_code"):
             raise TypeError("expected a hook for requests, got a response")
         return refuse_disallowed(request)

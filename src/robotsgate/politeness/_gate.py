@@ -31,11 +31,10 @@ from robotsgate.politeness._work import Work
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._ledger import Ledger
-    from robotsgate.politeness._schedule import NextURL
     from robotsgate.urls._origin import URLLike
 
 _LOGGER = logging.getLogger("robotsgate.politeness")
@@ -227,7 +226,9 @@ class PolitenessGate:
     def schedule_hosts(
         self,
         hosts: Iterable[str] | AsyncIterable[str],
-        next_url: NextURL,
+        next_url: Callable[
+            [str], str | URLLike | Awaitable[str | URLLike | None] | None
+        ],
         *,
         window: int = 10_000,
         patience: float | None = None,
@@ -238,8 +239,8 @@ class PolitenessGate:
         schedule calls `next_url` with its name.
 
         Args:
-            hosts: names of hosts with URLs, as `host_of` gives them; may be endless
-                and may repeat.
+            hosts: names of hosts with URLs, as `host_of` gives them. May be endless
+                and may repeat, but give a host again only if it has new URLs.
             next_url: gives the next URL of a host, or `None` if it has none now. Then
                 the host is dropped until `hosts` gives it again. May be async.
             window: how many hosts are at work, ≥ 1.

@@ -23,7 +23,7 @@ from robotsgate.robotstxt._octets import (
 )
 from robotsgate.robotstxt._product_token import crawler_name, product_tokens
 from robotsgate.urls._origin import split_url
-from robotsgate.urls._path import readings
+from robotsgate.urls._path import readings, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -166,7 +166,7 @@ class _Rfc9309:
         text = str(url)
         if not text.startswith("/"):
             return self.readings_of(split_url(url)[1])
-        return (text,) if is_plain(text) else self.readings_of(text.partition("#")[0])
+        return (text,) if is_plain(text) else self.readings_of(target_of(text))
 
     def readings_of(self, target: str) -> tuple[str, ...]:
         several = readings(target)

@@ -80,18 +80,20 @@ _WIDE_ENCODINGS = {
 }
 _MARKS = (b"\xef\xbb\xbf", *_WIDE_ENCODINGS)
 
-# A file in a wide encoding has ASCII letters, and so NUL bytes, soon after its mark.
-_BYTES_WITH_NUL = 64
+# A file with none of them says nothing, whatever its encoding is.
+_TELLING = ("agent", "sitemap")
 
 
 def wide_encoding(body: bytes) -> str | None:
-    """UTF-16 or UTF-32, if `body` has its byte order mark and then NUL bytes.
+    """UTF-16 or UTF-32, if `body` has its byte order mark and makes sense in it.
 
     `None` for all else: some editors put such a mark before ASCII text.
     """
-    mark = _mark(body)
-    has_nul = b"\0" in body[len(mark) : len(mark) + _BYTES_WITH_NUL]
-    return _WIDE_ENCODINGS.get(mark) if has_nul else None
+    encoding = _WIDE_ENCODINGS.get(_mark(body))
+    if encoding is None:
+        return None
+    text = body.decode(encoding, "replace").lower()
+    return encoding if any(word in text for word in _TELLING) else None
 
 
 def without_mark(body: bytes) -> bytes:

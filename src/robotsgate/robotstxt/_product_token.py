@@ -35,7 +35,7 @@ _KEPT_HEADERS = 64
 # Where a lower-case header that looks like a browser's may name its crawler, the surest
 # place first: after "compatible;" (Googlebot), as a product in a comment (Applebot),
 # in a comment that ends in "bot" or "agent", and as a word outside of the comments.
-_BROWSER_LIKE = ("mozilla/", "mozilla ", "mozilla(", "opera/", "(compatible;")
+_BROWSER_LIKE = (*(f"mozilla{mark}" for mark in "/ (;\t"), "opera/", "(compatible;")
 _IN_COMMENTS = (
     re.compile(rf"(?<=compatible;)\s*+{_NAME}"),
     re.compile(rf"[(;]\s*+{_NAME}/(?!/)"),
