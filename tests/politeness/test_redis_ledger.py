@@ -204,6 +204,13 @@ class TestUnreadableRecord:
         "half a place in the queue": ("SET", f"{_NUMBERS_OF_A_RECORD} 0 1"),
         "no number": ("SET", f"{_NUMBERS_OF_A_RECORD} nan"),
         "infinite": ("SET", f"{_NUMBERS_OF_A_RECORD} 0 1 inf"),
+        "minus infinity in each place": ("SET", "-inf " * 12 + "0"),
+        "no life of a key": ("SET", "9e99 " * 12 + "0"),
+        "a far future": ("SET", "4e9 " * 12 + "0"),
+        "hexadecimal": ("SET", "0x10 " * 12 + "0"),
+        "more turns than Lua unpacks": ("SET", "1 " * 12 + "9000 " + "1 " * 9_000),
+        "numbers that make sense": ("SET", f"{_NUMBERS_OF_A_RECORD} 0"),
+        "another hash": ("SET", f"{'0' * 40} {_NUMBERS_OF_A_RECORD} 0"),
     })  # fmt: skip
     async def test_unreadable_record_is_replaced_and_concerns_its_host_alone(
         self, fleet: Fleet, command: str, value: str

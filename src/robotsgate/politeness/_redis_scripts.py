@@ -2,11 +2,11 @@
 
 Pure: text that a server runs, and what its replies mean.
 
-The record of a host is text under one key: its numbers in the order of `save`. The
-server drops the key when nothing of it can matter any more. What the life of the key
-has lost is the time since the record was written. So the scripts need no clock, which
-some servers refuse. Each host has a time of its own, in whole milliseconds, and it
-never goes back.
+The record of a host is text under one key: a hash, and the numbers in the order of
+`save`. The server drops the key when nothing of it can matter any more. What the life
+of the key has lost is the time since the record was written. So the scripts need no
+clock, which some servers refuse. Each host has a time of its own, in whole
+milliseconds, and it never goes back.
 
 The scripts also keep an order of arrival. A process that has to wait gets a place in
 the queue of the host, and keeps it as long as it asks again in time.
@@ -64,23 +64,16 @@ local key, now_ms, is_robots_txt = KEYS[1], tonumber(ARGV[1]), ARGV[2] == '1'
 local pace, record, turns, queue = {}, {}, {}, {}
 for number = 1, 4 do pace[FIELDS[number]] = tonumber(ARGV[number + 2]) end
 
--- The numbers that `save` has written; nil if another program wrote the text.
-local function numbers_in(text)
-  local numbers = {}
-  for word in string.gmatch(text, '%S+') do
-    local number = tonumber(word)
-    if not number or not (number < math.huge) then return nil end
-    numbers[#numbers + 1] = number
-  end
-  local turns = numbers[13] or -1
-  local others = #numbers - 13 - turns
-  return turns >= 0 and others >= 0 and others % 2 == 0 and numbers or nil
-end
+-- So that no text of another program is read, even one of numbers.
+local function with_hash(text) return redis.sha1hex(text) .. ' ' .. text end
 
 local kept = redis.pcall('GET', key)
-local numbers = type(kept) == 'string' and numbers_in(kept)
-local is_replaced = kept and not numbers
-if numbers then
+local text = type(kept) == 'string' and string.sub(kept, 42)
+local is_own = text and kept == with_hash(text)
+local is_replaced = kept and not is_own
+if is_own then
+  local numbers = {}
+  for word in string.gmatch(text, '%S+') do numbers[#numbers + 1] = tonumber(word) end
   local at = 0
   local function read()
     at = at + 1
@@ -120,7 +113,7 @@ local function save()
   end
   for at, number in ipairs(numbers) do numbers[at] = string.format('%.17g', number) end
   local text = table.concat(numbers, ' ')
-  redis.call('SET', key, text, 'PX', life_ms)
+  redis.call('SET', key, with_hash(text), 'PX', life_ms)
   return text, is_replaced and 1 or 0
 end
 """
