@@ -65,8 +65,8 @@ def test_ctrl_c_before_a_command_begins_is_no_traceback(
 
     monkeypatch.setattr(_program.program, "make_context", interrupt)
 
-    assert main(["check"]) == 130
-    assert capsys.readouterr() == ("", "")
+    assert _program.run(["check"]) == 130
+    assert capsys.readouterr() == ("", "\n")
 
 
 def test_ctrl_c_ends_it_while_it_waits_for_stdin() -> None:
