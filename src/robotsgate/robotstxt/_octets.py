@@ -80,8 +80,9 @@ _WIDE_ENCODINGS = {
 }
 _MARKS = (b"\xef\xbb\xbf", *_WIDE_ENCODINGS)
 
-# A file with none of them says nothing, whatever its encoding is.
-_TELLING = ("agent", "sitemap")
+# Every file and every page has a word in ASCII: a field, or the name of a tag. ASCII
+# text that is read in a wide encoding has none.
+_WORD = re.compile("[A-Za-z]{4}")
 
 
 def wide_encoding(body: bytes) -> str | None:
@@ -92,8 +93,7 @@ def wide_encoding(body: bytes) -> str | None:
     encoding = _WIDE_ENCODINGS.get(_mark(body))
     if encoding is None:
         return None
-    text = body.decode(encoding, "replace").lower()
-    return encoding if any(word in text for word in _TELLING) else None
+    return encoding if _WORD.search(body.decode(encoding, "replace")) else None
 
 
 def without_mark(body: bytes) -> bytes:
