@@ -50,11 +50,15 @@ async def _measured(urls: Sequence[str], repeats: int) -> dict[str, float]:
     ):
         hook = robots_hook(checker, AGENT)
         hooked.event_hooks = {"request": [hook]}
+
+        async def ask(url: str) -> None:
+            await hook(requests[url])
+
         requests = {url: httpx.Request("GET", url) for url in urls}
         turns = {
             _BARE: partial(_turn, bare.get, urls),
             _HOOKED: partial(_turn, hooked.get, urls),
-            _HOOK: partial(_turn, lambda url: hook(requests[url]), urls),
+            _HOOK: partial(_turn, ask, urls),
         }
         best = await best_of_turns(turns, repeats=repeats)
     return {name: seconds for name, (seconds,) in best.items()}

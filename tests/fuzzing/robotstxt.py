@@ -15,7 +15,7 @@ from robotsgate.robotstxt import Dialect, RobotsTxt, Rule, RuleKind
 from robotsgate.robotstxt._octets import wide_encoding
 from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS
 from robotsgate.urls._origin import split_url
-from robotsgate.urls._path import readings, target_of
+from robotsgate.urls._path import TAB_AND_LINE_ENDS, readings
 from tests.fuzzing.plain_robots_txt import (
     each_once,
     lines_of,
@@ -218,7 +218,9 @@ def _check_against_plain(
 ) -> None:
     asked_token = plain_token(agent)
     assert asked_token is not None
-    path = target_of(url) if url.startswith("/") else split_url(url)[1]
+    path = url.partition("#")[0].translate(TAB_AND_LINE_ENDS)
+    if not url.startswith("/"):
+        path = split_url(url)[1]
     targets = [plain_target(reading) for reading in readings(path)]
     token = plain.token_for(asked_token)
     assert match.group == token

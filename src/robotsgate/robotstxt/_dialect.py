@@ -23,7 +23,7 @@ from robotsgate.robotstxt._octets import (
 )
 from robotsgate.robotstxt._product_token import crawler_name, product_tokens
 from robotsgate.urls._origin import split_url
-from robotsgate.urls._path import readings, target_of
+from robotsgate.urls._path import TAB_AND_LINE_ENDS, readings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -166,7 +166,10 @@ class _Rfc9309:
         text = str(url)
         if not text.startswith("/"):
             return self.readings_of(split_url(url)[1])
-        return (text,) if is_plain(text) else self.readings_of(target_of(text))
+        if is_plain(text):
+            return (text,)
+        path = text.partition("#")[0].translate(TAB_AND_LINE_ENDS)  # as clients do
+        return self.readings_of(path)
 
     def readings_of(self, target: str) -> tuple[str, ...]:
         several = readings(target)
