@@ -10,6 +10,7 @@ import anyio.lowlevel
 
 from robotsgate import Policy, RobotsError
 from robotsgate.politeness._gate import PolitenessGate
+from robotsgate.politeness._ledger import LocalLedger
 from robotsgate.testing import FakeSite, ManualClock
 from tests.cancellation import cancelled_at
 from tests.checking.builders import AGENT, ORIGIN, PUBLIC, checker_of, let_others_run
@@ -19,10 +20,28 @@ if TYPE_CHECKING:
 
     from robotsgate import Store
     from robotsgate.politeness._events import GateEvent
+    from robotsgate.politeness._host_record import Pace, TurnEnd
+    from robotsgate.politeness._ledger import Grant, Wait
     from robotsgate.urls._origin import URLLike
 
 DELAY = 10.0
 RULES = "Disallow: /private\n"
+
+
+class SlowLedger(LocalLedger):
+    """Lets others run before it does anything, as one on a server does."""
+
+    async def start(
+        self, host: str, pace: Pace, *, is_robots_txt: bool = False
+    ) -> Grant | Wait:
+        await anyio.lowlevel.checkpoint()
+        return await super().start(host, pace, is_robots_txt=is_robots_txt)
+
+    async def end(
+        self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
+    ) -> None:
+        await anyio.lowlevel.checkpoint()
+        await super().end(grant, end, retry_after=retry_after)
 
 
 class Crawl:

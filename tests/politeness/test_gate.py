@@ -33,7 +33,6 @@ from robotsgate.politeness._host_record import (
     FIRST_BACK_OFF,
     HostState,
     Pace,
-    TurnEnd,
 )
 from robotsgate.politeness._ledger import Grant, LocalLedger, Wait
 from robotsgate.testing import ManualClock
@@ -53,29 +52,13 @@ from tests.checking.builders import (
     site_of,
 )
 
-from .crawl import DELAY, Crawl
+from .crawl import DELAY, Crawl, SlowLedger
 
 pytestmark = pytest.mark.anyio
 
 HOST = "example.com"
 HTTP_ORIGIN = "http://example.com"
 OTHER_PAGE = f"{OTHER_ORIGIN}/page"
-
-
-class SlowLedger(LocalLedger):
-    """Lets others run before it does anything, as one on a server does."""
-
-    async def start(
-        self, host: str, pace: Pace, *, is_robots_txt: bool = False
-    ) -> Grant | Wait:
-        await anyio.lowlevel.checkpoint()
-        return await super().start(host, pace, is_robots_txt=is_robots_txt)
-
-    async def end(
-        self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
-    ) -> None:
-        await anyio.lowlevel.checkpoint()
-        await super().end(grant, end, retry_after=retry_after)
 
 
 # --- robots.txt first, then the host ------------------------------------------------

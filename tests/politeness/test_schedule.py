@@ -13,18 +13,13 @@ import pytest
 
 from robotsgate import (
     DisallowedError,
-    Grant,
     HostLeftOut,
     InvalidURLError,
-    LocalLedger,
     Origin,
-    Pace,
     PolitenessGate,
-    TurnEnd,
     TurnNotInTimeError,
     UnsupportedError,
     URLLeftOut,
-    Wait,
     WindowFilled,
 )
 from robotsgate.politeness import _permissions
@@ -39,7 +34,7 @@ from tests.checking.builders import (
     let_others_run,
 )
 
-from .crawl import DELAY, Crawl
+from .crawl import DELAY, Crawl, SlowLedger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -608,22 +603,6 @@ async def test_source_that_was_cancelled_is_an_error() -> None:
     )
 
     assert [str(error) for error in crawl.errors] == ["the source was cancelled"]
-
-
-class SlowLedger(LocalLedger):
-    """Lets others run before it does anything, as one on a server does."""
-
-    async def start(
-        self, host: str, pace: Pace, *, is_robots_txt: bool = False
-    ) -> Grant | Wait:
-        await let_others_run()
-        return await super().start(host, pace, is_robots_txt=is_robots_txt)
-
-    async def end(
-        self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
-    ) -> None:
-        await let_others_run()
-        await super().end(grant, end, retry_after=retry_after)
 
 
 async def test_schedule_that_is_closed_while_turns_begin_keeps_none(

@@ -57,12 +57,9 @@ class HostQueue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ready: deque[HostAtWork] = deque()
-        self._heap: list[
-            tuple[float, int, HostAtWork]
-        ] = []  # with entries that are void
-        self._entries: dict[
-            HostAtWork, int
-        ] = {}  # the number of the valid entry of each
+        # An entry is void unless it has the number that `_entries` has for its host.
+        self._heap: list[tuple[float, int, HostAtWork]] = []
+        self._entries: dict[HostAtWork, int] = {}
         self._numbers = count()
         self._waiting: deque[anyio.Event] = deque()
         self._on_watch: anyio.Event | None = None

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
     from robotsgate._flights import Flights
     from robotsgate.politeness._turns import Turn
-    from robotsgate.politeness._work import Work
+    from robotsgate.politeness._work import MaybeURL, Work
     from robotsgate.urls._origin import URLLike
 
-    MaybeURL = str | URLLike | None
     NextURL = Callable[[str], MaybeURL | Awaitable[MaybeURL]]
 
 
@@ -164,7 +163,7 @@ class URLQueues:
         """Whether a URL of `host` waits."""
         return host in self._urls
 
-    def next_url(self, host: str) -> MaybeURL:
+    async def next_url(self, host: str) -> MaybeURL:
         """The URL of `host` that has waited for longest."""
         urls = self._urls.get(host)
         if not urls:
@@ -179,14 +178,13 @@ class URLQueues:
         """Leave out the last URLs of `host`, each of which needs a turn of its own."""
         work, urls = self._work, self._urls.get(host)
         delay = work.hosts.pace(host).delay
-        while urls and seconds + (len(urls) - 1) * delay > work.patience:
-            late = work.turns.queues.not_in_time(
-                host, seconds + (len(urls) - 1) * delay
-            )
+        while urls:
+            last = seconds + (len(urls) - 1) * delay
+            if last <= work.patience:
+                return
             self._count -= 1
-            work.leave_out(urls.pop(), late)
-        if urls is not None and not urls:
-            self._urls.pop(host, None)
+            work.leave_out(urls.pop(), work.turns.queues.not_in_time(host, last))
+        self._urls.pop(host, None)
 
 
 class AskedFrontier:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from functools import partial
-from inspect import isawaitable
 from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio
@@ -36,7 +35,7 @@ from robotsgate.politeness._turns import Claim, Turn
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from robotsgate._clock import Clock
     from robotsgate.checking._reporting import Listener
@@ -70,7 +69,7 @@ class Frontier(Protocol):
     def has_url(self, host: str) -> bool:
         """Whether it is worth asking for a URL of `host`."""
 
-    def next_url(self, host: str) -> MaybeURL | Awaitable[MaybeURL]:
+    async def next_url(self, host: str) -> MaybeURL:
         """The next URL of `host`; `None` if it has none now."""
 
     def leave_late(self, host: str, seconds: float) -> None:
@@ -206,10 +205,12 @@ class Work:
 
     def _leave_late(self, host: HostAtWork, seconds: float) -> None:
         if host.url is not None and seconds > self.patience:
-            self.leave_out(host.url, self.turns.queues.not_in_time(host.name, seconds))
-            self._take_url(host)
-        delay = self.hosts.pace(host.name).delay if host.url is not None else 0.0
-        if host.url is None or not self.frontier.is_asked_late:
+            late = self.turns.queues.not_in_time(host.name, seconds)
+            self.leave_out(self._take_url(host), late)
+        if host.url is None:
+            self.frontier.leave_late(host.name, seconds)
+        elif not self.frontier.is_asked_late:
+            delay = self.hosts.pace(host.name).delay
             self.frontier.leave_late(host.name, seconds + delay)
 
     def _take_url(self, host: HostAtWork) -> str | URLLike:
@@ -324,8 +325,7 @@ class Work:
         """The next URL of `host`, which has it from now on; `None`: there is none."""
         host.is_offered = False
         try:
-            url = self.frontier.next_url(host.name)
-            host.url = await url if isawaitable(url) else url
+            host.url = await self.frontier.next_url(host.name)
         except Exception:
             self.close()
             raise
