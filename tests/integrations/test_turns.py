@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ssl
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -14,61 +12,25 @@ import httpx2
 import pytest
 
 from robotsgate import DisallowedError, PolitenessGate, RobotsChecker
-from robotsgate.integrations.aiohttp import robots_middleware
-from robotsgate.integrations.httpx import RobotsTransport
 from tests.checking.builders import AGENT, RULES, let_others_run
 from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.answers import Raw, Reply, Routes, redirect
 from tests.servers.loopback import Connection
 
+from .gated import GATED
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from types import ModuleType
 
+    from tests.integrations.gated import Send
     from tests.servers.loopback import Answer, LoopbackServer
 
-    Send = Callable[[str], AbstractAsyncContextManager[Any]]
-
 pytestmark = pytest.mark.anyio
-
-# To load the usual certificates takes longer than any of these tests.
-NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 HALF = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", Connection.hang)
 
 
-@asynccontextmanager
-async def httpx_client(
-    library: ModuleType, checker: RobotsChecker, gate: PolitenessGate
-) -> AsyncIterator[Send]:
-    transport = RobotsTransport(
-        checker, AGENT, wrapped=library.AsyncHTTPTransport(verify=NO_TLS), gate=gate
-    )
-    async with library.AsyncClient(
-        transport=transport, follow_redirects=True
-    ) as client:
-        yield partial(client.stream, "GET")
-
-
-@asynccontextmanager
-async def aiohttp_session(
-    checker: RobotsChecker, gate: PolitenessGate
-) -> AsyncIterator[Send]:
-    middleware = robots_middleware(checker, AGENT, gate=gate)
-    async with aiohttp.ClientSession(middlewares=(middleware,)) as session:
-        yield session.get
-
-
-CLIENTS = {
-    "httpx on asyncio": ("asyncio", partial(httpx_client, httpx)),
-    "httpx on trio": ("trio", partial(httpx_client, httpx)),
-    "httpx2 on asyncio": ("asyncio", partial(httpx_client, httpx2)),
-    "httpx2 on trio": ("trio", partial(httpx_client, httpx2)),
-    "aiohttp": ("asyncio", aiohttp_session),
-}
-
-
-@pytest.fixture(params=CLIENTS.values(), ids=CLIENTS)
+@pytest.fixture(params=GATED.values(), ids=GATED)
 def client(request: pytest.FixtureRequest) -> tuple[str, Any]:
     client: tuple[str, Any] = request.param
     return client
@@ -212,7 +174,7 @@ async def test_disallowed_page_has_no_turn(
     assert server.targets == ["/robots.txt"]
 
 
-@pytest.mark.parametrize("client", [CLIENTS["aiohttp"]])
+@pytest.mark.parametrize("client", [GATED["aiohttp"]])
 async def test_status_below_100_is_an_incident(
     client: tuple[str, Any], site: Callable[..., LoopbackServer]
 ) -> None:
