@@ -26,22 +26,17 @@ from robotsgate import PolitenessGate, RedisLedger, RobotsChecker, RobotsError
 
 
 async def crawl(
-    gate: PolitenessGate,
-    client: httpx.AsyncClient,
-    frontier: Frontier,
-    window: int = 1_000,
+    gate: PolitenessGate, client: httpx.AsyncClient, frontier: Frontier, window: int
 ) -> None:
     """Visit what the frontier has until all is done, `window` hosts at a time."""
     schedule = gate.schedule_hosts(
-        frontier.hosts(),
-        frontier.next_url,
-        window=window,
-        patience=frontier.lease / 2,
+        frontier.hosts(), frontier.next_url, window=window, patience=frontier.lease / 2
     )
 
     async def work() -> None:
         async for url, turn in schedule:
-            with suppress(httpx.HTTPError, RobotsError):  # again when the lease ends
+            # A URL that fails comes back when its lease ends.
+            with suppress(httpx.HTTPError, httpx.InvalidURL, RobotsError):
                 async with turn:
                     page = await client.get(str(url))
                     turn.report(page)
@@ -69,7 +64,7 @@ async def main(redis_url: str, *start: str) -> None:
                 checker, "ExampleBot", ledger=ledger, on_event=frontier.on_event
             ) as gate,
         ):
-            await crawl(gate, client, frontier)
+            await crawl(gate, client, frontier, window=1_000)
 
 
 # --- The program ------------------------------------------------------------------
