@@ -17,10 +17,11 @@ from rich.progress import Progress
 _ROOT = Path(__file__).parents[1]
 _EXAMPLES = _ROOT / "examples"
 _PARTS = [
-    pytest.param(file, code, id=f"{page.stem} {file}")
+    pytest.param(caption or comment, code, id=f"{page.stem} {caption or comment}")
     for page in sorted(_ROOT.glob("docs/how-to/*.md"))
-    for file, code in re.findall(
-        r"```{code-block} python\n:caption: (\S+/\S+)\n(.*?)```",
+    for caption, comment, code in re.findall(
+        r"(?:```{code-block} python\n:caption: (\S+/\S+)|<!-- (\S+/\S+) -->\n```python)"
+        r"\n(.*?)```",
         page.read_text(encoding="utf-8"),
         re.DOTALL,
     )

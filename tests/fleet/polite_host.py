@@ -13,7 +13,7 @@ from tests.fleet.polite_worker import ALONE
 from tests.servers.loopback import LoopbackServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tests.servers.loopback import Connection, Request
 
@@ -28,6 +28,7 @@ class Visit:
 
     Attributes:
         agent: who asked.
+        target: what for.
         is_page: whether it was for a page, and not for the robots.txt.
         is_alone: whether the worker had not reached the ledger's server.
         began_at: when the request had come, monotonic.
@@ -35,6 +36,7 @@ class Visit:
     """
 
     agent: str
+    target: str
     is_page: bool
     is_alone: bool
     began_at: float
@@ -45,24 +47,41 @@ class PoliteHost:
     """Answers every request, in a thread, until its block ends.
 
     Attributes:
+        origin: its own.
+        url: of "/page" there.
         visits: those that are over.
+        held_agent: who waits for `release`; "": nobody has yet.
     """
 
-    def __init__(self, *, crawl_delay: float, agent_to_hold: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        crawl_delay: float,
+        pages: Mapping[str, str] | None = None,
+        address: str = "127.0.0.1",
+        agent_to_hold: str = "",
+        target_to_hold: str = "",
+    ) -> None:
         """Listen.
 
         Args:
             crawl_delay: of its robots.txt, seconds.
+            pages: bodies by target, may still change; other pages are empty.
+            address: where to listen.
             agent_to_hold: gets no page before `release`.
+            target_to_hold: no one gets this page before `release`.
         """
-        self._robots_txt = f"User-agent: *\nCrawl-delay: {crawl_delay}\n".encode()
-        self._server = LoopbackServer(self._answer)
+        self._rules = f"User-agent: *\nCrawl-delay: {crawl_delay}\nDisallow: /private\n"
+        self._pages = {} if pages is None else pages
+        self._server = LoopbackServer(self._answer, host=address)
         self._agent_to_hold = agent_to_hold
+        self._target_to_hold = target_to_hold
         self._changed = threading.Condition()
         self._chance = Random(1)  # noqa: S311 (reproducible, no secret)
         self._released = threading.Event()
-        self._is_holding = False
-        self.url = f"{self._server.url}/page"
+        self.held_agent = ""
+        self.origin = self._server.url
+        self.url = f"{self.origin}/page"
         self.visits: list[Visit] = []
 
     def __enter__(self) -> Self:
@@ -101,7 +120,7 @@ class PoliteHost:
 
     def wait_until_it_holds(self) -> None:
         """Return once the agent to hold waits for its answer."""
-        self.wait_until(lambda: self._is_holding)
+        self.wait_until(lambda: bool(self.held_agent))
 
     def release(self) -> None:
         """Answer what is held."""
@@ -110,10 +129,12 @@ class PoliteHost:
     def _answer(self, request: Request, connection: Connection) -> None:
         began_at = SystemClock().monotonic()
         agent = request.headers["user-agent"]
-        is_page = request.target == "/page"
-        if agent == self._agent_to_hold and is_page:
+        is_page = request.target != "/robots.txt"
+        if request.target == self._target_to_hold or (
+            agent == self._agent_to_hold and is_page
+        ):
             with self._changed:
-                self._is_holding = True
+                self.held_agent = self.held_agent or agent
                 self._changed.notify_all()
             self._released.wait()
         threading.Event().wait(self._chance.uniform(0, _LONGEST_ANSWER_SECONDS))
@@ -121,6 +142,7 @@ class PoliteHost:
             self.visits.append(
                 Visit(
                     agent=agent,
+                    target=request.target,
                     is_page=is_page,
                     is_alone=request.headers.get(ALONE) == "True",
                     began_at=began_at,
@@ -128,7 +150,8 @@ class PoliteHost:
                 )
             )
             self._changed.notify_all()
+        page = self._pages.get(request.target, "")
+        body = (page if is_page else self._rules).encode()
         connection.send(
-            b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
-            % (len(self._robots_txt), self._robots_txt)
+            b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
         )

@@ -12,18 +12,19 @@ import httpx2
 import pytest
 
 from robotsgate import DisallowedError, PolitenessGate, RobotsChecker
+from robotsgate.testing import ManualClock
 from tests.checking.builders import AGENT, RULES, let_others_run
 from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.answers import Raw, Reply, Routes, redirect
 from tests.servers.loopback import Connection
 
-from .gated import GATED
+from .gated import GATED, aiohttp_session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from tests.integrations.gated import Send
-    from tests.servers.loopback import Answer, LoopbackServer
+    from tests.servers.loopback import Answer, LoopbackServer, Request
 
 pytestmark = pytest.mark.anyio
 
@@ -185,3 +186,59 @@ async def test_status_below_100_is_an_incident(
             assert response.status == 0
 
         assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
+
+
+@pytest.mark.parametrize("client", [GATED["aiohttp"]])
+class TestGetThatAiohttpRepeats:
+    """It does so if a connection ends before the response."""
+
+    @pytest.fixture
+    def server(self, serve: Callable[..., LoopbackServer]) -> LoopbackServer:
+        """Resets the second request of a kept connection."""
+
+        def reset_once(_request: Request, connection: Connection) -> None:
+            answers["/page"] = Reply()
+            connection.reset()
+
+        answers: dict[str, Answer] = {"/other": Reply(), "/page": reset_once}
+        return serve(Routes(answers))
+
+    async def test_stays_in_the_turn_around_a_bare_session(
+        self, client: tuple[str, Any], server: LoopbackServer
+    ) -> None:
+        async with opened(client) as (_, gate), aiohttp.ClientSession() as session:
+            for path in ("/other", "/page"):
+                url = f"{server.url}{path}"
+                async with gate.turn(url) as turn, session.get(url) as response:
+                    turn.report(response)
+
+            assert (gate.stats.turns, gate.stats.incidents) == (2, 0)
+        assert server.targets == ["/robots.txt", "/other", "/page", "/page"]
+
+    @pytest.mark.usefixtures("client")
+    async def test_waits_for_a_turn_of_its_own_behind_the_middleware(
+        self, server: LoopbackServer
+    ) -> None:
+        clock = ManualClock()
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with (
+                RobotsChecker(user_agent=AGENT, clock=clock) as checker,
+                PolitenessGate(checker, AGENT, default_delay=0) as gate,
+                aiohttp_session(checker, gate) as send,
+                anyio.create_task_group() as tasks,
+            ):
+
+                async def ask(path: str) -> None:
+                    async with send(f"{server.url}{path}") as response:
+                        assert response.status == 200
+
+                await ask("/other")
+                tasks.start_soon(ask, "/page")
+                while not gate.stats.waiting:
+                    await let_others_run()
+                before = server.targets
+                await clock.pass_time(120)
+
+        assert before == ["/robots.txt", "/other", "/page"]
+        assert server.targets == [*before, "/page"]
+        assert (gate.stats.turns, gate.stats.incidents) == (3, 1)

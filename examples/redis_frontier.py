@@ -1,0 +1,80 @@
+"""A frontier in Redis for `durable_crawl.py`: URLs that any number of workers share.
+
+One sorted set has the hosts, and one for each host its URLs, by the time from which a
+worker may take them: 0 if new, the end of a lease if taken, inf if done. So the URLs of
+a dead worker come back.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import anyio
+from coredis import PureToken, Redis
+
+from robotsgate import GateEvent, InvalidURLError, Origin, URLLeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+ADD = """
+local is_new = redis.call('ZADD', KEYS[1], 'NX', 0, ARGV[2]) == 1
+if is_new then redis.call('ZADD', KEYS[2], 'NX', 0, ARGV[1]) end"""
+TAKE_HOST = """
+local host = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1)[1]
+if host then redis.call('ZADD', KEYS[1], ARGV[2], host) end
+return host"""
+TAKE_URL = """
+local url = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[2], 'LIMIT', 0, 1)[1]
+if url then redis.call('ZADD', KEYS[1], ARGV[3], url) end
+local due = url and ARGV[3] or redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+redis.call('ZADD', KEYS[2], due, ARGV[1])
+if due == 'inf' then redis.call('ZREM', KEYS[2], ARGV[1]) end
+return url"""
+
+
+class Frontier:
+    """Gives a host to one worker at a time, and each URL until it is finished."""
+
+    def __init__(self, redis: Redis[str], lease: float) -> None:
+        """Lease hosts and URLs for `lease` seconds, longer than any turn."""
+        self._redis, self.lease = redis, lease
+        self._left_out: dict[str, dict[str | bytes, float]] = defaultdict(dict)
+
+    async def add(self, url: str) -> None:
+        """Let a worker take `url`, unless it was added before."""
+        with suppress(InvalidURLError):  # a link like mailto:
+            host = Origin.from_url(url).host
+            await self._redis.eval(ADD, [f"urls:{host}", "hosts"], [host, url])
+
+    async def hosts(self) -> AsyncIterator[str]:
+        """Take hosts until all URLs are done."""
+        while await self._redis.zcard("hosts"):
+            times = [str(time.time()), str(time.time() + self.lease)]
+            if host := await self._redis.eval(TAKE_HOST, ["hosts"], times):
+                yield str(host)
+            else:
+                await anyio.sleep(1)
+
+    async def next_url(self, host: str) -> str | None:
+        """Take a URL of `host`, and keep the host for another lease."""
+        urls, now = f"urls:{host}", time.time()
+        if times := self._left_out.pop(host, None):
+            await self._redis.zadd(urls, times, comparison=PureToken.GT)
+        arguments = [host, str(now), str(now + self.lease)]
+        url = await self._redis.eval(TAKE_URL, [urls, "hosts"], arguments)
+        return str(url) if url else None
+
+    async def finish(self, url: str) -> None:
+        """Never give `url` again."""
+        await self._redis.zadd(f"urls:{Origin.from_url(url).host}", {url: math.inf})
+
+    def on_event(self, event: GateEvent) -> None:
+        """Note when to try a URL again; the gate calls `next_url` after this."""
+        if isinstance(event, URLLeftOut):
+            at = math.inf if event.ready_at is None else event.ready_at
+            self._left_out[Origin.from_url(event.url).host][event.url] = at

@@ -1,0 +1,54 @@
+"""A Valkey server with a replica, and a sentinel that lets that take over."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tests.servers.valkey import running_valkey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.servers.valkey import Valkey
+
+__all__ = ["HOST", "NAME", "running_sentinel"]
+
+HOST = "127.0.0.1"
+NAME = "crawl"
+
+# A primary that does not answer for so long is replaced.
+_DOWN_AFTER_MS = 500
+
+# The sentinel looks for replicas once in ten seconds.
+_PAUSE_SECONDS = 0.05
+_MOST_PAUSES = 600
+
+
+@contextmanager
+def running_sentinel() -> Iterator[tuple[Valkey, Valkey, Valkey]]:
+    """A primary, its replica and their sentinel, which end with the block.
+
+    Raises:
+        RuntimeError: they cannot be started; says why.
+    """
+    with (
+        running_valkey(repl_diskless_sync_delay=0) as primary,
+        running_valkey(replicaof=[HOST, primary.port]) as replica,
+        running_valkey(sentinel=[]) as sentinel,
+    ):
+        _wait_for("master_link_status:up", replica, "INFO", "replication")
+        sentinel.ask("SENTINEL", "MONITOR", NAME, HOST, primary.port, 1)
+        for option in ("down-after-milliseconds", "failover-timeout"):
+            sentinel.ask("SENTINEL", "SET", NAME, option, _DOWN_AFTER_MS)
+        _wait_for(str(replica.port), sentinel, "SENTINEL", "REPLICAS", NAME)
+        yield primary, replica, sentinel
+
+
+def _wait_for(text: str, server: Valkey, *words: object) -> None:
+    for _ in range(_MOST_PAUSES):
+        if text in str(server.ask(*words)):
+            return
+        threading.Event().wait(_PAUSE_SECONDS)
+    raise RuntimeError(f"{words} never says {text!r}")
