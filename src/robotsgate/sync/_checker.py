@@ -43,8 +43,6 @@ if TYPE_CHECKING:
         Verdict,
     )
 
-__all__ = ["RobotsChecker"]
-
 
 class RobotsChecker:
     """A `robotsgate.RobotsChecker` without `await`: its methods block the thread.
