@@ -174,6 +174,7 @@ def blocking(session: requests.Session) -> None:
         ):
             assert_type(turn, sync.Turn)
             turn.report(session.get(str(turn.url)))
+            session.mount("https://", RobotsAdapter(checker, "Bot", gate=gate))
             assert_type(gate.stats, GateStats)
             assert_type(gate.status("https://e.com"), HostStatus)
     checker.can_fetch("Bot", 42)  # type: ignore[arg-type]  # names no URL
