@@ -230,6 +230,7 @@ def test_every_name_on_the_api_page_exists() -> None:
         "robotsgate.integrations.requests",
         "robotsgate.integrations.scrapy",
         "robotsgate.page",
+        "robotsgate.sync",
     ],
 )
 def test_every_public_name_is_on_the_api_page(module: str) -> None:

@@ -168,6 +168,15 @@ def blocking(session: requests.Session) -> None:
         for url, verdict, _ in checker.check_many("Bot", ["https://e.com"]):
             assert_type((url, verdict), tuple[str | URLLike, Verdict | None])
         session.mount("https://", RobotsAdapter(checker, "Bot"))
+        with (
+            sync.PolitenessGate(checker, "Bot", ledger=LocalLedger()) as gate,
+            gate.turn("https://e.com", patience=5) as turn,
+        ):
+            assert_type(turn, sync.Turn)
+            turn.report(session.get(str(turn.url)))
+            session.mount("https://", RobotsAdapter(checker, "Bot", gate=gate))
+            assert_type(gate.stats, GateStats)
+            assert_type(gate.status("https://e.com"), HostStatus)
     checker.can_fetch("Bot", 42)  # type: ignore[arg-type]  # names no URL
     sync.RobotsChecker(clock=None)  # type: ignore[arg-type]  # knows no time
 

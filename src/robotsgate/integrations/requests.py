@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robotsgate import InvalidURLError, UnsupportedError, sync
+from robotsgate import DisallowedError, InvalidURLError, UnsupportedError, sync
 from robotsgate.integrations._wrapping import (
     DisallowedRequestError,
     asked_url,
@@ -14,6 +14,7 @@ try:
 except ImportError as error:
     raise missing_extra("requests") from error
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from urllib3.util import parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["RobotsAdapter", "RobotsDisallowedError"]
 
@@ -51,6 +52,7 @@ class RobotsAdapter(BaseAdapter):
         agent: str | Sequence[str],
         *,
         wrapped: BaseAdapter | None = None,
+        gate: sync.PolitenessGate | None = None,
     ) -> None:
         """Wrap an adapter.
 
@@ -59,17 +61,24 @@ class RobotsAdapter(BaseAdapter):
             agent: as in `RobotsChecker.can_fetch`.
             wrapped: sends the requests; closed with this one. `None`: an
                 `HTTPAdapter`.
+            gate: one of `robotsgate.sync`; gives each request its turn, which ends
+                when the body has been read or the response is closed. The gate asks
+                its own checker about its own agent. A request that passes without a
+                question has no turn.
 
         Raises:
-            TypeError: `checker` is not one of `robotsgate.sync`.
+            TypeError: `checker` or `gate` is not one of `robotsgate.sync`.
         """
         given: object = checker
         if not isinstance(given, sync.RobotsChecker):
             raise TypeError(f"expected a checker of robotsgate.sync, got {given!r}")
+        if not isinstance(gate, sync.PolitenessGate | None):
+            raise TypeError(f"expected a gate of robotsgate.sync, got {gate!r}")
         super().__init__()
         self._checker = checker
         self._agent = agent
         self._wrapped = HTTPAdapter() if wrapped is None else wrapped
+        self._gate = gate
 
     def send(
         self,
@@ -83,18 +92,83 @@ class RobotsAdapter(BaseAdapter):
             RobotsDisallowedError: it may not.
             requests.exceptions.InvalidURL: the checker cannot ask about its URL.
         """
-        try:
-            for url in _asked_urls(request):
-                verdict = self._checker.refusal(self._agent, url)
-                if verdict is not None:
-                    raise RobotsDisallowedError(verdict, request=request)
-        except (InvalidURLError, UnsupportedError) as error:
-            raise requests.exceptions.InvalidURL(str(error), request=request) from error
-        return self._wrapped.send(request, *arguments, **options)
+        with ExitStack() as block:
+            turn = None
+            try:
+                urls = list(_asked_urls(request))
+                if urls and self._gate is not None:
+                    turn = self._gate.turn(urls.pop(0))
+                    _enter(turn, request, block)
+                for url in urls:
+                    verdict = self._checker.refusal(self._agent, url)
+                    if verdict is not None:
+                        raise RobotsDisallowedError(verdict, request=request)
+            except (InvalidURLError, UnsupportedError) as error:
+                raise requests.exceptions.InvalidURL(
+                    str(error), request=request
+                ) from error
+            response = self._wrapped.send(request, *arguments, **options)
+            if turn is not None:
+                turn.report(response)
+                # Digest authentication sends its second request through that.
+                response.connection = self  # type: ignore[assignment]  # any adapter
+                is_streamed = any(arguments[:1]) or options.get("stream", False)
+                if not is_streamed and not response.is_redirect:
+                    _ = response.content  # a hook may raise before requests reads it
+                elif response.raw is not None:
+                    _end_with_body(response, block.pop_all().close)
+            return response
 
     def close(self) -> None:
         """Close the wrapped adapter."""
         self._wrapped.close()
+
+
+def _enter(
+    turn: sync.Turn, request: requests.PreparedRequest, block: ExitStack
+) -> None:
+    """Wait for the turn of `request`, which ends with `block`."""
+    try:
+        block.enter_context(turn)
+    except DisallowedError as error:
+        raise RobotsDisallowedError(error.verdict, request=request) from error
+
+
+def _end_with_body(response: requests.Response, end: Callable[[], object]) -> None:
+    """Call `end` when the body of `response` has been read, or is closed."""
+    close, iter_content = response.close, response.iter_content
+
+    def end_once() -> None:
+        # If the response went on referring to itself, it would stay in memory.
+        for name in ("close", "iter_content"):
+            vars(response).pop(name, None)
+        end()
+
+    def close_and_end() -> None:
+        try:
+            close()
+        finally:
+            end_once()
+
+    # Requests reads every body through `iter_content`, whatever its adapter.
+    vars(response).update(
+        close=close_and_end,
+        iter_content=lambda *arguments, **options: _then(
+            end_once, iter_content(*arguments, **options)
+        ),
+    )
+
+
+def _then(end: Callable[[], object], chunks: Iterator[Any]) -> Iterator[Any]:
+    """The `chunks`; calls `end` after the last one, or after an error."""
+    try:
+        yield from chunks
+    except GeneratorExit:  # the caller may read on
+        raise
+    except BaseException:
+        end()
+        raise
+    end()
 
 
 def _asked_urls(request: requests.PreparedRequest) -> Iterator[str]:

@@ -78,7 +78,7 @@ class Turn:
             RuntimeError: the gate is closed, or the turn was entered before, or the
                 same task has the turn that this one would wait for.
         """
-        await self._turns.enter(self._claim)
+        await self._turns.enter(self._claim, anyio.get_current_task().id)
         return self
 
     async def __aexit__(self, _kind: object, error: object, _traceback: object) -> None:
@@ -113,7 +113,7 @@ class Turn:
 
         For a response that is closed later, in another task, which then ends the turn.
         """
-        self._claim.task = None
+        self._claim.owner = None
 
     def report(
         self,
@@ -168,8 +168,8 @@ class Claim:
         patience: seconds for all waits, ≥ 0; may be infinite.
         grant: what the ledger gave; `None` outside of the turn.
         began_at: when the turn began, by `Clock.monotonic`.
-        is_entered: whether a task has entered the turn.
-        task: the number of that task; `None` before, and once it has left the turn.
+        is_entered: whether a task or thread has entered the turn.
+        owner: names that task or thread; `None` before, and once it has left the turn.
         end: what was reported; `None` if nothing.
         retry_after: the seconds that were reported; `None` if none.
         standing: how the origin stood after a fetch for this turn, if there was one.
@@ -184,10 +184,10 @@ class Claim:
         "grant",
         "is_entered",
         "on_over",
+        "owner",
         "patience",
         "retry_after",
         "standing",
-        "task",
         "url",
     )
 
@@ -197,7 +197,7 @@ class Claim:
         self.grant: Grant | None = None
         self.began_at = -math.inf
         self.is_entered = False
-        self.task: int | None = None
+        self.owner: object = None
         self.end: TurnEnd | None = None
         self.retry_after: float | None = None
         self.standing: Standing | None = None
@@ -249,14 +249,14 @@ class Turns:
         if self.queues.is_closed:
             raise RuntimeError("the gate is closed")
 
-    async def enter(self, claim: Claim) -> None:
+    async def enter(self, claim: Claim, owner: object) -> None:
         """Begin a turn, unless a schedule has begun it; raises as `Turn.__aenter__`."""
         if claim.is_entered:
             raise RuntimeError(
                 "expected a turn that nobody has entered, got a used one"
             )
         claim.is_entered = True
-        claim.task = anyio.get_current_task().id
+        claim.owner = owner
         try:
             if claim.grant is None:
                 await self.begin(claim)
@@ -271,7 +271,7 @@ class Turns:
         Raises:
             DisallowedError: robots.txt does not let the agent fetch the URL.
             TurnNotInTimeError: the turn does not come within the patience.
-            RuntimeError: the gate is closed, or the task of the turn has the turn that
+            RuntimeError: the gate is closed, or the owner of the turn has the turn that
                 this one would wait for.
         """
         self.check_open()
@@ -352,13 +352,13 @@ class Turns:
         self.under_way.setdefault(place.host, []).append(claim)
 
     def _check_waits_for_others(self, claim: Claim, host: str) -> None:
-        """Refuse to wait if the task of `claim` has all the turns of `host` itself."""
-        own = sum(other.task == claim.task for other in self.under_way.get(host, ()))
+        """Refuse to wait if the owner of `claim` has all the turns of `host`."""
+        own = sum(turn.owner == claim.owner for turn in self.under_way.get(host, ()))
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
         if is_probing or own >= self._hosts.pace(host).max_at_once:
             raise RuntimeError(
-                f"expected the turn of {host!r} to end before the same task asks for"
-                " another one, which would wait for itself"
+                f"expected the turn of {host!r} to end before its task or thread asks"
+                " for another one, which would wait for itself"
             )
 
     def _is_overdue(self, claim: Claim) -> bool:

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
         Verdict,
     )
 
-__all__ = ["RobotsChecker"]
-
 
 class RobotsChecker:
     """A `robotsgate.RobotsChecker` without `await`: its methods block the thread.
@@ -90,7 +88,15 @@ class RobotsChecker:
         opened: Future[tuple[_AsyncRobotsChecker, BlockingPortal]] = Future()
         self._use: Future[None] = Future()
         self._closed: Future[None] = Future()
-        serving = _serve(make, client, opened, self._use, self._closed)
+        self._gates: set[AsyncExitStack] = set()  # those that are open
+        serving = _serve(
+            make,
+            client,
+            gates=self._gates,
+            opened=opened,
+            use=self._use,
+            closed=self._closed,
+        )
         # Not `anyio.from_thread.start_blocking_portal`, whose thread is not a daemon:
         # at exit, the interpreter would wait for it before it calls `_close_all`.
         self._thread = threading.Thread(
@@ -120,7 +126,7 @@ class RobotsChecker:
     def close(self) -> None:
         """End the fetches under way, and the thread; may be called more than once.
 
-        Each thread that waits for a fetch, or needs one from now on, gets a
+        Each thread that waits for a fetch or a turn, or needs one from now on, gets a
         RuntimeError. Your own store stays open. Does nothing in a child process.
         """
         if self._thread.is_alive():  # a child process has no thread of its parent
@@ -259,11 +265,13 @@ def _close_all() -> None:
 async def _serve(
     make: Callable[[], _AsyncRobotsChecker],
     client: object,
+    *,
+    gates: set[AsyncExitStack],
     opened: Future[tuple[_AsyncRobotsChecker, BlockingPortal]],
     use: Future[None],
     closed: Future[None],
 ) -> None:
-    """Make a checker, let it answer until `use` is cancelled, and close it."""
+    """Make a checker, let it answer until `use` is cancelled, and close it all."""
     async with BlockingPortal() as portal:
         try:
             async with AsyncExitStack() as contexts:
@@ -275,6 +283,8 @@ async def _serve(
                 opened.set_result((checker, portal))
                 with suppress(asyncio.CancelledError):
                     await asyncio.wrap_future(use)
+                for gate in gates:
+                    contexts.push_async_exit(gate)  # so gates are closed first
             closed.set_result(None)
         except BaseException as error:  # noqa: BLE001 (raised to the caller)
             (closed if opened.done() else opened).set_exception(error)

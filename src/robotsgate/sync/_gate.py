@@ -1,0 +1,231 @@
+"""A gate for code that is not asynchronous, in the event loop of a blocking checker.
+
+Every decision is that of the asynchronous gate; here are only the ways there and back.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from robotsgate import PolitenessGate as _AsyncGate
+from robotsgate import TurnEnd
+from robotsgate.sync._checker import RobotsChecker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from anyio.from_thread import BlockingPortal
+
+    from robotsgate import GateEvent, GateStats, HostStatus, Ledger, URLLike
+    from robotsgate import Turn as _AsyncTurn
+
+
+class PolitenessGate:
+    """A `robotsgate.PolitenessGate` without `await`: its methods block the thread.
+
+    Any number of threads may use it. Use it as a context manager inside that of its
+    checker, or call `close`; an open one is closed with its checker. A child process
+    cannot use the gate of the process that forked it.
+
+    It has no `schedule`: each thread has its own URL, and waits in `turn`.
+    """
+
+    def __init__(
+        self,
+        checker: RobotsChecker,
+        agent: str | Sequence[str],
+        *,
+        default_delay: float = 1.0,
+        max_delay: float = 3_600.0,
+        max_concurrent_per_host: int = 1,
+        max_turn_seconds: float = 300.0,
+        max_hosts: int = 100_000,
+        host_of: Callable[[str], str] | None = None,
+        ledger: Ledger | None = None,
+        on_event: Callable[[GateEvent], object] | None = None,
+    ) -> None:
+        """As `robotsgate.PolitenessGate`, with some differences.
+
+        `checker` is one of `robotsgate.sync`. `host_of` and `on_event` are called in
+        the thread of its event loop, so they must not call the checker or the gate. If
+        `ledger` is an async context manager, as a `RedisLedger` is, the gate opens it,
+        and closes it with itself; so give each gate a ledger of its own.
+        """
+        given: object = checker
+        if not isinstance(given, RobotsChecker):
+            raise TypeError(f"expected a checker of robotsgate.sync, got {given!r}")
+        self._checker = checker
+        make = partial(
+            _AsyncGate,
+            checker._checker,  # noqa: SLF001 (one package)
+            agent,
+            default_delay=default_delay,
+            max_delay=max_delay,
+            max_concurrent_per_host=max_concurrent_per_host,
+            max_turn_seconds=max_turn_seconds,
+            max_hosts=max_hosts,
+            host_of=host_of,
+            ledger=ledger,
+            on_event=on_event,
+        )
+        gates = checker._gates  # noqa: SLF001 (one package)
+        self._gate, self._contexts = _portal(checker).call(_opened, make, ledger, gates)
+
+    def __enter__(self) -> Self:
+        """The gate itself."""
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Call `close`."""
+        self.close()
+
+    def close(self) -> None:
+        """Give no more turns; may be called more than once.
+
+        A thread that waits for a turn gets a RuntimeError. Turns that are under way
+        may go on. The checker stays open. Does nothing in a child process.
+        """
+        with suppress(RuntimeError):  # the checker is closed, or of another process
+            _portal(self._checker).call(self._contexts.aclose)
+
+    def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
+        """A turn for one request to the host of `url`; enter it by `with`.
+
+        As `robotsgate.PolitenessGate.turn`.
+        """
+        return Turn(self._checker, self._gate.turn(url, patience=patience))
+
+    def ready_at(self, url: str | URLLike) -> float:
+        """As `robotsgate.PolitenessGate.ready_at`."""
+        return _portal(self._checker).call(self._gate.ready_at, url)
+
+    def status(self, url: str | URLLike) -> HostStatus:
+        """As `robotsgate.PolitenessGate.status`."""
+        return _portal(self._checker).call(self._gate.status, url)
+
+    @property
+    def stats(self) -> GateStats:
+        """The counters as they are now."""
+        return _portal(self._checker).call(lambda: self._gate.stats)
+
+
+class Turn:
+    """The right to make one request to a host; `PolitenessGate.turn` gives it.
+
+    Use it as a context manager around the request and the reading of its response. It
+    belongs to the thread that enters it.
+
+    Attributes:
+        url: the one to fetch, as the caller gave it.
+    """
+
+    def __init__(self, checker: RobotsChecker, turn: _AsyncTurn) -> None:
+        self.url = turn.url
+        self._checker = checker
+        self._turn = turn
+
+    def __enter__(self) -> Self:
+        """Wait until the host may be asked.
+
+        An exception that interrupts the wait, such as a KeyboardInterrupt, gives the
+        place in the queue up.
+
+        Raises:
+            DisallowedError: robots.txt does not let the agent fetch the URL.
+            TurnNotInTimeError: the turn does not come within the patience.
+            InvalidURLError: the URL names no origin.
+            UnsupportedError: the scheme is ftp, and there is a client.
+            RuntimeError: the gate is closed, or the turn was entered before, or the
+                same thread has the turn that this one would wait for.
+        """
+        portal = _portal(self._checker)
+        entry = _Entry(self._turn)
+        try:
+            portal.call(entry.begin, threading.current_thread())
+        except BaseException:
+            with suppress(RuntimeError):  # the checker was closed meanwhile
+                portal.start_task_soon(entry.give_up)
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        """End the turn; any thread may call it.
+
+        If nothing was reported, an exception says that the host failed, unless it is a
+        `DisallowedError` or a `TurnNotInTimeError`. Does nothing in a child process.
+        """
+        with suppress(RuntimeError):  # the checker is closed, or of another process
+            _portal(self._checker).call(self._turn.__aexit__, kind, error, traceback)
+
+    def report(
+        self,
+        response: object = None,
+        *,
+        status: int | None = None,
+        retry_after: str | None = None,
+        failure: bool = False,
+    ) -> None:
+        """As `robotsgate.Turn.report`."""
+        report = partial(
+            self._turn.report,
+            response,
+            status=status,
+            retry_after=retry_after,
+            failure=failure,
+        )
+        _portal(self._checker).call(report)
+
+
+class _Entry:
+    """One attempt of a thread to enter a turn; its methods run in the event loop."""
+
+    def __init__(self, turn: _AsyncTurn) -> None:
+        self._claim = turn._claim  # noqa: SLF001 (one package)
+        self._turns = turn._turns  # noqa: SLF001 (one package)
+        self._has_begun = False
+
+    async def begin(self, thread: threading.Thread) -> None:
+        self._scope, self._over_event = anyio.CancelScope(), anyio.Event()
+        try:
+            with self._scope:
+                # Not the number of the thread, which a later one may have again.
+                await self._turns.enter(self._claim, thread)
+                self._has_begun = True
+        finally:
+            self._over_event.set()
+
+    async def give_up(self) -> None:
+        """End the wait, or the turn if it has begun meanwhile."""
+        self._scope.cancel()
+        await self._over_event.wait()
+        if self._has_begun:
+            await self._turns.end(self._claim, TurnEnd.UNUSED)
+
+
+async def _opened(
+    make: Callable[[], _AsyncGate], ledger: object, gates: set[AsyncExitStack]
+) -> tuple[_AsyncGate, AsyncExitStack]:
+    """A gate, and what closes it with its ledger; stands among `gates` until then."""
+    async with AsyncExitStack() as contexts:
+        gate = make()
+        if isinstance(ledger, AbstractAsyncContextManager):
+            await contexts.enter_async_context(ledger)
+        await contexts.enter_async_context(gate)
+        opened = contexts.pop_all()
+        opened.callback(gates.discard, opened)
+        gates.add(opened)
+        return gate, opened
+
+
+def _portal(checker: RobotsChecker) -> BlockingPortal:
+    """The way into the event loop of `checker`.
+
+    Raises:
+        RuntimeError: the checker is closed, or of another process.
+    """
+    return checker._portal  # noqa: SLF001 (one package)

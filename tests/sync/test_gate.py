@@ -1,0 +1,381 @@
+"""A gate for threads: the turns of the asynchronous one, without `await`."""
+
+from __future__ import annotations
+
+import inspect
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+import robotsgate
+from robotsgate import (
+    DisallowedError,
+    LocalLedger,
+    RedisLedger,
+    TurnNotInTimeError,
+    TurnsOverdue,
+    sync,
+)
+from robotsgate.testing import FakeSite, ManualClock
+from tests.checking.builders import (
+    AGENT,
+    ORIGIN,
+    OTHER_ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    RULES,
+    checker_of,
+    site_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.servers.valkey import Valkey
+
+_PATIENCE_SECONDS = 30.0
+DELAY = 10.0
+
+
+class Crawl:
+    """A gate that threads share, on a clock that the test turns.
+
+    Attributes:
+        began: when each turn of `visit` began.
+    """
+
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 (those of PolitenessGate)
+        self.clock = ManualClock()
+        self.checker = sync.RobotsChecker(
+            user_agent=AGENT, client=site_of(RULES), clock=self.clock
+        )
+        self.events: list[object] = []
+        self.gate = sync.PolitenessGate(
+            self.checker,
+            AGENT,
+            default_delay=DELAY,
+            on_event=self.events.append,
+            **arguments,
+        )
+        self.began: list[float] = []
+        self.threads = ThreadPoolExecutor(8)
+        self.checker.prefetch([PUBLIC, OTHER_ORIGIN])
+
+    def visit(self, url: str = PUBLIC, *, patience: float | None = None) -> None:
+        with self.gate.turn(url, patience=patience):
+            self.began.append(self.clock.monotonic())
+
+    def pass_time(self, seconds: float) -> None:
+        self.checker._portal.call(self.clock.pass_time, seconds)
+
+    def wait_for(self, **counts: int) -> None:
+        """Return when the counters of the gate have these values."""
+        for _ in range(10_000):  # takes seconds
+            stats = self.gate.stats.as_dict()
+            if stats | counts == stats:
+                return
+        pytest.fail(f"expected {counts}, got {stats}")
+
+    @contextmanager
+    def held(self, url: str = PUBLIC) -> Iterator[None]:
+        """A turn of another thread, for as long as the block."""
+        has_begun, may_end = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with self.gate.turn(url):
+                has_begun.set()
+                may_end.wait(_PATIENCE_SECONDS)
+
+        holding = self.threads.submit(hold)
+        try:
+            assert has_begun.wait(_PATIENCE_SECONDS)
+            yield
+        finally:
+            may_end.set()
+            holding.result(_PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def crawl() -> Iterator[Crawl]:
+    crawl = Crawl()
+    with crawl.threads, crawl.checker, crawl.gate:
+        yield crawl
+
+
+def test_members_and_arguments_are_those_of_the_asynchronous_gate() -> None:
+    def signatures(*kinds: type) -> dict[str, list[tuple[object, ...]]]:
+        return {
+            name: [
+                (one.name, one.kind, type(one.default))
+                for one in inspect.signature(member).parameters.values()
+            ]
+            for kind in kinds
+            for name, member in vars(kind).items()
+            if inspect.isfunction(member)
+            and ((kind, name) == (kinds[0], "__init__") or name[0] != "_")
+        }
+
+    theirs = signatures(robotsgate.PolitenessGate, robotsgate.Turn)
+    theirs["close"] = theirs.pop("aclose")
+    for name in ("schedule", "schedule_hosts", "leave_task"):
+        del theirs[name]
+
+    assert signatures(sync.PolitenessGate, sync.Turn) == theirs
+
+
+def test_threads_keep_the_delay_of_a_host_and_do_not_wait_for_other_hosts(
+    crawl: Crawl,
+) -> None:
+    with crawl.held():
+        visits = [crawl.threads.submit(crawl.visit) for _ in range(2)]
+        crawl.wait_for(waiting=2)
+        crawl.visit(OTHER_ORIGIN)
+    for _ in visits:
+        crawl.pass_time(DELAY)
+        wait(visits, _PATIENCE_SECONDS, FIRST_COMPLETED)
+        visits = [visit for visit in visits if not visit.done()]
+
+    assert crawl.began == [0, DELAY, 2 * DELAY]
+
+
+def test_answers_are_those_of_the_asynchronous_gate(crawl: Crawl) -> None:
+    with pytest.raises(DisallowedError):
+        crawl.visit(PRIVATE)
+    with crawl.gate.turn(PUBLIC) as turn:
+        assert turn.url == PUBLIC
+        assert crawl.gate.status(PUBLIC).under_way == 1
+        turn.report(status=429, retry_after="99")
+    with pytest.raises(TurnNotInTimeError) as late:
+        crawl.visit(patience=5)
+
+    assert late.value.ready_at == crawl.gate.ready_at(ORIGIN) >= crawl.clock.now() + 99
+    stats = crawl.gate.stats
+    assert (stats.turns, stats.incidents, stats.disallowed) == (1, 1, 1)
+
+
+def test_exception_that_leaves_a_turn_is_an_incident(crawl: Crawl) -> None:
+    with pytest.raises(OSError, match="broken"), crawl.gate.turn(PUBLIC):
+        raise OSError("broken")
+
+    assert crawl.gate.stats.incidents == 1
+
+
+def test_thread_cannot_wait_for_itself(crawl: Crawl) -> None:
+    """Each call is a task of its own in the event loop, so it waited for ever."""
+    with crawl.gate.turn(PUBLIC):
+        with pytest.raises(RuntimeError, match="which would wait for itself"):
+            crawl.visit()
+        crawl.visit(OTHER_ORIGIN)
+
+    crawl.pass_time(DELAY)
+    crawl.visit()
+
+
+def test_turn_of_a_thread_that_is_gone_ends_when_it_is_overdue(crawl: Crawl) -> None:
+    """The next thread, which often has the same number, waits as any other does."""
+    leaking = threading.Thread(target=crawl.gate.turn(PUBLIC).__enter__)
+    leaking.start()
+    leaking.join()
+    visiting = threading.Thread(target=crawl.visit)
+    visiting.start()
+    crawl.wait_for(waiting=1)
+    crawl.pass_time(300 + DELAY)
+    visiting.join()
+
+    assert crawl.began == [300 + DELAY]
+    assert crawl.events == [TurnsOverdue(host="example.com", count=1)]
+
+
+def test_turn_is_entered_once(crawl: Crawl) -> None:
+    with crawl.gate.turn(PUBLIC) as turn:
+        with pytest.raises(RuntimeError, match="a turn that nobody has entered"):
+            turn.__enter__()
+
+        assert crawl.gate.stats.under_way == 1
+
+
+def test_wait_that_a_signal_interrupts_leaves_the_queue(crawl: Crawl) -> None:
+    """As Ctrl-C, and as a soft time limit of Celery."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    main = threading.get_ident()
+
+    def send_signal() -> None:
+        crawl.wait_for(waiting=1)
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    try:
+        with crawl.held():
+            sending = crawl.threads.submit(send_signal)
+            with pytest.raises(KeyboardInterrupt):
+                crawl.visit()
+            sending.result()
+
+            crawl.wait_for(waiting=0)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_turn_that_has_begun_for_an_interrupted_thread_is_given_back(
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a time limit of Dramatiq, which a thread sees only after its wait."""
+    portal = crawl.checker._portal
+    call = portal.call
+
+    def call_and_interrupt(*arguments: Any) -> None:  # noqa: ANN401 (of any call)
+        call(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(portal, "call", call_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            crawl.visit()
+
+    crawl.wait_for(turns=1, under_way=0)
+    crawl.visit(patience=0)
+
+
+def test_closing_the_gate_ends_threads_that_wait_and_refuses_further_turns(
+    crawl: Crawl,
+) -> None:
+    with crawl.held():
+        waiting = crawl.threads.submit(crawl.visit)
+        crawl.wait_for(waiting=1)
+
+        crawl.gate.close()
+        crawl.gate.close()
+
+        with pytest.raises(RuntimeError, match="the gate is closed"):
+            waiting.result(_PATIENCE_SECONDS)
+    with pytest.raises(RuntimeError, match="the gate is closed"):
+        crawl.visit()
+    assert crawl.checker.can_fetch(AGENT, PUBLIC)
+
+
+def test_closing_the_checker_closes_its_gates(crawl: Crawl) -> None:
+    """It waited for the threads that waited for their turns."""
+    other = sync.PolitenessGate(crawl.checker, AGENT)
+
+    with crawl.held():
+        waiting = crawl.threads.submit(crawl.visit)
+        crawl.wait_for(waiting=1)
+        crawl.checker.close()
+
+        with pytest.raises(RuntimeError, match="the gate is closed"):
+            waiting.result(_PATIENCE_SECONDS)
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        other.status(PUBLIC)
+    other.close()
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        sync.PolitenessGate(crawl.checker, AGENT)
+
+
+def test_gates_of_one_checker_are_closed_each_for_itself(crawl: Crawl) -> None:
+    with sync.PolitenessGate(crawl.checker, AGENT) as other, other.turn(PUBLIC):
+        pass
+
+    crawl.visit()
+    assert len(crawl.checker._gates) == 1
+
+
+class OpenLedger(LocalLedger):
+    """Has to be opened; tells where that was done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[tuple[str, str]] = []
+
+    async def __aenter__(self) -> Self:
+        self.told.append(("opened", threading.current_thread().name))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.told.append(("closed", threading.current_thread().name))
+
+
+@pytest.mark.parametrize("owner", ["gate", "checker"])
+def test_ledger_is_opened_and_closed_in_the_event_loop(owner: str) -> None:
+    ledger = OpenLedger()
+    crawl = Crawl(ledger=ledger)
+    with crawl.checker:
+        crawl.visit()
+
+        (crawl.gate if owner == "gate" else crawl.checker).close()
+
+        assert ledger.told == [("opened", "robotsgate"), ("closed", "robotsgate")]
+    assert len(ledger.told) == 2
+
+
+def test_gates_of_a_fleet_share_the_turns_of_a_host(
+    valkey: Valkey, prefix: str
+) -> None:
+    def opened() -> Crawl:
+        return Crawl(ledger=RedisLedger(valkey.url, workers=2, prefix=prefix))
+
+    one, other = opened(), opened()
+    with one.checker, other.checker:
+        with one.gate.turn(PUBLIC), pytest.raises(TurnNotInTimeError):
+            other.visit(patience=0)
+
+        other.visit(OTHER_ORIGIN)
+        assert other.gate.stats.turns == 1
+
+
+def test_mistakes_are_raised_where_they_are_made(crawl: Crawl) -> None:
+    with pytest.raises(TypeError, match=r"of robotsgate\.sync, got <robotsgate\."):
+        sync.PolitenessGate(checker_of(FakeSite()), AGENT)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_hosts"):
+        sync.PolitenessGate(crawl.checker, AGENT, max_hosts=0)
+    with pytest.raises(ValueError, match="patience"):
+        crawl.gate.turn(PUBLIC, patience=-1)
+
+
+FORKED = """
+import os, sys, warnings
+from robotsgate import sync
+from tests.checking.builders import AGENT, PUBLIC, site_of
+
+def refuses(call):
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error) == "the checker is closed, or of another process"
+
+warnings.simplefilter("ignore")
+with (
+    sync.RobotsChecker(user_agent=AGENT, client=site_of()) as checker,
+    sync.PolitenessGate(checker, AGENT, default_delay=0) as gate,
+):
+    with gate.turn(PUBLIC) as turn:
+        child = os.fork()
+    if not child:
+        calls = turn.report, gate.turn(PUBLIC).__enter__, lambda: gate.stats
+        gate.close()
+        os._exit(not all(map(refuses, calls)))
+    _, status = os.waitpid(child, 0)
+    with gate.turn(PUBLIC):
+        pass
+    sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_forked_process_is_refused() -> None:
+    done = subprocess.run(  # noqa: S603 (our own words)
+        [sys.executable, "-W", "error", "-c", FORKED],
+        check=False,
+        timeout=_PATIENCE_SECONDS,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
