@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack, contextmanager
+import threading
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
+from robotsgate import PolitenessGate, RedisLedger, RobotsChecker, SystemClock
+from robotsgate.politeness import redis_ledger
+from robotsgate.politeness._host_record import TurnEnd
+from robotsgate.politeness._ledger import Grant
+from robotsgate.testing import FakeSite
 from tests.fleet.polite_host import PoliteHost
 from tests.fleet.polite_worker import PoliteAssignment
-from tests.servers.valkey import running_valkey
+from tests.politeness.builders import pace
+from tests.servers.valkey import far_from, running_valkey
 from tests.stores.child import child
 
 if TYPE_CHECKING:
@@ -25,6 +33,7 @@ pytestmark = pytest.mark.slow
 
 WORKERS = 6
 DELAY = 0.2
+ROUND_TRIP_SECONDS = 0.02
 MAX_TURN_SECONDS = 3.0
 
 _PATIENCE_SECONDS = 240.0
@@ -32,7 +41,7 @@ _PATIENCE_SECONDS = 240.0
 
 @contextmanager
 def working(
-    redis: Valkey, host: PoliteHost, *, requests: int
+    redis: str, host: PoliteHost, *, requests: int, workers: int = WORKERS
 ) -> Iterator[list[subprocess.Popen[str]]]:
     """The workers; each ends by itself."""
     with ExitStack() as stack:
@@ -44,9 +53,9 @@ def working(
                         asdict(
                             PoliteAssignment(
                                 name=f"worker-{number}",
-                                redis=redis.url,
+                                redis=redis,
                                 url=host.url,
-                                workers=WORKERS,
+                                workers=workers,
                                 requests=requests,
                                 gate={
                                     "default_delay": 0.0,
@@ -57,7 +66,7 @@ def working(
                     ),
                 )
             )
-            for number in range(WORKERS)
+            for number in range(workers)
         ]
 
 
@@ -71,7 +80,7 @@ def test_fleet_is_as_polite_as_one() -> None:
     with (
         running_valkey() as redis,
         PoliteHost(crawl_delay=DELAY) as host,
-        working(redis, host, requests=300 // WORKERS) as workers,
+        working(redis.url, host, requests=300 // WORKERS) as workers,
     ):
         wait_for(workers)
 
@@ -87,11 +96,24 @@ def test_fleet_is_as_polite_as_one() -> None:
     assert min(shares) >= 10
 
 
+def test_fleet_far_from_its_server_keeps_the_delay() -> None:
+    with (
+        running_valkey() as redis,
+        far_from(redis, seconds=ROUND_TRIP_SECONDS) as url,
+        PoliteHost(crawl_delay=DELAY) as host,
+        working(url, host, requests=25, workers=2) as workers,
+    ):
+        wait_for(workers)
+
+    assert len(host.pages) == 50
+    assert min(gap for *_, gap in host.gaps) >= DELAY
+
+
 def test_turn_of_a_killed_worker_ends_when_it_is_overdue() -> None:
     with (
         running_valkey() as redis,
         PoliteHost(crawl_delay=DELAY, agent_to_hold="worker-0") as host,
-        working(redis, host, requests=10) as (victim, *others),
+        working(redis.url, host, requests=10) as (victim, *others),
     ):
         host.wait_until_it_holds()
         victim.kill()
@@ -108,7 +130,7 @@ def test_each_worker_takes_its_share_while_the_server_is_gone() -> None:
     with (
         running_valkey() as redis,
         PoliteHost(crawl_delay=DELAY) as host,
-        working(redis, host, requests=15) as workers,
+        working(redis.url, host, requests=15) as workers,
     ):
         host.wait_until(lambda: len(host.visits) >= 30)
         redis.stop()
@@ -127,3 +149,130 @@ def test_each_worker_takes_its_share_while_the_server_is_gone() -> None:
             for visit, following in pairwise(own)
             if following.is_alone
         )
+
+
+def test_two_workers_go_on_while_the_server_hangs() -> None:
+    with (
+        running_valkey() as redis,
+        PoliteHost(crawl_delay=DELAY) as host,
+        working(redis.url, host, requests=40, workers=2) as workers,
+    ):
+        host.wait_until(lambda: len(host.visits) >= 10)
+        redis.pause()
+        before = len(host.visits)
+        threading.Event().wait(8.0)
+        during = len(host.visits) - before
+        redis.resume()
+        wait_for(workers)
+
+    assert len(host.pages) == 80
+    # Two take turns of 0.4 s each for 7 s, at least.
+    assert during >= 15
+    for visit, following, gap in host.gaps:
+        if not (visit.is_alone or following.is_alone):
+            assert gap >= DELAY
+    for number in range(2):
+        own = [visit for visit in host.pages if visit.agent == f"worker-{number}"]
+        assert all(
+            following.began_at - visit.ended_at >= 2 * DELAY
+            for visit, following in pairwise(own)
+            if visit.is_alone and following.is_alone
+        )
+
+
+class Crowd:
+    """Sixteen processes that want one host, as ledgers in one process.
+
+    Attributes:
+        turns: when each turn began, and when it ended, monotonic.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.turns: list[tuple[float, float]] = []
+
+    @property
+    def gaps(self) -> list[float]:
+        """Seconds from each turn to the next."""
+        return [begins - ended for (_, ended), (begins, _) in pairwise(self.turns)]
+
+    async def crawl(self, *, turns: int, turns_before_half_die: int) -> None:
+        """Use so many turns in all, with half of the processes from some turn on."""
+        async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
+            for number in range(16):
+                ledger = RedisLedger(self._url, workers=16)
+                await stack.enter_async_context(ledger)
+                most = turns_before_half_die if number % 2 else turns
+                tasks.start_soon(self._crawl, ledger, most)
+
+    async def _crawl(self, ledger: RedisLedger, turns: int) -> None:
+        clock = SystemClock()
+        while len(self.turns) < turns:
+            answer = await ledger.start("example.com", pace(DELAY))
+            if not isinstance(answer, Grant):
+                await clock.wait(answer.seconds)
+                continue
+            begins = clock.monotonic()
+            await clock.wait(DELAY / 4)
+            self.turns.append((begins, clock.monotonic()))
+            await ledger.end(answer, TurnEnd.GOOD)
+
+
+@pytest.mark.anyio
+async def test_sixteen_processes_share_a_host_though_half_of_them_die(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A busy machine is not a server that hangs.
+    monkeypatch.setattr(redis_ledger, "_ANSWER_SECONDS", 10.0)
+    with (
+        running_valkey() as redis,
+        far_from(redis, seconds=ROUND_TRIP_SECONDS) as url,
+    ):
+        crowd = Crowd(url)
+        await crowd.crawl(turns=64, turns_before_half_die=40)
+        scripts = scripts_run(redis)
+
+    assert min(crowd.gaps) >= DELAY
+    # The host is idle for the turns of those that died, and a second for the last.
+    assert max(crowd.gaps) < 8 * 2 * DELAY + 2.0
+    # Each of the 16 asks first and last for a turn that it does not get.
+    assert scripts / 64 <= 7.0
+
+
+@pytest.mark.anyio
+async def test_round_trips_of_a_schedule_with_several_workers_overlap() -> None:
+    urls = [f"http://{number % 100}.example/{number}" for number in range(400)]
+    pages = []
+    with (
+        running_valkey() as redis,
+        far_from(redis, seconds=ROUND_TRIP_SECONDS) as url,
+    ):
+        async with (
+            RedisLedger(url, workers=1) as ledger,
+            RobotsChecker(user_agent="Bot", client=FakeSite()) as checker,
+            PolitenessGate(checker, "Bot", ledger=ledger, default_delay=0.0) as gate,
+        ):
+            await checker.prefetch(urls)
+            schedule = gate.schedule(urls)
+
+            async def crawl() -> None:
+                async for page, turn in schedule:
+                    async with turn:
+                        pages.append(page)
+
+            clock = SystemClock()
+            began_at = clock.monotonic()
+            async with anyio.create_task_group() as tasks:
+                for _ in range(20):
+                    tasks.start_soon(crawl)
+            seconds = clock.monotonic() - began_at
+
+    assert sorted(pages) == sorted(urls)
+    assert seconds < len(urls) * 2 * ROUND_TRIP_SECONDS / 4
+
+
+def scripts_run(redis: Valkey) -> int:
+    """How many scripts have run."""
+    lines = str(redis.ask("INFO", "commandstats")).splitlines()
+    evals = [line for line in lines if line.startswith("cmdstat_eval")]
+    return sum(int(line.partition("calls=")[2].partition(",")[0]) for line in evals)

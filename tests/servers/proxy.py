@@ -6,12 +6,16 @@ import socket
 import threading
 from contextlib import closing, suppress
 from http.client import HTTPConnection
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from robotsgate import SystemClock
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.servers.loopback import Connection, Request
 
 __all__ = ["forward_proxy", "pass_on"]
@@ -36,21 +40,46 @@ def forward_proxy(request: Request, connection: Connection) -> None:
     reply(request, connection)
 
 
-def pass_on(connection: Connection, address: tuple[str, int]) -> None:
-    """Pass on to `address`, and back, what comes until one side leaves."""
+def pass_on(
+    connection: Connection, address: tuple[str, int], *, latency: float = 0.0
+) -> None:
+    """Pass on to `address`, and back, what comes until one side leaves.
+
+    Args:
+        connection: that of the client.
+        address: where to.
+        latency: how much later each byte arrives, in each direction, seconds.
+    """
     with socket.create_connection(address) as plain:
-        back = threading.Thread(target=_pass_back, args=(plain, connection))
+
+        def answer() -> bytes:
+            return plain.recv(_RECEIVE_BYTES)
+
+        back = threading.Thread(target=_carry, args=(answer, connection.send, latency))
         back.start()
-        with suppress(OSError):
-            while octets := connection.receive():
-                plain.sendall(octets)
+        _carry(connection.receive, plain.sendall, latency)
         with suppress(OSError):
             plain.shutdown(socket.SHUT_RDWR)
         back.join(_PATIENCE_SECONDS)
     connection.close()
 
 
-def _pass_back(plain: socket.socket, connection: Connection) -> None:
+def _carry(
+    receive: Callable[[], bytes], send: Callable[[bytes], object], latency: float
+) -> None:
+    """Send what comes, each piece `latency` seconds later, until one side leaves."""
+    pieces: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
+
+    def deliver() -> None:
+        with suppress(OSError):
+            while (piece := pieces.get())[1]:
+                threading.Event().wait(piece[0] - SystemClock().monotonic())
+                send(piece[1])
+
+    sender = threading.Thread(target=deliver)
+    sender.start()
     with suppress(OSError):
-        while octets := plain.recv(_RECEIVE_BYTES):
-            connection.send(octets)
+        while octets := receive():
+            pieces.put((SystemClock().monotonic() + latency, octets))
+    pieces.put((0.0, b""))
+    sender.join(_PATIENCE_SECONDS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.servers.loopback import Connection, Request
 
-__all__ = ["Valkey", "running_valkey", "tls_before"]
+__all__ = ["Valkey", "far_from", "running_valkey", "tls_before"]
 
 _HOST = "127.0.0.1"
 
@@ -225,6 +225,17 @@ def running_valkey(**config: object) -> Iterator[Valkey]:
         yield server
     finally:
         server.clean()
+
+
+@contextmanager
+def far_from(server: Valkey, *, seconds: float) -> Iterator[str]:
+    """A URL of `server` at which each round trip takes so much longer."""
+
+    def answer(_request: Request, connection: Connection) -> None:
+        pass_on(connection, (_HOST, server.port), latency=seconds / 2)
+
+    with LoopbackServer(answer, reads_requests=False) as proxy:
+        yield f"redis://{_HOST}:{proxy.port}"
 
 
 @contextmanager

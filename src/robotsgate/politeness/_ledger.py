@@ -61,8 +61,8 @@ class Wait(NamedTuple):
     """No right to make a request yet.
 
     Attributes:
-        seconds: when to ask again, > 0. No request can start sooner, with one
-            exception: if a host has no delay and all its places are taken, the end of
+        seconds: when to ask again, > 0. No request of this process can usually start
+            sooner. But if a host has no delay and all its places are taken, the end of
             a turn frees one. So ask again then, too.
         overdue: as in `Grant`.
     """

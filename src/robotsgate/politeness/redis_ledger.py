@@ -78,11 +78,12 @@ _Answer = TypeVar("_Answer")
 class RedisLedger:
     """A ledger for a fleet, whose processes together are as polite as one.
 
-    Works with Redis 6 or later and with Valkey, alone or as a cluster. Each start and
-    each end is one script, which touches one key, and takes the time from what the life
-    of that key has lost. The server drops the key when nothing of it can matter any
-    more. Processes that wait for a host get it in their order of arrival. A process
-    that dies holds its turn until `max_turn_seconds` after the start.
+    Works with Redis 6 or later and with Valkey, alone, with Sentinel or as a cluster.
+    Each start and each end is one script, which touches one key, and takes the time
+    from what the life of that key has lost. The server drops the key when nothing of it
+    can matter any more. Processes that wait for a host get it in their order of
+    arrival. A process that dies holds its turn until `max_turn_seconds` after the
+    start.
 
     If the server does not answer within a second, this process goes on alone, with what
     it knows about the hosts. It then multiplies their delays by `workers`. No start and
