@@ -8,8 +8,11 @@ Must never decide when a request may start: `_host_record.py` does.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections import deque
 from functools import lru_cache
+from itertools import count
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -42,6 +45,8 @@ _SHARED_HOSTS = 1_000
 
 # How many origins of a host are remembered: `host_of` may put thousands together.
 _MOST_ORIGINS = 20
+
+_order = attrgetter("order")
 
 
 class _Host(NamedTuple):
@@ -153,14 +158,17 @@ class Place:
     Attributes:
         host: the one that the caller waits for.
         is_robots_txt: whether it is for the fetch of a robots.txt.
+        order: sorts the places of a queue, which are in the order of arrival, but
+            robots.txt before pages.
         event: wakes the caller; `None` before the first wait.
     """
 
-    __slots__ = ("event", "host", "is_robots_txt")
+    __slots__ = ("event", "host", "is_robots_txt", "order")
 
     def __init__(self, host: str, *, is_robots_txt: bool = False) -> None:
         self.host = host
         self.is_robots_txt = is_robots_txt
+        self.order = (False, 0)
         self.event: anyio.Event | None = None
 
     def wake(self) -> None:
@@ -191,6 +199,7 @@ class Queues:
         self._on_overdue = on_overdue
         self._queues: dict[str, deque[Place]] = {}
         self._paused: set[Place] = set()
+        self._arrivals = count()
         self.is_closed = False
 
     def __len__(self) -> int:
@@ -211,17 +220,20 @@ class Queues:
 
     def join(self, place: Place) -> None:
         """Put `place` last, but a robots.txt before all pages; `leave` must follow."""
+        place.order = (not place.is_robots_txt, next(self._arrivals))
         queue = self._queues.setdefault(place.host, deque())
-        if not place.is_robots_txt:
+        if place.is_robots_txt:
+            insort(queue, place, key=_order)
+        else:
             queue.append(place)
-            return
-        before = sum(1 for other in queue if other.is_robots_txt)
-        queue.insert(before, place)
 
     def leave(self, place: Place) -> None:
         """Give up `place`, and let the others go on."""
         queue = self._queues[place.host]
-        queue.remove(place)
+        if queue[0] is place:
+            queue.popleft()
+        else:
+            del queue[self._index(place)]
         if not queue:
             del self._queues[place.host]
         self._wake_first(place.host)
@@ -291,8 +303,7 @@ class Queues:
 
     def least_wait(self, place: Place) -> float:
         """The least wait in `place`, seconds."""
-        ahead = self._queues[place.host].index(place)
-        return self.seconds_until_ready(place.host, ahead=ahead)
+        return self.seconds_until_ready(place.host, ahead=self._index(place))
 
     def not_in_time(self, host: str, seconds: float) -> TurnNotInTimeError:
         """The error for a turn of `host` that would come in `seconds` or later."""
@@ -315,6 +326,10 @@ class Queues:
         for places in (self._paused, *self._queues.values()):
             for place in places:
                 place.wake()
+
+    def _index(self, place: Place) -> int:
+        """How many others go before `place`."""
+        return bisect_left(self._queues[place.host], place.order, key=_order)
 
     async def _ask(self, place: Place) -> Grant | Wait:
         answer = await self._ledger.start(
