@@ -19,8 +19,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, cast
 
-import anyio
-
+from robotsgate._flights import task_id
 from robotsgate.caching._freshness import ASK_FOR_LESS, retry_after
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.errors import TurnNotInTimeError
@@ -256,7 +255,7 @@ class Turns:
                 "expected a turn that nobody has entered, got a used one"
             )
         claim.is_entered = True
-        claim.task = anyio.get_current_task().id
+        claim.task = task_id()
         try:
             if claim.grant is None:
                 await self.begin(claim)
