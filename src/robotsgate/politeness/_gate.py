@@ -299,13 +299,12 @@ class PolitenessGate:
             self._hosts.learn(host, origin, rules)
         queues = self._turns.queues
         status = queues.status(host)
-        waiting = queues.length(host)
-        seconds = queues.seconds_until_ready(host, ahead=waiting)
+        seconds = queues.seconds_until_ready(host)
         return HostStatus(
             host=host,
             state=status.state,
             delay=status.delay,
-            waiting=waiting,
+            waiting=queues.length(host),
             under_way=status.under_way,
             ready_at=max(self._clock.now() + seconds, pause_until(standing)),
         )

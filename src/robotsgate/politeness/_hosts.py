@@ -213,8 +213,9 @@ class Queues:
         """How `host` stands, as far as this process knows."""
         return self._ledger.peek(host, self._hosts.pace(host))
 
-    def seconds_until_ready(self, host: str, *, ahead: int) -> float:
-        """The least wait for `host`, seconds, with `ahead` other callers before."""
+    def seconds_until_ready(self, host: str, *, ahead: int | None = None) -> float:
+        """The least wait for `host`, seconds, behind `ahead` callers, or behind all."""
+        ahead = self.length(host) if ahead is None else ahead
         delay = self._hosts.pace(host).delay  # what incidents have added may wear off
         return self.status(host).wait_seconds + ahead * delay
 
