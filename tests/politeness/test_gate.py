@@ -1072,6 +1072,22 @@ async def test_status_tells_how_the_host_stands() -> None:
     assert stats.as_dict()["under_way"] == 1
 
 
+async def test_waits_for_turns_are_counted_even_if_no_turn_comes() -> None:
+    crawl = Crawl()
+    crawl.serve(delay=3)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(crawl.visit, seconds=100))
+        await let_others_run()
+        await crawl.run(80, partial(crawl.visit, patience=60))
+        waited = crawl.gate.stats.seconds_waited
+        await crawl.clock.pass_time(40)
+
+    # After 53 seconds it asked again, and would have had to wait for DELAY at least.
+    assert waited == (3 + DELAY) + 53
+    assert crawl.gate.stats.not_in_time == 1
+
+
 async def test_host_is_ready_now_where_nothing_is_known() -> None:
     crawl = Crawl()
 

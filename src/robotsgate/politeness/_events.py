@@ -193,6 +193,8 @@ class GateStats(JSONValue):
         disallowed: turns that robots.txt refused.
         not_in_time: turns that would have come after the patience of their callers.
         overdue: turns that count as ended because they were too old.
+        seconds_waited: how long callers of `turn` have waited for robots.txt and for
+            their hosts, all together, including those that got no turn.
         waiting: callers and fetches of a robots.txt that wait for a host now.
         under_way: turns that have not ended yet.
         event_failures: calls of `on_event` that raised.
@@ -203,6 +205,7 @@ class GateStats(JSONValue):
     disallowed: int = 0
     not_in_time: int = 0
     overdue: int = 0
+    seconds_waited: float = 0.0
     waiting: int = 0
     under_way: int = 0
     event_failures: int = 0

@@ -217,6 +217,7 @@ class Turns:
         queues: those in which callers wait for turns.
         permissions: what robots.txt permits.
         counts: by the names of `GateStats`.
+        seconds_waited: how long callers have waited for them, all together.
         under_way: by host, those that have begun and not ended.
     """
 
@@ -231,6 +232,7 @@ class Turns:
         listener: Listener[GateEvent],
     ) -> None:
         self.counts: Counter[str] = Counter()
+        self.seconds_waited = 0.0
         self.under_way: dict[str, list[Claim]] = {}
         self._policy = renewals.policy
         self._hosts = hosts
@@ -274,17 +276,17 @@ class Turns:
                 this one would wait for.
         """
         self.check_open()
-        deadline = math.inf
-        if claim.patience < math.inf:
-            deadline = self._clock.monotonic() + claim.patience
+        asked_at = self._clock.monotonic()
         try:
-            await self._begin(claim, deadline)
+            await self._begin(claim, asked_at + claim.patience)
         except DisallowedError:
             self.counts["disallowed"] += 1
             raise
         except TurnNotInTimeError:
             self.check_open()
             raise
+        finally:
+            self.seconds_waited += self._clock.monotonic() - asked_at
         self.counts["turns"] += 1
 
     async def end(self, claim: Claim, end: TurnEnd) -> None:
@@ -360,16 +362,14 @@ class Turns:
                 " another one, which would wait for itself"
             )
 
-    def _is_overdue(self, claim: Claim) -> bool:
-        age = self._clock.monotonic() - claim.began_at
-        return age >= self._hosts.max_turn_seconds
-
     def _report_overdue(self, host: str, count: int) -> None:
         """`count` turns of `host` were ended because they were overdue."""
         self.counts["overdue"] += count
         self._listener.tell(TurnsOverdue(host=host, count=count))
-        for claim in list(filter(self._is_overdue, self.under_way.get(host, []))):
-            self._remove(claim, host)
+        began_before = self._clock.monotonic() - self._hosts.max_turn_seconds
+        for claim in list(self.under_way.get(host, ())):
+            if claim.began_at <= began_before:
+                self._remove(claim, host)
 
     def _remove(self, claim: Claim, host: str) -> None:
         claims = self.under_way.get(host, [])
