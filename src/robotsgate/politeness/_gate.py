@@ -313,6 +313,7 @@ class PolitenessGate:
     def stats(self) -> GateStats:
         """The counters as they are now."""
         return GateStats(
+            blocks_forgotten=self._hosts.blocks_forgotten,
             seconds_waited=self._turns.seconds_waited,
             waiting=len(self._turns.queues),
             under_way=sum(map(len, self._turns.under_way.values())),

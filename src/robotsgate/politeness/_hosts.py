@@ -2,7 +2,8 @@
 
 Callers that wait for a host go in their order of arrival: the first one asks the
 ledger, and the others wait for the first. Fetches of a robots.txt go before pages.
-Must never decide when a request may start: `_host_record.py` does.
+Must never decide when a request may start: `_host_record.py` does. Longer than other
+modules, because a place in a queue cannot be read without the pace of its host.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 
 from robotsgate.errors import TurnNotInTimeError
-from robotsgate.politeness._events import DelayClamped
+from robotsgate.politeness._events import BlockForgotten, DelayClamped
 from robotsgate.politeness._host_record import TurnEnd, pace_of, stated_delay
 from robotsgate.politeness._ledger import Grant
 from robotsgate.urls._origin import split_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from robotsgate._clock import Clock
     from robotsgate.checking._reporting import Listener
@@ -69,6 +70,7 @@ class Hosts:
 
     Attributes:
         max_turn_seconds: the age at which a turn counts as ended.
+        blocks_forgotten: how many blocked hosts the ledger has forgotten.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Hosts:
         self._max_at_once = max_at_once
         self.max_turn_seconds = max_turn_seconds
         self._max_hosts = max_hosts
+        self.blocks_forgotten = 0
         self._hosts: dict[str, _Host] = {}
         self._host_with = lru_cache(_SHARED_HOSTS)(self._new_host)
         self._usual = self._new_host(()).pace
@@ -140,6 +143,12 @@ class Hosts:
                     delay=self._max_delay,
                 )
             )
+
+    def report_forgotten(self, hosts: Sequence[str]) -> None:
+        """Tell that the ledger has forgotten these `hosts`, which are blocked."""
+        self.blocks_forgotten += len(hosts)
+        for host in hosts:
+            self._listener.tell(BlockForgotten(host=host))
 
     def _new_host(self, stated: tuple[tuple[str, _Stated], ...]) -> _Host:
         pace = pace_of(
@@ -340,6 +349,8 @@ class Queues:
         )
         if answer.overdue:
             self._on_overdue(place.host, answer.overdue)
+        if isinstance(answer, Grant) and answer.forgotten:
+            self._hosts.report_forgotten(answer.forgotten)
         if self.is_closed:  # meanwhile
             if isinstance(answer, Grant):
                 await self.end(answer, TurnEnd.UNUSED)
