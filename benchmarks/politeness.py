@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import random
 import tracemalloc
+from contextlib import suppress
 from time import perf_counter
 from types import coroutine
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,14 @@ import anyio
 
 from benchmarks.page import Bar, Table, about, publish
 from benchmarks.timing import best_of_turns, without_collector
-from robotsgate import LocalLedger, Pace, PolitenessGate, RobotsChecker, TurnEnd
+from robotsgate import (
+    LocalLedger,
+    Pace,
+    PolitenessGate,
+    RobotsChecker,
+    TurnEnd,
+    TurnNotInTimeError,
+)
 from robotsgate.testing import FakeSite
 
 if TYPE_CHECKING:
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
 
 _AGENT = "ExampleBot"
 _HOSTS = 200
+_JOINS = 100
 _TURN, _SEMAPHORE, _LIMITER = "gate.turn", "anyio.Semaphore", "aiolimiter"
 
 
@@ -41,9 +50,11 @@ def main(words: Sequence[str] | None = None) -> None:
     )
     arguments.add_argument("--urls", type=int, default=20_000)
     arguments.add_argument("--hosts", type=int, default=100_000)
+    arguments.add_argument("--waiters", type=int, default=16_000)
     arguments.add_argument("--repeats", type=int, default=5)
     given = arguments.parse_args(words)
     figures = asyncio.run(_figures(given.urls, given.repeats))
+    figures.append(asyncio.run(_crowd(given.waiters, given.repeats)))
     figures.append(asyncio.run(_memory(given.hosts)))
     publish(figures, about("robotsgate", "anyio", "aiolimiter"), page=None)
 
@@ -132,6 +143,47 @@ def _suspensions(work: Awaitable[None]) -> Generator[Any, Any, int]:
             return count
         count += 1
         answer = yield wish
+
+
+async def _crowd(count: int, repeats: int) -> Bar:
+    """What it takes to join many callers that wait for a host, and to leave again."""
+    crowds = {"https://few.example/": count // 16, "https://many.example/": count}
+    async with (
+        RobotsChecker(client=FakeSite(), user_agent=_AGENT) as checker,
+        PolitenessGate(checker, _AGENT, max_delay=1e9, default_delay=1e9) as gate,
+        anyio.create_task_group() as tasks,
+    ):
+        await checker.can_fetch_many(_AGENT, crowds)
+
+        async def wait_in(url: str) -> None:
+            async with gate.turn(url):
+                pass
+
+        def turn_at(url: str) -> Callable[[], Awaitable[Sequence[float]]]:
+            async def turn() -> Sequence[float]:
+                with without_collector():
+                    began = perf_counter()
+                    for _ in range(_JOINS):
+                        with suppress(TurnNotInTimeError):
+                            await gate.turn(url, patience=0.0).__aenter__()
+                    return [perf_counter() - began]
+
+            return turn
+
+        for url, number in crowds.items():
+            await wait_in(url)
+            for _ in range(number):
+                tasks.start_soon(wait_in, url)
+        await anyio.wait_all_tasks_blocked()
+        few, many = (
+            await best_of_turns({url: turn_at(url) for url in crowds}, repeats=repeats)
+        ).values()
+        tasks.cancel_scope.cancel()
+    return Bar(
+        what=f"to join {count:,} callers, × of a sixteenth",
+        value=many[0] / few[0],
+        bar=2,
+    )
 
 
 async def _memory(count: int) -> Bar:

@@ -132,7 +132,7 @@ def test_run_of_its_own_fills_its_tables(
 def test_turns_are_measured_beside_other_ways(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    politeness.main(["--urls=200", "--hosts=100", "--repeats=1"])
+    politeness.main(["--urls=200", "--hosts=100", "--waiters=32", "--repeats=1"])
 
     rows = capsys.readouterr().out
     assert re.search(r"gate\.turn +\S+ +1\.00 +0\.000", rows)

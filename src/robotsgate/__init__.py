@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from robotsgate.fetching._fetcher import FetchFailedError as FetchFailedError
     from robotsgate.fetching._httpx import AsyncClientLike as AsyncClientLike
     from robotsgate.fetching._httpx import AsyncTransportLike as AsyncTransportLike
+    from robotsgate.politeness._events import BlockForgotten as BlockForgotten
     from robotsgate.politeness._events import DelayClamped as DelayClamped
     from robotsgate.politeness._events import GateEvent as GateEvent
     from robotsgate.politeness._events import GateStats as GateStats
@@ -117,9 +118,9 @@ _NAMES = {
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
-        "DelayClamped GateEvent GateStats HostLeftOut HostRecordReplaced HostStatus"
-        " LedgerEvent LedgerFailed LedgerReturned RetryAfterIgnored TurnsOverdue"
-        " URLLeftOut WindowFilled"
+        "BlockForgotten DelayClamped GateEvent GateStats HostLeftOut HostRecordReplaced"
+        " HostStatus LedgerEvent LedgerFailed LedgerReturned RetryAfterIgnored"
+        " TurnsOverdue URLLeftOut WindowFilled"
     ),
     "politeness._gate": "PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",

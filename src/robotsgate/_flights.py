@@ -249,6 +249,12 @@ class Flights(Generic[_Result]):
         return flight
 
 
+def task_id() -> int:
+    """The number of the task that calls; faster than `anyio.get_current_task`."""
+    trio = _trio()
+    return id(asyncio.current_task() if trio is None else trio.lowlevel.current_task())
+
+
 def _trio() -> Any:  # noqa: ANN401 (a module that need not be installed)
     """The module trio if it runs the task that calls, else `None`."""
     trio = sys.modules.get("trio")

@@ -22,6 +22,7 @@ from robotsgate import (
     UnsupportedError,
 )
 from robotsgate.politeness._events import (
+    BlockForgotten,
     DelayClamped,
     GateStats,
     HostStatus,
@@ -1053,6 +1054,33 @@ async def test_status_tells_how_the_host_stands() -> None:
     )
     assert stats == GateStats(turns=1, waiting=1, under_way=1)
     assert stats.as_dict()["under_way"] == 1
+
+
+async def test_waits_for_turns_are_counted_even_if_no_turn_comes() -> None:
+    crawl = Crawl()
+    crawl.serve(delay=3)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(crawl.visit, seconds=100))
+        await let_others_run()
+        await crawl.run(80, partial(crawl.visit, patience=60))
+        waited = crawl.gate.stats.seconds_waited
+        await crawl.clock.pass_time(40)
+
+    # After 53 seconds it asked again, and would have had to wait for DELAY at least.
+    assert waited == (3 + DELAY) + 53
+    assert crawl.gate.stats.not_in_time == 1
+
+
+async def test_host_that_is_forgotten_while_it_is_blocked_is_told() -> None:
+    crawl = Crawl(max_hosts=1)
+    await crawl.warm_up()
+    await crawl.visit(status=429, retry_after="600")
+
+    await crawl.run(20, partial(crawl.visit, OTHER_PAGE))
+
+    assert crawl.events == [BlockForgotten(host=HOST)]
+    assert crawl.gate.stats.blocks_forgotten == 1
 
 
 async def test_host_is_ready_now_where_nothing_is_known() -> None:

@@ -99,6 +99,23 @@ async def test_idle_host_is_forgotten_over_the_bound_unless_it_is_blocked(
     assert states["robots.example"].under_way == 1
 
 
+async def test_blocked_hosts_are_forgotten_after_all_others(
+    clock: ManualClock,
+) -> None:
+    """As many as fit were kept only if they happened to be looked at with others."""
+    ledger = LocalLedger(clock=clock, max_hosts=100)
+    blocked = [f"{number}.blocked.example" for number in range(90)]
+    for host in blocked:
+        await ledger.end(await granted(ledger, host), TurnEnd.INCIDENT)
+        for number in range(10):
+            await ask(ledger, f"{number}.of.{host}")
+
+    states = {ledger.peek(host, ONE).state for host in blocked}
+
+    assert states == {HostState.BLOCKED}
+    assert len(ledger._records) == 100
+
+
 async def test_hosts_with_a_turn_under_way_are_kept_over_the_bound(
     ledger: LocalLedger,
 ) -> None:

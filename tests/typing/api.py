@@ -16,6 +16,7 @@ from robotsgate import (
     AccessChanged,
     AccessResult,
     AfterUnreachableLimit,
+    BlockForgotten,
     CategoryPreference,
     CheckerEvent,
     CheckerStats,
@@ -520,8 +521,8 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
                 assert_type((event.stated_delay, event.delay), tuple[float, float])
             case TurnsOverdue():
                 assert_type((event.host, event.count), tuple[str, int])
-            case RetryAfterIgnored():
-                assert_type((event.host, event.value), tuple[str, str])
+            case BlockForgotten() | RetryAfterIgnored():
+                assert_type(event.host, str)
             case URLLeftOut():
                 assert_type(event.ready_at, float | None)
                 raise event.error

@@ -48,6 +48,19 @@ class TurnsOverdue(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlockForgotten(Event):
+    """A ledger has forgotten a host that the gate was leaving alone.
+
+    Its next turn may come too soon. More hosts than `max_hosts` are blocked or busy.
+
+    Attributes:
+        host: its name.
+    """
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetryAfterIgnored(Event):
     """A Retry-After is neither a number of seconds nor a date.
 
@@ -175,6 +188,7 @@ class HostRecordReplaced(Event):
 GateEvent = (
     DelayClamped
     | TurnsOverdue
+    | BlockForgotten
     | RetryAfterIgnored
     | URLLeftOut
     | HostLeftOut
@@ -193,6 +207,10 @@ class GateStats(JSONValue):
         disallowed: turns that robots.txt refused.
         not_in_time: turns that would have come after the patience of their callers.
         overdue: turns that count as ended because they were too old.
+        blocks_forgotten: hosts that the ledger has forgotten while the gate left them
+            alone, because there were more than `max_hosts`.
+        seconds_waited: how long callers of `turn` have waited for robots.txt and for
+            their hosts, all together, including those that got no turn.
         waiting: callers and fetches of a robots.txt that wait for a host now.
         under_way: turns that have not ended yet.
         event_failures: calls of `on_event` that raised.
@@ -203,6 +221,8 @@ class GateStats(JSONValue):
     disallowed: int = 0
     not_in_time: int = 0
     overdue: int = 0
+    blocks_forgotten: int = 0
+    seconds_waited: float = 0.0
     waiting: int = 0
     under_way: int = 0
     event_failures: int = 0

@@ -299,13 +299,12 @@ class PolitenessGate:
             self._hosts.learn(host, origin, rules)
         queues = self._turns.queues
         status = queues.status(host)
-        waiting = queues.length(host)
-        seconds = queues.seconds_until_ready(host, ahead=waiting)
+        seconds = queues.seconds_until_ready(host)
         return HostStatus(
             host=host,
             state=status.state,
             delay=status.delay,
-            waiting=waiting,
+            waiting=queues.length(host),
             under_way=status.under_way,
             ready_at=max(self._clock.now() + seconds, pause_until(standing)),
         )
@@ -314,6 +313,8 @@ class PolitenessGate:
     def stats(self) -> GateStats:
         """The counters as they are now."""
         return GateStats(
+            blocks_forgotten=self._hosts.blocks_forgotten,
+            seconds_waited=self._turns.seconds_waited,
             waiting=len(self._turns.queues),
             under_way=sum(map(len, self._turns.under_way.values())),
             event_failures=self._listener.failures,

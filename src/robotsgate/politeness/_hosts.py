@@ -2,26 +2,30 @@
 
 Callers that wait for a host go in their order of arrival: the first one asks the
 ledger, and the others wait for the first. Fetches of a robots.txt go before pages.
-Must never decide when a request may start: `_host_record.py` does.
+Must never decide when a request may start: `_host_record.py` does. Longer than other
+modules, because a place in a queue cannot be read without the pace of its host.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections import deque
 from functools import lru_cache
+from itertools import count
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
 from robotsgate.errors import TurnNotInTimeError
-from robotsgate.politeness._events import DelayClamped
+from robotsgate.politeness._events import BlockForgotten, DelayClamped
 from robotsgate.politeness._host_record import TurnEnd, pace_of, stated_delay
 from robotsgate.politeness._ledger import Grant
 from robotsgate.urls._origin import split_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from robotsgate._clock import Clock
     from robotsgate.checking._reporting import Listener
@@ -42,6 +46,8 @@ _SHARED_HOSTS = 1_000
 
 # How many origins of a host are remembered: `host_of` may put thousands together.
 _MOST_ORIGINS = 20
+
+_order = attrgetter("order")
 
 
 class _Host(NamedTuple):
@@ -64,6 +70,7 @@ class Hosts:
 
     Attributes:
         max_turn_seconds: the age at which a turn counts as ended.
+        blocks_forgotten: how many blocked hosts the ledger has forgotten.
     """
 
     def __init__(
@@ -84,6 +91,7 @@ class Hosts:
         self._max_at_once = max_at_once
         self.max_turn_seconds = max_turn_seconds
         self._max_hosts = max_hosts
+        self.blocks_forgotten = 0
         self._hosts: dict[str, _Host] = {}
         self._host_with = lru_cache(_SHARED_HOSTS)(self._new_host)
         self._usual = self._new_host(()).pace
@@ -136,6 +144,12 @@ class Hosts:
                 )
             )
 
+    def report_forgotten(self, hosts: Sequence[str]) -> None:
+        """Tell that the ledger has forgotten these `hosts`, which are blocked."""
+        self.blocks_forgotten += len(hosts)
+        for host in hosts:
+            self._listener.tell(BlockForgotten(host=host))
+
     def _new_host(self, stated: tuple[tuple[str, _Stated], ...]) -> _Host:
         pace = pace_of(
             (delays for _, delays in stated),
@@ -153,14 +167,17 @@ class Place:
     Attributes:
         host: the one that the caller waits for.
         is_robots_txt: whether it is for the fetch of a robots.txt.
+        order: sorts the places of a queue, which are in the order of arrival, but
+            robots.txt before pages.
         event: wakes the caller; `None` before the first wait.
     """
 
-    __slots__ = ("event", "host", "is_robots_txt")
+    __slots__ = ("event", "host", "is_robots_txt", "order")
 
     def __init__(self, host: str, *, is_robots_txt: bool = False) -> None:
         self.host = host
         self.is_robots_txt = is_robots_txt
+        self.order = (False, 0)
         self.event: anyio.Event | None = None
 
     def wake(self) -> None:
@@ -191,6 +208,7 @@ class Queues:
         self._on_overdue = on_overdue
         self._queues: dict[str, deque[Place]] = {}
         self._paused: set[Place] = set()
+        self._arrivals = count()
         self.is_closed = False
 
     def __len__(self) -> int:
@@ -204,24 +222,28 @@ class Queues:
         """How `host` stands, as far as this process knows."""
         return self._ledger.peek(host, self._hosts.pace(host))
 
-    def seconds_until_ready(self, host: str, *, ahead: int) -> float:
-        """The least wait for `host`, seconds, with `ahead` other callers before."""
+    def seconds_until_ready(self, host: str, *, ahead: int | None = None) -> float:
+        """The least wait for `host`, seconds, behind `ahead` callers, or behind all."""
+        ahead = self.length(host) if ahead is None else ahead
         delay = self._hosts.pace(host).delay  # what incidents have added may wear off
         return self.status(host).wait_seconds + ahead * delay
 
     def join(self, place: Place) -> None:
         """Put `place` last, but a robots.txt before all pages; `leave` must follow."""
+        place.order = (not place.is_robots_txt, next(self._arrivals))
         queue = self._queues.setdefault(place.host, deque())
-        if not place.is_robots_txt:
+        if place.is_robots_txt:
+            insort(queue, place, key=_order)
+        else:
             queue.append(place)
-            return
-        before = sum(1 for other in queue if other.is_robots_txt)
-        queue.insert(before, place)
 
     def leave(self, place: Place) -> None:
         """Give up `place`, and let the others go on."""
         queue = self._queues[place.host]
-        queue.remove(place)
+        if queue[0] is place:
+            queue.popleft()
+        else:
+            del queue[self._index(place)]
         if not queue:
             del self._queues[place.host]
         self._wake_first(place.host)
@@ -291,8 +313,7 @@ class Queues:
 
     def least_wait(self, place: Place) -> float:
         """The least wait in `place`, seconds."""
-        ahead = self._queues[place.host].index(place)
-        return self.seconds_until_ready(place.host, ahead=ahead)
+        return self.seconds_until_ready(place.host, ahead=self._index(place))
 
     def not_in_time(self, host: str, seconds: float) -> TurnNotInTimeError:
         """The error for a turn of `host` that would come in `seconds` or later."""
@@ -316,6 +337,10 @@ class Queues:
             for place in places:
                 place.wake()
 
+    def _index(self, place: Place) -> int:
+        """How many others go before `place`."""
+        return bisect_left(self._queues[place.host], place.order, key=_order)
+
     async def _ask(self, place: Place) -> Grant | Wait:
         answer = await self._ledger.start(
             place.host,
@@ -324,6 +349,8 @@ class Queues:
         )
         if answer.overdue:
             self._on_overdue(place.host, answer.overdue)
+        if isinstance(answer, Grant) and answer.forgotten:
+            self._hosts.report_forgotten(answer.forgotten)
         if self.is_closed:  # meanwhile
             if isinstance(answer, Grant):
                 await self.end(answer, TurnEnd.UNUSED)

@@ -30,8 +30,9 @@ from robotsgate.politeness._host_record import (
 if TYPE_CHECKING:
     from robotsgate._clock import Clock
 
-# How many other hosts the ledger looks at when a new one comes, and forgets if it can:
-# more than one, so that hosts that no longer matter become fewer.
+# How many other hosts the ledger looks at when a new one comes, and how many blocked
+# ones, and forgets if it can: more than one, so that hosts that no longer matter become
+# fewer.
 _LOOKED_AT = 4
 
 
@@ -47,6 +48,8 @@ class Grant(NamedTuple):
             they were older than `max_turn_seconds`, ≥ 0.
         shared_began_at: the same moment by the clock of the fleet; `None` if the
             ledger has no fleet, or has not reached it.
+        forgotten: the hosts that the ledger has forgotten to make room for this one,
+            although they were blocked; mostly empty.
     """
 
     host: str
@@ -55,6 +58,7 @@ class Grant(NamedTuple):
     is_robots_txt: bool
     overdue: int
     shared_began_at: float | None = None
+    forgotten: tuple[str, ...] = ()
 
 
 class Wait(NamedTuple):
@@ -145,7 +149,8 @@ class LocalLedger:
     It never suspends. Gates that have the same clock may share it.
 
     It forgets a host when nothing of it can matter any more. If there are more than
-    `max_hosts`, it forgets hosts without a turn under way before that.
+    `max_hosts`, it forgets hosts without a turn under way before that, and blocked ones
+    only if it comes upon no other.
     """
 
     def __init__(
@@ -165,8 +170,11 @@ class LocalLedger:
         self._clock = clock
         self._max_hosts = max_hosts
         self._records: dict[str, HostRecord] = {}
-        # Each host once, those next to be looked at first.
+        # Each host once, those next to be looked at first. Hosts that were blocked when
+        # they were looked at are kept apart: they stay, so they would crowd out all
+        # others there, and one of them would have to go for each new host.
         self._round: deque[str] = deque()
+        self._blocked: deque[str] = deque()
 
     async def start(
         self, host: str, pace: Pace, *, is_robots_txt: bool = False
@@ -180,8 +188,8 @@ class LocalLedger:
             self._records[host] = record
             return Wait(moment - now, overdue)
         record = after_start(record, now, pace=pace, is_robots_txt=is_robots_txt)
-        self._keep(host, record, now)
-        return Grant(host, pace, now, is_robots_txt, overdue)
+        forgotten = self._keep(host, record, now)
+        return Grant(host, pace, now, is_robots_txt, overdue, forgotten=forgotten)
 
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
@@ -223,24 +231,38 @@ class LocalLedger:
         record = self._records.get(host)
         return (HostRecord(pace), 0) if record is None else after_time(record, now)
 
-    def _keep(self, host: str, record: HostRecord, now: float) -> None:
+    def _keep(self, host: str, record: HostRecord, now: float) -> tuple[str, ...]:
+        """Keep `record`; the blocked hosts that were forgotten for it."""
+        forgotten: tuple[str, ...] = ()
         if host not in self._records:
-            self._forget_some(now)
+            forgotten = self._forget_some(now)
             self._round.append(host)
         self._records[host] = record
+        return forgotten
 
-    def _forget_some(self, now: float) -> None:
-        count = min(_LOOKED_AT, len(self._round))
-        hosts = [self._round.popleft() for _ in range(count)]
-        for host in sorted(hosts, key=lambda host: forget_at(self._records[host])):
-            record = self._records[host]
+    def _forget_some(self, now: float) -> tuple[str, ...]:
+        """Look at a few hosts, and forget some; those of them that were blocked."""
+        records = self._records
+        forgotten: tuple[str, ...] = ()
+        hosts = [
+            hosts.popleft()
+            for hosts in (self._round, self._blocked)
+            for _ in range(min(_LOOKED_AT, len(hosts)))
+        ]
+        states = sorted(
+            (records[host].blocked_until > now, forget_at(records[host]), host)
+            for host in hosts
+        )
+        for is_blocked, moment, host in states:
+            record = records[host]
             is_idle = not record.turns and record.fetch_began_at == NEVER
-            if now >= forget_at(record) or (
-                is_idle and len(self._records) >= self._max_hosts
-            ):
-                del self._records[host]
+            if now >= moment or (is_idle and len(records) >= self._max_hosts):
+                del records[host]
+                if is_blocked:
+                    forgotten = (*forgotten, host)
             else:
-                self._round.append(host)
+                (self._blocked if is_blocked else self._round).append(host)
+        return forgotten
 
 
 class FleetMemory(LocalLedger):

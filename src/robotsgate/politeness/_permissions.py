@@ -216,10 +216,11 @@ class Permissions:
             raise error
 
     def _end(self, key: Hashable, flight: Flight[Standing]) -> None:
-        """Keep the error of a flight for the next caller, if no caller waits for it.
+        """Call what `begin` was given for a flight that is over.
 
-        Otherwise callers without patience would fetch again and again, and never
-        learn of the mistake.
+        Its error stays for the next caller, if no caller waits for it. Otherwise
+        callers without patience would fetch again and again, and never learn of the
+        mistake.
         """
         if flight.error is not None and not flight.callers:
             self._errors[key] = flight.error

@@ -19,8 +19,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, cast
 
-import anyio
-
+from robotsgate._flights import task_id
 from robotsgate.caching._freshness import ASK_FOR_LESS, retry_after
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.errors import TurnNotInTimeError
@@ -78,7 +77,7 @@ class Turn:
             RuntimeError: the gate is closed, or the turn was entered before, or the
                 same task has the turn that this one would wait for.
         """
-        await self._turns.enter(self._claim, anyio.get_current_task().id)
+        await self._turns.enter(self._claim, task_id())
         return self
 
     async def __aexit__(self, _kind: object, error: object, _traceback: object) -> None:
@@ -218,6 +217,7 @@ class Turns:
         queues: those in which callers wait for turns.
         permissions: what robots.txt permits.
         counts: by the names of `GateStats`.
+        seconds_waited: how long callers have waited for them, all together.
         under_way: by host, those that have begun and not ended.
     """
 
@@ -232,6 +232,7 @@ class Turns:
         listener: Listener[GateEvent],
     ) -> None:
         self.counts: Counter[str] = Counter()
+        self.seconds_waited = 0.0
         self.under_way: dict[str, list[Claim]] = {}
         self._policy = renewals.policy
         self._hosts = hosts
@@ -275,17 +276,17 @@ class Turns:
                 this one would wait for.
         """
         self.check_open()
-        deadline = math.inf
-        if claim.patience < math.inf:
-            deadline = self._clock.monotonic() + claim.patience
+        asked_at = self._clock.monotonic()
         try:
-            await self._begin(claim, deadline)
+            await self._begin(claim, asked_at + claim.patience)
         except DisallowedError:
             self.counts["disallowed"] += 1
             raise
         except TurnNotInTimeError:
             self.check_open()
             raise
+        finally:
+            self.seconds_waited += self._clock.monotonic() - asked_at
         self.counts["turns"] += 1
 
     async def end(self, claim: Claim, end: TurnEnd) -> None:
@@ -361,16 +362,14 @@ class Turns:
                 " for another one, which would wait for itself"
             )
 
-    def _is_overdue(self, claim: Claim) -> bool:
-        age = self._clock.monotonic() - claim.began_at
-        return age >= self._hosts.max_turn_seconds
-
     def _report_overdue(self, host: str, count: int) -> None:
         """`count` turns of `host` were ended because they were overdue."""
         self.counts["overdue"] += count
         self._listener.tell(TurnsOverdue(host=host, count=count))
-        for claim in list(filter(self._is_overdue, self.under_way.get(host, []))):
-            self._remove(claim, host)
+        began_before = self._clock.monotonic() - self._hosts.max_turn_seconds
+        for claim in list(self.under_way.get(host, ())):
+            if claim.began_at <= began_before:
+                self._remove(claim, host)
 
     def _remove(self, claim: Claim, host: str) -> None:
         claims = self.under_way.get(host, [])

@@ -158,8 +158,7 @@ class Work:
 
     def seconds_until_ready(self, name: str) -> float:
         """The least wait for a turn of a host, ≥ 0."""
-        queues = self.turns.queues
-        return queues.seconds_until_ready(name, ahead=queues.length(name))
+        return self.turns.queues.seconds_until_ready(name)
 
     async def wait_for_room(self) -> None:
         """Wait until a URL or a host less waits."""
