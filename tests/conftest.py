@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
+from hypothesis import settings
 
 from tests.servers.loopback import LoopbackServer
 from tests.servers.valkey import Valkey, running_valkey
 
 pytest.register_assert_rewrite("robotsgate.testing.stores")
+
+# The same examples in each run; `--hypothesis-profile many` adds more.
+settings.register_profile("few", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("many", settings.get_profile("few"), max_examples=500)
+settings.load_profile("few")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,7 @@ from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._pattern import parts, telling_part
 from robotsgate.robotstxt._records import RuleLines
 from tests.robotstxt import reference
-from tests.robotstxt.strategies import PATTERNS, TARGETS, steady
+from tests.robotstxt.strategies import PATTERNS, TARGETS
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -154,7 +154,6 @@ def test_longest_pattern_decides(rules: list[Record], number: int | None) -> Non
     _assert_as_reference(rules, "/abc")
 
 
-@steady(500)
 @given(_RULES, TARGETS)
 def test_matcher_equals_the_reference(rules: list[Record], target: str) -> None:
     _assert_as_reference(rules, target)

@@ -13,7 +13,6 @@ from robotsgate.robotstxt._octets import (
     readable,
 )
 from tests.robotstxt.reference import spelling
-from tests.robotstxt.strategies import steady
 
 _ESCAPES = st.lists(
     st.sampled_from(["%", "4", "1", "a", "F", "%41", "%2f", "\xe9", "/", " ", "~", "$"])
@@ -31,7 +30,6 @@ def test_each_escape_has_one_spelling(octet: int) -> None:
         assert normalised_target(f"/{escape}") == f"/{spelt}"
 
 
-@steady(400)
 @given(
     st.one_of(
         _ESCAPES, st.text(st.characters(max_codepoint=255, exclude_characters="\r\n"))
@@ -46,7 +44,6 @@ def test_normalised_equals_the_reference_and_is_its_own_fixed_point(
     assert normalised_patterns(once) == once
 
 
-@steady(200)
 @given(st.text())
 def test_octets_of_a_text_read_as_that_text(text: str) -> None:
     octets = as_octets(text)

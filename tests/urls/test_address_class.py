@@ -3,7 +3,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from robotsgate.urls._address_class import AddressClass, address_class
@@ -108,7 +108,6 @@ def test_zone_of_an_address_does_not_matter() -> None:
     assert address_class(ip_address("fe80::1%eth0")) is AddressClass.LINK_LOCAL
 
 
-@settings(max_examples=500, deadline=None, derandomize=True, database=None)
 @given(address=ADDRESSES)
 def test_whatever_the_standard_library_keeps_private_is_not_public(
     address: IPv4Address,
@@ -118,7 +117,6 @@ def test_whatever_the_standard_library_keeps_private_is_not_public(
         assert not address.is_multicast
 
 
-@settings(max_examples=500, deadline=None, derandomize=True, database=None)
 @given(number=st.integers(0, 2**128 - 1) | st.integers(1 << 125, (1 << 126) - 1))
 def test_public_ipv6_address_is_unicast_and_global(number: int) -> None:
     address = IPv6Address(number)
