@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 _NUMBERS = itertools.count()
 
 
+def pytest_collection_finish() -> None:
+    """Spare the collector what lives until the end: the tests and their modules."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """The event loop that `pytest.mark.anyio` runs a test on: each in turn."""
@@ -52,6 +58,17 @@ def serve() -> Iterator[Callable[..., LoopbackServer]]:
 def certificate_authority() -> trustme.CA:
     """Signs the certificates of the tests' servers."""
     return trustme.CA()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_authorities() -> Iterator[None]:
+    """Clients trust one authority by default, of nobody; to read all takes long."""
+    with (
+        trustme.CA().cert_pem.tempfile() as path,
+        pytest.MonkeyPatch.context() as variables,
+    ):
+        variables.setenv("SSL_CERT_FILE", path)
+        yield
 
 
 @pytest.fixture(scope="session")
