@@ -159,10 +159,9 @@ def test_matcher_equals_the_reference(rules: list[Record], target: str) -> None:
     _assert_as_reference(rules, target)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_matcher_of_a_thousand_prefixes_equals_the_reference(seed: int) -> None:
+def test_matcher_of_a_thousand_prefixes_equals_the_reference() -> None:
     """Prefixes of one another, so that both binary searches have chains to climb."""
-    chance = Random(seed)  # noqa: S311 (reproducible, no secret)
+    chance = Random(0)  # noqa: S311 (reproducible, no secret)
 
     def path() -> str:
         return "/" + "".join(chance.choices("abc/", k=chance.randrange(4, 9)))
@@ -179,10 +178,9 @@ def test_matcher_of_a_thousand_prefixes_equals_the_reference(seed: int) -> None:
     assert set(_assert_as_reference(rules, *targets)) == {True, False}
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_matcher_of_many_wildcards_equals_the_reference(seed: int) -> None:
+def test_matcher_of_many_wildcards_equals_the_reference() -> None:
     """Of two letters, so that parts longer than an indexed piece are there."""
-    chance = Random(seed)  # noqa: S311 (reproducible, no secret)
+    chance = Random(0)  # noqa: S311 (reproducible, no secret)
 
     def letters(most: int) -> str:
         return "".join(chance.choices("ab", k=chance.randrange(1, most)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,15 +18,15 @@ _ESCAPES = st.lists(
 ).map("".join)
 
 
-@pytest.mark.parametrize("octet", range(256))
-def test_each_escape_has_one_spelling(octet: int) -> None:
-    is_unreserved = chr(octet).isascii() and (
-        chr(octet).isalnum() or chr(octet) in "-._~"
-    )
-    spelt = chr(octet) if is_unreserved else f"%{octet:02X}"
+def test_each_escape_has_one_spelling() -> None:
+    for octet in range(256):
+        is_unreserved = chr(octet).isascii() and (
+            chr(octet).isalnum() or chr(octet) in "-._~"
+        )
+        spelt = chr(octet) if is_unreserved else f"%{octet:02X}"
 
-    for escape in (f"%{octet:02X}", f"%{octet:02x}"):
-        assert normalised_target(f"/{escape}") == f"/{spelt}"
+        for escape in (f"%{octet:02X}", f"%{octet:02x}"):
+            assert normalised_target(f"/{escape}") == f"/{spelt}"
 
 
 @given(
