@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
+from hypothesis import settings
 
 from tests.servers.loopback import LoopbackServer
 from tests.servers.valkey import Valkey, running_valkey
 
 pytest.register_assert_rewrite("robotsgate.testing.stores")
+
+# The same examples in each run; `--hypothesis-profile many` adds more.
+settings.register_profile("few", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("many", settings.get_profile("few"), max_examples=500)
+settings.load_profile("few")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +28,12 @@ if TYPE_CHECKING:
     from tests.servers.loopback import Answer
 
 _NUMBERS = itertools.count()
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector what lives until the end: the tests and their modules."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -46,6 +58,17 @@ def serve() -> Iterator[Callable[..., LoopbackServer]]:
 def certificate_authority() -> trustme.CA:
     """Signs the certificates of the tests' servers."""
     return trustme.CA()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_authorities() -> Iterator[None]:
+    """Clients trust one authority by default, of nobody; to read all takes long."""
+    with (
+        trustme.CA().cert_pem.tempfile() as path,
+        pytest.MonkeyPatch.context() as variables,
+    ):
+        variables.setenv("SSL_CERT_FILE", path)
+        yield
 
 
 @pytest.fixture(scope="session")

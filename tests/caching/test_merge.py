@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, usable
@@ -115,7 +115,6 @@ _FEW_ANSWERS = [
 
 
 @given(entries(), entries(), entries())
-@settings(max_examples=250, deadline=None)
 def test_order_of_merging_does_not_matter(a: Entry, b: Entry, c: Entry) -> None:
     results = {
         merge(merge(x, y, now=NOW), z, now=NOW) for x, y, z in permutations((a, b, c))
@@ -126,7 +125,6 @@ def test_order_of_merging_does_not_matter(a: Entry, b: Entry, c: Entry) -> None:
 
 
 @given(entries(), entries())
-@settings(max_examples=150, deadline=None)
 def test_merging_again_changes_nothing(a: Entry, b: Entry) -> None:
     both = merge(a, b, now=NOW)
 
@@ -138,7 +136,6 @@ def test_merging_again_changes_nothing(a: Entry, b: Entry) -> None:
 
 
 @given(entries(), st.sampled_from(POLICIES))
-@settings(max_examples=150, deadline=None)
 def test_what_counts_counts_again(entry: Entry, policy: Policy) -> None:
     once = usable(entry, now=NOW, policy=policy)
 
@@ -146,7 +143,6 @@ def test_what_counts_counts_again(entry: Entry, policy: Policy) -> None:
 
 
 @given(entries(), st.sampled_from(POLICIES), st.lists(spans, min_size=2, max_size=8))
-@settings(max_examples=400, deadline=None)
 def test_nothing_opens_by_the_mere_passing_of_time(
     entry: Entry, policy: Policy, steps: list[float]
 ) -> None:

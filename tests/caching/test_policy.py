@@ -97,13 +97,13 @@ def test_preset_differs_from_default_in(
     assert differences_from_default(policy) == differences
 
 
-@pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("value", ["60", True, b"60", (60,), 1 + 0j], ids=repr)
-def test_number_of_wrong_type_is_refused_by_name(name: str, value: object) -> None:
-    with pytest.raises(TypeError, match=name) as caught:
-        policy_with(name, value)
+def test_number_of_wrong_type_is_refused_by_name(value: object) -> None:
+    for name in NUMBERS:
+        with pytest.raises(TypeError, match=name) as caught:
+            policy_with(name, value)
 
-    assert repr(value) in str(caught.value)
+        assert repr(value) in str(caught.value)
 
 
 def test_none_is_no_number_but_for_the_limit_without_copy() -> None:
@@ -112,28 +112,28 @@ def test_none_is_no_number_but_for_the_limit_without_copy() -> None:
         policy_with("unreachable_limit", None)
 
 
-@pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1, -0.5, -1e300])
-def test_number_out_of_range_is_refused_by_name(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=name) as caught:
-        policy_with(name, value)
+def test_number_out_of_range_is_refused_by_name(value: float) -> None:
+    for name in NUMBERS:
+        with pytest.raises(ValueError, match=name) as caught:
+            policy_with(name, value)
 
-    assert repr(value) in str(caught.value)
+        assert repr(value) in str(caught.value)
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-def test_number_too_large_for_a_float_is_refused_by_name(name: str) -> None:
+def test_number_too_large_for_a_float_is_refused_by_name() -> None:
     """Such an int is not finite as a number of seconds; it must not escape as
     an OverflowError that names nothing."""
-    with pytest.raises(ValueError, match=name):
-        policy_with(name, 10**400)
+    for name in NUMBERS:
+        with pytest.raises(ValueError, match=name):
+            policy_with(name, 10**400)
 
 
-@pytest.mark.parametrize("name", fields_with(ABOVE_ZERO))
 @pytest.mark.parametrize("value", [0, 0.0, -0.0])
-def test_zero_is_refused_where_a_span_must_pass(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=rf"{name}.*above 0.*{value!r}"):
-        policy_with(name, value)
+def test_zero_is_refused_where_a_span_must_pass(value: float) -> None:
+    for name in fields_with(ABOVE_ZERO):
+        with pytest.raises(ValueError, match=rf"{name}.*above 0.*{value!r}"):
+            policy_with(name, value)
 
 
 @pytest.mark.parametrize("name", fields_with(ONE))

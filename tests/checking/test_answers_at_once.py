@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from robotsgate import Dialect, Reason, RobotsChecker, RobotsTxt
@@ -181,7 +181,6 @@ def test_hot_path_answers_as_the_parsed_file(hot_path: HotPath, spelling: str) -
         hot_path.assert_answers_agree(spelling + target)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     spelling=st.sampled_from(HOT_SPELLINGS),
     pieces=st.lists(

@@ -180,7 +180,7 @@ def test_closed_pipe_ends_it_without_a_word(
     serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
     urls, code = tmp_path / "urls", tmp_path / "code"
-    urls.write_text(f"{serve(Reply(body=_BODY)).url}/\n" * 100_000)
+    urls.write_text(f"{serve(Reply(body=_BODY)).url}/\n" * 20_000)
 
     ran = in_shell(
         f"{{ robotsgate filter -a a < {urls}; echo $? > {code}; }} | head -n 1"

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 
 from benchmarks.page import rewritten
-from tests.faults.fault import observe
+from tests.faults.fault import observe, warm_up
 from tests.faults.matrix import GROUPS
 from tests.faults.page import table
 
@@ -40,6 +40,7 @@ def main() -> None:
 
 async def _measured() -> dict[str, str]:
     """The tables by the names of their groups."""
+    await warm_up()
     return {
         group.name: table(group, [await observe(fault) for fault in group.faults])
         for group in GROUPS

@@ -200,13 +200,12 @@ TIMES = Group(
         ),
         rules_decide(
             "ends a slow body before the deadline",
-            answering(Raw(_SIZED + RULES[:_HALF], _ending_later(1.2))),
+            answering(Raw(_SIZED + RULES[:_HALF], _ending_later(0.3))),
             deadline=2.0,
         ),
         timed_out(
             "ends a slow body after the deadline",
-            answering(Raw(_SIZED + RULES[:_HALF], _ending_later(1.2))),
-            deadline=0.8,
+            answering(Raw(_SIZED + RULES[:_HALF], _ending_later(0.3))),
         ),
     ),
 )

@@ -134,7 +134,7 @@ class Observation:
 async def observe(fault: Fault) -> Observation:
     """Ask a checker about the origin of `fault`, over real sockets.
 
-    Measures memory, so only one may run at a time in a process.
+    Measures memory, so only one may run at a time in a process, and after `warm_up`.
     """
     with Stage() as stage:
         url = fault.arrange(stage)
@@ -143,7 +143,6 @@ async def observe(fault: Fault) -> Observation:
             client = DirectFetcher(ssl_context=trusting())
         policy = replace(fault.policy, fetch_deadline=fault.deadline)
         store = None if fault.store is None else fault.store(stage)
-        await _warm_up()
         open_before = _open_files()
         async with RobotsChecker(
             user_agent="Bot", client=client, store=store, policy=policy
@@ -179,7 +178,7 @@ async def observe(fault: Fault) -> Observation:
         )
 
 
-async def _warm_up() -> None:
+async def warm_up() -> None:
     """Let everything be imported that a fetch imports at its first time."""
     with Stage() as stage:
         url = stage.serve(Reply(body=RULES)).url

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.faults.stage import Stage
     from tests.servers.loopback import Answer
 
-SHORT_DEADLINE = 0.4
+SHORT_DEADLINE = 0.1
 """For what only the deadline ends, seconds."""
 
 _MEBIBYTE = 2**20

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.faults.fault import Fault, Group, observe
+from tests.faults.fault import Fault, Group, observe, warm_up
 from tests.faults.matrix import GROUPS
 from tests.faults.page import promised, rows_of
 
@@ -16,6 +16,11 @@ FAULTS = [fault for group in GROUPS for fault in group.faults]
 
 # How late an event loop may be on a machine that does much else.
 PATIENCE_SECONDS = 10.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _is_warm() -> None:
+    anyio.run(warm_up)
 
 
 @pytest.mark.anyio

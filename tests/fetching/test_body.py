@@ -114,12 +114,13 @@ def decoded(sent: bytes, coding: str, *, max_bytes: int) -> bytes:
 
 @pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
 @pytest.mark.parametrize(("coding", "sent"), CODED.values(), ids=CODED)
-def test_body_is_decoded_however_it_arrives(
+def test_body_is_decoded_up_to_the_limit_however_it_arrives(
     coding: str, sent: bytes, chunking: Callable[[bytes], Iterable[bytes]]
 ) -> None:
-    body = read_body(chunking(sent), coding, max_bytes=NO_LIMIT)
+    for max_bytes in (1, 2, HALF, len(TEXT) - 1, len(TEXT), len(TEXT) + 1, NO_LIMIT):
+        body = read_body(chunking(sent), coding, max_bytes=max_bytes)
 
-    assert body == TEXT
+        assert body == TEXT[:max_bytes]
 
 
 @pytest.mark.parametrize(("coding", "sent"), CODED.values(), ids=CODED)
@@ -130,30 +131,6 @@ def test_body_is_decoded_wherever_it_is_cut_in_two(coding: str, sent: bytes) -> 
     }
 
     assert bodies == {TEXT}
-
-
-@pytest.mark.parametrize("max_bytes", [1, 2, HALF, len(TEXT) - 1], ids=str)
-@pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
-@pytest.mark.parametrize(("coding", "sent"), CODED.values(), ids=CODED)
-def test_body_is_cut_at_the_limit(
-    coding: str,
-    sent: bytes,
-    chunking: Callable[[bytes], Iterable[bytes]],
-    max_bytes: int,
-) -> None:
-    body = read_body(chunking(sent), coding, max_bytes=max_bytes)
-
-    assert body == TEXT[:max_bytes]
-
-
-@pytest.mark.parametrize("max_bytes", [len(TEXT), len(TEXT) + 1], ids=str)
-@pytest.mark.parametrize(("coding", "sent"), CODED.values(), ids=CODED)
-def test_body_that_fits_the_limit_is_whole(
-    coding: str, sent: bytes, max_bytes: int
-) -> None:
-    body = read_body([sent], coding, max_bytes=max_bytes)
-
-    assert body == TEXT
 
 
 @pytest.mark.parametrize(
@@ -265,9 +242,9 @@ def test_body_that_is_not_in_its_coding_is_an_error(
 
 
 BOMBS: dict[str, tuple[str, bytes]] = {
-    "gzip": ("gzip", gzip.compress(bytes(100 * MEBIBYTE))),
-    "gzip of many members": ("gzip", gzip.compress(bytes(MEBIBYTE)) * 100),
-    "deflate": ("deflate", zlib.compress(bytes(100 * MEBIBYTE))),
+    "gzip": ("gzip", gzip.compress(bytes(10 * MEBIBYTE))),
+    "gzip of many members": ("gzip", gzip.compress(bytes(MEBIBYTE)) * 10),
+    "deflate": ("deflate", zlib.compress(bytes(10 * MEBIBYTE))),
 }
 
 
@@ -306,11 +283,11 @@ def test_decoding_raises_coding_errors_only(
 
 
 @pytest.mark.parametrize(("coding", "sent"), CODED.values(), ids=CODED)
-@pytest.mark.parametrize("max_bytes", [1, HALF, len(TEXT) + 1], ids=str)
 def test_body_that_somebody_else_has_read_is_decoded_alike(
-    coding: str, sent: bytes, max_bytes: int
+    coding: str, sent: bytes
 ) -> None:
-    assert decoded(sent, coding, max_bytes=max_bytes) == TEXT[:max_bytes]
+    for max_bytes in (1, HALF, len(TEXT) + 1):
+        assert decoded(sent, coding, max_bytes=max_bytes) == TEXT[:max_bytes]
 
 
 def test_body_that_somebody_else_has_cut_off_is_an_error() -> None:

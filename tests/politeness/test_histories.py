@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from robotsgate.politeness._host_record import (
@@ -192,7 +192,6 @@ class Crawler:
         return moment
 
 
-@settings(max_examples=300, deadline=None)
 @given(steps=STEPS, are_closed=st.booleans())
 def test_any_history_keeps_the_rules_and_lets_all_have_their_turn(
     steps: list[tuple[str, ...]], *, are_closed: bool

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
-__all__ = ["BODIES", "PATTERNS", "TARGETS", "steady"]
+__all__ = ["BODIES", "PATTERNS", "TARGETS"]
 
 _WORDS = (
     b"User-agent", b"Disallow", b"Allow", b"Sitemap", b"Crawl-delay", b"Request-rate",
@@ -14,11 +13,6 @@ _WORDS = (
     b"\xef", b"\0", b"\x0b", b"\x0c", b"\x1c", b"\x85", b"\xa0", b"\xc3\xa9", b"\xff",
     b"/index.html", b"?", b"..", b"http://h/s.xml", b"1/5", b"0.5", b"<html>",
 )  # fmt: skip
-
-
-def steady(examples: int) -> settings:
-    """Settings under which a property gives the same result on every run."""
-    return settings(deadline=None, derandomize=True, max_examples=examples)
 
 
 BODIES = st.one_of(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from robotsgate.robotstxt import Dialect, RobotsTxt
 from robotsgate.robotstxt._dialect import GOOGLE
 from robotsgate.urls._origin import split_url
-from tests.robotstxt.strategies import BODIES, steady
+from tests.robotstxt.strategies import BODIES
 from tests.tables import cases
 
 pytest.importorskip(
@@ -176,7 +176,6 @@ def test_rule_that_matches_as_index_html_and_as_its_folder_is_told_once() -> Non
     assert [rule.line for rule in rules] == [2]
 
 
-@steady(500)
 @given(
     BODIES,
     st.sampled_from(["a", "b", "ab", "foobot", "*", ""]),

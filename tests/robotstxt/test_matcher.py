@@ -14,7 +14,7 @@ from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._pattern import parts, telling_part
 from robotsgate.robotstxt._records import RuleLines
 from tests.robotstxt import reference
-from tests.robotstxt.strategies import PATTERNS, TARGETS, steady
+from tests.robotstxt.strategies import PATTERNS, TARGETS
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -154,16 +154,14 @@ def test_longest_pattern_decides(rules: list[Record], number: int | None) -> Non
     _assert_as_reference(rules, "/abc")
 
 
-@steady(500)
 @given(_RULES, TARGETS)
 def test_matcher_equals_the_reference(rules: list[Record], target: str) -> None:
     _assert_as_reference(rules, target)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_matcher_of_a_thousand_prefixes_equals_the_reference(seed: int) -> None:
+def test_matcher_of_a_thousand_prefixes_equals_the_reference() -> None:
     """Prefixes of one another, so that both binary searches have chains to climb."""
-    chance = Random(seed)  # noqa: S311 (reproducible, no secret)
+    chance = Random(0)  # noqa: S311 (reproducible, no secret)
 
     def path() -> str:
         return "/" + "".join(chance.choices("abc/", k=chance.randrange(4, 9)))
@@ -180,10 +178,9 @@ def test_matcher_of_a_thousand_prefixes_equals_the_reference(seed: int) -> None:
     assert set(_assert_as_reference(rules, *targets)) == {True, False}
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_matcher_of_many_wildcards_equals_the_reference(seed: int) -> None:
+def test_matcher_of_many_wildcards_equals_the_reference() -> None:
     """Of two letters, so that parts longer than an indexed piece are there."""
-    chance = Random(seed)  # noqa: S311 (reproducible, no secret)
+    chance = Random(0)  # noqa: S311 (reproducible, no secret)
 
     def letters(most: int) -> str:
         return "".join(chance.choices("ab", k=chance.randrange(1, most)))

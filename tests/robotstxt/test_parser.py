@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from robotsgate.robotstxt import Dialect, LineKind, OtherLine, RobotsTxt
 from robotsgate.robotstxt._dialect import RFC9309
 from robotsgate.robotstxt._parser import first_lines
-from tests.robotstxt.strategies import BODIES, steady
+from tests.robotstxt.strategies import BODIES
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -197,7 +197,6 @@ def _facts(body: bytes, *, dialect: Dialect) -> Sequence[object]:
 
 
 @_DIALECTS
-@steady(200)
 @given(BODIES, st.data())
 def test_any_mix_of_line_ends_reads_the_same(
     dialect: Dialect, body: bytes, data: st.DataObject

@@ -5,12 +5,11 @@ from __future__ import annotations
 from itertools import chain, zip_longest
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotsgate.robotstxt._pattern import IndexedTarget, matches
 from tests.robotstxt import reference
-from tests.robotstxt.strategies import steady
 from tests.tables import cases
 
 # Longer targets are searched without an index.
@@ -41,7 +40,6 @@ def _assert_all_agree(pattern: str, target: str) -> bool:
     return expected
 
 
-@steady(300)
 @given(_nearly_matching())
 def test_target_of_two_letters_is_matched_as_by_the_reference(
     case: tuple[str, str],
@@ -49,7 +47,7 @@ def test_target_of_two_letters_is_matched_as_by_the_reference(
     _assert_all_agree(*case)
 
 
-@steady(40)
+@settings(max_examples=40)
 @given(_nearly_matching(), st.sampled_from([0, 1, 30_000]))
 def test_target_beyond_the_limit_is_matched_as_by_the_reference(
     case: tuple[str, str], more: int

@@ -11,7 +11,6 @@ from robotsgate.robotstxt import Dialect, RobotsTxt
 from robotsgate.robotstxt._dialect import RFC9309
 from robotsgate.urls._origin import split_url
 from tests.robotstxt.reference import pattern_spelling
-from tests.robotstxt.strategies import steady
 from tests.tables import cases
 
 _HOST = "https://example.com"
@@ -311,7 +310,6 @@ def test_rule_does_not_match_another_path(rule: str, path: str) -> None:
     assert robots.can_fetch("a", path)
 
 
-@steady(300)
 @given(
     st.lists(
         st.lists(
@@ -332,7 +330,6 @@ def test_patterns_have_the_spelling_of_the_reference(values: list[list[str]]) ->
     assert spelt.split("\n") == expected
 
 
-@steady(300)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_target_is_plain_ascii_and_has_one_spelling(text: str) -> None:
     for once in RFC9309.readings(f"/{text}"):

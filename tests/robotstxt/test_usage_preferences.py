@@ -21,7 +21,6 @@ from robotsgate.robotstxt._dialect import RFC9309
 from robotsgate.robotstxt._headers import header_values
 from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS, usage_preferences
 from tests.robotstxt import aipref
-from tests.robotstxt.strategies import steady
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -305,7 +304,6 @@ _VALUES = st.sampled_from(
 _SIGNALS = st.sampled_from(["ai-train=no", "ai-train=yes", "use=full", "use=reference"])
 
 
-@steady(300)
 @given(st.lists(_VALUES, max_size=5), _VALUES, st.lists(_SIGNALS, max_size=4), _SIGNALS)
 def test_more_lines_lose_no_restriction(
     values: list[str], value: str, signals: list[str], signal: str

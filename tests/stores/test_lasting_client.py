@@ -258,7 +258,7 @@ class TestReplacing:
         async with opened(maker) as lasting:
             if is_warm:
                 await lasting.result_of(get(key))
-            allow(1.0)
+            allow(0.3)
             own_valkey.pause()
             async with anyio.create_task_group() as tasks:
                 for _ in range(calls):
@@ -291,7 +291,7 @@ class TestReplacing:
                 allow(_PATIENCE_SECONDS)
                 found.append(await lasting.result_of(get(key)))
                 proxy.forget()
-                allow(1.0)
+                allow(0.3)
                 await _expect(TimeoutError, lasting, get(key))
                 await _until_settled(lasting)
             allow(_PATIENCE_SECONDS)

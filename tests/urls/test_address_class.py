@@ -3,7 +3,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from robotsgate.urls._address_class import AddressClass, address_class
@@ -50,7 +50,6 @@ CLASSES: dict[AddressClass, list[str]] = {
         "2001:10::1", "2001:1ff::1", "4000::", "5f00::1", "1::1",
     ],
 }  # fmt: skip
-ROWS = [(text, kind) for kind, texts in CLASSES.items() for text in texts]
 
 ADDRESSES = st.integers(0, 2**32 - 1).map(IPv4Address)
 
@@ -63,12 +62,14 @@ def test_every_class_has_examples() -> None:
     assert set(CLASSES) == set(AddressClass)
 
 
-@pytest.mark.parametrize(("text", "kind"), ROWS)
-def test_address_is_of_class(text: str, kind: AddressClass) -> None:
-    assert address_class(ip_address(text)) is kind
+@pytest.mark.parametrize("kind", CLASSES)
+def test_address_is_of_class(kind: AddressClass) -> None:
+    classes = {text: address_class(ip_address(text)) for text in CLASSES[kind]}
+
+    assert classes == dict.fromkeys(CLASSES[kind], kind)
 
 
-@pytest.mark.parametrize(("text", "kind"), [row for row in ROWS if "." in row[0]])
+@pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize(
     ("prefix", "shift"),
     [
@@ -81,13 +82,16 @@ def test_address_is_of_class(text: str, kind: AddressClass) -> None:
     ids=["mapped", "translated", "NAT64", "6to4", "Teredo server"],
 )
 def test_embedded_address_is_of_the_class_of_the_inner_one(
-    text: str, kind: AddressClass, prefix: str, shift: int
+    kind: AddressClass, prefix: str, shift: int
 ) -> None:
-    outer = embedded(IPv4Address(text), prefix, shift=shift)
-    if prefix == "2001:0::":  # with a client that is public
-        outer = IPv6Address(int(outer) | int(IPv4Address("1.1.1.1")) ^ 0xFFFF_FFFF)
+    for text in CLASSES[kind]:
+        if ":" in text:
+            continue
+        outer = embedded(IPv4Address(text), prefix, shift=shift)
+        if prefix == "2001:0::":  # with a client that is public
+            outer = IPv6Address(int(outer) | int(IPv4Address("1.1.1.1")) ^ 0xFFFF_FFFF)
 
-    assert address_class(outer) is kind
+        assert address_class(outer) is kind, text
 
 
 def test_client_of_teredo_decides_as_well() -> None:
@@ -108,7 +112,6 @@ def test_zone_of_an_address_does_not_matter() -> None:
     assert address_class(ip_address("fe80::1%eth0")) is AddressClass.LINK_LOCAL
 
 
-@settings(max_examples=500, deadline=None, derandomize=True, database=None)
 @given(address=ADDRESSES)
 def test_whatever_the_standard_library_keeps_private_is_not_public(
     address: IPv4Address,
@@ -118,7 +121,6 @@ def test_whatever_the_standard_library_keeps_private_is_not_public(
         assert not address.is_multicast
 
 
-@settings(max_examples=500, deadline=None, derandomize=True, database=None)
 @given(number=st.integers(0, 2**128 - 1) | st.integers(1 << 125, (1 << 126) - 1))
 def test_public_ipv6_address_is_unicast_and_global(number: int) -> None:
     address = IPv6Address(number)

@@ -13,7 +13,6 @@ from robotsgate import Origin
 from robotsgate.errors import InvalidURLError
 from robotsgate.urls._origin import split_url
 from tests.fuzzing.url import check
-from tests.robotstxt.strategies import steady
 from tests.tables import cases
 
 
@@ -263,14 +262,12 @@ _PARTS = (
 )  # fmt: skip
 
 
-@steady(500)
 @given(st.lists(st.sampled_from(_PARTS), max_size=7).map("".join))
 def test_origin_of_odd_text_is_that_of_browsers(text: str) -> None:
     check(text.encode())
     check(f"http://{text}".encode())
 
 
-@steady(500)
 @given(st.text(max_size=8), st.text(max_size=8))
 def test_origin_of_any_text_is_that_of_browsers(host: str, path: str) -> None:
     check(f"https://{host}/{path}".encode("utf-8", "surrogatepass"))
