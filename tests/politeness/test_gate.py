@@ -82,6 +82,14 @@ async def test_pages_of_a_host_keep_its_delay_from_end_to_start() -> None:
     assert crawl.times == [DELAY, 2 * DELAY + 4, 3 * DELAY + 8]
 
 
+async def test_slow_page_makes_the_delay_longer_if_there_is_a_factor() -> None:
+    crawl = Crawl(delay_factor=5.0)
+
+    await crawl.run(100, *[partial(crawl.visit, seconds=4)] * 2)
+
+    assert crawl.times == [DELAY, DELAY + 4 + 5 * 4]
+
+
 async def test_hosts_do_not_wait_for_each_other() -> None:
     crawl = Crawl(default_delay=1.0)
     other = partial(crawl.visit, OTHER_PAGE)
@@ -1193,12 +1201,17 @@ async def test_closed_gate_ends_the_turn_of_a_fetch_and_lets_the_fetch_go_on() -
 
 BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "delay below 0": ({"default_delay": -1}, ValueError, "default_delay of 0 or more"),
-    "delay nan": ({"default_delay": math.nan}, ValueError, "finite seconds, got nan"),
+    "delay nan": (
+        {"default_delay": math.nan},
+        ValueError,
+        "finite default_delay of 0 or more, got nan",
+    ),
     "delay infinite": ({"default_delay": math.inf}, ValueError, "got inf"),
     "delay no number": ({"default_delay": "1"}, TypeError, "as float, got '1'"),
     "delay a bool": ({"default_delay": True}, TypeError, "as float, got True"),
     "max below default": ({"max_delay": 0.5}, ValueError, "max_delay of 1 or more"),
     "max infinite": ({"max_delay": math.inf}, ValueError, "got inf"),
+    "factor below 0": ({"delay_factor": -1}, ValueError, "delay_factor of 0 or more"),
     "turn of no time": ({"max_turn_seconds": 0}, ValueError, "above 0, got 0"),
     "no turn": ({"max_concurrent_per_host": 0}, ValueError, "of 1 or more, got 0"),
     "half a turn": ({"max_concurrent_per_host": 0.5}, TypeError, "as int, got 0.5"),

@@ -265,6 +265,27 @@ def test_delay_after_incidents(pace_of_host: Pace, ends: str, expected: float) -
 
 
 @pytest.mark.parametrize(
+    ("pace_of_host", "seconds", "expected"),
+    [
+        pytest.param(pace(delay_factor=3.0), 2.0, 6.0, id="three times as long"),
+        pytest.param(pace(delay_factor=3.0), 0.1, 1.0, id="never below the delay"),
+        pytest.param(
+            pace(max_delay=5.0, delay_factor=3.0), 20.0, 5.0, id="at most max_delay"
+        ),
+    ],
+)
+def test_delay_after_a_request_grows_with_its_length(
+    pace_of_host: Pace, seconds: float, expected: float
+) -> None:
+    host = Host(HostRecord(pace_of_host))
+    began_at = host.start()
+    ended_at = host.now = began_at + seconds
+    host.end(began_at)
+
+    assert host.start() - ended_at == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
     "ends",
     [
         pytest.param([TurnEnd.GOOD], id="no incident"),

@@ -172,6 +172,7 @@ def test_server_and_memory_agree_on_long_histories(valkey: Valkey, seed: int) ->
                 max_at_once=chance.randrange(1, 4),
                 max_delay=15.0,
                 max_turn_seconds=8.0,
+                delay_factor=chance.choice([0.0, 0.5, 4.0]),
             )
             both.pass_time(0)
 

@@ -62,6 +62,7 @@ class PolitenessGate:
         *,
         default_delay: float = 1.0,
         max_delay: float = 3_600.0,
+        delay_factor: float = 0.0,
         max_concurrent_per_host: int = 1,
         max_turn_seconds: float = 300.0,
         max_hosts: int = 100_000,
@@ -78,6 +79,9 @@ class PolitenessGate:
             default_delay: the shortest delay of a host, seconds ≥ 0.
             max_delay: the longest delay of a host, seconds ≥ `default_delay`; if a
                 host asks for more, an event says so.
+            delay_factor: the delay after a turn is at least so many times as long as
+                the turn was, up to `max_delay`; ≥ 0. So a slow host gets fewer
+                requests.
             max_concurrent_per_host: how many turns of a host may be under way, ≥ 1. A
                 host that states a crawl-delay has one at a time.
             max_turn_seconds: the age at which a turn counts as ended, seconds > 0; an
@@ -101,6 +105,7 @@ class PolitenessGate:
             raise TypeError(f"expected checker to be a RobotsChecker, got {given!r}")
         _check_seconds("default_delay", default_delay)
         _check_seconds("max_delay", max_delay, least=default_delay)
+        _check_seconds("delay_factor", delay_factor)
         _check_seconds("max_turn_seconds", max_turn_seconds)
         if max_turn_seconds == 0:
             raise ValueError("expected max_turn_seconds above 0, got 0")
@@ -121,6 +126,7 @@ class PolitenessGate:
             host_of=host_of,
             default_delay=default_delay,
             max_delay=max_delay,
+            delay_factor=delay_factor,
             max_at_once=max_concurrent_per_host,
             max_turn_seconds=max_turn_seconds,
             max_hosts=max_hosts,
@@ -334,9 +340,9 @@ def _check_seconds(
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"expected {name} as float, got {seconds!r}")
     if not least <= seconds <= math.inf or (is_finite and seconds == math.inf):
-        kind = "finite seconds" if is_finite else "seconds"
+        finite = "finite " if is_finite else ""
         raise ValueError(
-            f"expected {name} of {least:g} or more {kind}, got {seconds!r}"
+            f"expected {finite}{name} of {least:g} or more, got {seconds!r}"
         )
 
 

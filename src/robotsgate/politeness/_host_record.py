@@ -62,12 +62,15 @@ class Pace:
         max_at_once: how many turns may be under way, ≥ 1.
         max_delay: the longest delay, also after an incident, seconds ≥ 0.
         max_turn_seconds: the age at which a turn counts as ended, > 0.
+        delay_factor: the delay is at least so many times as long as the last request
+            took, but no longer than `max_delay`; ≥ 0.
     """
 
     delay: float
     max_at_once: int
     max_delay: float
     max_turn_seconds: float
+    delay_factor: float = 0.0
 
 
 class TurnEnd(enum.Enum):
@@ -101,7 +104,8 @@ class HostRecord(NamedTuple):
 
     Attributes:
         pace: that of the last start.
-        ended_at: when the last request ended; `NEVER` before that.
+        ended_at: when the last request ended, or later if the delay after it is longer
+            than usual; `NEVER` before that.
         turns: when each turn that is under way began, in order; may be empty.
         fetch_began_at: when the fetch of a robots.txt that is under way began; `NEVER`
             if there is none.
@@ -142,6 +146,7 @@ def pace_of(
     max_delay: float,
     max_at_once: int,
     max_turn_seconds: float,
+    delay_factor: float = 0.0,
 ) -> Pace:
     """The pace of a host.
 
@@ -153,6 +158,7 @@ def pace_of(
         max_at_once: for a host whose origins state no crawl-delay; others get one
             request at a time.
         max_turn_seconds: the age at which a turn counts as ended.
+        delay_factor: that of the pace.
     """
     origins = tuple(origins)
     stated = (stated_delay(*origin) or 0.0 for origin in origins)
@@ -162,6 +168,7 @@ def pace_of(
         max_at_once=1 if has_crawl_delay else max_at_once,
         max_delay=max_delay,
         max_turn_seconds=max_turn_seconds,
+        delay_factor=delay_factor,
     )
 
 
@@ -229,7 +236,9 @@ def after_end(
     elif began_at in turns:
         place = turns.index(began_at)
         turns = turns[:place] + turns[place + 1 :]
-    ended_at = record.ended_at if end is TurnEnd.UNUSED else now
+    ended_at = record.ended_at
+    if end is not TurnEnd.UNUSED:
+        ended_at = max(ended_at, now + _added_delay(record, now - began_at))
     record = HostRecord(record.pace, ended_at, turns, fetch_began_at, *record[4:])
     if end is TurnEnd.INCIDENT:
         return after_incident(
@@ -330,6 +339,13 @@ def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:
         return False
     max_at_once = 1 if record.back_off > 0 else pace.max_at_once
     return is_robots_txt or len(record.turns) < max_at_once
+
+
+def _added_delay(record: HostRecord, seconds: float) -> float:
+    """By how much the delay is longer after a request that took so many seconds."""
+    pace = record.pace
+    delay = min(pace.delay_factor * seconds, pace.max_delay)
+    return max(0.0, delay - delay_in_force(record, pace))
 
 
 def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:

@@ -80,6 +80,7 @@ class Hosts:
         host_of: Callable[[str], str] | None,
         default_delay: float,
         max_delay: float,
+        delay_factor: float,
         max_at_once: int,
         max_turn_seconds: float,
         max_hosts: int,
@@ -88,6 +89,7 @@ class Hosts:
         self._host_of = host_of
         self._default_delay = default_delay
         self._max_delay = max_delay
+        self._delay_factor = delay_factor
         self._max_at_once = max_at_once
         self.max_turn_seconds = max_turn_seconds
         self._max_hosts = max_hosts
@@ -157,6 +159,7 @@ class Hosts:
             max_delay=self._max_delay,
             max_at_once=self._max_at_once,
             max_turn_seconds=self.max_turn_seconds,
+            delay_factor=self._delay_factor,
         )
         return _Host(pace, stated)
 

@@ -62,18 +62,18 @@ _NUMBERS = {
 }
 
 # ARGV: 1: the millisecond at which the time of an unknown host begins, 2: whether the
-# request fetches a robots.txt, 3 to 6: the pace.
+# request fetches a robots.txt, 3 to 7: the pace.
 # A change of what is kept needs another default prefix of the keys, because processes
 # of two versions may share a server.
 _RECORD = """
 local NEVER = -math.huge
 local FIELDS = {
-  'delay', 'max_at_once', 'max_delay', 'max_turn_seconds', 'ended_at',
+  'delay', 'max_at_once', 'max_delay', 'max_turn_seconds', 'delay_factor', 'ended_at',
   'fetch_began_at', 'incident_at', 'blocked_until', 'back_off', 'slowed_delay',
 }
 local key, now_ms, is_robots_txt = KEYS[1], tonumber(ARGV[1]), ARGV[2] == '1'
 local pace, record, turns, turn_seconds, queue = {}, {}, {}, 0, {}
-for number = 1, 4 do pace[FIELDS[number]] = tonumber(ARGV[number + 2]) end
+for number = 1, 5 do pace[FIELDS[number]] = tonumber(ARGV[number + 2]) end
 
 -- So that no text of another program is read, even one of numbers.
 local function with_hash(text) return redis.sha1hex(text) .. ' ' .. text end
@@ -100,7 +100,7 @@ if is_own then
   end
 else
   for number, field in ipairs(FIELDS) do
-    record[field] = pace[field] or number < 9 and NEVER or 0
+    record[field] = pace[field] or number < 10 and NEVER or 0
   end
 end
 local now = now_ms / 1000
@@ -131,9 +131,9 @@ local function save()
 end
 """
 
-# ARGV: 7: the number of the process, 8: whether it remembers the host.
+# ARGV: 8: the number of the process, 9: whether it remembers the host.
 _START = """
-local process, is_remembered = tonumber(ARGV[7]), ARGV[8] == '1'
+local process, is_remembered = tonumber(ARGV[8]), ARGV[9] == '1'
 -- The server has lost it.
 if not kept and is_remembered then record.ended_at = now end
 
@@ -197,10 +197,10 @@ end
 return {is_granted and 1 or 0, string.format('%.17g', seconds), overdue, save()}
 """
 
-# ARGV: 7: when the turn began, 8: its end, 9: retry_after, "" for none, 10: jitter.
+# ARGV: 8: when the turn began, 9: its end, 10: retry_after, "" for none, 11: jitter.
 _END = """
-local began_at, how_ended = tonumber(ARGV[7]), ARGV[8]
-local retry_after, jitter = tonumber(ARGV[9]), tonumber(ARGV[10])
+local began_at, how_ended = tonumber(ARGV[8]), ARGV[9]
+local retry_after, jitter = tonumber(ARGV[10]), tonumber(ARGV[11])
 
 -- after_end
 if is_robots_txt then
@@ -218,7 +218,12 @@ else
     end
   end
 end
-if how_ended ~= 'unused' then record.ended_at = now end
+if how_ended ~= 'unused' then
+  local seconds = began_at < math.huge and now - began_at or 0
+  local delay = math.min(record.delay_factor * seconds, record.max_delay)
+  local added = math.max(0, delay - math.max(record.delay, record.slowed_delay))
+  record.ended_at = math.max(record.ended_at, now + added)
+end
 
 local is_news = began_at > record.incident_at
 if how_ended == 'incident' then
@@ -296,15 +301,16 @@ class StartReply(NamedTuple):
 def record_in(text: bytes) -> tuple[float, HostRecord]:
     """The time of the host, seconds, and its record, in the text that a script kept."""
     now_ms, _, *numbers = map(float, text.split())
-    delay, max_at_once, max_delay, max_turn_seconds, ended_at, *rest = numbers[:10]
+    delay, max_at_once, max_delay, max_turn_seconds, delay_factor, *rest = numbers[:11]
     pace = Pace(
         delay=delay,
         max_at_once=int(max_at_once),
         max_delay=max_delay,
         max_turn_seconds=max_turn_seconds,
+        delay_factor=delay_factor,
     )
-    turns = tuple(numbers[11 : 11 + int(numbers[10])])
-    return now_ms / 1_000, HostRecord(pace, ended_at, turns, *rest)
+    turns = tuple(numbers[12 : 12 + int(numbers[11])])
+    return now_ms / 1_000, HostRecord(pace, rest[0], turns, *rest[1:])
 
 
 def start_arguments(
@@ -341,5 +347,11 @@ def end_arguments(
 
 
 def _common_arguments(pace: Pace, *, is_robots_txt: bool, now: float) -> list[str]:
-    numbers = (pace.delay, pace.max_at_once, pace.max_delay, pace.max_turn_seconds)
+    numbers = (
+        pace.delay,
+        pace.max_at_once,
+        pace.max_delay,
+        pace.max_turn_seconds,
+        pace.delay_factor,
+    )
     return [str(int(now * 1_000)), str(int(is_robots_txt)), *map(repr, numbers)]
