@@ -167,6 +167,15 @@ def test_index_html_is_one_rule_that_the_file_writes_once() -> None:
     assert (rule.pattern, rule.line) == ("/x/index.html", 2)
 
 
+def test_lines_are_told_where_one_stands_for_two_rules_before_a_gap() -> None:
+    body = "user-agent: a\nallow: /x/index.html\n\nallow: /y"
+    robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE)
+
+    lines = [rule.line for url in ("/x/", "/y") for rule in robots.matches("a", url)]
+
+    assert lines == [2, 4]
+
+
 def test_rule_that_matches_as_index_html_and_as_its_folder_is_told_once() -> None:
     body = "user-agent: a\nallow: /x*/index.html\n"
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE)

@@ -197,8 +197,9 @@ class _Side:
             first; those that are not in `starred` are `searched`.
         is_ready: whether the attributes that follow are there.
         starred: pattern by prefix; empty if there are very many wildcards.
-        prefixes: also has the keys of `starred`; sorted unless few.
-        shortest: the prefixes that begin with no other one; `None` if there are few.
+        prefixes: also has the keys of `starred`.
+        shortest: the prefixes that begin with no other one, sorted; `None` if there
+            are few.
         anchors: for each of `searched`; empty if there are very many wildcards.
     """
 
@@ -218,13 +219,15 @@ class _Side:
     def __init__(self, rules: RuleLines) -> None:
         rules = rules.without_empty()
         self.patterns = share(rules.patterns)
-        self.lines = array("I", rules.lines)
+        self.lines = _in_little_memory(rules.lines)
         is_written_so = rules.written is rules.patterns
         self.written = self.patterns if is_written_so else share(rules.written)
-        wildcards = [one for one in self.patterns if "*" in one or one[-1] == "$"]
-        if wildcards:
-            wildcards = sorted(dict.fromkeys(wildcards), key=len, reverse=True)
-        self.wildcards = tuple(wildcards)
+        joined = "".join(self.patterns)
+        self.wildcards: tuple[str, ...] = ()
+        if "*" in joined or "$" in joined:
+            wildcards = [one for one in self.patterns if "*" in one or one[-1] == "$"]
+            unique = dict.fromkeys(wildcards)
+            self.wildcards = tuple(sorted(unique, key=len, reverse=True))
         self.is_ready = False
 
     def prepare(self) -> None:
@@ -236,16 +239,18 @@ class _Side:
             kept = {*self.wildcards}
             prefixes = tuple([one for one in prefixes if one not in kept])
         if self.wildcards and is_quick:
-            prefix_of = {one: as_prefix(one) for one in reversed(self.wildcards)}
+            prefix_of = {one: as_prefix(one) for one in searched if one[-1] == "*"}
             # Of patterns with one prefix the longest one comes last.
             starred = {
-                prefix: one for one, prefix in prefix_of.items() if prefix is not None
+                prefix: one
+                for one, prefix in reversed(prefix_of.items())
+                if prefix is not None
             }
-            searched = tuple([one for one in searched if prefix_of[one] is None])
+            searched = tuple([one for one in searched if prefix_of.get(one) is None])
             prefixes += tuple(starred)
         is_few = len(prefixes) <= _FEW_PREFIXES
-        self.prefixes = prefixes if is_few else tuple(sorted(prefixes))
-        self.shortest = None if is_few else _shortest(self.prefixes)
+        self.prefixes = prefixes
+        self.shortest = None if is_few else _shortest(prefixes)
         self.starred, self.searched = starred, searched
         self.anchors = share([*map(telling_part, searched)]) if is_quick else ()
         self.is_ready = True
@@ -291,16 +296,9 @@ class _Side:
         return one if one == other else min(one, other, key=self.patterns.index)
 
     def _longest_prefix(self, target: str) -> str:
-        prefixes = self.prefixes
-        if self.shortest is None:
-            return max(filter(target.startswith, prefixes), key=len, default="")
-        if not _begins_with_one(target, self.shortest):
+        if self.shortest and not _begins_with_one(target, self.shortest):
             return ""
-        # Of sorted prefixes the last one is the longest.
-        place = bisect_right(prefixes, target) - 1
-        while not target.startswith(prefixes[place]):
-            place -= 1
-        return prefixes[place]
+        return max(filter(target.startswith, self.prefixes), key=len, default="")
 
     def _longest_wildcard(self, target: str) -> str:
         for anchor, pattern in zip(self.anchors, self.searched, strict=True):
@@ -309,23 +307,34 @@ class _Side:
         return ""
 
 
+def _in_little_memory(lines: list[int]) -> Sequence[int]:
+    """`lines` as a range if they follow each other, as in most files."""
+    if lines and lines[-1] - lines[0] == len(lines) - 1:
+        run = range(lines[0], lines[-1] + 1)
+        if [*run] == lines:  # one line may stand for two rules
+            return run
+    return array("I", lines)
+
+
 def _begins_with_one(target: str, shortest: Sequence[str]) -> bool:
     """Whether `target` begins with one of the prefixes that `_shortest` gave."""
     before = bisect_right(shortest, target)
     return before > 0 and target.startswith(shortest[before - 1])
 
 
-def _shortest(prefixes: Sequence[str]) -> list[str]:
-    """The sorted `prefixes` without those that begin with another one of them.
+def _shortest(prefixes: Sequence[str]) -> tuple[str, ...]:
+    """The `prefixes`, sorted, without those that begin with another one of them.
 
-    In such a list only one element can be a prefix of a target: the last one that
-    sorts before the target.
+    In them only one element can be a prefix of a target: the last one that sorts
+    before the target.
     """
-    shortest: list[str] = []
-    for prefix in prefixes:
-        if not shortest or not prefix.startswith(shortest[-1]):
+    last, *others = sorted(prefixes)
+    shortest = [last]
+    for prefix in others:
+        if not prefix.startswith(last):
             shortest.append(prefix)
-    return shortest
+            last = prefix
+    return tuple(shortest)
 
 
 _NONE_STARRED: dict[str, str] = {}

@@ -49,15 +49,16 @@ class _Safe:
 
     Attributes:
         changed: leaves them, and no others, as they are.
-        encoded: the spellings of all others.
+        encoded: leaves them as they are, and encodes all others. It has the spelling
+            of every character, because `str.translate` is slow with those that a
+            table does not have.
     """
 
     def __init__(self, characters: frozenset[str]) -> None:
         self.changed = _changed_unless(characters)
         self.encoded = {
-            octet: f"%{octet:02X}"
+            octet: octet if chr(octet) in characters else f"%{octet:02X}"
             for octet in range(256)
-            if chr(octet) not in characters
         }
 
 
@@ -68,7 +69,7 @@ _IN_TARGETS = _Safe(_PLAIN | set("#%"))
 UNLESS_PLAIN_CHANGED = _changed_unless(_PLAIN)
 """A table that changes an ASCII target unless `is_plain` may be true of it."""
 
-_ENCODED_OUTSIDE_ASCII = {octet: f"%{octet:02X}" for octet in range(0x80, 0x100)}
+_ENCODED_OUTSIDE_ASCII = _Safe(frozenset(map(chr, range(0x80)))).encoded
 
 
 # UTF-32 first: one of its marks begins with a mark of UTF-16.

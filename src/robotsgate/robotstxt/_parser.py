@@ -121,7 +121,7 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
         lines = file.text[section.start : section.end].split("\n")
         for number, line in enumerate(lines, section.lines_before + 1):
             if len(line) < _SHORTEST_RECORD:
-                if line.strip(white_space):
+                if line and line.strip(white_space):
                     result.void.append(number)
                 continue
             key, colon, value = line.partition(":")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 from robotsgate.robotstxt._headers import headers_named
 from robotsgate.robotstxt._model import CategoryPreference, Preference, UsagePreferences
-from robotsgate.robotstxt._octets import readable
+from robotsgate.robotstxt._octets import lower, readable
 from robotsgate.robotstxt._pattern import IndexedTarget
 from robotsgate.robotstxt._records import is_absolute_url
 
@@ -67,7 +67,7 @@ _RESTRICTIVENESS = {one: place for place, one in enumerate(Preference)}
 
 def may_state_usage(text: str) -> bool:
     """Whether a line of `text` may begin with one of `USAGE_FIELDS_OF_ALL`."""
-    text = text.lower()
+    text = lower(text)
     for field in USAGE_FIELDS_OF_ALL:
         at = text.find(field)
         while at >= 0:
