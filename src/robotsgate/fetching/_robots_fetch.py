@@ -14,11 +14,11 @@ from urllib.parse import quote
 
 import anyio
 
+from robotsgate.caching._address_guard import FetchGuard, GuardRules
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._outcome import Answered, TooManyRedirects
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
-from robotsgate.fetching._address_guard import FetchGuard, GuardRules
 from robotsgate.fetching._body import ACCEPT_ENCODING, decoded_body
 from robotsgate.fetching._direct import DirectFetcher, proxy_variable
 from robotsgate.fetching._failure import MISTAKES, outcome_of
