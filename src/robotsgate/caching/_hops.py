@@ -15,9 +15,8 @@ from robotsgate.urls._origin import split_url
 from robotsgate.urls._redirect import RedirectError, redirect_target
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from robotsgate.caching._outcome import Outcome, Redirects
+    from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.urls._origin import Origin
 
 _NOT_MODIFIED = 304
@@ -57,14 +56,12 @@ class Hops:
             if status is not None
         )
 
-    def after(
-        self, status: int, headers: Sequence[tuple[str, str]], body: bytes
-    ) -> Outcome | None:
+    def after(self, status: int, headers: HeadersLike, body: bytes) -> Outcome | None:
         """How the fetch ends with this response; `None` if it goes on with `url`.
 
         Args:
             status: 100 to 999.
-            headers: pairs (name, value); names in any case.
+            headers: those of the response; names in any case.
             body: as in `Answered`.
         """
         error = None
@@ -84,7 +81,7 @@ class Hops:
         )
 
     def _follow(
-        self, url: str, status: int, headers: Sequence[tuple[str, str]]
+        self, url: str, status: int, headers: HeadersLike
     ) -> TooManyRedirects | None:
         """Go on with `url`, unless that makes a loop, or is one redirect too many."""
         origin, target = split_url(url)
@@ -105,14 +102,14 @@ class Hops:
         )
 
 
-def _kept_headers(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
+def _kept_headers(headers: HeadersLike) -> dict[str, str]:
     kept: dict[str, str] = {}
     for name, value in headers_named(headers, _KEPT_HEADERS):
         kept[name] = f"{kept[name]}, {value}" if name in kept else value
     return kept
 
 
-def _location(headers: Sequence[tuple[str, str]]) -> str | None:
+def _location(headers: HeadersLike) -> str | None:
     """The value of the header Location; `None` if there is none.
 
     Raises:
