@@ -49,7 +49,15 @@ def modules_after(statement: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "room",
-    ["robotstxt", "urls", "caching", "errors", "politeness._host_record", "page"],
+    [
+        "robotstxt",
+        "urls",
+        "caching",
+        "archive",
+        "errors",
+        "politeness._host_record",
+        "page",
+    ],
 )
 def test_pure_room_loads_nothing_of_the_world(room: str) -> None:
     loaded = modules_after(f"import robotsgate.{room}")

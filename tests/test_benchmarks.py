@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import __main__ as suite
+from benchmarks import (
+    archive,
+    hostile,
+    politeness,
+    scale,
+    scrapy_crawl,
+    stores,
+    wrapped,
+)
 from benchmarks import filter as filter_
-from benchmarks import hostile, politeness, scale, scrapy_crawl, stores, wrapped
 from benchmarks.corpus import made_up_corpus
 from benchmarks.hostile_files import Family
 from benchmarks.page import Bar, Table, publish, rewritten
@@ -113,8 +121,9 @@ def test_command_fills_all_tables_of_its_page(
         (scrapy_crawl.main, ["--pages=5", "--repeats=1"], "RobotsGateMiddleware"),
         (wrapped.main, ["--requests=5", "--repeats=1"], "the hook alone"),
         (filter_.main, ["--urls=300", "--origins=3"], "loop over protego |"),
+        (archive.main, ["--origins=3", "--repeats=1"], "protego's parsers |"),
     ],
-    ids=["scrapy", "wrapped", "filter"],
+    ids=["scrapy", "wrapped", "filter", "archive"],
 )
 def test_run_of_its_own_fills_its_tables(
     main: Callable[[list[str]], None], words: list[str], row: str, tmp_path: Path

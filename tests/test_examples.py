@@ -39,7 +39,11 @@ DELAYS = {
 
 @pytest.mark.parametrize(
     ("example", "page"),
-    [("ai_crawler", "crawl-for-a-model"), ("service", "run-a-service")],
+    [
+        ("ai_crawler", "crawl-for-a-model"),
+        ("allowed_on_a_day", "allowed-on-a-day"),
+        ("service", "run-a-service"),
+    ],
 )
 def test_example_shows_what_its_page_says(example: str, page: str) -> None:
     shown = subprocess.run(  # noqa: S603 (our own example)

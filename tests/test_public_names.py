@@ -16,6 +16,7 @@ import robotsgate
 
 MODULES = (
     "robotsgate",
+    "robotsgate.archive",
     "robotsgate.caching",
     "robotsgate.errors",
     "robotsgate.fetching",
@@ -170,6 +171,16 @@ def test_members_are_found() -> None:
                 "stats",
                 "status",
                 "turn",
+            },
+        ),
+        (
+            robotsgate.RobotsArchive,
+            {
+                "can_fetch",
+                "can_fetch_many",
+                "check",
+                "refused_agents",
+                "usage_preferences",
             },
         ),
         (robotsgate.Store, {"aclose", "delete", "get", "purge", "update"}),

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock as Clock
     from robotsgate._clock import SystemClock as SystemClock
     from robotsgate._version import __version__ as __version__
+    from robotsgate.archive._archive import RobotsArchive as RobotsArchive
+    from robotsgate.archive._response import ArchivedResponse as ArchivedResponse
     from robotsgate.caching._outcome import AccessResult as AccessResult
     from robotsgate.caching._outcome import FailureKind as FailureKind
     from robotsgate.caching._policy import AddressGuard as AddressGuard
@@ -102,6 +104,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "_clock": "Clock SystemClock",
     "_version": "__version__",
+    "archive._archive": "RobotsArchive",
+    "archive._response": "ArchivedResponse",
     "caching._outcome": "AccessResult FailureKind",
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "DisallowedError Reason Verdict",

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from robotsgate.caching._entry import Answer, Entry, PackedBody
+from robotsgate.caching._entry import Answer, Entry, PackedBody, PlainBody
 from robotsgate.caching._outcome import AccessResult
 from tests.tables import cases
 
@@ -46,6 +46,14 @@ def test_body_is_packed_quickly_and_unpacked_within_a_limit(size: int) -> None:
 
     assert bytes(packed)[1:2] == b"\x01"
     assert packed.body_within(65_536) == (b"x" * size if size <= 65_536 else None)
+
+
+@pytest.mark.parametrize(("limit", "within"), [(1, None), (2, b"xy"), (3, b"xy")])
+def test_plain_body_comes_out_as_it_went_in(limit: int, within: bytes | None) -> None:
+    plain = PlainBody(b"xy")
+
+    assert plain.body == b"xy"
+    assert plain.body_within(limit) == within
 
 
 def test_repetitive_body_is_kept_small() -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from robotsgate.caching._address_guard import FetchGuard, GuardRules
 from robotsgate.caching._policy import Policy
-from robotsgate.fetching._address_guard import FetchGuard, GuardRules
 from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
 from robotsgate.urls._origin import Origin
 

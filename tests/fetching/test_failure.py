@@ -12,8 +12,8 @@ import httpx
 import httpx2
 import pytest
 
+from robotsgate.caching._address_guard import AddressRefusedError
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.fetching._address_guard import AddressRefusedError
 from robotsgate.fetching._body import CodingError
 from robotsgate.fetching._failure import outcome_of
 from robotsgate.fetching._fetcher import FetchFailedError

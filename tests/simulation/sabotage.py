@@ -12,10 +12,10 @@ import anyio
 
 from robotsgate import RobotsChecker
 from robotsgate._flights import Flights
-from robotsgate.caching import _attempt
+from robotsgate.caching import _attempt, _live
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import Entry
-from robotsgate.checking import _entries, _live, _renewal
+from robotsgate.checking import _entries, _renewal
 from robotsgate.checking._entries import Entries
 
 from . import simulation

@@ -16,6 +16,7 @@ from robotsgate import (
     AccessChanged,
     AccessResult,
     AfterUnreachableLimit,
+    ArchivedResponse,
     BlockForgotten,
     CategoryPreference,
     CheckerEvent,
@@ -63,6 +64,7 @@ from robotsgate import (
     RedisLedger,
     RequestRate,
     RetryAfterIgnored,
+    RobotsArchive,
     RobotsChecker,
     RobotsError,
     RobotsTxt,
@@ -470,6 +472,23 @@ def file(body: bytes, text: str) -> None:
     assert_type(robots_txt.as_dict(), dict[str, Any])
     assert_type(robots_txt.dialect, Dialect)
     parts(robots_txt.match("Bot", "/path"), robots_txt)
+
+
+def stored(origin: str) -> ArchivedResponse | bytes | None:
+    return ArchivedResponse(200, {"Location": origin}, b"", [("a", 301)], 1.5)
+
+
+def archives(url: httpx.URL, bodies: dict[str, bytes]) -> None:
+    RobotsArchive(stored, policy=Policy(), dialect=Dialect.GOOGLE, max_origins=1)
+    RobotsArchive(bodies)  # type: ignore[arg-type]  # cannot be called
+    archive = RobotsArchive(bodies.get)
+    assert_type(archive.can_fetch("Bot", url), bool | None)
+    assert_type(archive.can_fetch_many(["a", "b"], ["x", url]), list[bool | None])
+    assert_type(archive.check("Bot", url), Verdict | None)
+    assert_type(archive.refused_agents({"a": 1}, url), tuple[str, ...] | None)
+    assert_type(
+        archive.usage_preferences("Bot", url, headers={}), UsagePreferences | None
+    )
 
 
 def parts(match: Match, robots_txt: RobotsTxt) -> None:

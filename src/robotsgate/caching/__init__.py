@@ -1,4 +1,4 @@
-"""Decides how long a robots.txt is kept, and what an outage means.
+"""Decides how long a robots.txt is kept, what an outage means, and what is in force.
 
 Pure: no network, no disk; the time is always an argument.
 """

@@ -30,6 +30,8 @@ from robotsgate.caching._outcome import AccessResult, Answered, Failed, FailureK
 from robotsgate.caching._policy import AfterUnreachableLimit, terms_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
 
@@ -49,12 +51,13 @@ def entry_after(
     began_at: float,
     now: float,
     policy: Policy,
+    pack: Callable[[bytes], PackedBody] = PackedBody.of,
 ) -> Entry:
     """What is known about `origin` after a fetch from `began_at` to `now`.
 
     `known` is all that was known when it ended, including by other processes.
     `began_at` is at least the date of the answer that was known then, even if another
-    clock gave that date.
+    clock gave that date. `pack` keeps the body.
     """
     last = _last_answer(known, now=now, policy=policy)
     known = usable(known, now=now, policy=policy)
@@ -64,7 +67,9 @@ def entry_after(
     last_access = None if last is None else last.access
     access = access_result(outcome, policy, origin=origin, last_access=last_access)
     if access is not AccessResult.UNREACHABLE:
-        answer = _answer(access, outcome, origin=origin, now=now, policy=policy)
+        answer = _answer(
+            access, outcome, origin=origin, now=now, policy=policy, pack=pack
+        )
         if last is not None and not is_overtaken and not last.is_ahead(now):
             # If our clock is minutes behind, the new answer must not seem the older.
             answered_at = max(now, math.nextafter(last.answered_at, math.inf))
@@ -93,7 +98,13 @@ def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer |
 
 
 def _answer(
-    access: AccessResult, outcome: Outcome, *, origin: str, now: float, policy: Policy
+    access: AccessResult,
+    outcome: Outcome,
+    *,
+    origin: str,
+    now: float,
+    policy: Policy,
+    pack: Callable[[bytes], PackedBody],
 ) -> Answer:
     packed = asked = None
     if isinstance(outcome, Failed):
@@ -104,7 +115,7 @@ def _answer(
             asked = retry_after(outcome.headers, now=now, policy=policy)
     if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
         # One byte more than counts shows the parser that the file was cut.
-        packed = PackedBody.of(outcome.body[: policy.max_body_bytes + 1])
+        packed = pack(outcome.body[: policy.max_body_bytes + 1])
     return Answer(
         access=access,
         answered_at=now,

@@ -82,6 +82,21 @@ class PackedBody:
         return hash(bytes(self))
 
 
+class PlainBody(PackedBody):
+    """A robots.txt as it is, for an entry that goes into no store."""
+
+    __slots__ = ()
+
+    @property
+    def body(self) -> bytes:
+        """The robots.txt."""
+        return bytes(self)
+
+    def body_within(self, max_bytes: int) -> bytes | None:
+        """As that of a `PackedBody`."""
+        return self.body if len(self) <= max_bytes else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The last thing that the server or the address guard said.

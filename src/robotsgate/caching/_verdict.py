@@ -86,7 +86,7 @@ class Verdict(JSONValue):
             `None` if no answer decides.
         fresh_until: until when the verdict holds, epoch seconds; for an unreachable
             origin, when the checker may fetch it again; `None` for an override,
-            which holds as long as the checker is open.
+            which holds as long as the checker is open, and from a `RobotsArchive`.
     """
 
     allowed: bool

@@ -15,7 +15,7 @@ import anyio.to_thread
 
 from robotsgate._flights import Flights
 from robotsgate.caching._in_force import Effect
-from robotsgate.checking._question import Question
+from robotsgate.caching._question import Question
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from robotsgate._clock import Clock
+    from robotsgate.caching._live import LiveOrigins
     from robotsgate.caching._policy import Policy
+    from robotsgate.caching._question import Agent
+    from robotsgate.caching._standing import Standing, StandingFor
     from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._live import LiveOrigins
-    from robotsgate.checking._question import Agent
     from robotsgate.checking._renewal import Renewals
     from robotsgate.checking._reporting import Reporter
-    from robotsgate.checking._standing import Standing, StandingFor
     from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._headers import HeadersLike

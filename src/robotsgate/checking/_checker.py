@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Self
 
 from robotsgate._clock import SystemClock
 from robotsgate._flights import Flights
+from robotsgate.caching._live import LiveOrigins
 from robotsgate.caching._policy import Policy
-from robotsgate.checking._answers import Answers
-from robotsgate.checking._entries import Entries
-from robotsgate.checking._live import LiveOrigins
-from robotsgate.checking._many import answer_each, check_in_order, prefetch
-from robotsgate.checking._question import (
+from robotsgate.caching._question import (
     Agent,
     Question,
     check_bound,
-    check_policy_and_clock,
-    check_store,
+    check_policy,
     check_urls,
-    user_agent_of,
 )
+from robotsgate.checking._answers import Answers
+from robotsgate.checking._arguments import check_clock, check_store, user_agent_of
+from robotsgate.checking._entries import Entries
+from robotsgate.checking._many import answer_each, check_in_order, prefetch
 from robotsgate.checking._renewal import Renewals
 from robotsgate.checking._reporting import Reporter
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
@@ -105,7 +104,8 @@ class RobotsChecker:
                 no origin, or the same one as another key.
             StoreError: `store` is not a store, or cannot be opened.
         """
-        check_policy_and_clock(policy, clock)
+        check_policy(policy)
+        check_clock(clock)
         check_bound("max_origins", max_origins)
         check_bound("max_concurrent_fetches", max_concurrent_fetches)
         grammar = grammar_of(dialect)

@@ -25,7 +25,7 @@ from robotsgate.caching._codec import (
 )
 from robotsgate.caching._entry import keep_until, key_of, usable
 from robotsgate.caching._policy import terms_of
-from robotsgate.checking._standing import MAX_BYTES_AT_ONCE
+from robotsgate.caching._standing import MAX_BYTES_AT_ONCE
 from robotsgate.stores._base import FetchLease
 from robotsgate.stores.memory import MemoryStore
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
+from robotsgate.caching._question import Agent, Question
 from robotsgate.checking._in_order import InOrder, LoopTurns
-from robotsgate.checking._question import Agent, Question
 from robotsgate.errors import InvalidURLError, UnsupportedError
 from robotsgate.urls._origin import Origin, URLLike, is_url_like
 

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate._flights import Flight
     from robotsgate.caching._entry import Entry
+    from robotsgate.caching._live import LiveOrigins
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
+    from robotsgate.caching._standing import Standing
     from robotsgate.checking._entries import Entries
-    from robotsgate.checking._live import LiveOrigins
     from robotsgate.checking._reporting import Reporter
-    from robotsgate.checking._standing import Standing
     from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
     from robotsgate.urls._origin import Origin
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
-    from robotsgate.checking._question import Question
-    from robotsgate.checking._standing import StandingFor
+    from robotsgate.caching._question import Question
+    from robotsgate.caching._standing import StandingFor
 
 LOGGER = logging.getLogger("robotsgate.checker")
 

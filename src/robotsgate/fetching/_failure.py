@@ -7,8 +7,8 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
+from robotsgate.caching._address_guard import AddressRefusedError
 from robotsgate.caching._outcome import Failed, FailureKind
-from robotsgate.fetching._address_guard import AddressRefusedError
 from robotsgate.fetching._fetcher import FetchFailedError
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from robotsgate.urls._origin import DEFAULT_PORTS, Origin, split_url
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from robotsgate.caching._address_guard import FetchGuard
     from robotsgate.caching._outcome import FailureKind
     from robotsgate.caching._policy import Policy
-    from robotsgate.fetching._address_guard import FetchGuard
 
 # aiohttp sends a URL without a scheme to a proxy, as if it were http.
 _SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss", ""})

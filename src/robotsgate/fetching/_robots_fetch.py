@@ -1,7 +1,7 @@
 """Fetches one robots.txt: a GET, its redirects, a bounded body, a deadline.
 
 RFC 9309 §2.3.1. The GET is unconditional, without cookies and credentials.
-Must never decide what an answer means: `caching` does.
+Must never decide what an answer means, or where a redirect leads: `caching` does.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import inspect
 import logging
 import sys
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import anyio
 
-from robotsgate.caching._freshness import CACHING_HEADERS
-from robotsgate.caching._outcome import Answered, TooManyRedirects
+from robotsgate.caching._address_guard import FetchGuard, GuardRules
+from robotsgate.caching._hops import Hops
+from robotsgate.caching._outcome import Answered
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
-from robotsgate.fetching._address_guard import FetchGuard, GuardRules
 from robotsgate.fetching._body import ACCEPT_ENCODING, decoded_body
 from robotsgate.fetching._direct import DirectFetcher, proxy_variable
 from robotsgate.fetching._failure import MISTAKES, outcome_of
@@ -30,14 +29,11 @@ from robotsgate.fetching._httpx import (
     ClientFetcher,
     TransportFetcher,
 )
-from robotsgate.robotstxt._headers import header_values
-from robotsgate.urls._origin import split_url
-from robotsgate.urls._redirect import RedirectError, redirect_target
 
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-    from robotsgate.caching._outcome import Outcome, Redirects
+    from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
     from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
     from robotsgate.urls._origin import Origin
@@ -46,16 +42,6 @@ _LOGGER = logging.getLogger("robotsgate.fetching")
 
 # How much of an error is logged.
 _LONGEST_TEXT = 300
-
-# How much of a URL that a server sent is kept in the entry.
-_LONGEST_URL = 2_048
-
-# The content type decides nothing, but may tell the author of the file something.
-_KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
-
-# What a URL may hold apart from letters and digits: all of ASCII but the characters
-# that the WHATWG URL Standard escapes in paths and queries.
-_SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
 
 _BLIND = (
     "the address guard (AddressGuard.%s) cannot see which addresses your client dials, "
@@ -70,10 +56,6 @@ _NO_PROXY = (
 )
 
 _warned: set[str] = set()  # of this process, which may make a checker for each task
-
-
-_Trail = dict[str, int | None]
-"""By the URL of each request, the status that led there; `None` for the first."""
 
 
 class RobotsTxtFetcher:
@@ -129,7 +111,7 @@ class RobotsTxtFetcher:
         """
         if self._blind:
             _warn_once(self._blind)
-        trail: _Trail = {}
+        hops = Hops(origin, max_redirects=self._policy.max_redirects)
         outer = sys.exception()
         fetch = OwnFetch(
             guard=FetchGuard(self._guard_rules),
@@ -140,13 +122,13 @@ class RobotsTxtFetcher:
         )
         token = own_fetch.set(fetch)
         try:
-            outcome = await self._follow(fetch, trail)
+            outcome = await self._follow(fetch, hops)
         except MISTAKES:
             raise
         except Exception as error:  # noqa: BLE001 (a client may be anybody's code)
             outcome = outcome_of(
                 error,
-                redirects=_redirects(trail),
+                redirects=hops.redirects,
                 deadline=self._policy.fetch_deadline,
                 outer=outer,
                 ignored_proxy=self._ignored_proxy,
@@ -155,35 +137,20 @@ class RobotsTxtFetcher:
             fetch.end()
             own_fetch.reset(token)
         if _LOGGER.isEnabledFor(logging.DEBUG):
-            _LOGGER.debug("%s: %s", next(reversed(trail)), _summary(outcome))
+            _LOGGER.debug("%s: %s", hops.url, _summary(outcome))
         return outcome
 
-    async def _follow(self, fetch: OwnFetch, trail: _Trail) -> Outcome:
+    async def _follow(self, fetch: OwnFetch, hops: Hops) -> Outcome:
         """GET the robots.txt, and follow its redirects."""
-        target = "/robots.txt"
-        status: int | None = None
         while True:
-            hop = fetch.hop = f"{fetch.origin}{target}"
-            trail[hop] = status
-            response = await self._get(hop, fetch)
-            is_redirect = 300 <= response.status <= 399 and response.status != 304  # noqa: PLR2004
-            if not is_redirect:
-                return self._answer(response, trail)
-            try:
-                url = redirect_target(hop, _location(response))
-            except RedirectError as error:
-                return self._answer(response, trail, error=str(error))
-            previous = fetch.origin
-            fetch.origin, target = split_url(url)
-            fetch.has_left_origin |= fetch.origin != previous
-            target = quote(target, safe=_SENT_AS_IT_IS)
-            if f"{fetch.origin}{target}" in trail:
-                return _too_many_redirects(response, trail, f"a redirect loop at {url}")
-            if len(trail) > self._policy.max_redirects:
-                error_text = f"more than {self._policy.max_redirects} redirects"
-                return _too_many_redirects(response, trail, error_text)
-            _LOGGER.debug("%s redirects to %s", hop, url)
-            status = response.status
+            fetch.has_left_origin |= fetch.origin != hops.origin
+            fetch.origin, fetch.hop = hops.origin, hops.url
+            response = await self._get(fetch.hop, fetch)
+            body = decoded_body(response, max_bytes=self._policy.max_body_bytes + 1)
+            outcome = hops.after(response.status, response.headers, body)
+            if outcome is not None:
+                return outcome
+            _LOGGER.debug("%s redirects to %s", fetch.hop, hops.url)
 
     async def _get(self, url: str, fetch: OwnFetch) -> FetchedResponse:
         """The response to one GET, with as much of its body as the sender has read."""
@@ -198,17 +165,6 @@ class RobotsTxtFetcher:
             fetch.guard.check_host(fetch.origin.host)
         with anyio.fail_after(fetch.deadline - anyio.current_time()):
             return await sender.get(url, self._headers, max_bytes=max_bytes)
-
-    def _answer(
-        self, response: FetchedResponse, trail: _Trail, *, error: str | None = None
-    ) -> Answered:
-        return Answered(
-            status=response.status,
-            headers=_kept_headers(response),
-            body=decoded_body(response, max_bytes=self._policy.max_body_bytes + 1),
-            redirects=_redirects(trail),
-            error=error,
-        )
 
 
 def _warn_once(message: str) -> None:
@@ -248,46 +204,6 @@ def _is_fetcher(client: object) -> TypeGuard[Fetcher]:
     """Whether `client` has the `get` of a Fetcher, and not that of a session."""
     get = getattr(client, "get", None)
     return callable(get) and "max_bytes" in inspect.signature(get).parameters
-
-
-def _kept_headers(response: FetchedResponse) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in response.headers:
-        key = name.lower()
-        if key in _KEPT_HEADERS:
-            headers[key] = f"{headers[key]}, {value}" if key in headers else value
-    return headers
-
-
-def _location(response: FetchedResponse) -> str | None:
-    """The value of the header Location; `None` if there is none.
-
-    Raises:
-        RedirectError: there are several different ones.
-    """
-    locations = set(header_values(response.headers, "location"))
-    if len(locations) > 1:
-        raise RedirectError(f"a redirect to {len(locations)} places at once")
-    return locations.pop() if locations else None
-
-
-def _too_many_redirects(
-    response: FetchedResponse, trail: _Trail, error: str
-) -> TooManyRedirects:
-    return TooManyRedirects(
-        status=response.status,
-        headers=_kept_headers(response),
-        error=error,
-        redirects=_redirects(trail),
-    )
-
-
-def _redirects(trail: _Trail) -> Redirects:
-    return tuple(
-        (url[:_LONGEST_URL], status)
-        for url, status in trail.items()
-        if status is not None
-    )
 
 
 def _check_user_agent(user_agent: object) -> None:

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterable, Iterable
 from typing import TYPE_CHECKING, Self
 
 from robotsgate._flights import Flights
+from robotsgate.caching._question import Agent, check_bound, check_urls
 from robotsgate.checking._checker import RobotsChecker
-from robotsgate.checking._question import Agent, check_bound, check_urls
 from robotsgate.checking._reporting import Listener
 from robotsgate.politeness._events import GateStats, HostStatus
 from robotsgate.politeness._hosts import Hosts

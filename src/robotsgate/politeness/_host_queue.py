@@ -18,7 +18,7 @@ import anyio
 
 if TYPE_CHECKING:
     from robotsgate._clock import Clock
-    from robotsgate.checking._standing import Standing
+    from robotsgate.caching._standing import Standing
     from robotsgate.urls._origin import URLLike
 
 # A heap with more entries than this for each host holds mostly old ones.

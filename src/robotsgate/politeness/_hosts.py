@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from robotsgate._clock import Clock
+    from robotsgate.caching._standing import StandingFor
     from robotsgate.checking._reporting import Listener
-    from robotsgate.checking._standing import StandingFor
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._host_record import Pace
     from robotsgate.politeness._ledger import Ledger, LedgerStatus, Wait

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from robotsgate._clock import SystemClock
 from robotsgate.caching._freshness import with_jitter
-from robotsgate.checking._question import check_bound
+from robotsgate.caching._question import check_bound
 from robotsgate.politeness._host_record import (
     NEVER,
     HostRecord,

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from robotsgate._flights import Flights
 from robotsgate.caching._freshness import ASK_FOR_LESS, retry_after
 from robotsgate.caching._outcome import Failed, FailureKind
+from robotsgate.caching._question import Question
 from robotsgate.caching._verdict import DisallowedError
-from robotsgate.checking._question import Question
 from robotsgate.politeness._host_record import NEVER, TurnEnd
 from robotsgate.politeness._hosts import Place
 from robotsgate.urls._origin import Origin
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
     from robotsgate._flights import Flight
     from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._question import Agent
+    from robotsgate.caching._standing import Standing, StandingFor
     from robotsgate.checking._answers import Answers
-    from robotsgate.checking._question import Agent
     from robotsgate.checking._renewal import Renewals
-    from robotsgate.checking._standing import Standing, StandingFor
     from robotsgate.politeness._hosts import Hosts, Queues
     from robotsgate.politeness._ledger import Grant
     from robotsgate.urls._origin import URLLike

@@ -32,11 +32,11 @@ from robotsgate.robotstxt._headers import header_values
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from robotsgate.caching._question import Agent
+    from robotsgate.caching._standing import Standing
     from robotsgate.checking._answers import Answers
-    from robotsgate.checking._question import Agent
     from robotsgate.checking._renewal import Renewals
     from robotsgate.checking._reporting import Listener
-    from robotsgate.checking._standing import Standing
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._ledger import Grant, Ledger

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from robotsgate._clock import Clock
+    from robotsgate.caching._standing import Standing
     from robotsgate.checking._reporting import Listener
-    from robotsgate.checking._standing import Standing
     from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._turns import Turns

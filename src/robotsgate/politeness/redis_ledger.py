@@ -15,7 +15,7 @@ from coredis.exceptions import NoScriptError, ResponseError
 from robotsgate._clock import SystemClock
 from robotsgate._flights import Flights
 from robotsgate.caching._freshness import with_jitter
-from robotsgate.checking._question import check_bound
+from robotsgate.caching._question import check_bound
 from robotsgate.checking._reporting import Listener
 from robotsgate.errors import StoreError
 from robotsgate.politeness._events import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 HeadersLike = Mapping[str, str] | Iterable[tuple[str, str]]
 """Headers of a response: those of httpx, aiohttp or requests, a dict, or pairs."""
@@ -18,7 +18,17 @@ def headers_named(
 ) -> list[tuple[str, str]]:
     """(lower-case name, value) of the headers with one of `names`, in their order.
 
-    Give `names` in lower case.
+    Give `names` in lower case. Raises as `pairs_of`.
+    """
+    return [
+        (key, value)
+        for name, value in pairs_of(headers)
+        if (key := name.lower()) in names
+    ]
+
+
+def pairs_of(headers: HeadersLike) -> Iterator[tuple[str, str]]:
+    """(name, value) of each header, in their order.
 
     Raises:
         TypeError: `headers` does not hold pairs of text.
@@ -27,14 +37,11 @@ def headers_named(
     if isinstance(headers, Mapping):
         # The items of httpx join headers of one name.
         pairs = getattr(headers, "multi_items", headers.items)()
-    named = []
     for pair in pairs:
         match pair:
-            case (str(key), str(value)):
-                if (name := key.lower()) in names:
-                    named.append((name, value))
+            case (str(name), str(value)):
+                yield name, value
             case _:
                 raise TypeError(
                     f"expected headers as a mapping or pairs of text, got {pair!r}"
                 )
-    return named

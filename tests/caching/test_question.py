@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 
 from robotsgate import Dialect, InvalidProductTokenError, InvalidURLError
-from robotsgate.checking._question import Agent, Question
+from robotsgate.caching._question import Agent, Question
 from robotsgate.robotstxt._dialect import grammar_of
-
-from .builders import AGENT, PUBLIC
+from tests.checking.builders import AGENT, PUBLIC
 
 GRAMMAR = grammar_of(Dialect.RFC9309)
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from robotsgate.caching._entry import OVERRIDE, Entry
 from robotsgate.caching._in_force import Effect
-from robotsgate.checking._standing import RULES_WITHOUT_FILE, Standing, StandingFor
+from robotsgate.caching._standing import RULES_WITHOUT_FILE, Standing, StandingFor
 from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, RobotsTxt
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from robotsgate.caching._policy import Policy
-    from robotsgate.checking._question import Agent, AgentName
+    from robotsgate.caching._question import Agent, AgentName
     from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Dialect
 

@@ -1,21 +1,16 @@
-"""Reads the arguments of a caller: which agent, which origin, which path.
+"""Reads the arguments of a caller: which agent, which origin, which path. Pure.
 
 Refuses wrong ones by their names.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import AsyncIterable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from robotsgate._version import __version__
 from robotsgate.caching._policy import Policy
-from robotsgate.errors import StoreError
 from robotsgate.robotstxt._product_token import product_tokens
-from robotsgate.stores._base import Store
-from robotsgate.stores._url import file_hint
 from robotsgate.urls._origin import Origin, split_url, without_userinfo
 
 if TYPE_CHECKING:
@@ -29,14 +24,6 @@ AgentName = str | tuple[str, ...]
 
 # The agents are those of the caller, and few. The bound limits the harm of a mistake.
 _MAX_AGENTS = 1_000
-
-_DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
-_NO_USER_AGENT = (
-    "expected the user_agent of your crawler, such as"
-    " 'ExampleBot/1.0 (+https://example.org/bot)': servers may answer"
-    f" {_DEFAULT_USER_AGENT!r} differently"
-)
-_CLOCK_METHODS = ("now", "monotonic", "wait")
 
 
 class Agent(NamedTuple):
@@ -113,36 +100,10 @@ def check_bound(name: str, bound: object) -> None:
         raise ValueError(f"expected {name} of 1 or more, got {bound!r}")
 
 
-def user_agent_of(user_agent: str | None, client: object) -> str:
-    """`user_agent`, else that of robotsgate, with a warning if `client` dials."""
-    if user_agent is not None:
-        return user_agent
-    if not getattr(client, "dials_nothing", False):
-        warnings.warn(_NO_USER_AGENT, stacklevel=3)
-    return _DEFAULT_USER_AGENT
-
-
-def check_policy_and_clock(policy: object, clock: object) -> None:
-    """Refuse what is not a `Policy`, or not a `Clock`, with a TypeError."""
+def check_policy(policy: object) -> None:
+    """Refuse what is not a `Policy` with a TypeError."""
     if not isinstance(policy, Policy):
         raise TypeError(f"expected policy to be a Policy, got {policy!r}")
-    if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
-        raise TypeError(f"expected clock with now, monotonic and wait, got {clock!r}")
-
-
-def check_store(store: object) -> None:
-    """Refuse what is neither a store, nor the URL of one, nor `None`.
-
-    Raises:
-        StoreError: it is something else.
-    """
-    if store is None or isinstance(store, str):
-        return
-    if isinstance(store, type) or not isinstance(store, Store):
-        raise StoreError(
-            "expected a store with the methods of Store, or a URL,"
-            f" got {store!r}{file_hint(store)}"
-        )
 
 
 def check_urls(

@@ -8,13 +8,12 @@ import pytest
 from robotsgate import AccessResult, Dialect, Policy
 from robotsgate.caching._entry import Outage
 from robotsgate.caching._in_force import Effect
-from robotsgate.checking._live import LiveOrigins
-from robotsgate.checking._question import Agent
-
-from .builders import DAY, HOUR, NOW, entry_of
+from robotsgate.caching._live import LiveOrigins
+from robotsgate.caching._question import Agent
+from tests.checking.builders import DAY, HOUR, NOW, entry_of
 
 if TYPE_CHECKING:
-    from robotsgate.checking._standing import Standing, StandingFor
+    from robotsgate.caching._standing import Standing, StandingFor
 
 RULES = b"User-agent: a\nUser-agent: b\nDisallow: /x\n\nUser-agent: *\nDisallow: /y\n"
 OUTAGE = Outage(

@@ -112,6 +112,8 @@ def literal_address(host: str) -> IPAddress | None:
     name = host.strip("[]").rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 §6.3
         name = "127.0.0.1"
+    if not (name[-1:].isdigit() or ":" in name):  # `ip_address` would raise slowly
+        return None
     try:
         return ip_address(name)
     except ValueError:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._entry import Entry, PackedBody
     from robotsgate.caching._policy import Policy
+    from robotsgate.caching._question import AgentName, Question
     from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._question import AgentName, Question
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._model import UsagePreferences

@@ -4,13 +4,13 @@ from ipaddress import ip_address
 
 import pytest
 
-from robotsgate.caching._policy import AddressGuard, Policy
-from robotsgate.fetching._address_guard import (
+from robotsgate.caching._address_guard import (
     AddressRefusedError,
     FetchGuard,
     GuardRules,
     literal_address,
 )
+from robotsgate.caching._policy import AddressGuard, Policy
 
 PUBLIC, OTHER_PUBLIC = "93.184.216.34", "2606:4700::1111"
 LOOPBACK, PRIVATE = "127.0.0.1", "10.0.0.1"

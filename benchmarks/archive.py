@@ -1,0 +1,192 @@
+"""How fast a `RobotsArchive` answers, beside a dictionary of protego's parsers.
+
+    pip install -e '.[bench]'
+    python -m benchmarks.archive --page docs/explanation/how-fast.md
+
+Both begin with nothing parsed, in one process. Each file is made unique by a rule of
+its own, and each answer is compared with that of `RobotsTxt`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import pickle
+import tracemalloc
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from protego import Protego
+
+from benchmarks.corpus import SEED, made_up_corpus, real_corpus
+from benchmarks.page import Bar, Table, about, publish
+from benchmarks.timing import best_of_turns, seconds_of_each, slices
+from benchmarks.workload import AGENT, Workload
+from robotsgate import RobotsArchive, RobotsTxt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_URLS_OF_AN_ORIGIN, _ORIGINS, _FILES, _REPEATS = 100, 10_000, 2_000, 3
+_OURS, _THEIRS = "RobotsArchive.can_fetch_many", "a dictionary of protego's parsers"
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Do as the command line says."""
+    arguments = argparse.ArgumentParser(prog="python -m benchmarks.archive")
+    add = arguments.add_argument
+    add("--corpus", type=Path, metavar="DIR", help="a folder of real robots.txt files")
+    add("--origins", type=int, default=_ORIGINS)
+    add("--repeats", type=int, default=_REPEATS)
+    add("--page", type=Path, metavar="FILE", help="write tables here")
+    given = arguments.parse_args(words)
+    count = min(_FILES, given.origins)
+    if given.corpus is None:
+        corpus, kind = made_up_corpus(count), "made up"
+    else:
+        corpus, kind = real_corpus(given.corpus, count), "real"
+    bodies, grouped = _workload(corpus, given.origins)
+    shuffled = Random(SEED).sample(grouped, len(grouped))
+    _check_answers(bodies, shuffled)
+    makers = {_OURS: partial(_archive, bodies), _THEIRS: partial(_parsers, bodies)}
+    turns = {
+        name: partial(_turn, make, [grouped, shuffled]) for name, make in makers.items()
+    }
+    seconds = asyncio.run(best_of_turns(turns, repeats=given.repeats))
+    half = len(slices(grouped))
+    rates = {
+        name: [len(grouped) / sum(part) for part in (each[:half], each[half:])]
+        for name, each in seconds.items()
+    }
+    held = {name: _held(make, bodies) for name, make in makers.items()}
+    table = Table(
+        name="archive",
+        columns=(
+            *("by", "URLs a second, grouped by origin", "shuffled"),
+            "held for each origin, bytes",
+        ),
+        rows=[(name, *rates[name], held[name]) for name in makers],
+        notes=(
+            f"{len(grouped):,} URLs of {given.origins:,} origins, one core.",
+            f"Pickled, the archive without its bodies has {_pickled()} bytes.",
+        ),
+    )
+    bars = [
+        Bar(
+            what=f"URLs a second, faster than protego ({order})",
+            value=ours / theirs,
+            bar=2.5,
+            is_ceiling=False,
+        )
+        for order, ours, theirs in zip(
+            ("grouped", "shuffled"), rates[_OURS], rates[_THEIRS], strict=True
+        )
+    ]
+    bars.append(
+        Bar(
+            what="URLs a second on a core, thousands (the slower order)",
+            value=min(rates[_OURS]) / 1_000,
+            bar=150,
+            unit="",
+            is_ceiling=False,
+        )
+    )
+    run = about("robotsgate", "protego")
+    run |= {"files": f"{count:,}, {kind}", "turns": f"the best of {given.repeats}"}
+    publish([table, *bars], run, page=given.page, prefix="archive ")
+
+
+def _workload(
+    corpus: Sequence[bytes], origins: int
+) -> tuple[dict[str, bytes], list[str]]:
+    """A body of its own for each origin, and URLs, those of an origin together."""
+    paths = Workload(bodies=corpus).paths
+    bodies, urls = {}, []
+    for number in range(origins):
+        origin = f"https://www.site{number}.example"
+        place = number % len(corpus)
+        rule = f"\nUser-agent: OnlyBot{number}\nDisallow: /only-{number}\n"
+        bodies[origin] = corpus[place] + rule.encode()
+        for turn in range(_URLS_OF_AN_ORIGIN // len(paths[place])):
+            urls += [f"{origin}{path}{turn or ''}" for path in paths[place]]
+    return bodies, urls
+
+
+def _check_answers(bodies: dict[str, bytes], urls: Sequence[str]) -> None:
+    files = {origin: RobotsTxt.parse(body) for origin, body in bodies.items()}
+    expected = [files[url[: url.index("/", 8)]].can_fetch(AGENT, url) for url in urls]
+    if _archive(bodies)(urls) != expected:
+        raise RuntimeError("expected the answers of RobotsTxt")
+
+
+def _archive(
+    bodies: dict[str, bytes],
+) -> Callable[[Sequence[str]], Sequence[bool | None]]:
+    return partial(RobotsArchive(bodies.get).can_fetch_many, AGENT)
+
+
+def _parsers(
+    bodies: dict[str, bytes],
+) -> Callable[[Sequence[str]], Sequence[bool | None]]:
+    parsers: dict[str, Protego] = {}
+
+    def ask(urls: Sequence[str]) -> list[bool]:
+        answers = []
+        for url in urls:
+            origin = url[: url.index("/", 8)]
+            parser = parsers.get(origin)
+            if parser is None:
+                text = bodies[origin].decode("utf-8-sig", "replace")
+                parser = parsers[origin] = Protego.parse(text)
+            answers.append(parser.can_fetch(url, AGENT))
+        return answers
+
+    return ask
+
+
+async def _turn(
+    make: Callable[[], Callable[[Sequence[str]], object]],
+    orders: Sequence[Sequence[str]],
+) -> list[float]:
+    """Seconds for each slice of each order, which begins with nothing parsed."""
+
+    async def answer(
+        ask: Callable[[Sequence[str]], object], urls: Sequence[str]
+    ) -> None:
+        ask(urls)
+
+    seconds = []
+    for urls in orders:
+        ask = make()
+        seconds += await seconds_of_each(answer(ask, part) for part in slices(urls))
+    return seconds
+
+
+def _held(
+    make: Callable[[], Callable[[Sequence[str]], object]], bodies: dict[str, bytes]
+) -> float:
+    """Bytes that remain for each origin after a question about it."""
+    urls = [f"{origin}/a" for origin in bodies]
+    gc.collect()
+    tracemalloc.start()
+    ask = make()
+    ask(urls)
+    gc.collect()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return held / len(bodies)
+
+
+def _pickled() -> int:
+    return len(pickle.dumps(RobotsArchive(_nothing)))
+
+
+def _nothing(origin: str) -> None:
+    del origin
+
+
+if __name__ == "__main__":
+    main()

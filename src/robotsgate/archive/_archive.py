@@ -1,0 +1,323 @@
+"""Answers questions from archived responses, by the decisions of `caching`. Pure.
+
+The way of a question: two look-ups, or `Question.of` → `find` → `archived_outcome` →
+`entry_after` → `Standing` → `StandingFor` the agent → the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from robotsgate.archive._response import ArchivedResponse, archived_outcome
+from robotsgate.caching._attempt import entry_after
+from robotsgate.caching._entry import PlainBody
+from robotsgate.caching._live import LiveOrigins
+from robotsgate.caching._policy import Policy
+from robotsgate.caching._question import (
+    Agent,
+    Question,
+    check_bound,
+    check_policy,
+    check_urls,
+)
+from robotsgate.errors import InvalidURLError
+from robotsgate.robotstxt._dialect import Dialect, grammar_of
+from robotsgate.robotstxt._octets import is_plain
+from robotsgate.urls._origin import is_url_like, split_url, without_userinfo
+from robotsgate.urls._path import target_of
+
+if TYPE_CHECKING:
+    from robotsgate.caching._standing import Standing, StandingFor
+    from robotsgate.caching._verdict import Verdict
+    from robotsgate.robotstxt._headers import HeadersLike
+    from robotsgate.robotstxt._matcher import RuleSet
+    from robotsgate.robotstxt._model import UsagePreferences
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.urls._origin import Origin, URLLike
+
+_OK = 200
+
+# The date of a response whose date nobody knows: before that of any other.
+_NO_DATE = -1.0
+
+
+class RobotsArchive:
+    """Applies archived robots.txt responses: what was allowed when they were fetched?
+
+    It answers as a `RobotsChecker` with the same policy and an empty store would have
+    at the instant of the fetch, so nothing is stale and nothing expires. `None` always
+    means that nothing is archived for the origin, never that nobody was refused.
+
+    Threads may share it. A pickle holds `find` and the settings, but nothing parsed, so
+    it is cheap to send to worker processes.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], ArchivedResponse | bytes | None],
+        *,
+        policy: Policy = Policy(),
+        dialect: Dialect = Dialect.RFC9309,
+        max_origins: int = 10_000,
+    ) -> None:
+        """Make an archive; it does not call `find` yet.
+
+        Args:
+            find: gets an origin, `str(Origin.from_url(url))`, such as
+                "https://example.com"; returns the archived response to a GET of its
+                /robots.txt, or just its body if the status was 200, or `None` if
+                nothing is archived. The archive calls it again for an origin only after
+                dropping it, and to follow a redirect to that origin's /robots.txt; any
+                other redirect makes the first origin unreachable. Its exceptions go to
+                the caller. Threads may call it at the same time.
+            policy: what a response means. Its lifetimes and pauses have no effect.
+            dialect: the way to read a robots.txt.
+            max_origins: how many origins stay parsed in memory, ≥ 1, or fewer if their
+                files are very large; the least recently used are dropped first.
+
+        Raises:
+            TypeError: an argument has the wrong type.
+            ValueError: `max_origins` is less than 1.
+        """
+        if not callable(find):
+            raise TypeError(f"expected find as a function, got {type(find).__name__}")
+        check_policy(policy)
+        check_bound("max_origins", max_origins)
+        self._find = find
+        self._policy = policy
+        self._dialect = dialect
+        self._max_origins = max_origins
+        self._grammar = grammar_of(dialect)
+        self._live = LiveOrigins(
+            max_origins=max_origins, policy=policy, dialect=dialect
+        )
+        self._by_agent = self._live.by_agent
+        self._not_archived: set[str] = set()
+        self._lock = Lock()  # for all but look-ups
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle what it was made of."""
+        made_by = partial(
+            type(self),
+            policy=self._policy,
+            dialect=self._dialect,
+            max_origins=self._max_origins,
+        )
+        return made_by, (self._find,)
+
+    def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
+        """Whether `agent` was allowed to fetch `url`; `None` if nothing is archived.
+
+        /robots.txt itself is allowed wherever something is archived.
+
+        Args:
+            agent: a product token, a whole User-Agent header that names a crawler,
+                "*" for the fallback group alone, or a sequence of those, most
+                specific first: the first that has a group counts.
+            url: an absolute URL: a `str`, or an object whose `str()` is one.
+
+        Raises:
+            InvalidProductTokenError: `agent` names no crawler (the header of a
+                browser, for example), or the arguments are swapped.
+            InvalidURLError: `url` names no origin.
+            TypeError: `find` returned something else than it should.
+        """
+        answer = self._at_once(agent, url)
+        if answer is None:
+            answer = self._allows(Question.of(agent, url, self._grammar))
+        return answer
+
+    def can_fetch_many(
+        self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
+    ) -> list[bool | None]:
+        """The answers of `can_fetch` for many URLs, in the order of `urls`.
+
+        `False` for a URL without an origin. With more than `max_origins` origins, it is
+        fast only if the URLs of an origin come together.
+
+        Raises:
+            InvalidProductTokenError: as `can_fetch`; TypeError, too.
+            InvalidURLError: one of `urls` is neither text nor a URL object.
+            TypeError: `urls` is a single URL, or not iterable.
+        """
+        check_urls(urls, agent=agent)
+        Agent.of(agent)
+        answers: list[bool | None] = []
+        for url in urls:
+            answer = self._at_once(agent, url)
+            if answer is None:
+                try:
+                    question = Question.of(agent, url, self._grammar)
+                except InvalidURLError:
+                    if not is_url_like(url):
+                        raise
+                    answer = False
+                else:
+                    answer = self._allows(question)
+            answers.append(answer)
+        return answers
+
+    def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict | None:
+        """The answer of `can_fetch` with what led to it; takes and raises the same.
+
+        `Verdict.fetched_at` is that of the response which `find` returned for the
+        origin of `url`, or `None` if that is unreachable; `Verdict.fresh_until` is
+        always `None`.
+        """
+        question = Question.of(agent, url, self._grammar)
+        known = self._known(question.origin, [question.agent])
+        if known is None:
+            return None
+        standing, (rules,) = known
+        verdict = rules.explain(standing, question, policy=self._policy)
+        date = verdict.fetched_at
+        return replace(
+            verdict, fetched_at=None if date == _NO_DATE else date, fresh_until=None
+        )
+
+    def refused_agents(
+        self, agents: Iterable[str], url: str | URLLike
+    ) -> tuple[str, ...] | None:
+        """Those of `agents` that were not allowed to fetch `url`, in their order.
+
+        Quicker than `can_fetch` for each agent: the file is read once, and the URL is
+        matched once for all agents that share a group. Raises as `can_fetch`; also
+        raises TypeError if `agents` is a single agent, or not iterable.
+
+        Returns:
+            The agents as you gave them; empty if nobody was refused; `None` if nothing
+            is archived.
+        """
+        if isinstance(agents, str | bytes) or not isinstance(agents, Iterable):
+            shown = without_userinfo(repr(agents))
+            raise TypeError(f"expected several agents, got {shown}")
+        names = tuple(agents)
+        known_agents = [Agent.of(name) for name in names]
+        origin, target = split_url(url)
+        known = self._known(origin, known_agents)
+        if known is None:
+            return None
+        readings = self._grammar.readings_of(target)
+        answers: dict[RuleSet, bool] = {}
+        refused = []
+        for name, one in zip(names, known[1], strict=True):
+            if one.rules not in answers:
+                answers[one.rules] = one.allows(readings)
+            if not answers[one.rules]:
+                refused.append(name)
+        return tuple(refused)
+
+    def usage_preferences(
+        self,
+        agent: str | Sequence[str],
+        url: str | URLLike,
+        *,
+        headers: HeadersLike | None = None,
+    ) -> UsagePreferences | None:
+        """What the origin wanted `url` to be used for; `None` if nothing is archived.
+
+        Every preference is unknown if `agent` was not allowed to fetch `url`. Takes and
+        raises as `can_fetch`; also raises TypeError if `headers` does not hold pairs of
+        text. The archived headers of the page, if you have them, may hold Content-Usage
+        and Content-Signal, too.
+        """
+        question = Question.of(agent, url, self._grammar)
+        known = self._known(question.origin, [question.agent])
+        if known is None:
+            return None
+        _, (rules,) = known
+        return rules.usage_preferences(question.readings, self._grammar, headers)
+
+    def _at_once(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
+        """The answer by two look-ups; `None` if there must be more, as for `Answers`.
+
+        The rules of one agent stand by the key of the origin, with which most URLs
+        begin.
+        """
+        try:
+            slash = url.index("/", 8)  # type: ignore[union-attr]  # EAFP: not a str
+            rules = self._by_agent[agent][url[:slash]]  # type: ignore[index]  # a list
+            target: str = url[slash:]  # type: ignore[index]
+        except (KeyError, ValueError, TypeError, AttributeError):
+            return None
+        rules.is_used = True
+        if is_plain(target):  # nearly all are, and most of them are allowed
+            return rules.rules.allows_at_once(target) or rules.allows([target])
+        return rules.allows(self._grammar.readings_of(target_of(target)))
+
+    def _allows(self, question: Question) -> bool | None:
+        known = self._known(question.origin, [question.agent])
+        if known is None:
+            return None
+        _, (rules,) = known
+        return rules.allows(question.readings)
+
+    def _known(
+        self, origin: Origin, agents: Iterable[Agent]
+    ) -> tuple[Standing, list[StandingFor]] | None:
+        """How `origin` stood when it was fetched, and what that meant for each agent.
+
+        `None` if nothing is archived. The file is read at most once.
+        """
+        standing = self._standing(origin)
+        if standing is None:
+            return None
+        file: RobotsTxt | None = None
+        every = []
+        with self._lock:
+            for agent in agents:
+                rules = self._live.standing_for(standing, agent)
+                if rules is None:
+                    if file is None:
+                        file = self._live.robots_txt(standing, standing.body)
+                    agent_rules = file.rules_for(agent.tokens)
+                    rules = self._live.hold(standing, agent, agent_rules)
+                every.append(rules)
+        return standing, every
+
+    def _standing(self, origin: Origin) -> Standing | None:
+        key = origin.key
+        with self._lock:
+            standing = self._live.by_origin.get(key)
+            if standing is not None:
+                standing.is_used = True
+                return standing
+            if key in self._not_archived:
+                return None
+        response = self._response(key)
+        if response is None:
+            with self._lock:
+                if len(self._not_archived) >= self._max_origins:
+                    self._not_archived.clear()
+                self._not_archived.add(key)
+            return None
+        now = _NO_DATE if response.fetched_at is None else response.fetched_at
+        outcome = archived_outcome(
+            origin, response, find=self._response, policy=self._policy
+        )
+        entry = entry_after(
+            None,
+            outcome,
+            origin=key,
+            began_at=now,
+            now=now,
+            policy=self._policy,
+            pack=PlainBody,
+        )
+        with self._lock:
+            return self._live.admit(entry, now)
+
+    def _response(self, origin: str) -> ArchivedResponse | None:
+        given: object = self._find(origin)
+        if isinstance(given, bytes):
+            return ArchivedResponse(_OK, body=given)
+        if given is None or isinstance(given, ArchivedResponse):
+            return given
+        raise TypeError(
+            f"expected find({origin!r}) to return an ArchivedResponse, bytes or None,"
+            f" got {type(given).__name__}"
+        )

@@ -1,0 +1,135 @@
+"""One archived response, and how a fetch ends that such responses answer. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from robotsgate.caching._address_guard import (
+    AddressRefusedError,
+    FetchGuard,
+    GuardRules,
+)
+from robotsgate.caching._hops import Hops
+from robotsgate.caching._outcome import Failed, FailureKind
+from robotsgate.robotstxt._headers import pairs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._policy import Policy
+    from robotsgate.robotstxt._headers import HeadersLike
+    from robotsgate.urls._origin import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedResponse:
+    """One response to a GET of a robots.txt, as an archive has it.
+
+    Attributes:
+        status: 100 to 999; for FTP the reply code, 226 or 550.
+        headers: pairs (name, value) in the order of arrival; you may give a mapping.
+            Only Location and Retry-After can change an answer.
+        body: the decoded content: no chunks, no gzip. If you have cut it, then beyond
+            `Policy.max_body_bytes`.
+        redirects: those that were followed before this response, in order: pairs
+            (absolute URL that was followed; status of the response that led there, 300
+            to 399), as in `Verdict.redirects`. Not needed if the archive has those
+            responses, because it follows redirects itself.
+        fetched_at: when it was received, epoch seconds ≥ 0; `None` if unknown.
+
+    Raises:
+        TypeError: a value has the wrong type.
+        ValueError: a number is out of range.
+    """
+
+    status: int
+    headers: HeadersLike = ()
+    body: bytes = field(default=b"", repr=False)
+    redirects: Sequence[tuple[str, int]] = ()
+    fetched_at: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check each value."""
+        _check_status("status", self.status, lowest=100, highest=999)
+        object.__setattr__(self, "headers", tuple(pairs_of(self.headers)))
+        if not isinstance(self.body, bytes):
+            raise TypeError(f"expected body as bytes, got {type(self.body).__name__}")
+        object.__setattr__(self, "redirects", tuple(map(_redirect, self.redirects)))
+        if self.fetched_at is not None:
+            _check_date(self.fetched_at)
+
+
+def archived_outcome(
+    origin: Origin,
+    response: ArchivedResponse,
+    *,
+    find: Callable[[str], ArchivedResponse | None],
+    policy: Policy,
+) -> Outcome:
+    """How the fetch of `origin` ended, whose first response was `response`.
+
+    `find` gives that of another origin, for redirects.
+    """
+    hops = Hops(origin, max_redirects=policy.max_redirects)
+    guard = FetchGuard(GuardRules(policy))
+    responses = _hop_by_hop(response)
+    while True:
+        try:
+            guard.check_host(hops.origin.host)
+        except AddressRefusedError as error:
+            return Failed(
+                kind=FailureKind.ADDRESS_REFUSED,
+                error=f"{type(error).__name__}: {error}",
+                redirects=hops.redirects,
+            )
+        following = next(responses, None)
+        if following is None:
+            key = hops.origin.key
+            is_kept = hops.url == hops.origin.robots_url
+            other = find(key) if is_kept else None
+            if other is None:
+                return Failed(
+                    kind=FailureKind.OTHER,
+                    error=f"the archive does not have {hops.url}",
+                    redirects=hops.redirects,
+                )
+            responses = _hop_by_hop(other)
+            following = next(responses)
+        outcome = hops.after(*following)
+        if outcome is not None:
+            return outcome
+
+
+def _hop_by_hop(
+    response: ArchivedResponse,
+) -> Iterator[tuple[int, HeadersLike, bytes]]:
+    """Status, headers and body of its redirects, in order, and of `response`."""
+    for url, status in response.redirects:
+        yield status, [("location", url)], b""
+    yield response.status, response.headers, response.body
+
+
+def _redirect(pair: object) -> tuple[str, int]:
+    match pair:
+        case (str(url), int(status)):
+            _check_status("status of a redirect", status, lowest=300, highest=399)
+            return url, status
+        case _:
+            raise TypeError(f"expected redirects as pairs (URL, status), got {pair!r}")
+
+
+def _check_status(name: str, status: object, *, lowest: int, highest: int) -> None:
+    if isinstance(status, bool) or not isinstance(status, int):
+        raise TypeError(f"expected {name} as int, got {status!r}")
+    if not lowest <= status <= highest:
+        raise ValueError(f"expected {name} from {lowest} to {highest}, got {status!r}")
+
+
+def _check_date(date: object) -> None:
+    if isinstance(date, bool) or not isinstance(date, int | float):
+        raise TypeError(f"expected fetched_at as epoch seconds, got {date!r}")
+    if not 0 <= date < math.inf:
+        raise ValueError(f"expected fetched_at of 0 or more, and finite, got {date!r}")

@@ -1,0 +1,121 @@
+"""Decides where the next GET of a fetch goes, or how the fetch ends.
+
+Pure: knows responses, but sends nothing. RFC 9309 §2.3.1.2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from robotsgate.caching._freshness import CACHING_HEADERS
+from robotsgate.caching._outcome import Answered, TooManyRedirects
+from robotsgate.robotstxt._headers import header_values, headers_named
+from robotsgate.urls._origin import split_url
+from robotsgate.urls._redirect import RedirectError, redirect_target
+
+if TYPE_CHECKING:
+    from robotsgate.caching._outcome import Outcome, Redirects
+    from robotsgate.robotstxt._headers import HeadersLike
+    from robotsgate.urls._origin import Origin
+
+_NOT_MODIFIED = 304
+
+# How much of a URL that a server sent is kept in the entry.
+_LONGEST_URL = 2_048
+
+# The content type decides nothing, but may tell the author of the file something.
+_KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
+
+# What a URL may hold apart from letters and digits: all of ASCII but the characters
+# that the WHATWG URL Standard escapes in paths and queries.
+_SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
+
+
+class Hops:
+    """The GETs of one fetch, from the robots.txt of an origin on.
+
+    Attributes:
+        origin: where the current GET goes.
+        url: that of the current GET; ASCII.
+    """
+
+    def __init__(self, origin: Origin, *, max_redirects: int) -> None:
+        self.origin = origin
+        self.url = origin.robots_url
+        self._max_redirects = max_redirects
+        # By the URL of each GET, the status that led there; `None` for the first.
+        self._statuses: dict[str, int | None] = {self.url: None}
+
+    @property
+    def redirects(self) -> Redirects:
+        """Those that were followed so far."""
+        return tuple(
+            (url[:_LONGEST_URL], status)
+            for url, status in self._statuses.items()
+            if status is not None
+        )
+
+    def after(self, status: int, headers: HeadersLike, body: bytes) -> Outcome | None:
+        """How the fetch ends with this response; `None` if it goes on with `url`.
+
+        Args:
+            status: 100 to 999.
+            headers: those of the response; names in any case.
+            body: as in `Answered`.
+        """
+        error = None
+        if 300 <= status <= 399 and status != _NOT_MODIFIED:  # noqa: PLR2004
+            try:
+                url = redirect_target(self.url, _location(headers))
+            except RedirectError as unusable:
+                error = str(unusable)
+            else:
+                return self._follow(url, status, headers)
+        return Answered(
+            status=status,
+            headers=_kept_headers(headers),
+            body=body,
+            redirects=self.redirects,
+            error=error,
+        )
+
+    def _follow(
+        self, url: str, status: int, headers: HeadersLike
+    ) -> TooManyRedirects | None:
+        """Go on with `url`, unless that makes a loop, or is one redirect too many."""
+        origin, target = split_url(url)
+        next_url = f"{origin}{quote(target, safe=_SENT_AS_IT_IS)}"
+        if next_url in self._statuses:
+            error = f"a redirect loop at {url}"
+        elif len(self._statuses) > self._max_redirects:
+            error = f"more than {self._max_redirects} redirects"
+        else:
+            self.origin, self.url = origin, next_url
+            self._statuses[next_url] = status
+            return None
+        return TooManyRedirects(
+            status=status,
+            headers=_kept_headers(headers),
+            error=error,
+            redirects=self.redirects,
+        )
+
+
+def _kept_headers(headers: HeadersLike) -> dict[str, str]:
+    kept: dict[str, str] = {}
+    for name, value in headers_named(headers, _KEPT_HEADERS):
+        kept[name] = f"{kept[name]}, {value}" if name in kept else value
+    return kept
+
+
+def _location(headers: HeadersLike) -> str | None:
+    """The value of the header Location; `None` if there is none.
+
+    Raises:
+        RedirectError: there are several different ones.
+    """
+    locations = set(header_values(headers, "location"))
+    if len(locations) > 1:
+        raise RedirectError(f"a redirect to {len(locations)} places at once")
+    return locations.pop() if locations else None

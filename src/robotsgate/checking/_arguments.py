@@ -1,0 +1,48 @@
+"""Reads what a caller makes a checker of; refuses wrong arguments by their names."""
+
+from __future__ import annotations
+
+import warnings
+
+from robotsgate._version import __version__
+from robotsgate.errors import StoreError
+from robotsgate.stores._base import Store
+from robotsgate.stores._url import file_hint
+
+_DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
+_NO_USER_AGENT = (
+    "expected the user_agent of your crawler, such as"
+    " 'ExampleBot/1.0 (+https://example.org/bot)': servers may answer"
+    f" {_DEFAULT_USER_AGENT!r} differently"
+)
+_CLOCK_METHODS = ("now", "monotonic", "wait")
+
+
+def user_agent_of(user_agent: str | None, client: object) -> str:
+    """`user_agent`, else that of robotsgate, with a warning if `client` dials."""
+    if user_agent is not None:
+        return user_agent
+    if not getattr(client, "dials_nothing", False):
+        warnings.warn(_NO_USER_AGENT, stacklevel=3)
+    return _DEFAULT_USER_AGENT
+
+
+def check_clock(clock: object) -> None:
+    """Refuse what is not a `Clock` with a TypeError."""
+    if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
+        raise TypeError(f"expected clock with now, monotonic and wait, got {clock!r}")
+
+
+def check_store(store: object) -> None:
+    """Refuse what is neither a store, nor the URL of one, nor `None`.
+
+    Raises:
+        StoreError: it is something else.
+    """
+    if store is None or isinstance(store, str):
+        return
+    if isinstance(store, type) or not isinstance(store, Store):
+        raise StoreError(
+            "expected a store with the methods of Store, or a URL,"
+            f" got {store!r}{file_hint(store)}"
+        )

@@ -1,0 +1,616 @@
+"""What an archive answers; a checker that fetches the same responses judges it."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robotsgate import (
+    AccessResult,
+    AddressGuard,
+    ArchivedResponse,
+    Dialect,
+    FailureKind,
+    FetchedResponse,
+    FetchFailedError,
+    InvalidProductTokenError,
+    InvalidURLError,
+    Origin,
+    Policy,
+    Preference,
+    Reason,
+    RobotsArchive,
+    RobotsChecker,
+    RobotsTxt,
+)
+from robotsgate.testing import ManualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from robotsgate import UsagePreferences, Verdict
+
+NOW = 1_800_000_000.0
+AGENT = "ExampleBot"
+AGENTS = (AGENT, "GPTBot", "CCBot", "*")
+ORIGIN = "https://example.com"
+ORIGINS = (ORIGIN, "http://example.com", "https://b.example:8443", "http://10.0.0.1")
+PRIVATE = f"{ORIGIN}/private"
+ROBOTS_TXT = f"{ORIGIN}/robots.txt"
+RULES = b"""\
+User-agent: *
+Disallow: /private
+Content-Usage: train-ai=n
+Content-Signal: ai-train=no
+
+User-agent: GPTBot
+User-agent: CCBot
+Disallow: /
+"""
+BODIES = {
+    "empty": b"",
+    "rules": RULES,
+    "everything": b"user-agent: *\ndisallow: /",
+    "after a byte order mark": b"\xef\xbb\xbf" + RULES,
+    "with typos that Google takes": b"useragent *\ndisalow: /private\n",
+    "not UTF-8": b"User-agent: *\nDisallow: /\xff\x00\n",
+    "of a missing page": b"<title>404 Not Found</title>",
+    "cut in its last line": b"#" * 511_980 + b"\nUser-agent: *\nDisallow: /\n",
+}
+TARGETS = (
+    *(
+        "/",
+        "/private",
+        "/%70rivate?a#b",
+        "/a/../private",
+        "/robots.txt",
+        "/robots.txt?",
+    ),
+    *("/\xff", "/private\\..", "/index.html"),
+)
+PRESETS = {
+    "default": Policy(),
+    "google_today": Policy.google_today(),
+    "google_2021": Policy.google_2021(),
+    "rfc9309": Policy.rfc9309(),
+    "strict": Policy.strict(),
+    "all at once": Policy(unreachable_limit=0, stale_window=0, default_lifetime=1),
+    "allow at once": replace(Policy.google_2021(), outage_grace=0, unreachable_limit=0),
+    "429 and 403 close": Policy(
+        on_too_many_requests=AccessResult.RESTRICTED,
+        on_access_denied=AccessResult.UNREACHABLE,
+    ),
+    "one redirect": Policy(max_redirects=1, address_guard=AddressGuard.PUBLIC_ONLY),
+    "a small limit": Policy(max_body_bytes=30, address_guard=AddressGuard.OFF),
+}
+
+
+class Said(NamedTuple):
+    """All that is said of one URL."""
+
+    may_fetch: bool
+    verdict: Verdict
+    usage: UsagePreferences
+
+
+class ArchiveFetcher:
+    """Sends the responses of an archive as a server would."""
+
+    dials_nothing = True
+
+    def __init__(self, responses: Mapping[str, ArchivedResponse]) -> None:
+        self._by_url: dict[str, FetchedResponse] = {}
+        for origin, response in responses.items():
+            url = f"{origin}/robots.txt"
+            for target, status in response.redirects:
+                self._by_url[url] = _fetched(status, [("Location", target)], b"")
+                url = target
+            self._by_url[url] = _fetched(
+                response.status, [*response.headers], response.body
+            )
+
+    async def get(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> FetchedResponse:
+        del headers, max_bytes
+        try:
+            return self._by_url[url]
+        except KeyError:
+            raise FetchFailedError("gone", kind=FailureKind.OTHER) from None
+
+
+def _fetched(
+    status: int, headers: list[tuple[str, str]], body: bytes
+) -> FetchedResponse:
+    return FetchedResponse(status=status, headers=headers, body=body, is_decoded=True)
+
+
+def said_live(
+    responses: Mapping[str, ArchivedResponse],
+    questions: Sequence[tuple[str, str]],
+    **settings: Any,  # noqa: ANN401 (those of both)
+) -> list[Said]:
+    """What a checker says that fetches `responses` at `NOW`."""
+
+    async def ask() -> list[Said]:
+        fetcher, clock = ArchiveFetcher(responses), ManualClock(NOW)
+        async with RobotsChecker(client=fetcher, clock=clock, **settings) as checker:
+            return [
+                Said(
+                    await checker.can_fetch(agent, url),
+                    await checker.check(agent, url),
+                    await checker.usage_preferences(agent, url),
+                )
+                for agent, url in questions
+            ]
+
+    return anyio.run(ask)
+
+
+def assert_archive_says_the_same(
+    responses: Mapping[str, ArchivedResponse],
+    questions: Sequence[tuple[str, str]],
+    **settings: Any,  # noqa: ANN401 (those of both)
+) -> None:
+    """It does to each (agent, URL) whose origin is in `responses`; else `None`."""
+    archive = RobotsArchive(responses.get, **settings)
+    known = [one for one in questions if str(Origin.from_url(one[1])) in responses]
+    for (agent, url), live in zip(
+        known, said_live(responses, known, **settings), strict=True
+    ):
+        verdict = archive.check(agent, url)
+        assert verdict is not None
+        expected = replace(live.verdict, fresh_until=None)
+        if verdict.error is not None and "archive does not have" in verdict.error:
+            expected = replace(expected, error=verdict.error)
+        assert verdict == expected
+        assert archive.can_fetch(agent, url) is live.may_fetch
+        assert archive.can_fetch_many(agent, [url]) == [live.may_fetch]
+        assert archive.usage_preferences(agent, url) == live.usage
+        refused = archive.refused_agents([agent], url)
+        assert refused == (() if live.may_fetch else (agent,))
+    for agent, url in set(questions).difference(known):
+        assert archive.check(agent, url) is None
+
+
+def archived(
+    status: int = 200, body: bytes = RULES, *, location: str | None = None
+) -> ArchivedResponse:
+    headers = () if location is None else (("Location", location),)
+    return ArchivedResponse(status, headers, body, fetched_at=NOW)
+
+
+@pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize(
+    "body", [RULES, BODIES["of a missing page"]], ids=["rules", "a missing page"]
+)
+def test_every_status_means_what_it_means_live(policy: Policy, body: bytes) -> None:
+    responses = {
+        f"https://status{status}.example": archived(status, body)
+        for status in (*range(100, 600), 600, 999)
+    }
+
+    assert_archive_says_the_same(
+        responses, [(AGENT, f"{origin}/private") for origin in responses], policy=policy
+    )
+
+
+LOCATIONS = (
+    *(None, "", "/robots.txt", "robots.txt?a", "elsewhere", "ftp://example.com/", "\0"),
+    *(f"{origin}/robots.txt" for origin in ORIGINS),
+    *("//b.example:8443/robots.txt", "HTTP://u@EXAMPLE.com:80/robots.txt#a", "//["),
+)
+HEADERS = st.lists(
+    st.sampled_from([
+        ("Retry-After", "7200"),
+        ("RETRY-AFTER", "Fri, 15 Jan 2027 09:00:00 GMT"),
+        ("Cache-Control", "no-store"),
+        ("Content-Encoding", "br"),
+        *(("location", one) for one in LOCATIONS if one is not None),
+    ]),
+    max_size=3,
+)  # fmt: skip
+STATUSES = st.one_of(
+    st.sampled_from([200, 200, 301, 302, 307, 308, 404, 429, 503]),
+    st.integers(100, 999),
+)
+REDIRECTS = st.lists(
+    st.tuples(
+        st.sampled_from([
+            "https://hop.example/a",
+            "https://hop.example/b?c",
+            "http://10.0.0.2/d",
+            "https://hop.example/e",
+            "https://hop.example/f",
+            "https://hop.example/g",
+        ]),
+        st.sampled_from([301, 302, 303, 307, 308]),
+    ),
+    unique_by=lambda redirect: redirect[0],
+    max_size=6,
+)  # fmt: skip
+
+
+@st.composite
+def archives(draw: st.DrawFn) -> dict[str, ArchivedResponse]:
+    """Responses of some of `ORIGINS`; at most one of them has followed redirects."""
+    origins = draw(st.lists(st.sampled_from(ORIGINS), unique=True, min_size=1))
+    follower = draw(st.sampled_from([*ORIGINS, None]))
+    return {
+        origin: ArchivedResponse(
+            draw(STATUSES),
+            draw(HEADERS),
+            BODIES[draw(st.sampled_from([*BODIES]))],
+            redirects=draw(REDIRECTS) if origin == follower else (),
+            fetched_at=NOW,
+        )
+        for origin in origins
+    }
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(
+    responses=archives(),
+    targets=st.lists(st.sampled_from(TARGETS), min_size=1, max_size=3),
+    policy=st.sampled_from([*PRESETS.values()]),
+    dialect=st.sampled_from(Dialect),
+)
+def test_any_archive_says_what_a_checker_says_at_the_instant_of_the_fetch(
+    responses: dict[str, ArchivedResponse],
+    targets: list[str],
+    policy: Policy,
+    dialect: Dialect,
+) -> None:
+    questions = [
+        (agent, origin + target)
+        for origin in ORIGINS
+        for agent in AGENTS
+        for target in targets
+    ]
+
+    assert_archive_says_the_same(responses, questions, policy=policy, dialect=dialect)
+
+
+def chain(hops: int, *, end: ArchivedResponse | None) -> dict[str, ArchivedResponse]:
+    """Origins that redirect one to the next, as many times as `hops`."""
+    responses = {
+        f"https://hop{hop}.example": archived(
+            301, b"", location=f"https://hop{hop + 1}.example/robots.txt"
+        )
+        for hop in range(hops)
+    }
+    return responses if end is None else responses | {f"https://hop{hops}.example": end}
+
+
+@pytest.mark.parametrize(
+    ("responses", "access"),
+    [
+        pytest.param(chain(0, end=archived()), AccessResult.SUCCESSFUL, id="none"),
+        pytest.param(chain(5, end=archived()), AccessResult.SUCCESSFUL, id="five"),
+        pytest.param(chain(6, end=archived()), AccessResult.UNAVAILABLE, id="six"),
+        pytest.param(
+            chain(2, end=archived(302, location="https://hop0.example/robots.txt")),
+            AccessResult.UNAVAILABLE,
+            id="a loop",
+        ),
+        pytest.param(
+            chain(2, end=None), AccessResult.UNREACHABLE, id="to an origin without one"
+        ),
+        pytest.param(
+            chain(1, end=archived(302, location="/other.txt")),
+            AccessResult.UNREACHABLE,
+            id="to another file",
+        ),
+        pytest.param(
+            {"https://hop0.example": archived(301, location="http://10.0.0.1/")},
+            AccessResult.REFUSED,
+            id="to a private address",
+        ),
+    ],
+)
+def test_redirects_are_followed_inside_the_archive(
+    responses: dict[str, ArchivedResponse], access: AccessResult
+) -> None:
+    verdict = RobotsArchive(responses.get).check(AGENT, "https://hop0.example/private")
+
+    assert verdict is not None
+    assert verdict.access is access
+    assert verdict.allowed is (access is AccessResult.UNAVAILABLE)
+    assert_archive_says_the_same(responses, [(AGENT, "https://hop0.example/private")])
+
+
+def test_redirects_that_were_followed_before_count_and_show() -> None:
+    before = tuple((f"https://hop{hop}.example/", 301) for hop in range(5))
+    response = replace(archived(), redirects=before)
+    further = archived(302, location="https://example.com/robots.txt")
+    responses = {
+        ORIGIN: response,
+        "https://other.example": replace(
+            further, redirects=[("https://way.example/", 308)]
+        ),
+    }
+    archive = RobotsArchive(responses.get)
+
+    verdict, other = (archive.check(AGENT, f"{origin}/private") for origin in responses)
+
+    assert verdict is not None
+    assert other is not None
+    assert (verdict.allowed, verdict.redirects) == (False, before)
+    assert (other.allowed, other.error) == (True, "more than 5 redirects")
+
+
+class TestNothingArchived:
+    archive = RobotsArchive({ORIGIN: RULES}.get)
+
+    def test_every_method_says_none(self) -> None:
+        url = "https://other.example/robots.txt"
+
+        assert self.archive.can_fetch(AGENT, url) is None
+        assert self.archive.can_fetch_many(AGENT, [url]) == [None]
+        assert self.archive.check(AGENT, url) is None
+        assert self.archive.refused_agents(AGENTS, url) is None
+        assert self.archive.usage_preferences(AGENT, url) is None
+
+    def test_many_answers_keep_their_order(self) -> None:
+        urls = [
+            *(PRIVATE, "https://other.example/", f"{ORIGIN}/open", "mailto:a@b.c"),
+            *(ROBOTS_TXT, "http://", "HTTPS://example.com/private"),
+        ]
+
+        answers = self.archive.can_fetch_many(AGENT, urls)
+
+        assert answers == [False, None, True, False, True, False, False]
+
+
+def test_bytes_are_the_body_of_a_200_without_a_date() -> None:
+    verdict = RobotsArchive({ORIGIN: RULES}.get).check(AGENT, PRIVATE)
+
+    assert verdict is not None
+    assert verdict.reason is Reason.DISALLOWED_BY_RULE
+    assert verdict.rule is not None
+    assert (verdict.rule.line, verdict.status) == (2, 200)
+    assert (verdict.fetched_at, verdict.fresh_until) == (None, None)
+
+
+@pytest.mark.parametrize("fetched_at", [0, 1.5, NOW])
+def test_verdict_has_the_date_of_the_response(fetched_at: float) -> None:
+    response = replace(archived(), fetched_at=fetched_at)
+
+    verdict = RobotsArchive({ORIGIN: response}.get).check(AGENT, PRIVATE)
+
+    assert verdict is not None
+    assert verdict.fetched_at == fetched_at
+
+
+def test_refused_agents_are_named_as_given_and_in_order() -> None:
+    archive = RobotsArchive({ORIGIN: RULES}.get)
+    agents = ["CCBot/2.0", AGENT, "gptbot", "CCBot/2.0"]
+
+    assert archive.refused_agents(agents, f"{ORIGIN}/a") == (
+        *("CCBot/2.0", "gptbot", "CCBot/2.0"),
+    )
+    assert archive.refused_agents(iter(agents), PRIVATE) == tuple(agents)
+    assert archive.refused_agents(agents, ROBOTS_TXT) == ()
+    assert archive.refused_agents([], PRIVATE) == ()
+
+
+def test_file_is_read_once_for_all_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: Counter[bytes] = Counter()
+    parse = RobotsTxt.parse
+
+    def count_and_parse(body: bytes, **arguments: Any) -> RobotsTxt:  # noqa: ANN401
+        reads[body] += 1
+        return parse(body, **arguments)
+
+    monkeypatch.setattr(RobotsTxt, "parse", count_and_parse)
+    archive = RobotsArchive({ORIGIN: RULES}.get)
+
+    for _ in range(2):
+        archive.refused_agents([f"Bot{chr(97 + n)}" for n in range(20)], PRIVATE)
+
+    assert reads == {RULES: 1}
+
+
+def test_headers_of_the_page_add_to_its_usage_preferences() -> None:
+    archive = RobotsArchive({ORIGIN: b""}.get)
+
+    usage = archive.usage_preferences(
+        AGENT, PRIVATE, headers={"Content-Usage": "train-ai=n"}
+    )
+
+    assert usage is not None
+    assert usage.content_usage["train-ai"].preference is Preference.DISALLOW
+
+
+class TestMemory:
+    @staticmethod
+    def asked(find: Callable[[str], bytes | None]) -> tuple[RobotsArchive, list[str]]:
+        origins: list[str] = []
+
+        def find_and_note(origin: str) -> bytes | None:
+            origins.append(origin)
+            return find(origin)
+
+        return RobotsArchive(find_and_note, max_origins=2), origins
+
+    @pytest.mark.parametrize("body", [RULES, None], ids=["archived", "not archived"])
+    def test_origin_is_found_once_while_it_is_among_the_last(
+        self, body: bytes | None
+    ) -> None:
+        archive, origins = self.asked(lambda _: body)
+
+        for name in "abab":
+            for agent in AGENTS:
+                archive.can_fetch(agent, f"https://{name}.example/")
+
+        assert origins == ["https://a.example", "https://b.example"]
+
+    @pytest.mark.parametrize("body", [RULES, None], ids=["archived", "not archived"])
+    def test_origins_beyond_the_bound_are_dropped_and_found_again(
+        self, body: bytes | None
+    ) -> None:
+        archive, origins = self.asked(lambda _: body)
+        urls = [f"https://site{n}.example/private" for n in range(50)]
+
+        first, second = (archive.can_fetch_many(AGENT, urls) for _ in range(2))
+
+        assert first == second
+        assert len(origins) == 100
+
+    def test_origin_that_is_used_outlives_others(self) -> None:
+        archive, origins = self.asked(lambda _: RULES)
+
+        for name in "abacada":
+            archive.can_fetch(AGENT, f"https://{name}.example/")
+
+        assert Counter(origins)["https://a.example"] == 1
+
+    def test_error_of_find_goes_to_the_caller_and_is_not_kept(self) -> None:
+        errors = [InvalidURLError("a broken archive", url=""), None]
+
+        def find(origin: str) -> bytes:
+            del origin
+            if (error := errors.pop(0)) is not None:
+                raise error
+            return RULES
+
+        archive = RobotsArchive(find)
+        with pytest.raises(InvalidURLError, match="a broken archive"):
+            archive.can_fetch_many(AGENT, [PRIVATE])
+
+        assert archive.can_fetch(AGENT, PRIVATE) is False
+
+    def test_threads_may_share_it(self) -> None:
+        bodies = {
+            f"https://site{n}.example": f"User-agent: *\nDisallow: /{n}\n".encode()
+            for n in range(40)
+        }
+        archive = RobotsArchive(bodies.get, max_origins=5)
+        urls = [f"{origin}/{n % 3}" for n, origin in enumerate(bodies)] * 20
+        expected = [
+            RobotsTxt.parse(bodies[str(Origin.from_url(url))]).can_fetch(AGENT, url)
+            for url in urls
+        ]
+        answers: dict[int, list[bool | None]] = {}
+
+        def ask(start: int) -> None:
+            turned = urls[start:] + urls[:start]
+            given = archive.can_fetch_many(f"Bot{chr(97 + start % 3)}", turned)
+            answers[start] = given[-start:] + given[:-start] if start else given
+
+        threads = [threading.Thread(target=ask, args=(n * 7,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert [*answers.values()] == [expected] * 4
+
+
+def test_pickle_has_the_settings_and_nothing_that_was_parsed() -> None:
+    archive = RobotsArchive(find_typos, dialect=Dialect.GOOGLE, max_origins=3)
+    before = pickle.dumps(archive)
+    assert archive.can_fetch(AGENT, PRIVATE) is False
+
+    after = pickle.dumps(archive)
+
+    assert after == before
+    assert len(after) < 1_000
+    again: RobotsArchive = pickle.loads(after)  # noqa: S301 (our own bytes)
+    assert again.can_fetch(AGENT, PRIVATE) is False
+
+
+def find_typos(origin: str) -> bytes:
+    del origin
+    return BODIES["with typos that Google takes"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"find": {ORIGIN: RULES}}, TypeError, "find as a function, got dict"),
+        ({"policy": None}, TypeError, "policy to be a Policy"),
+        ({"dialect": "google"}, TypeError, "dialect to be a Dialect"),
+        ({"max_origins": 1.5}, TypeError, "max_origins as int"),
+        ({"max_origins": 0}, ValueError, "max_origins of 1 or more"),
+    ],
+)
+def test_archive_of_wrong_things_is_refused(
+    arguments: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    usual: dict[str, Any] = {"find": {}.get}
+
+    with pytest.raises(error, match=text):
+        RobotsArchive(**(usual | arguments))
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "text"),
+    [
+        ({"status": "200"}, TypeError, "status as int, got '200'"),
+        ({"status": True}, TypeError, "status as int, got True"),
+        ({"status": 99}, ValueError, "status from 100 to 999, got 99"),
+        ({"headers": "a: b"}, TypeError, "headers as a mapping or pairs of text"),
+        ({"headers": [(b"a", b"b")]}, TypeError, "headers as a mapping or pairs"),
+        ({"body": "text"}, TypeError, "body as bytes, got str"),
+        ({"redirects": [ORIGIN]}, TypeError, "redirects as pairs"),
+        ({"redirects": [(ORIGIN, True)]}, TypeError, "status of a redirect as int"),
+        ({"redirects": [(ORIGIN, "301")]}, TypeError, "redirects as pairs"),
+        ({"redirects": [(ORIGIN, 200)]}, ValueError, "from 300 to 399, got 200"),
+        ({"fetched_at": "2024-01-01"}, TypeError, "fetched_at as epoch seconds"),
+        ({"fetched_at": True}, TypeError, "fetched_at as epoch seconds"),
+        ({"fetched_at": -1}, ValueError, "fetched_at of 0 or more"),
+        ({"fetched_at": float("nan")}, ValueError, "fetched_at of 0 or more"),
+        ({"fetched_at": float("inf")}, ValueError, "and finite"),
+    ],
+)
+def test_response_of_wrong_things_is_refused(
+    fields: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    usual: dict[str, Any] = {"status": 200}
+
+    with pytest.raises(error, match=text):
+        ArchivedResponse(**(usual | fields))
+
+
+def test_find_that_returns_text_is_refused() -> None:
+    archive = RobotsArchive({ORIGIN: RULES.decode()}.get)  # type: ignore[arg-type]  # the mistake of a caller
+
+    with pytest.raises(
+        TypeError,
+        match=r"find\('https://example.com'\) to return an ArchivedResponse, bytes or"
+        " None, got str",
+    ):
+        archive.can_fetch(AGENT, PRIVATE)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "text"),
+    [
+        (
+            lambda one: one.can_fetch(PRIVATE, AGENT),
+            InvalidProductTokenError,
+            "swapped",
+        ),
+        (lambda one: one.can_fetch(AGENT, "/private"), InvalidURLError, "absolute"),
+        (lambda one: one.can_fetch_many(AGENT, PRIVATE), TypeError, "several URLs"),
+        (lambda one: one.can_fetch_many("", []), InvalidProductTokenError, "name"),
+        (lambda one: one.can_fetch_many(AGENT, [None]), InvalidURLError, "None"),
+        (lambda one: one.refused_agents(AGENT, PRIVATE), TypeError, "several agents"),
+        (lambda one: one.refused_agents(None, PRIVATE), TypeError, "several agents"),
+        (lambda one: one.refused_agents([AGENT], "a"), InvalidURLError, "absolute"),
+    ],
+)
+def test_wrong_question_is_refused(
+    ask: Callable[[RobotsArchive], object], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        ask(RobotsArchive({ORIGIN: RULES}.get))
