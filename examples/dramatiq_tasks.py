@@ -21,7 +21,7 @@ dramatiq.set_broker(broker)
 
 @dramatiq.actor(retry_when=lambda _, error: isinstance(error, dramatiq.Retry))
 def fetch(url: str) -> None:
-    """Print what came of the request; try again when the host may be asked."""
+    """Print what came of the request; retry when the host is ready."""
     try:
         response = get(url)
     except DisallowedError as error:
