@@ -19,7 +19,7 @@ app = Celery("celery_tasks", broker=REDIS, backend=REDIS)
 
 @app.task(bind=True, max_retries=None)
 def fetch(self: Task, url: str) -> str:
-    """What came of the request; try again when the host may be asked."""
+    """Return what came of the request; retry when the host is ready."""
     try:
         response = get(url)
     except DisallowedError as error:

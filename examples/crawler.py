@@ -48,7 +48,7 @@ async def crawl(
                     page = await client.get(str(url))
                     turn.report(page)
                     if page.status_code == httpx.codes.TOO_MANY_REQUESTS:
-                        add(str(url), most=5)  # when the host may be asked again
+                        add(str(url), most=5)  # when the host is ready again
                     for link in links(page):
                         add(link)
                 tell(str(url), str(page.status_code))

@@ -19,9 +19,9 @@ broker = RedisBroker(url=REDIS)
 dramatiq.set_broker(broker)
 
 
-@dramatiq.actor(max_retries=None)
+@dramatiq.actor(retry_when=lambda _, error: isinstance(error, dramatiq.Retry))
 def fetch(url: str) -> None:
-    """Print what came of the request; try again when the host may be asked."""
+    """Print what came of the request; retry when the host is ready."""
     try:
         response = get(url)
     except DisallowedError as error:

@@ -29,7 +29,7 @@ own = threading.local()  # because a session of requests is for one thread
 
 
 def crawl(urls: list[str]) -> None:
-    """Get the pages, as far as their sites let us."""
+    """Get the pages that their sites allow."""
     with (
         RobotsChecker(user_agent=USER_AGENT) as checker,
         PolitenessGate(checker, "ExampleBot") as gate,

@@ -18,7 +18,7 @@ USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
 
 
 async def main(origin: str) -> None:
-    """Get some pages, as far as the site lets us."""
+    """Get the pages that the site allows."""
     async with (
         RobotsChecker(user_agent=USER_AGENT) as checker,
         httpx.AsyncClient(

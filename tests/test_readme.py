@@ -47,7 +47,7 @@ def test_cells_of_the_comparison_have_links() -> None:
 
 
 def test_figures_are_those_of_the_measurement() -> None:
-    sentence = re.search("^A question .* took (.*)$", README, re.MULTILINE)
+    sentence = re.search("^Once .* a lookup took (.*)$", README, re.MULTILINE)
     page = (ROOT / "docs/explanation/how-fast.md").read_text(encoding="utf-8")
 
     assert sentence is not None

@@ -49,9 +49,10 @@ class TurnsOverdue(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockForgotten(Event):
-    """A ledger has forgotten a host that the gate was leaving alone.
+    """The gate was backing off from a host, and its ledger has forgotten the host.
 
-    Its next turn may come too soon. More hosts than `max_hosts` are blocked or busy.
+    The next turn of the host may come too soon. There are more blocked or busy hosts
+    than `max_hosts`, so raise it.
 
     Attributes:
         host: its name.
@@ -207,10 +208,11 @@ class GateStats(JSONValue):
         disallowed: turns that robots.txt refused.
         not_in_time: turns that would have come after the patience of their callers.
         overdue: turns that count as ended because they were too old.
-        blocks_forgotten: hosts that the ledger has forgotten while the gate left them
-            alone, because there were more than `max_hosts`.
-        seconds_waited: how long callers of `turn` have waited for robots.txt and for
-            their hosts, all together, including those that got no turn.
+        blocks_forgotten: hosts that the ledger forgot while the gate was backing off
+            from them, because there were more than `max_hosts`.
+        seconds_waited: total time that callers of `turn` have waited for a robots.txt
+            and for their hosts, including callers that got no turn. The waits of
+            schedules do not count.
         waiting: callers and fetches of a robots.txt that wait for a host now.
         under_way: turns that have not ended yet.
         event_failures: calls of `on_event` that raised.

@@ -79,8 +79,8 @@ class PolitenessGate:
             default_delay: the shortest delay of a host, seconds ≥ 0.
             max_delay: the longest delay of a host, seconds ≥ `default_delay`; if a
                 host asks for more, an event says so.
-            delay_factor: the delay after a turn is at least so many times as long as
-                the turn was, up to `max_delay`; ≥ 0. So a slow host gets fewer
+            delay_factor: the delay after a turn is at least the length of the turn
+                times this factor, up to `max_delay`; ≥ 0. So a slow host gets fewer
                 requests.
             max_concurrent_per_host: how many turns of a host may be under way, ≥ 1. A
                 host that states a crawl-delay has one at a time.

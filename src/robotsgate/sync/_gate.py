@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 class PolitenessGate:
     """A `robotsgate.PolitenessGate` without `await`: its methods block the thread.
 
-    Any number of threads may use it. Use it as a context manager inside that of its
-    checker, or call `close`; an open one is closed with its checker. A child process
+    Any number of threads may share it. Use it as a context manager within that of its
+    checker, or call `close`; closing the checker closes it, too. A child process
     cannot use the gate of the process that forked it.
 
-    It has no `schedule`: each thread has its own URL, and waits in `turn`.
+    It has no `schedule`: each thread waits for the turn of its own URL.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class PolitenessGate:
     ) -> None:
         """As `robotsgate.PolitenessGate`, with some differences.
 
-        `checker` is one of `robotsgate.sync`. `host_of` and `on_event` are called in
-        the thread of its event loop, so they must not call the checker or the gate. If
-        `ledger` is an async context manager, as a `RedisLedger` is, the gate opens it,
-        and closes it with itself; so give each gate a ledger of its own.
+        `checker` is one of `robotsgate.sync`. The gate calls `host_of` and
+        `on_event` in the thread of its event loop, so they must not call the checker or
+        the gate. If `ledger` is an async context manager, such as a `RedisLedger`, the
+        gate opens it, and closes it at its own end; so give each gate its own ledger.
         """
         given: object = checker
         if not isinstance(given, RobotsChecker):
@@ -89,14 +89,14 @@ class PolitenessGate:
     def close(self) -> None:
         """Give no more turns; may be called more than once.
 
-        A thread that waits for a turn gets a RuntimeError. Turns that are under way
-        may go on. The checker stays open. Does nothing in a child process.
+        A thread that waits for a turn gets a RuntimeError; a turn under way may go on.
+        The checker stays open. Does nothing in a child process.
         """
         with suppress(RuntimeError):  # the checker is closed, or of another process
             _portal(self._checker).call(self._contexts.aclose)
 
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
-        """A turn for one request to the host of `url`; enter it by `with`.
+        """A turn for one request to the host of `url`; enter it with `with`.
 
         As `robotsgate.PolitenessGate.turn`.
         """
@@ -132,10 +132,10 @@ class Turn:
         self._turn = turn
 
     def __enter__(self) -> Self:
-        """Wait until the host may be asked.
+        """Wait until the host is ready for the request.
 
-        An exception that interrupts the wait, such as a KeyboardInterrupt, gives the
-        place in the queue up.
+        If an exception such as a KeyboardInterrupt interrupts the wait, the thread
+        leaves the queue.
 
         Raises:
             DisallowedError: robots.txt does not let the agent fetch the URL.
@@ -158,8 +158,9 @@ class Turn:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         """End the turn; any thread may call it.
 
-        If nothing was reported, an exception says that the host failed, unless it is a
-        `DisallowedError` or a `TurnNotInTimeError`. Does nothing in a child process.
+        If nothing was reported, an exception counts as a failure of the host, unless it
+        is a `DisallowedError` or a `TurnNotInTimeError`. Does nothing in a child
+        process.
         """
         with suppress(RuntimeError):  # the checker is closed, or of another process
             _portal(self._checker).call(self._turn.__aexit__, kind, error, traceback)
