@@ -197,10 +197,11 @@ end
 return {is_granted and 1 or 0, string.format('%.17g', seconds), overdue, save()}
 """
 
-# ARGV: 8: when the turn began, 9: its end, 10: retry_after, "" for none, 11: jitter.
+# ARGV: 8: when the turn began, 9: how many seconds it took, 10: its end,
+# 11: retry_after, "" for none, 12: jitter.
 _END = """
-local began_at, how_ended = tonumber(ARGV[8]), ARGV[9]
-local retry_after, jitter = tonumber(ARGV[10]), tonumber(ARGV[11])
+local began_at, took, how_ended = tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
+local retry_after, jitter = tonumber(ARGV[11]), tonumber(ARGV[12])
 
 -- after_end
 if is_robots_txt then
@@ -210,17 +211,15 @@ else
     if turn == began_at then
       table.remove(turns, place)
       if how_ended ~= 'unused' then
-        local seconds = now - began_at
-        local most = turn_seconds > 0 and LENGTHENING * turn_seconds or seconds
-        turn_seconds = math.min(seconds, most)
+        local most = turn_seconds > 0 and LENGTHENING * turn_seconds or took
+        turn_seconds = math.min(took, most)
       end
       break
     end
   end
 end
 if how_ended ~= 'unused' then
-  local seconds = began_at < math.huge and now - began_at or 0
-  local delay = math.min(record.delay_factor * seconds, record.max_delay)
+  local delay = math.min(record.delay_factor * took, record.max_delay)
   local added = math.max(0, delay - math.max(record.delay, record.slowed_delay))
   record.ended_at = math.max(record.ended_at, now + added)
 end
@@ -336,14 +335,18 @@ def end_arguments(
     is_robots_txt: bool,
     now: float,
     began_at: float,
+    seconds: float,
     end: TurnEnd,
     retry_after: float | None = None,
     jitter: float = 1.0,
 ) -> list[str]:
-    """The arguments of `END`; takes what `after_end` and `start_arguments` take."""
+    """The arguments of `END`; takes what `after_end` and `start_arguments` take.
+
+    `seconds` is how long the turn took: the server may hear of its end much later.
+    """
     common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)
-    seconds = "" if retry_after is None else repr(retry_after)
-    return [*common, repr(began_at), end.value, seconds, repr(jitter)]
+    pause = "" if retry_after is None else repr(retry_after)
+    return [*common, repr(began_at), repr(seconds), end.value, pause, repr(jitter)]
 
 
 def _common_arguments(pace: Pace, *, is_robots_txt: bool, now: float) -> list[str]:
