@@ -181,19 +181,31 @@ def test_response_may_be_read_in_another_thread(site: Site) -> None:
         assert gate.stats.under_way == 0
 
 
-def test_hook_that_raises_leaves_no_turn(site: Site) -> None:
+@pytest.mark.parametrize("status", [404, 302])
+def test_hook_that_raises_leaves_no_turn(site: Site, status: int) -> None:
     """Requests calls hooks before it reads the body, so nobody did."""
-    server = site(Reply(status=404, body=b"gone"))
+    headers = {"Location": "/other"}
+    server = site(Reply(status=status, headers=headers, body=b"gone"))
 
-    def raise_for_status(response: requests.Response, **_: object) -> None:
-        response.raise_for_status()
+    def refuse(response: requests.Response, **_: object) -> None:
+        raise requests.HTTPError(response=response)
 
     with opened() as (session, gate):
         with pytest.raises(requests.HTTPError) as error:
-            session.get(f"{server.url}/page", hooks={"response": raise_for_status})
+            session.get(f"{server.url}/page", hooks={"response": refuse})
 
         assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
         assert error.value.response.text == "gone"
+
+
+@pytest.mark.parametrize("headers", ["Content-Length: 9", "Content-Encoding: gzip"])
+def test_redirect_whose_body_is_broken_is_followed(site: Site, headers: str) -> None:
+    head = f"HTTP/1.1 302 Found\r\nLocation: /other\r\n{headers}\r\n\r\n"
+    server = site(Raw(f"{head}body".encode()))
+
+    with opened() as (session, gate):
+        assert session.get(f"{server.url}/page").content == b"page"
+        assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
 @pytest.mark.parametrize("is_streamed", [True, False])

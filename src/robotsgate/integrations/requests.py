@@ -14,11 +14,12 @@ try:
 except ImportError as error:
     raise missing_extra("requests") from error
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.exceptions import ChunkedEncodingError, ContentDecodingError
 from urllib3.util import parse_url
 
 if TYPE_CHECKING:
@@ -113,7 +114,11 @@ class RobotsAdapter(BaseAdapter):
                 # Digest authentication sends its second request through that.
                 response.connection = self  # type: ignore[assignment]  # any adapter
                 is_streamed = any(arguments[:1]) or options.get("stream", False)
-                if not is_streamed and not response.is_redirect:
+                if response.is_redirect:
+                    # Requests follows one whose body is broken.
+                    with suppress(ChunkedEncodingError, ContentDecodingError):
+                        _ = response.content
+                elif not is_streamed:
                     _ = response.content  # a hook may raise before requests reads it
                 elif response.raw is not None:
                     _end_with_body(response, block.pop_all().close)
