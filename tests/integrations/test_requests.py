@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from tests.servers.loopback import Answer, LoopbackServer
 
     Site = Callable[..., LoopbackServer]
+
+_PATIENCE_SECONDS = 10.0
 
 HALF = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf")
 
@@ -167,6 +171,19 @@ def test_response_that_was_read_is_freed_at_once(site: Site) -> None:
         del response
 
         assert not is_alive()
+
+
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+def test_response_that_is_lost_ends_its_turn(site: Site) -> None:
+    server = site(Reply(body=b"page"))
+
+    with ThreadPoolExecutor() as threads, opened() as (session, gate):
+        session.get(f"{server.url}/page", stream=True)
+        gc.collect()
+        visit = threads.submit(session.get, f"{server.url}/other")
+
+        assert visit.result(_PATIENCE_SECONDS).content == b"page"
+        assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
 def test_response_may_be_read_in_another_thread(site: Site) -> None:
