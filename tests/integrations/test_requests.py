@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from tests.servers.loopback import Answer, LoopbackServer
 
     Site = Callable[..., LoopbackServer]
+
+_PATIENCE_SECONDS = 10.0
 
 HALF = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf")
 
@@ -169,6 +173,19 @@ def test_response_that_was_read_is_freed_at_once(site: Site) -> None:
         assert not is_alive()
 
 
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+def test_response_that_is_lost_ends_its_turn(site: Site) -> None:
+    server = site(Reply(body=b"page"))
+
+    with ThreadPoolExecutor() as threads, opened() as (session, gate):
+        session.get(f"{server.url}/page", stream=True)
+        gc.collect()
+        visit = threads.submit(session.get, f"{server.url}/other")
+
+        assert visit.result(_PATIENCE_SECONDS).content == b"page"
+        assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
+
+
 def test_response_may_be_read_in_another_thread(site: Site) -> None:
     server = site(Reply(body=b"page"))
 
@@ -181,19 +198,31 @@ def test_response_may_be_read_in_another_thread(site: Site) -> None:
         assert gate.stats.under_way == 0
 
 
-def test_hook_that_raises_leaves_no_turn(site: Site) -> None:
+@pytest.mark.parametrize("status", [404, 302])
+def test_hook_that_raises_leaves_no_turn(site: Site, status: int) -> None:
     """Requests calls hooks before it reads the body, so nobody did."""
-    server = site(Reply(status=404, body=b"gone"))
+    headers = {"Location": "/other"}
+    server = site(Reply(status=status, headers=headers, body=b"gone"))
 
-    def raise_for_status(response: requests.Response, **_: object) -> None:
-        response.raise_for_status()
+    def refuse(response: requests.Response, **_: object) -> None:
+        raise requests.HTTPError(response=response)
 
     with opened() as (session, gate):
         with pytest.raises(requests.HTTPError) as error:
-            session.get(f"{server.url}/page", hooks={"response": raise_for_status})
+            session.get(f"{server.url}/page", hooks={"response": refuse})
 
         assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
         assert error.value.response.text == "gone"
+
+
+@pytest.mark.parametrize("headers", ["Content-Length: 9", "Content-Encoding: gzip"])
+def test_redirect_whose_body_is_broken_is_followed(site: Site, headers: str) -> None:
+    head = f"HTTP/1.1 302 Found\r\nLocation: /other\r\n{headers}\r\n\r\n"
+    server = site(Raw(f"{head}body".encode()))
+
+    with opened() as (session, gate):
+        assert session.get(f"{server.url}/page").content == b"page"
+        assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
 @pytest.mark.parametrize("is_streamed", [True, False])

@@ -286,6 +286,25 @@ def test_delay_after_a_request_grows_with_its_length(
 
 
 @pytest.mark.parametrize(
+    ("slowed_delay", "next_delay"),
+    [
+        pytest.param(0.0, 4.0, id="longer, as a robots.txt has just asked"),
+        pytest.param(4.0, 1.0, id="shorter, as an incident wears off"),
+    ],
+)
+def test_rest_after_a_long_request_stays_where_the_delay_changes(
+    slowed_delay: float, next_delay: float
+) -> None:
+    host = Host(HostRecord(pace(delay_factor=3.0), slowed_delay=slowed_delay))
+    began_at = host.start()
+    ended_at = host.now = began_at + 2.0
+    host.end(began_at)
+
+    next_pace = pace(next_delay, delay_factor=3.0)
+    assert ready_at(host.record, ended_at, pace=next_pace) - ended_at == 6.0
+
+
+@pytest.mark.parametrize(
     "ends",
     [
         pytest.param([TurnEnd.GOOD], id="no incident"),

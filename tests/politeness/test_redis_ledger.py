@@ -376,6 +376,20 @@ class TestAlone:
             own_fleet.pass_time(2.01)
             await granted(other)
 
+    async def test_turn_is_no_longer_because_the_server_hears_of_its_end_later(
+        self, own_fleet: Fleet
+    ) -> None:
+        server, by_length = own_fleet.valkey, pace(2.0, delay_factor=5.0)
+        async with own_fleet.ledger() as one, own_fleet.ledger() as other:
+            grant = await granted(one, pace=by_length)
+            server.ask("ACL", "SETUSER", "default", "-evalsha")
+            await one.end(grant, TurnEnd.GOOD)
+            own_fleet.pass_time(30)
+            server.ask("ACL", "SETUSER", "default", "+evalsha")
+            await own_fleet.returned()
+            own_fleet.pass_time(2.01)
+            await granted(other, pace=by_length)
+
     async def test_end_that_the_server_refuses_for_one_host_keeps_none_alone(
         self, own_fleet: Fleet
     ) -> None:

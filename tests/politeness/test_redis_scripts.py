@@ -74,7 +74,7 @@ class KeptHost:
         return StartReply.of((reply[0], reply[1].encode(), reply[2], reply[3].encode()))
 
     def end(self, now: float, host_pace: Pace, **how: Any) -> HostRecord:  # noqa: ANN401 (those of after_end)
-        usual = {"is_robots_txt": False, "retry_after": None, "jitter": 1.0}
+        usual = {"is_robots_txt": False, "seconds": now - how["began_at"]}
         reply = self._run(
             END, now, end_arguments(host_pace, now=now, **{**usual, **how})
         )

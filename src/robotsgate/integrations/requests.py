@@ -14,11 +14,14 @@ try:
 except ImportError as error:
     raise missing_extra("requests") from error
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from weakref import finalize
 
 from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.exceptions import ChunkedEncodingError, ContentDecodingError
 from urllib3.util import parse_url
 
 if TYPE_CHECKING:
@@ -113,7 +116,11 @@ class RobotsAdapter(BaseAdapter):
                 # Digest authentication sends its second request through that.
                 response.connection = self  # type: ignore[assignment]  # any adapter
                 is_streamed = any(arguments[:1]) or options.get("stream", False)
-                if not is_streamed and not response.is_redirect:
+                if response.is_redirect:
+                    # Requests follows one whose body is broken.
+                    with suppress(ChunkedEncodingError, ContentDecodingError):
+                        _ = response.content
+                elif not is_streamed:
                     _ = response.content  # a hook may raise before requests reads it
                 elif response.raw is not None:
                     _end_with_body(response, block.pop_all().close)
@@ -135,14 +142,17 @@ def _enter(
 
 
 def _end_with_body(response: requests.Response, end: Callable[[], object]) -> None:
-    """Call `end` when the body of `response` has been read, or is closed."""
+    """Call `end` once: when the body of `response` is read, closed or lost."""
     close, iter_content = response.close, response.iter_content
+    on_loss = finalize(response, _end_soon, end)
+    on_loss.atexit = False
 
     def end_once() -> None:
         # If the response went on referring to itself, it would stay in memory.
         for name in ("close", "iter_content"):
             vars(response).pop(name, None)
-        end()
+        if on_loss.detach():
+            end()
 
     def close_and_end() -> None:
         try:
@@ -157,6 +167,12 @@ def _end_with_body(response: requests.Response, end: Callable[[], object]) -> No
             end_once, iter_content(*arguments, **options)
         ),
     )
+
+
+def _end_soon(end: Callable[[], object]) -> None:
+    """Call `end` in another thread, because the garbage collector must not wait."""
+    with suppress(RuntimeError):  # the interpreter exits
+        Thread(target=end, daemon=True).start()
 
 
 def _then(end: Callable[[], object], chunks: Iterator[Any]) -> Iterator[Any]:

@@ -7,7 +7,8 @@ one clock, which must not go back.
 The rules:
 
 - A request starts no sooner than `delay_in_force` after the last request ended, nor
-  after the last one began, if several may be under way.
+  after the last one began, if several may be under way. After a request that took
+  long, the host rests for `delay_factor` times as long, up to `max_delay`.
 - At most `Pace.max_at_once` turns are under way. The fetch of a robots.txt is not
   counted, because a turn may have to wait for it. But nothing else starts during one.
 - A turn that is under way for `Pace.max_turn_seconds` counts as ended.
@@ -16,10 +17,10 @@ The rules:
 - After `forget_at` a record does not count, and may be dropped.
 
 A ledger may keep the record elsewhere and write the same rules in another language.
-The record has these numbers, all of them doubles: `delay`, `max_at_once`, `max_delay`
-and `max_turn_seconds` of the pace; `ended_at`, `fetch_began_at`, `incident_at`,
-`blocked_until`, `back_off`, `slowed_delay`; and one for each turn under way. A text
-needs 17 digits to give the same double again.
+The record has these numbers, all of them doubles: `delay`, `max_at_once`, `max_delay`,
+`max_turn_seconds` and `delay_factor` of the pace; `ended_at`, `fetch_began_at`,
+`rest_until`, `incident_at`, `blocked_until`, `back_off`, `slowed_delay`; and one for
+each turn under way. A text needs 17 digits to give the same double again.
 """
 
 from __future__ import annotations
@@ -104,11 +105,12 @@ class HostRecord(NamedTuple):
 
     Attributes:
         pace: that of the last start.
-        ended_at: when the last request ended, or later if the delay after it is longer
-            than usual; `NEVER` before that.
+        ended_at: when the last request ended; `NEVER` before that.
         turns: when each turn that is under way began, in order; may be empty.
         fetch_began_at: when the fetch of a robots.txt that is under way began; `NEVER`
             if there is none.
+        rest_until: when `delay_factor` lets the next request start; `NEVER` if it has
+            never mattered.
         incident_at: when the last incident was counted; `NEVER` before that.
         blocked_until: when the last block ends or ended; `NEVER` before that.
         back_off: for how many seconds the last incident blocks the host without a
@@ -120,6 +122,7 @@ class HostRecord(NamedTuple):
     ended_at: float = NEVER
     turns: tuple[float, ...] = ()
     fetch_began_at: float = NEVER
+    rest_until: float = NEVER
     incident_at: float = NEVER
     blocked_until: float = NEVER
     back_off: float = 0.0
@@ -189,7 +192,7 @@ def ready_at(
     """
     delay = delay_in_force(record, pace)
     last_at = max(record.ended_at, record.fetch_began_at, *record.turns)
-    moment = max(last_at + delay, record.blocked_until)
+    moment = max(last_at + delay, record.rest_until, record.blocked_until)
     if _has_place(record, pace, is_robots_txt=is_robots_txt):
         return moment
     return max(moment, now + max(delay, SHORTEST_WAIT_FOR_PLACE))
@@ -236,10 +239,13 @@ def after_end(
     elif began_at in turns:
         place = turns.index(began_at)
         turns = turns[:place] + turns[place + 1 :]
-    ended_at = record.ended_at
+    pace, ended_at, rest_until = record.pace, record.ended_at, record.rest_until
     if end is not TurnEnd.UNUSED:
-        ended_at = max(ended_at, now + _added_delay(record, now - began_at))
-    record = HostRecord(record.pace, ended_at, turns, fetch_began_at, *record[4:])
+        ended_at = max(ended_at, now)
+        if pace.delay_factor > 0:
+            rest = min(pace.delay_factor * (now - began_at), pace.max_delay)
+            rest_until = max(rest_until, now + rest)
+    record = HostRecord(pace, ended_at, turns, fetch_began_at, rest_until, *record[5:])
     if end is TurnEnd.INCIDENT:
         return after_incident(
             record, now, began_at=began_at, retry_after=retry_after, jitter=jitter
@@ -339,13 +345,6 @@ def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:
         return False
     max_at_once = 1 if record.back_off > 0 else pace.max_at_once
     return is_robots_txt or len(record.turns) < max_at_once
-
-
-def _added_delay(record: HostRecord, seconds: float) -> float:
-    """By how much the delay is longer after a request that took so many seconds."""
-    pace = record.pace
-    delay = min(pace.delay_factor * seconds, pace.max_delay)
-    return max(0.0, delay - delay_in_force(record, pace))
 
 
 def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:

@@ -311,6 +311,7 @@ class FleetMemory(LocalLedger):
             max(known.ended_at, record.ended_at + lag),
             known.turns,
             known.fetch_began_at,
+            max(known.rest_until, record.rest_until + lag),
             record.incident_at + lag,
             max(known.blocked_until, record.blocked_until + lag),
             record.back_off,

@@ -69,7 +69,8 @@ _RECORD = """
 local NEVER = -math.huge
 local FIELDS = {
   'delay', 'max_at_once', 'max_delay', 'max_turn_seconds', 'delay_factor', 'ended_at',
-  'fetch_began_at', 'incident_at', 'blocked_until', 'back_off', 'slowed_delay',
+  'fetch_began_at', 'rest_until', 'incident_at', 'blocked_until', 'back_off',
+  'slowed_delay',
 }
 local key, now_ms, is_robots_txt = KEYS[1], tonumber(ARGV[1]), ARGV[2] == '1'
 local pace, record, turns, turn_seconds, queue = {}, {}, {}, 0, {}
@@ -100,7 +101,7 @@ if is_own then
   end
 else
   for number, field in ipairs(FIELDS) do
-    record[field] = pace[field] or number < 10 and NEVER or 0
+    record[field] = pace[field] or number < 11 and NEVER or 0
   end
 end
 local now = now_ms / 1000
@@ -155,7 +156,7 @@ if is_overdue(record.fetch_began_at) then record.fetch_began_at = NEVER end
 -- ready_at
 local delay = math.max(pace.delay, record.slowed_delay)
 local last_at = math.max(record.ended_at, record.fetch_began_at, unpack(turns))
-local moment = math.max(last_at + delay, record.blocked_until)
+local moment = math.max(last_at + delay, record.rest_until, record.blocked_until)
 local max_at_once = record.back_off > 0 and 1 or pace.max_at_once
 local pause = math.max(delay, SHORTEST_WAIT_FOR_PLACE)
 if record.fetch_began_at > NEVER or not is_robots_txt and #turns >= max_at_once then
@@ -197,10 +198,11 @@ end
 return {is_granted and 1 or 0, string.format('%.17g', seconds), overdue, save()}
 """
 
-# ARGV: 8: when the turn began, 9: its end, 10: retry_after, "" for none, 11: jitter.
+# ARGV: 8: when the turn began, 9: how many seconds it took, 10: its end,
+# 11: retry_after, "" for none, 12: jitter.
 _END = """
-local began_at, how_ended = tonumber(ARGV[8]), ARGV[9]
-local retry_after, jitter = tonumber(ARGV[10]), tonumber(ARGV[11])
+local began_at, took, how_ended = tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
+local retry_after, jitter = tonumber(ARGV[11]), tonumber(ARGV[12])
 
 -- after_end
 if is_robots_txt then
@@ -210,19 +212,19 @@ else
     if turn == began_at then
       table.remove(turns, place)
       if how_ended ~= 'unused' then
-        local seconds = now - began_at
-        local most = turn_seconds > 0 and LENGTHENING * turn_seconds or seconds
-        turn_seconds = math.min(seconds, most)
+        local most = turn_seconds > 0 and LENGTHENING * turn_seconds or took
+        turn_seconds = math.min(took, most)
       end
       break
     end
   end
 end
 if how_ended ~= 'unused' then
-  local seconds = began_at < math.huge and now - began_at or 0
-  local delay = math.min(record.delay_factor * seconds, record.max_delay)
-  local added = math.max(0, delay - math.max(record.delay, record.slowed_delay))
-  record.ended_at = math.max(record.ended_at, now + added)
+  record.ended_at = math.max(record.ended_at, now)
+  if record.delay_factor > 0 then
+    local rest = math.min(record.delay_factor * took, record.max_delay)
+    record.rest_until = math.max(record.rest_until, now + rest)
+  end
 end
 
 local is_news = began_at > record.incident_at
@@ -301,7 +303,7 @@ class StartReply(NamedTuple):
 def record_in(text: bytes) -> tuple[float, HostRecord]:
     """The time of the host, seconds, and its record, in the text that a script kept."""
     now_ms, _, *numbers = map(float, text.split())
-    delay, max_at_once, max_delay, max_turn_seconds, delay_factor, *rest = numbers[:11]
+    delay, max_at_once, max_delay, max_turn_seconds, delay_factor, *rest = numbers[:12]
     pace = Pace(
         delay=delay,
         max_at_once=int(max_at_once),
@@ -309,7 +311,7 @@ def record_in(text: bytes) -> tuple[float, HostRecord]:
         max_turn_seconds=max_turn_seconds,
         delay_factor=delay_factor,
     )
-    turns = tuple(numbers[12 : 12 + int(numbers[11])])
+    turns = tuple(numbers[13 : 13 + int(numbers[12])])
     return now_ms / 1_000, HostRecord(pace, rest[0], turns, *rest[1:])
 
 
@@ -336,14 +338,18 @@ def end_arguments(
     is_robots_txt: bool,
     now: float,
     began_at: float,
+    seconds: float,
     end: TurnEnd,
     retry_after: float | None = None,
     jitter: float = 1.0,
 ) -> list[str]:
-    """The arguments of `END`; takes what `after_end` and `start_arguments` take."""
+    """The arguments of `END`; takes what `after_end` and `start_arguments` take.
+
+    `seconds` is how long the turn took: the server may hear of its end much later.
+    """
     common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)
-    seconds = "" if retry_after is None else repr(retry_after)
-    return [*common, repr(began_at), end.value, seconds, repr(jitter)]
+    pause = "" if retry_after is None else repr(retry_after)
+    return [*common, repr(began_at), repr(seconds), end.value, pause, repr(jitter)]
 
 
 def _common_arguments(pace: Pace, *, is_robots_txt: bool, now: float) -> list[str]:

@@ -65,6 +65,7 @@ _PROBE = (
         is_robots_txt=False,
         now=0.0,
         began_at=math.inf,
+        seconds=0.0,
         end=TurnEnd.UNUSED,
     ),
 )
@@ -187,6 +188,7 @@ class RedisLedger:
             is_robots_txt=grant.is_robots_txt,
             now=self._clock.now(),
             began_at=began_at,
+            seconds=self._clock.monotonic() - grant.began_at,
             end=end,
             retry_after=retry_after,
             jitter=with_jitter(1.0, grant.host),
@@ -238,6 +240,7 @@ class RedisLedger:
                     is_robots_txt=is_robots_txt,
                     now=now,
                     began_at=reply.now,
+                    seconds=0.0,
                     end=TurnEnd.UNUSED,
                 )
                 await self._run(client, END, host, undo)
