@@ -1,8 +1,9 @@
 """A frontier in Redis for `durable_crawl.py`: URLs that any number of workers share.
 
-One sorted set has the hosts, and one for each host its URLs, by the time from which a
-worker may take them: 0 if new, the end of a lease if taken, inf if done. So the URLs of
-a dead worker come back.
+Each host has a sorted set of its URLs, by the time from which a worker may take them:
+0 if new, the end of a lease if taken, inf if done. So the URLs of a dead worker come
+back. Another one has the hosts that are new or taken, and a third one those that rest
+until one of their URLs comes back.
 """
 
 from __future__ import annotations
@@ -22,19 +23,30 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 ADD = """
-local is_new = redis.call('ZADD', KEYS[1], 'NX', 0, ARGV[2]) == 1
-if is_new then redis.call('ZADD', KEYS[2], 'NX', 0, ARGV[1]) end"""
+local is_new = redis.call('ZADD', KEYS[3], 'NX', 0, ARGV[2]) == 1
+if is_new and not redis.call('ZSCORE', KEYS[1], ARGV[1]) then
+  redis.call('ZADD', KEYS[1], 0, ARGV[1])
+end"""
 TAKE_HOST = """
-local host = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1)[1]
-if host then redis.call('ZADD', KEYS[1], ARGV[2], host) end
-return host"""
+for number = 1, 2 do
+  local host = redis.call('ZRANGEBYSCORE', KEYS[number], 0, ARGV[1], 'LIMIT', 0, 1)[1]
+  if host then
+    redis.call('ZADD', KEYS[1], ARGV[2], host)
+    redis.call('ZREM', KEYS[2], host)
+    return host
+  end
+end"""
 TAKE_URL = """
-local url = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[2], 'LIMIT', 0, 1)[1]
-if url then redis.call('ZADD', KEYS[1], ARGV[3], url) end
-local due = url and ARGV[3] or redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
-redis.call('ZADD', KEYS[2], due, ARGV[1])
-if due == 'inf' then redis.call('ZREM', KEYS[2], ARGV[1]) end
-return url"""
+local url = redis.call('ZRANGEBYSCORE', KEYS[3], 0, ARGV[2], 'LIMIT', 0, 1)[1]
+if url then
+  redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1])
+  redis.call('ZADD', KEYS[3], ARGV[3], url)
+  return url
+end
+local due = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2]
+redis.call('ZREM', KEYS[1], ARGV[1])
+if due ~= 'inf' then redis.call('ZADD', KEYS[2], due, ARGV[1]) end"""
+HOSTS = ["hosts", "resting"]
 
 
 class Frontier:
@@ -49,13 +61,13 @@ class Frontier:
         """Let a worker take `url`, unless it was added before."""
         with suppress(InvalidURLError):  # a link like mailto:
             host = Origin.from_url(url).host
-            await self._redis.eval(ADD, [f"urls:{host}", "hosts"], [host, url])
+            await self._redis.eval(ADD, [*HOSTS, f"urls:{host}"], [host, url])
 
     async def hosts(self) -> AsyncIterator[str]:
         """Take hosts until all URLs are done."""
-        while await self._redis.zcard("hosts"):
+        while await self._redis.exists(HOSTS):
             times = [str(time.time()), str(time.time() + self.lease)]
-            if host := await self._redis.eval(TAKE_HOST, ["hosts"], times):
+            if host := await self._redis.eval(TAKE_HOST, HOSTS, times):
                 yield str(host)
             else:
                 await anyio.sleep(1)
@@ -66,7 +78,7 @@ class Frontier:
         if times := self._left_out.pop(host, None):
             await self._redis.zadd(urls, times, comparison=PureToken.GT)
         arguments = [host, str(now), str(now + self.lease)]
-        url = await self._redis.eval(TAKE_URL, [urls, "hosts"], arguments)
+        url = await self._redis.eval(TAKE_URL, [*HOSTS, urls], arguments)
         return str(url) if url else None
 
     async def finish(self, url: str) -> None:
