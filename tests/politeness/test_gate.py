@@ -216,16 +216,37 @@ async def test_delay_of_a_file_that_another_task_has_fetched_meanwhile_is_kept()
 
 
 class CountingLedger(LocalLedger):
-    """Counts the turns that it begins."""
+    """Counts the calls of `start`, and the turns that it begins."""
 
-    started = 0
+    called = started = 0
 
     async def start(
         self, host: str, pace: Pace, *, is_robots_txt: bool = False
     ) -> Grant | Wait:
+        self.called += 1
         answer = await super().start(host, pace, is_robots_txt=is_robots_txt)
         self.started += isinstance(answer, Grant)
         return answer
+
+
+async def test_ledger_is_not_called_if_a_caller_behind_others_gives_up() -> None:
+    clock = ManualClock()
+    ledger = CountingLedger(clock=clock)
+    crawl = Crawl(clock=clock, ledger=ledger)
+    await crawl.warm_up()
+    await crawl.visit()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(crawl.visit)
+        await let_others_run()
+        called = ledger.called
+        with anyio.move_on_after(0):
+            await crawl.visit()
+        await let_others_run()
+
+        assert ledger.called == called
+        await clock.pass_time(100)
+    assert len(crawl.began) == 2
 
 
 async def test_permission_that_has_not_changed_during_the_wait_is_not_asked_again() -> (

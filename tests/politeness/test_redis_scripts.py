@@ -228,6 +228,16 @@ def test_process_asks_again_when_those_ahead_of_it_can_have_had_their_turns(
     assert max(told) == pytest.approx(61.001), "those ahead may have died"
 
 
+def test_one_long_turn_does_not_keep_the_others_away(valkey: Valkey) -> None:
+    host = KeptHost(valkey)
+    host.start(NOW, ONE, process=1)
+    host.end(NOW + 120, ONE, began_at=NOW, seconds=120.0, end=TurnEnd.GOOD)
+
+    told = [host.start(NOW + 120, ONE, process=number).seconds for number in (2, 3)]
+
+    assert told == pytest.approx([2.001, 2.001 + 4.001])
+
+
 def test_host_that_is_ready_is_not_kept_for_a_process_that_asks_much_later(
     valkey: Valkey,
 ) -> None:

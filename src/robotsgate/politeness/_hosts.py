@@ -243,10 +243,10 @@ class Queues:
     def leave(self, place: Place) -> None:
         """Give up `place`, and let the others go on."""
         queue = self._queues[place.host]
-        if queue[0] is place:
-            queue.popleft()
-        else:
+        if queue[0] is not place:
             del queue[self._index(place)]
+            return
+        queue.popleft()
         if not queue:
             del self._queues[place.host]
         self._wake_first(place.host)

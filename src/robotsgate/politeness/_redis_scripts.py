@@ -212,7 +212,8 @@ else
     if turn == began_at then
       table.remove(turns, place)
       if how_ended ~= 'unused' then
-        local most = turn_seconds > 0 and LENGTHENING * turn_seconds or took
+        local usual = math.max(record.delay, SHORTEST_WAIT_FOR_PLACE)
+        local most = turn_seconds > 0 and LENGTHENING * turn_seconds or usual
         turn_seconds = math.min(took, most)
       end
       break
