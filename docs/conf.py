@@ -53,6 +53,7 @@ nitpick_ignore_regex = [
         "httpcore",
         "httpx",
         "opentelemetry",
+        "os",
         "pathlib",
         "requests",
         "scrapy",

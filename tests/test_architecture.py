@@ -113,6 +113,7 @@ def test_name_without_its_extra_says_what_to_install(
         ("otel", "opentelemetry"),
         ("requests", "requests"),
         ("scrapy", "scrapy"),
+        ("warc", "fastwarc"),
     ],
 )
 def test_integration_without_its_extra_says_what_to_install(

@@ -246,6 +246,7 @@ def test_every_name_on_the_api_page_exists() -> None:
         "robotsgate.integrations.httpx",
         "robotsgate.integrations.requests",
         "robotsgate.integrations.scrapy",
+        "robotsgate.integrations.warc",
         "robotsgate.page",
         "robotsgate.sync",
     ],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, assert_never, assert_type
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, assert_never, assert_type
 
 import aiohttp
 import anyio
@@ -101,6 +102,12 @@ from robotsgate.integrations.httpx import (
 )
 from robotsgate.integrations.requests import RobotsAdapter
 from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
+from robotsgate.integrations.warc import (
+    DamagedWarcError,
+    WarcCounts,
+    WarcResponses,
+    responses,
+)
 from robotsgate.page import Directive, PageDirectives
 from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-defined]
@@ -476,6 +483,15 @@ def file(body: bytes, text: str) -> None:
 
 def stored(origin: str) -> ArchivedResponse | bytes | None:
     return ArchivedResponse(200, {"Location": origin}, b"", [("a", 301)], 1.5)
+
+
+def captures(file: BinaryIO, error: DamagedWarcError) -> None:
+    with responses(Path("a.warc.gz")) as opened:
+        assert_type(dict(opened), dict[str, ArchivedResponse])
+        assert_type(opened.follows_redirects, bool)
+    assert_type(responses(file, policy=Policy()), WarcResponses)
+    assert_type([responses("a").counts, error.counts], list[WarcCounts])
+    responses(b"a")  # type: ignore[arg-type]
 
 
 def archives(url: httpx.URL, bodies: dict[str, bytes]) -> None:

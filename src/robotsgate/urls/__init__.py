@@ -3,7 +3,7 @@
 Pure: resolves no names and opens no connections.
 """
 
-from robotsgate.urls._origin import Origin, URLLike
+from robotsgate.urls._origin import Origin, URLLike, split_url
 from robotsgate.urls._path import readings
 
-__all__ = ["Origin", "URLLike", "readings"]
+__all__ = ["Origin", "URLLike", "readings", "split_url"]

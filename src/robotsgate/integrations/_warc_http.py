@@ -1,0 +1,141 @@
+"""Reads the HTTP response in a WARC record, with the decoder and bounds of a fetch.
+
+A crawler that stored decoded bodies may have left the headers as they came. Common
+Crawl did until August 2018, and its news crawl until May 2019. So a coding is undone
+only if the body begins like one that has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator  # noqa: TC003 (NamedTuple)
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import h11
+
+from robotsgate.fetching import Body, CodingError, as_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fastwarc.warc import WarcRecord
+
+_BLOCK = 65_536
+_LONGEST_HEAD = 100 * 1024  # as for a fetch
+_STATUS = re.compile(rb"HTTP/\S*[ \t]+([1-9][0-9]{2})(?![^ \t\r\n])")
+_END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
+
+_START = 64
+"""How many bytes of a body show whether it is coded."""
+_CHUNK = re.compile(rb"[0-9A-Fa-f]{1,16}[ \t]*(?:;[^\r\n]*)?\r?\n")
+_LENGTH = re.compile(r"[0-9]{1,18}")
+_GZIP = b"\x1f\x8b"
+
+_HEAD_BEFORE_CHUNKS = b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class StoredResponse(NamedTuple):
+    """A response as it is stored.
+
+    Attributes:
+        status: 100 to 999.
+        headers: pairs (name, value).
+        pieces: the stored body; read it while its record is the current one. Raises
+            `CodingError` at the end if the record is cut off.
+    """
+
+    status: int
+    headers: list[tuple[str, str]]
+    pieces: Iterator[bytes]
+
+
+def stored_response(record: WarcRecord) -> StoredResponse | None:
+    """The response in `record`; `None` if its head is incomplete or not HTTP.
+
+    Raises:
+        OSError: the record is damaged.
+    """
+    pieces = _pieces(record)
+    head = b""
+    end = None
+    try:
+        while end is None and len(head) <= _LONGEST_HEAD:
+            head += next(pieces)
+            end = _END_OF_HEAD.search(head)
+    except (StopIteration, CodingError):
+        return None
+    status = _STATUS.match(head)
+    if end is None or status is None:
+        return None
+    lines = [line.partition(b":") for line in head[: end.start()].splitlines()]
+    headers = [(name.strip(), value.strip()) for name, colon, value in lines if colon]
+    return StoredResponse(
+        int(status[1]), as_pairs(headers), chain([head[end.end() :]], pieces)
+    )
+
+
+def whole_body(response: StoredResponse, status: int, *, max_bytes: int) -> bytes:
+    """As much of the body of `response` as matters with `status`, decoded.
+
+    Raises:
+        CodingError: the body is cut off or broken.
+        OSError: its record is damaged.
+    """
+    if Body(status, (), max_bytes=max_bytes).is_over:
+        return b""
+    headers = {name.lower(): value.lower() for name, value in response.headers}
+    is_chunked = "chunked" in headers.get("transfer-encoding", "")
+    is_gzip = headers.get("content-encoding") in {"gzip", "x-gzip"}
+    start, pieces = _beginning(response.pieces)
+    if is_chunked and (not start or _CHUNK.match(start)):
+        start, pieces = _beginning(_without_chunks(pieces))
+    is_decoded = is_gzip and start != b"" and not start.startswith(_GZIP)
+    body = Body(status, () if is_decoded else response.headers, max_bytes=max_bytes)
+    for piece in pieces:
+        body.feed(piece)
+        if body.is_over:
+            return bytes(body)
+    body.finish()
+    length = headers.get("content-length", "")
+    is_length_of_body = not is_chunked and not is_decoded and _LENGTH.fullmatch(length)
+    if is_length_of_body and body.raw_bytes < int(length):
+        raise CodingError(f"expected {length} bytes, got {body.raw_bytes}")
+    return bytes(body)
+
+
+def _pieces(record: WarcRecord) -> Iterator[bytes]:
+    bytes_left = record.content_length
+    while piece := record.reader.read(_BLOCK):
+        bytes_left -= len(piece)
+        yield piece
+    headers = record.headers
+    if bytes_left or "WARC-Truncated" in headers or "WARC-Segment-Number" in headers:
+        raise CodingError("the record is cut off")
+
+
+def _beginning(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The first bytes of `pieces`, and all of them."""
+    start = b""
+    for piece in pieces:
+        start += piece
+        if len(start) >= _START:
+            break
+    return start, chain([start], pieces)
+
+
+def _without_chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    connection = h11.Connection(h11.CLIENT)
+    connection.send(h11.Request(method="GET", target="/", headers=[("Host", "")]))
+    connection.send(h11.EndOfMessage())
+    try:
+        for piece in chain([_HEAD_BEFORE_CHUNKS], filter(None, pieces)):
+            connection.receive_data(piece)
+            while (event := connection.next_event()) is not h11.NEED_DATA:
+                if isinstance(event, h11.EndOfMessage):
+                    return
+                if isinstance(event, h11.Data):
+                    yield bytes(event.data)
+    except h11.RemoteProtocolError as error:
+        raise CodingError(str(error)) from error
+    raise CodingError("the last chunk is missing")

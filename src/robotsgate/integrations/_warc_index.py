@@ -1,0 +1,102 @@
+"""Finds the captures of a WARC file by their URL and by the ID of their record."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from fastwarc.warc import WarcRecordType
+
+from robotsgate import InvalidURLError
+from robotsgate.urls import split_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fastwarc.warc import WarcRecord
+
+    from robotsgate import Origin
+
+RESPONSE = WarcRecordType.response
+REVISIT = WarcRecordType.revisit
+
+_CREATE = """
+    PRAGMA journal_mode = OFF;
+    CREATE TABLE capture (key INTEGER, date REAL, position INTEGER);
+"""
+_INSERT = "INSERT INTO capture VALUES (?, ?, ?)"
+_SORT = "CREATE INDEX by_key ON capture (key, date, position)"
+_NEAREST = """
+    SELECT position FROM capture
+    WHERE key = :key AND date BETWEEN :date - :within AND :date + :within
+    ORDER BY abs(date - :date), position DESC LIMIT 1
+"""
+
+
+class CaptureIndex(AbstractContextManager["CaptureIndex"]):
+    """Keys, dates and positions, in a temporary file without a name.
+
+    SQLite holds a few megabytes of it in memory, however many captures there are.
+    """
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", check_same_thread=False)
+        self._database.executescript(_CREATE)
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._database.close()
+
+    def fill(self, rows: Iterable[tuple[int, float, int]]) -> None:
+        """Take all `rows`, those of `index_rows`."""
+        self._database.executemany(_INSERT, rows)
+        self._database.execute(_SORT)
+
+    def position(self, key: int, date: float | None, *, within: float) -> int | None:
+        """Where the capture is whose date is nearest to `date`, `within` seconds.
+
+        The last one in the file, if several are. No date counts as 1970.
+        """
+        values = {"key": key, "date": date or 0.0, "within": within}
+        row = self._database.execute(_NEAREST, values).fetchone()
+        return None if row is None else row[0]
+
+
+def index_rows(record: WarcRecord) -> Iterator[tuple[int, float, int]]:
+    """Key, date and position of a capture: one row by its URL, one by its record ID."""
+    origin, target = place(record)
+    if origin is not None:
+        date, position = date_of(record) or 0.0, record.stream_pos
+        yield key_of(origin, target), date, position
+        if record.record_type == RESPONSE:
+            yield hash(record.headers.get("WARC-Record-ID")), date, position
+
+
+def place(
+    record: WarcRecord, header: str = "WARC-Target-URI"
+) -> tuple[Origin | None, str]:
+    """Origin and target of the URL in `header`, if `record` is a capture of one."""
+    if record.record_type not in (RESPONSE, REVISIT):
+        return None, ""
+    try:
+        # Some writers put the URL between angle brackets.
+        return split_url((record.headers.get(header) or "").strip("<>"))
+    except InvalidURLError:
+        return None, ""
+
+
+def key_of(origin: Origin, target: str) -> int:
+    """The key of a URL, however its target is escaped; for this process only."""
+    return hash((origin.key, unquote_to_bytes(target)))
+
+
+def date_of(record: WarcRecord, header: str = "WARC-Date") -> float | None:
+    """Epoch seconds ≥ 0; `None` if the date is missing or not one."""
+    try:
+        date = datetime.fromisoformat(record.headers.get(header) or "")
+    except ValueError:
+        return None
+    seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    return seconds if seconds >= 0 else None

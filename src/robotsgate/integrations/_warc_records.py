@@ -1,0 +1,185 @@
+"""Reads the records of one WARC file in order, past those that are damaged.
+
+fastwarc finds the records. It ends for good at the first damage and takes the end of a
+truncated file for a regular one, so this module finds out where to go on:
+
+    record ── record ── error, or the file ends within a record ── damaged += 1
+      ▲                                                               │
+      └──────── the next member or line that begins with WARC/ ◀──────┘
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import zlib
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
+
+from fastwarc.warc import ArchiveIterator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from fastwarc.warc import WarcRecord
+
+_T = TypeVar("_T")
+
+_BLOCK = 65_536
+
+# A compressed block decodes to a thousand times its length or less.
+_BLOCK_TO_DECODE = 4_096
+
+_WINDOW_GZIP = 31
+_GZIP = b"\x1f\x8b\x08"
+_RECORD = b"WARC/"
+_END_OF_HEAD = b"\r\n\r\n"
+_MEMBER = re.compile(_GZIP + rb"|(?<=\n)" + _RECORD)
+_PADDING = b"\0\t\n\r "
+_OVERLAP = 8
+"""More bytes than any match of `_MEMBER` has, with the line end before it."""
+
+
+class Records:
+    """The records of one file, which may be read more than once if it is seekable.
+
+    Attributes:
+        is_seekable: whether the file is.
+        count: how many records the last reading has given so far.
+        damaged: how many damaged places the last reading has passed so far; adjacent
+            records that are damaged are one.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.is_seekable = file.seekable()
+        self._start = file.tell() if self.is_seekable else 0
+        self.count = 0
+        self.damaged = 0
+
+    def each(self, read: Callable[[WarcRecord], Iterable[_T]]) -> Iterator[_T]:
+        """What `read` gives for each record that is not damaged.
+
+        A gzip member may turn out to be damaged when all of its record has been read,
+        so the answers for a record wait for the next one.
+
+        Raises:
+            OSError: the file is not seekable, and a record is damaged.
+        """
+        self.count = self.damaged = 0
+        start: int | None = self._start
+        is_damage_counted = False
+        while start is not None:
+            position, content_length, is_broken = start, -1, False
+            answers: list[_T] = []
+            try:
+                for record in self._from(start):
+                    yield from answers
+                    position, content_length = record.stream_pos, record.content_length
+                    answers = []
+                    answers = list(read(record))
+                    self.count += 1
+                    is_damage_counted = False
+            except OSError:
+                if not self.is_seekable:
+                    self.damaged += 1
+                    raise
+                is_broken = True
+            if not self.is_seekable:
+                yield from answers
+                return
+            end = self._end(position, content_length)
+            if not is_broken or end is not None:
+                yield from answers
+            start = self._next_start(position + 1 if end is None else end)
+            if is_broken or end is None or self._bytes(end).strip(_PADDING):
+                self.damaged += not is_damage_counted
+                is_damage_counted = True
+
+    def read_at(
+        self, position: int, read: Callable[[WarcRecord], _T | None]
+    ) -> _T | None:
+        """What `read` gives for the record there, which `each` has given before.
+
+        Or for another one, or `None`: in a gzip member with several records, their
+        positions are not exact.
+        """
+        try:
+            record = next(self._from(position), None)
+            return None if record is None else read(record)
+        except OSError:
+            return None
+
+    def _from(self, position: int) -> ArchiveIterator:
+        source = _From(self._file, position, is_seekable=self.is_seekable)
+        return ArchiveIterator(source, parse_http=False, fsspec_args=False)
+
+    def _bytes(self, position: int, count: int = _BLOCK) -> bytes:
+        self._file.seek(position)
+        return self._file.read(count)
+
+    def _end(self, position: int, content_length: int) -> int | None:
+        """Where the record ends that begins there; `None` if it is damaged or cut off.
+
+        With another compression than gzip, the end of the file.
+        """
+        start = self._bytes(position)
+        size = self._file.seek(0, os.SEEK_END)
+        if start.startswith(_RECORD):
+            head = start.partition(_END_OF_HEAD)[0]
+            end = position + len(head) + len(_END_OF_HEAD) + content_length
+            return end if content_length >= 0 and end <= size else None
+        return self._end_of_member(position) if start.startswith(_GZIP) else size
+
+    def _end_of_member(self, position: int) -> int | None:
+        inflate = zlib.decompressobj(_WINDOW_GZIP)
+        while block := self._bytes(position, _BLOCK_TO_DECODE):
+            position += len(block)
+            try:
+                inflate.decompress(block)
+            except zlib.error:
+                return None
+            if inflate.eof:
+                return position - len(inflate.unused_data)
+        return None
+
+    def _next_start(self, position: int) -> int | None:
+        """The next place at or after `position` where a record begins."""
+        while len(block := self._bytes(position)) > _OVERLAP:
+            for match in _MEMBER.finditer(block):
+                if self._begins_record(position + match.start()):
+                    return position + match.start()
+            position += len(block) - _OVERLAP
+        return None
+
+    def _begins_record(self, position: int) -> bool:
+        start = self._bytes(position, _BLOCK_TO_DECODE)
+        if start.startswith(_GZIP):
+            try:
+                start = zlib.decompressobj(_WINDOW_GZIP).decompress(start, len(_RECORD))
+            except zlib.error:
+                return False
+        return start.startswith(_RECORD)
+
+
+class _From(io.RawIOBase):
+    """The file from a position on, wherever others have moved it.
+
+    It has a `tell` of its own, because fastwarc crashes if that of a pipe fails.
+    """
+
+    def __init__(self, file: BinaryIO, position: int, *, is_seekable: bool) -> None:
+        super().__init__()
+        self._file = file
+        self._position = position
+        self._is_seekable = is_seekable
+
+    def read(self, size: int = -1, /) -> bytes:
+        if self._is_seekable:
+            self._file.seek(self._position)
+        block = self._file.read(size)
+        self._position += len(block)
+        return block
+
+    def tell(self) -> int:
+        return self._position
