@@ -81,10 +81,11 @@ def filter_(
 ) -> Exit:
     """Which URLs of stdin may AGENT fetch?
 
-    Prints them in their order. This is fastest if the URLs of one site stand together.
-    A line without a URL does not stop the command, but is counted, and makes it exit
-    with 1. With --store, a second run does not fetch again what the first one fetched;
-    without it, a temporary folder keeps the files.
+    Prints them in their order. If they are of more than 10,000 sites, this is fastest
+    if the URLs of one site stand together. A line without a URL does not stop the
+    command, but is counted, and makes it exit with 1. With --store, a second run does
+    not fetch again what the first one fetched; without it, a temporary folder keeps the
+    files.
 
     \b
     Examples:

@@ -145,13 +145,14 @@ class LineFilter:
     async def _fill(self, window: Window) -> None:
         """Add lines to `window` until it is full, or no more seem to come soon."""
         until = self._source.seconds_waited + _PATIENCE_SECONDS
-        lines: list[bytes] | None = []
-        while lines is not None and not window.is_full:
-            window.add(lines)
-            await anyio.lowlevel.checkpoint()
+        while not window.is_full:
             lines = None
             with anyio.move_on_after(until - self._source.seconds_waited):
                 lines = await anext(self._source, None)
+            if lines is None:
+                return
+            window.add(lines)
+            await anyio.lowlevel.checkpoint()
 
     async def _batches_of(self, window: Window) -> AsyncIterator[_Batch]:
         for lines, take in window.blocks():
