@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 
     from robotsgate import RobotsChecker
 
-# With the lines and the program itself, these take less than 130 MiB. A store in a
-# temporary file has the other origins, so that none is fetched twice.
+# With the lines and the program itself, so many of real files take 122 MiB, and hostile
+# ones at most 32 KiB each. A store in a temporary file has the other origins, so
+# that none is fetched twice.
 _MOST_ORIGINS = 10_000
 
 # How a result begins. The rest is the line itself, or the text for the file of

@@ -5,8 +5,8 @@
                             ▼
     results in order ◄── piles of results
 
-No pile changes the order of its lines. So whoever remembers how the lines were dealt
-out finds the next result on top of a pile.
+No pile changes the order of its lines. So the order in which the lines were dealt out
+tells in which pile the next result is.
 """
 
 from __future__ import annotations
