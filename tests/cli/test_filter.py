@@ -43,6 +43,28 @@ def test_allowed_urls_are_printed_in_their_order(
     assert ran.stderr == "9,000 URLs, 6,000 allowed, 2 origins fetched, 0 failed\n"
 
 
+def test_lines_keep_their_order_if_memory_is_too_small_for_their_origins(
+    program: Callable[..., Ran],
+    serve: Callable[..., LoopbackServer],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("robotsgate.cli._filter._MOST_ORIGINS", 1)
+    monkeypatch.setattr("robotsgate.cli._line_filter._LINES_FOR_A_LOOK", 1)
+    monkeypatch.setattr("robotsgate.cli._line_filter._MOST_LINES_FOR_A_RELOAD", 10_000)
+    servers = [serve(Reply(body=_BODY)) for _ in range(3)]
+    lines = [f"{servers[n % 3].url}/{'xp'[n % 2]}{n:0500}" for n in range(2_000)]
+    rejected = tmp_path / "rejected"
+
+    stdin = "\n".join(lines).encode()
+    ran = program("filter", "-a", "a", "--rejected", rejected, stdin=stdin)
+
+    assert ran.stdout.splitlines() == lines[::2]
+    rows = [row.split("\t")[0] for row in rejected.read_text().splitlines()]
+    assert rows == lines[1::2]
+    assert ran.stderr == "2,000 URLs, 1,000 allowed, 3 origins fetched, 0 failed\n"
+
+
 def test_rejected_lines_have_their_reasons(
     program: Callable[..., Ran], serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:

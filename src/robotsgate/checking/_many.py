@@ -90,32 +90,52 @@ async def answer_each(
     known_agent = Agent.of(agent)
     turns = LoopTurns(answers.clock.monotonic)
     allowed: list[bool | None] = []
-    unknown: dict[Origin, list[tuple[int, Question]]] = {}
+    unknown: dict[Origin, list[tuple[int, _URL]]] = {}
+    # By how a URL begins: of those that begin alike only the first one is parsed.
+    origins: dict[str, Origin] = {}
+
+    def from_memory(url: _URL) -> bool | Origin:
+        """The answer, or the origin if it is unknown."""
+        try:
+            question = Question.of(agent, url, answers.grammar)
+            renewals.check_usable(question.origin)
+        except _NO_QUESTION:
+            if not is_url_like(url):
+                raise
+            return False
+        answer = answers.from_memory(question)
+        return question.origin if answer is None else answer
+
     for number, url in enumerate(urls):
         answer = answers.at_once(agent, url)
         if answer is None:
-            try:
-                question = Question.of(agent, url, answers.grammar)
-                renewals.check_usable(question.origin)
-            except _NO_QUESTION:
-                if not is_url_like(url):
-                    raise
-                answer = False
+            beginning = _beginning(url)
+            known = origins.get(beginning) or from_memory(url)
+            if isinstance(known, Origin):
+                unknown.setdefault(known, []).append((number, url))
+                origins[beginning or known.key] = known
             else:
-                answer = answers.from_memory(question)
-                if answer is None:
-                    unknown.setdefault(question.origin, []).append((number, question))
+                answer = known
         allowed.append(answer)
         await turns.after_item()
 
     async def answer_origin(origin: Origin) -> None:
         rules = await answers.rules_for(known_agent, origin)
-        for number, question in unknown[origin]:
-            allowed[number] = await answers.allows(rules, question)
+        for number, url in unknown[origin]:
+            answer = answers.at_once(agent, url)
+            if answer is None:
+                question = Question.of(agent, url, answers.grammar)
+                answer = await answers.allows(rules, question)
+            allowed[number] = answer
             await turns.after_item()
 
     await for_each(unknown, answer_origin, at_once=at_once)
     return cast("list[bool]", allowed)  # each `None` has been answered by now
+
+
+def _beginning(url: _URL) -> str:
+    """The part of `url` that names its origin; "" unless it is text with a path."""
+    return url[: max(url.find("/", 8), 0)] if isinstance(url, str) else ""
 
 
 async def prefetch(

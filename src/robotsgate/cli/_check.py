@@ -20,7 +20,7 @@ from robotsgate.cli._options import (
 from robotsgate.cli._shell import (
     LONGEST_LINE,
     Exit,
-    blocks_of_lines,
+    LinesOfStdin,
     complain,
     tell,
     tell_json,
@@ -115,7 +115,7 @@ class _Check:
         return worst(self._codes)
 
     async def _urls_of_stdin(self) -> AsyncIterator[str]:
-        async for lines, _ in blocks_of_lines():
+        async for lines in LinesOfStdin():
             for line in lines:
                 try:
                     url = line.decode().strip()

@@ -1,8 +1,7 @@
 """`robotsgate filter`: of very many URLs, those that an agent may fetch.
 
-Lines are answered in batches, several at a time. `check_many` would cost more, because
-it makes a verdict for each URL. Batches are printed in order: a slow origin delays the
-output of later batches, but not their fetches.
+`_line_filter` decides which lines are answered together; the answers are found here.
+`check_many` would cost more, because it makes a verdict for each URL.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ import json
 import os
 import stat
 import sys
+from collections import Counter
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
 
@@ -27,36 +27,36 @@ from rich.progress import (
 
 from robotsgate import InvalidURLError, RobotsTxt, UnsupportedError
 from robotsgate.caching import printable
+from robotsgate.cli._line_filter import LineFilter
 from robotsgate.cli._options import Settings, agent_of, fetching_options
 from robotsgate.cli._shell import (
     LONGEST_LINE,
     Exit,
-    blocks_of_lines,
     console,
     note,
     tell_raw,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from anyio.streams.memory import MemoryObjectReceiveStream
+    from collections.abc import Callable, Iterable, Iterator
 
     from robotsgate import RobotsChecker
 
-# Each batch has 64 KiB; together they have some ten thousand URLs.
-_BATCHES_AHEAD = 8
+# With the lines and the program itself, so many of real files take 122 MiB, and hostile
+# ones at most 32 KiB each. A store in a temporary file has the other origins, so
+# that none is fetched twice.
+_MOST_ORIGINS = 10_000
 
-# With the batches and the program itself, these take less than 80 MiB. A store in a
-# temporary file has the other origins, so that none is fetched twice.
-_MOST_ORIGINS = 2_000
+# How a result begins. The rest is the line itself, or the text for the file of
+# rejected lines.
+_ALLOWED, _DISALLOWED, _WITHOUT_URL = b"+", b"-", b"?"
 
 
 @click.command("filter")
 @click.option("-a", "--agent", required=True, metavar="AGENT", help="The crawler.")
 @click.option(
     "--rejected",
-    type=click.File("w", encoding="utf-8", errors="backslashreplace", lazy=False),
+    type=click.File("wb", lazy=False),
     metavar="FILE",
     help="A file for the other lines, each with its reason.",
 )
@@ -75,17 +75,18 @@ _MOST_ORIGINS = 2_000
 def filter_(
     *,
     agent: str,
-    rejected: IO[str] | None,
+    rejected: IO[bytes] | None,
     is_json: bool,
     url_field: str,
     settings: Settings,
 ) -> Exit:
     """Which URLs of stdin may AGENT fetch?
 
-    Prints them in their order. This is fastest if the URLs of one site stand together.
-    A line without a URL does not stop the command, but is counted, and makes it exit
-    with 1. With --store, a second run does not fetch again what the first one fetched;
-    without it, a temporary folder keeps the files.
+    Prints them in their order. If they are of more than 10,000 sites, this is fastest
+    if the URLs of one site stand together. A line without a URL does not stop the
+    command, but is counted, and makes it exit with 1. With --store, a second run does
+    not fetch again what the first one fetched; without it, a temporary folder keeps the
+    files.
 
     \b
     Examples:
@@ -101,29 +102,6 @@ def filter_(
     return Exit.DISALLOWED if work.counts.without_url else Exit.ALLOWED
 
 
-@dataclass(slots=True, kw_only=True)
-class _Batch:
-    """Some lines, and what is printed about them.
-
-    Attributes:
-        lines: as they came, without their ends.
-        position: how many bytes of stdin were read up to their end.
-        answered_event: set when the attributes below are there.
-        count: how many lines have a URL.
-        without_url: how many lines have none, without blank ones.
-        allowed: the lines for stdout.
-        rejected: the lines for the file of rejected lines.
-    """
-
-    lines: list[bytes]
-    position: int
-    answered_event: anyio.Event = field(default_factory=anyio.Event)
-    count: int = 0
-    without_url: int = 0
-    allowed: list[bytes] = field(default_factory=list)
-    rejected: list[str] = field(default_factory=list)
-
-
 class _Filter:
     """One run of the command.
 
@@ -135,7 +113,7 @@ class _Filter:
         self,
         agent: str | tuple[str, ...],
         *,
-        rejected: IO[str] | None,
+        rejected: IO[bytes] | None,
         url_field: str | None,
     ) -> None:
         """Prepare.
@@ -153,7 +131,6 @@ class _Filter:
 
     async def run(self, settings: Settings) -> None:
         """Filter stdin to stdout."""
-        send, receive = anyio.create_memory_object_stream[_Batch](_BATCHES_AHEAD)
         with (
             TemporaryDirectory(prefix="robotsgate-") as folder,
             progress(self.counts, is_quiet=settings.is_quiet) as show,
@@ -162,56 +139,90 @@ class _Filter:
             async with settings.checker(
                 store=store, max_origins=_MOST_ORIGINS
             ) as checker:
+
+                def take(results: list[bytes], position: int) -> None:
+                    self._print(results)
+                    self.counts.position = position
+                    stats = checker.stats
+                    self.counts.fetches = stats.fetches
+                    self.counts.failures = stats.unreachable + stats.refused
+                    show()
+
+                answers = _Answers(
+                    checker,
+                    self._agent,
+                    url_field=self._url_field,
+                    has_reasons=self._rejected is not None,
+                )
                 try:
-                    # It is closed last: a batch that nobody could receive any more
-                    # would be an error besides the one that ended the printing.
-                    async with receive, anyio.create_task_group() as tasks:
-                        tasks.start_soon(self._print_all, receive, checker, show)
-                        async with send:
-                            async for lines, position in blocks_of_lines():
-                                batch = _Batch(lines=lines, position=position)
-                                tasks.start_soon(self._answer, batch, checker)
-                                await send.send(batch)
+                    await LineFilter(answers, take, folder=folder).run()
                 except* OSError as group:
                     raise group.exceptions[0] from group
 
-    async def _print_all(
-        self,
-        batches: MemoryObjectReceiveStream[_Batch],
-        checker: RobotsChecker,
-        show: Callable[[], None],
-    ) -> None:
-        """Print the batches in order, each as soon as it is answered."""
-        async for batch in batches:
-            await batch.answered_event.wait()
-            tell_raw(batch.allowed)
-            if self._rejected is not None:
-                self._rejected.write("".join(batch.rejected))
-                self._rejected.flush()  # raises if the disk is full
-            stats = checker.stats
-            self.counts.position = batch.position
-            self.counts.urls += batch.count
-            self.counts.without_url += batch.without_url
-            self.counts.allowed += len(batch.allowed)
-            self.counts.fetches = stats.fetches
-            self.counts.failures = stats.unreachable + stats.refused
-            show()
+    def _print(self, results: list[bytes]) -> None:
+        kinds = Counter([result[:1] for result in results])
+        self.counts.urls += len(results) - kinds[_WITHOUT_URL]
+        self.counts.without_url += kinds[_WITHOUT_URL]
+        self.counts.allowed += kinds[_ALLOWED]
+        tell_raw([result[1:] for result in results if result[:1] == _ALLOWED])
+        if self._rejected is not None:
+            others = (one[1:] + b"\n" for one in results if one[:1] != _ALLOWED)
+            self._rejected.writelines(others)
+            self._rejected.flush()  # raises if the disk is full
 
-    async def _answer(self, batch: _Batch, checker: RobotsChecker) -> None:
-        lines = [line for line in map(bytes.strip, batch.lines) if line]
+
+class _Answers:
+    """The answers of a checker to lines: an `Answerer`."""
+
+    def __init__(
+        self,
+        checker: RobotsChecker,
+        agent: str | tuple[str, ...],
+        *,
+        url_field: str | None,
+        has_reasons: bool,
+    ) -> None:
+        """Ask `checker` for `agent`; results have a text for lines that are rejected.
+
+        Args:
+            checker: has at most `_MOST_ORIGINS` in memory.
+            agent: the crawler.
+            url_field: as in `_Filter`.
+            has_reasons: whether the results of rejected lines have a text.
+        """
+        self._checker = checker
+        self._agent = agent
+        self._url_field = url_field
+        self._has_reasons = has_reasons
+
+    @property
+    def reloads(self) -> int:
+        """As `Answerer.reloads`: memory that is not full has dropped nothing."""
+        stats = self._checker.stats
+        loads = stats.fetches + stats.store_hits
+        return max(0, min(stats.store_hits, loads - _MOST_ORIGINS))
+
+    def origin_of(self, line: bytes) -> str:
+        """As `Answerer.origin_of`."""
+        url, _ = self._question(line)
+        return url[: url.find("/", 8)]
+
+    async def answer(self, lines: Iterable[bytes]) -> list[bytes]:
+        """As `Answerer.answer`."""
+        lines = [line for line in map(bytes.strip, lines) if line]
         questions = [self._question(line) for line in lines]
         urls = [url for url, _ in questions]
-        answers = await checker.can_fetch_many(self._agent, urls)
+        answers = await self._checker.can_fetch_many(self._agent, urls)
+        results = []
         for line, (url, error), answer in zip(lines, questions, answers, strict=True):
             if answer:
-                batch.allowed.append(line)
+                results.append(_ALLOWED + line)
                 continue
-            why = error or _why_no_url(url, checker)
-            batch.without_url += why is not None
-            if self._rejected is not None:
-                batch.rejected.append(await self._rejection(checker, line, url, why))
-        batch.count = len(lines) - batch.without_url
-        batch.answered_event.set()
+            why = error or self._why_no_url(url)
+            kind = _DISALLOWED if why is None else _WITHOUT_URL
+            text = await self._rejection(line, url, why) if self._has_reasons else b""
+            results.append(kind + text)
+        return results
 
     def _question(self, line: bytes) -> tuple[str, str | None]:
         """The URL in `line` and `None`, or "" and why `line` has no URL."""
@@ -231,30 +242,28 @@ class _Filter:
             return "", f"expected a JSON object with a URL as {self._url_field!r}"
         return url, None
 
-    async def _rejection(
-        self, checker: RobotsChecker, line: bytes, url: str, error: str | None
-    ) -> str:
+    def _why_no_url(self, url: str) -> str | None:
+        """Why `url`, which is not allowed, is none; `None` if it is one."""
+        try:
+            self._checker.peek(self._agent, url)
+        except InvalidURLError as error:
+            return str(error)
+        return None
+
+    async def _rejection(self, line: bytes, url: str, error: str | None) -> bytes:
         """The text for `line` in the file of rejected lines."""
         verdict = None
         if error is None:
             try:
-                verdict = await checker.check(self._agent, url)
+                verdict = await self._checker.check(self._agent, url)
             except UnsupportedError as unsupported:
                 error = str(unsupported)
         text = line.decode(errors="surrogateescape")
         if self._url_field is None:
-            return f"{printable(text)}\t{printable(error or str(verdict))}\n"
+            shown = f"{printable(text)}\t{printable(error or str(verdict))}"
+            return shown.encode(errors="backslashreplace")
         answer = None if verdict is None else verdict.as_dict()
-        return json.dumps({"line": text, "error": error, "verdict": answer}) + "\n"
-
-
-def _why_no_url(url: str, checker: RobotsChecker) -> str | None:
-    """Why `url`, which is not allowed, is none; `None` if it is one."""
-    try:
-        checker.peek("*", url)
-    except InvalidURLError as error:
-        return str(error)
-    return None
+        return json.dumps({"line": text, "error": error, "verdict": answer}).encode()
 
 
 @dataclass(slots=True, kw_only=True)

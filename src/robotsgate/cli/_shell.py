@@ -10,6 +10,7 @@ import enum
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
@@ -21,7 +22,7 @@ from rich.text import Text
 from robotsgate.caching import printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from io import BufferedReader
 
 
@@ -145,28 +146,48 @@ LONGEST_LINE = 2**20
 """A line of more bytes is not a URL, nor a record with one."""
 
 
-async def blocks_of_lines() -> AsyncIterator[tuple[list[bytes], int]]:
+class LinesOfStdin(AsyncIterator[list[bytes]]):
     """The lines of stdin without their ends, some at a time.
 
-    Yields:
-        Lines, and how many bytes of stdin were read so far. A line of more than
-        `LONGEST_LINE` bytes may be cut, but stays longer than that.
+    A line of more than `LONGEST_LINE` bytes may be cut, but stays longer than that.
+
+    Attributes:
+        bytes_read: how many bytes of stdin were read so far.
+        seconds_waited: for how long there was nothing to read.
+        is_over: whether stdin is at its end.
     """
-    source = cast("BufferedReader", sys.stdin.buffer)
-    rest, bytes_read, can_wait = b"", 0, True
-    while True:
-        if can_wait:
-            try:
-                await anyio.wait_readable(source.fileno())
-            except OSError:  # a file, which needs no wait
-                can_wait = False
-        block = source.read1(BLOCK_BYTES)
-        bytes_read += len(block)
-        *lines, rest = (rest + block).split(b"\n")
-        rest = rest[: LONGEST_LINE + 1]
-        if not block:
-            if rest:
-                yield [rest], bytes_read
+
+    def __init__(self) -> None:
+        """Read nothing yet."""
+        self.bytes_read = 0
+        self.seconds_waited = 0.0
+        self.is_over = False
+        self._source = cast("BufferedReader", sys.stdin.buffer)
+        self._rest = b""
+        self._can_wait = True
+
+    async def __anext__(self) -> list[bytes]:
+        """The next lines; a caller that is cancelled may ask again."""
+        while not self.is_over:
+            await self._wait()
+            block = self._source.read1(BLOCK_BYTES)
+            self.bytes_read += len(block)
+            self.is_over = not block
+            *lines, rest = (self._rest + block).split(b"\n")
+            self._rest = rest[: LONGEST_LINE + 1]
+            if self.is_over and rest:
+                return [rest]
+            if lines:
+                return lines
+        raise StopAsyncIteration
+
+    async def _wait(self) -> None:
+        if not self._can_wait:
             return
-        if lines:
-            yield lines, bytes_read
+        began_at = anyio.current_time()
+        try:
+            await anyio.wait_readable(self._source.fileno())
+        except OSError:  # a file, which needs no wait
+            self._can_wait = False
+        finally:
+            self.seconds_waited += anyio.current_time() - began_at

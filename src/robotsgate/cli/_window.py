@@ -1,0 +1,109 @@
+"""Sorts many lines by their origin on disk, and their results back into the order.
+
+    lines in order ──► piles of lines, each of some origins
+                            │ pile by pile, through a caller who answers
+                            ▼
+    results in order ◄── piles of results
+
+No pile changes the order of its lines. So the order in which the lines were dealt out
+tells in which pile the next result is.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Self
+
+from robotsgate.cli._shell import BLOCK_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator
+
+# On disk, the lines take as much, and the results about as much again. Short lines
+# count more, because each takes a byte of memory.
+_MOST_BYTES = 256 * 2**20
+_LEAST_BYTES_OF_A_LINE = 32
+
+# Of 640,000 origins each pile has 10,000. As many files are open.
+_PILES = 64
+
+_RESULTS_AT_ONCE = 1_000
+
+
+class Window:
+    """Some lines on disk.
+
+    Attributes:
+        is_full: whether it should get no more lines.
+    """
+
+    def __init__(self, origin_of: Callable[[bytes], Hashable], *, folder: str) -> None:
+        """Hold nothing yet.
+
+        Args:
+            origin_of: what all lines of one origin share.
+            folder: the place for temporary files.
+        """
+        self._origin_of = origin_of
+        self._folder = folder
+        self._files = ExitStack()
+        self._piles = [self._new_pile() for _ in range(_PILES)]
+        self._result_piles: list[IO[bytes]] = []
+        self._dealt = bytearray()  # for each line the number of its pile
+        self._bytes = 0
+
+    def __enter__(self) -> Self:
+        """The window."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Delete its files."""
+        self._files.close()
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes >= _MOST_BYTES
+
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Deal out `lines`, without those that are blank."""
+        for line in filter(None, map(bytes.strip, lines)):
+            number = hash(self._origin_of(line)) % _PILES
+            self._piles[number].write(line + b"\n")
+            self._dealt.append(number)
+            self._bytes += max(len(line), _LEAST_BYTES_OF_A_LINE)
+
+    def blocks(self) -> Iterator[tuple[list[bytes], Callable[[list[bytes]], None]]]:
+        """All lines, pile by pile, some at a time.
+
+        Yields:
+            Lines, and a function that takes their results. The results of one pile must
+            come in the order of its lines.
+        """
+        for pile in self._piles:
+            results = self._new_pile()
+            self._result_piles.append(results)
+
+            def take(some: list[bytes], pile: IO[bytes] = results) -> None:
+                pile.writelines([result + b"\n" for result in some])
+
+            with pile:
+                pile.seek(0)
+                while lines := pile.readlines(BLOCK_BYTES):
+                    yield lines, take
+
+    def results(self) -> Iterator[list[bytes]]:
+        """The results in the order in which the lines came, some at a time."""
+        for pile in self._result_piles:
+            pile.seek(0)
+        numbers = iter(self._dealt)
+        piles = self._result_piles
+        while some := [
+            next(piles[number])[:-1] for number in islice(numbers, _RESULTS_AT_ONCE)
+        ]:
+            yield some
+
+    def _new_pile(self) -> IO[bytes]:
+        file = TemporaryFile(dir=self._folder, buffering=BLOCK_BYTES)  # noqa: SIM115
+        return self._files.enter_context(file)
