@@ -25,7 +25,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from robotsgate import InvalidURLError, RobotsTxt, UnsupportedError
+from robotsgate import InvalidURLError, Origin, RobotsTxt, UnsupportedError
 from robotsgate.caching import printable
 from robotsgate.cli._line_filter import LineFilter
 from robotsgate.cli._options import Settings, agent_of, fetching_options
@@ -218,7 +218,7 @@ class _Answers:
             if answer:
                 results.append(_ALLOWED + line)
                 continue
-            why = error or self._why_no_url(url)
+            why = error or _why_no_url(url)
             kind = _DISALLOWED if why is None else _WITHOUT_URL
             text = await self._rejection(line, url, why) if self._has_reasons else b""
             results.append(kind + text)
@@ -242,14 +242,6 @@ class _Answers:
             return "", f"expected a JSON object with a URL as {self._url_field!r}"
         return url, None
 
-    def _why_no_url(self, url: str) -> str | None:
-        """Why `url`, which is not allowed, is none; `None` if it is one."""
-        try:
-            self._checker.peek(self._agent, url)
-        except InvalidURLError as error:
-            return str(error)
-        return None
-
     async def _rejection(self, line: bytes, url: str, error: str | None) -> bytes:
         """The text for `line` in the file of rejected lines."""
         verdict = None
@@ -264,6 +256,15 @@ class _Answers:
             return shown.encode(errors="backslashreplace")
         answer = None if verdict is None else verdict.as_dict()
         return json.dumps({"line": text, "error": error, "verdict": answer}).encode()
+
+
+def _why_no_url(url: str) -> str | None:
+    """Why `url`, which is not allowed, is none; `None` if it is one."""
+    try:
+        Origin.from_url(url)
+    except InvalidURLError as error:
+        return str(error)
+    return None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -151,7 +151,7 @@ class URLQueues:
         urls.append(url)
         self._count += 1
         if work.patience < math.inf:
-            self.leave_late(host, work.seconds_until_ready(host))
+            self.leave_late(host, work.turns.queues.seconds_until_ready(host))
         if urls:
             work.offer(host)
 

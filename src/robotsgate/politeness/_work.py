@@ -156,10 +156,6 @@ class Work:
             self._busy += 1
             self._go_on(host)
 
-    def seconds_until_ready(self, name: str) -> float:
-        """The least wait for a turn of a host, ≥ 0."""
-        return self.turns.queues.seconds_until_ready(name)
-
     async def wait_for_room(self) -> None:
         """Wait until a URL or a host less waits."""
         self._room_event = anyio.Event()
@@ -188,7 +184,7 @@ class Work:
     def _rest(self, host: HostAtWork, seconds: float | None = None) -> None:
         """Let `host` rest for so long, or until its next turn can begin."""
         if seconds is None:
-            seconds = self.seconds_until_ready(host.name)
+            seconds = self.turns.queues.seconds_until_ready(host.name)
         if self.patience < math.inf:
             self._leave_late(host, seconds)
             if seconds > self.patience or not self._has_more(host):
@@ -288,7 +284,7 @@ class Work:
 
     async def _try(self, host: HostAtWork) -> Turn | None:
         """A turn of `host`; if there is none now, `host` is in its place again."""
-        seconds = self.seconds_until_ready(host.name)
+        seconds = self.turns.queues.seconds_until_ready(host.name)
         if host.url is None and seconds > 0 and self.frontier.is_asked_late:
             self._rest(host, seconds)
             return None
