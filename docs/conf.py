@@ -25,6 +25,8 @@ extensions = [
 exclude_patterns = ["_build"]
 # `name` in a docstring is code, as it is in Markdown.
 default_role = "code"
+# Links to headings, as code hosts name them.
+myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"robotsgate {release}"
 python_maximum_signature_line_length = 88

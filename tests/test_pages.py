@@ -39,7 +39,13 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).parents[1]
 _TUTORIAL = _ROOT / "docs/tutorial/first-crawl.md"
-_PAGES = [_ROOT / "README.md"]
+_PAGES = [
+    page
+    for page in (_ROOT / "README.md", *sorted(_ROOT.glob("docs/**/*.md")))
+    if "\n```python" in page.read_text(encoding="utf-8")
+    and page != _TUTORIAL
+    and not page.name.startswith("use-with-")
+]
 _FILE = re.compile(r"<!-- (\S+/\S+) -->\n\Z")
 
 
@@ -127,6 +133,7 @@ def _web() -> Iterator[None]:
         web.get("https://shop.example/robots.txt").respond(text=rules)
         web.get("https://museum.example/robots.txt").respond(404)
         web.get("https://down.example/robots.txt").respond(503)
+        web.get(host="shop.example").respond(200)
         yield
 
 
