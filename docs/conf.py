@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import sys
-from pathlib import Path
 
 project = "robotsgate"
 author = "the robotsgate contributors"
@@ -12,11 +10,8 @@ project_copyright = author
 release = importlib.metadata.version("robotsgate")
 version = release
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 extensions = [
     "myst_parser",
-    "reference_tables",
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
     "sphinx.ext.napoleon",

@@ -30,6 +30,7 @@ from sybil.example import SybilFailure
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
 
 from robotsgate import SystemClock
+from tests.reference_tables import pages
 from tests.servers.loopback import dead_port
 
 if TYPE_CHECKING:
@@ -193,3 +194,9 @@ def test_docstring_of_room_shows_what_happens(room: str) -> None:
 
     assert attempted
     assert not failed
+
+
+def test_tables_of_the_reference_say_what_the_code_says() -> None:
+    for page, text in pages():
+        shown = page.read_text(encoding="utf-8")
+        assert shown == text, "python -m tests.reference_tables writes the new ones"
