@@ -176,7 +176,7 @@ def test_tutorial_does_what_it_says(
             "<!-- tests/tables.py -->\n```python\n12\n```\n", id="wrong excerpt"
         ),
         pytest.param(
-            "```console\n$ python examples/allowed_on_a_day.py\nyes\n```\n",
+            "```console\n$ python examples/example_site.py\nyes\n```\n",
             id="wrong output of an example",
         ),
     ],
@@ -194,6 +194,16 @@ def test_docstring_of_room_shows_what_happens(room: str) -> None:
 
     assert attempted
     assert not failed
+
+
+@pytest.mark.parametrize("folder", ["contributing", "explanation/decisions", "how-to"])
+def test_index_lists_each_page_of_its_folder(folder: str) -> None:
+    index, *others = sorted(
+        (_ROOT / "docs" / folder).glob("*.md"), key=lambda page: page.name != "index.md"
+    )
+
+    text = index.read_text(encoding="utf-8")
+    assert [page.name for page in others if f"]({page.name})" not in text] == []
 
 
 def test_tables_of_the_reference_say_what_the_code_says() -> None:
