@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import sys
-from pathlib import Path
 
 project = "robotsgate"
 author = "the robotsgate contributors"
@@ -12,11 +10,8 @@ project_copyright = author
 release = importlib.metadata.version("robotsgate")
 version = release
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 extensions = [
     "myst_parser",
-    "reference_tables",
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
     "sphinx.ext.napoleon",
@@ -25,6 +20,8 @@ extensions = [
 exclude_patterns = ["_build"]
 # `name` in a docstring is code, as it is in Markdown.
 default_role = "code"
+# Links to headings, as code hosts name them.
+myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"robotsgate {release}"
 python_maximum_signature_line_length = 88

@@ -1,36 +1,12 @@
-"""What the README shows is what happens."""
+"""The links and the figures of the README."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import respx
-
-if TYPE_CHECKING:
-    import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def _blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-
-
-def test_program_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    (program,) = _blocks("python")
-    (shown,) = _blocks("text")
-
-    with respx.mock:
-        rules = "User-agent: *\nDisallow: /basket\n"
-        respx.get("https://shop.example/robots.txt").respond(text=rules)
-        respx.get("https://museum.example/robots.txt").respond(404)
-        respx.get("https://down.example/robots.txt").respond(503)
-        exec(program, {})  # noqa: S102 (our own README)
-
-    assert capsys.readouterr().out == shown
 
 
 def test_links_lead_to_files() -> None:

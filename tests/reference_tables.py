@@ -1,0 +1,162 @@
+"""Writes the tables of the reference from the code and its docstrings.
+
+python -m tests.reference_tables
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import inspect
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import robotsgate
+from benchmarks.page import rewritten
+from robotsgate import (
+    AccessResult,
+    CheckerStats,
+    FailureKind,
+    GateStats,
+    Policy,
+    Reason,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Rows = Iterator[tuple[str, ...]]
+
+_FOLDER = Path(__file__).parents[1] / "docs/reference"
+_SPANS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
+_PRESETS = ("google_today", "google_2021", "rfc9309", "strict")
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Each page of the reference that has tables, and its text with new ones."""
+    for name, tables in {
+        "policy.md": {"fields": _policy_rows(), "presets": _preset_rows()},
+        "answers.md": {
+            kind.__name__: _member_rows(kind)
+            for kind in (Reason, AccessResult, FailureKind)
+        },
+        "events.md": {
+            name: _event_rows(getattr(robotsgate, name))
+            for name in ("CheckerEvent", "GateEvent", "LedgerEvent")
+        }
+        | {kind.__name__: _field_rows(kind) for kind in (CheckerStats, GateStats)},
+    }.items():
+        page = _FOLDER / name
+        marked = {key: _table(rows) for key, rows in tables.items()}
+        yield page, rewritten(page.read_text(encoding="utf-8"), marked)
+
+
+def _table(rows: Rows) -> str:
+    header, *others = rows
+    ruler = ["---"] * len(header)
+    lines = (header, ruler, *others)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _policy_rows() -> Rows:
+    """Each field of `Policy`, its type and bounds, its default, what it decides."""
+    yield "field", "type", "default", "meaning"
+    meanings = _comments(Policy)
+    for field in dataclasses.fields(Policy):
+        yield (
+            f"`{field.name}`",
+            _bounded_type(field),
+            _shown(field.name, field.default),
+            meanings[field.name],
+        )
+
+
+def _preset_rows() -> Rows:
+    """The fields in which a ready-made policy differs from the defaults."""
+    yield "policy", "differs from `Policy()` in"
+    for preset in _PRESETS:
+        policy = getattr(Policy, preset)()
+        yield (
+            f"`Policy.{preset}()`",
+            ", ".join(
+                f"`{field.name}`: {_shown(field.name, value)}"
+                for field in dataclasses.fields(Policy)
+                if (value := getattr(policy, field.name)) != field.default
+            ),
+        )
+
+
+def _member_rows(kind: type[enum.Enum]) -> Rows:
+    meanings = _comments(kind)
+    yield "member", "value", "meaning"
+    for member in kind:
+        yield f"`{member.name}`", f"`{member.value}`", meanings.get(member.name, "")
+
+
+def _event_rows(union: object) -> Rows:
+    yield "event", "tells", "fields"
+    for kind in get_args(union):
+        sentence = (inspect.getdoc(kind) or "").partition("\n\n")[0]
+        fields = ", ".join(f"`{each.name}`" for each in dataclasses.fields(kind))
+        yield f"`{kind.__name__}`", " ".join(sentence.split()), fields
+
+
+def _field_rows(kind: type[Any]) -> Rows:
+    """What the docstring of `kind` says about each attribute."""
+    yield "field", "meaning"
+    _, _, section = (inspect.getdoc(kind) or "").partition("Attributes:\n")
+    entries = re.findall(
+        r"^    (\w+): (.+?)(?=^    \w+: |\Z)", section, re.DOTALL | re.MULTILINE
+    )
+    for name, text in entries:
+        yield f"`{name}`", " ".join(text.split())
+
+
+def _comments(kind: type[Any]) -> dict[str, str]:
+    """The docstrings below the fields or members of `kind`."""
+    [definition] = ast.parse(inspect.getsource(kind)).body
+    comments: dict[str, str] = {}
+    for one, other in pairwise(definition.body):  # type: ignore[attr-defined]
+        match one, other:
+            case (
+                ast.AnnAssign(target=ast.Name(name)) | ast.Assign([ast.Name(name)]),
+                ast.Expr(ast.Constant(str(text))),
+            ):
+                comments[name] = " ".join(text.split())
+    return comments
+
+
+def _bounded_type(field: dataclasses.Field[Any]) -> str:
+    """The type of a field of `Policy`, and its bounds if it is a number."""
+    text = " or ".join(f"`{each}`" for each in str(field.type).split(" | "))
+    if "float" in text or "int" in text:
+        lowest = field.metadata.get("lowest", 0)
+        text += " > 0" if 0 < lowest < 1 else f" ≥ {lowest}"
+        for name in field.metadata.get("at_most", ()):
+            text += f", ≤ `{name}`"
+    return text
+
+
+def _shown(name: str, value: object) -> str:
+    """The default of a field, as a person would write it."""
+    if isinstance(value, enum.Enum):
+        return f"`{value.name}`"
+    if isinstance(value, float) and name != "retry_factor":
+        for seconds, unit in _SPANS:
+            count = value / seconds
+            if count > 1 and count == int(count):
+                return f"{count:.0f} {unit}"
+        return f"{value:.0f} seconds" if value else "0"
+    if isinstance(value, bool) or value is None:
+        return f"`{value}`"
+    if isinstance(value, (int, float)):
+        return f"{value:,.0f}"
+    return f"`{value!r}`"
+
+
+if __name__ == "__main__":
+    for page, text in pages():
+        page.write_text(text, encoding="utf-8")

@@ -1,0 +1,212 @@
+"""The code in the README and the docs does what the pages say.
+
+A `python` block runs in the namespace of its page and may use `await`; the `text` block
+after it is what it prints. A block after the comment `<!-- a/file -->` is an excerpt of
+that file, and a block after `<!-- skip: next -->` is not run.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import doctest
+import importlib
+import inspect
+import io
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import respx
+from example_site import running
+from sybil import Document
+from sybil.example import SybilFailure
+from sybil.parsers.markdown import CodeBlockParser, SkipParser
+
+from robotsgate import SystemClock
+from tests.reference_tables import pages
+from tests.servers.loopback import dead_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sybil import Example
+
+_ROOT = Path(__file__).parents[1]
+_TUTORIAL = _ROOT / "docs/tutorial/first-crawl.md"
+_PAGES = [
+    page
+    for page in (_ROOT / "README.md", *sorted(_ROOT.glob("docs/**/*.md")))
+    if "\n```python" in page.read_text(encoding="utf-8")
+    and page != _TUTORIAL
+    and not page.name.startswith("use-with-")
+]
+_FILE = re.compile(r"<!-- (\S+/\S+) -->\n\Z")
+
+
+class _Evaluator:
+    """Runs the blocks of one page, in their order."""
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._runner = runner
+        self._printed: str | None = None
+
+    def run(self, example: Example) -> str | None:
+        """Run a block of Python, or compare it with the file that it comes from."""
+        if named := _FILE.search(example.document.text[: example.start]):
+            file = (_ROOT / named[1]).read_text(encoding="utf-8")
+            return None if example.parsed in file else f"not in {named[1]}"
+        code = compile(
+            "\n" * example.line + example.parsed,
+            example.path,
+            "exec",
+            ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+            dont_inherit=True,
+        )
+        with redirect_stdout(io.StringIO()) as output:
+            coroutine = eval(code, example.namespace)  # noqa: S307 (our own pages)
+            if code.co_flags & inspect.CO_COROUTINE:
+                self._runner.run(coroutine)
+        self._printed = output.getvalue()
+        return None
+
+    def compare(self, example: Example) -> str | None:
+        """Compare a block of text with what the code before it has printed."""
+        printed, self._printed = self._printed, None
+        if printed is None:
+            return "no code before it"
+        return None if example.parsed == printed else f"the code prints:\n{printed}"
+
+    def call(self, example: Example) -> str | None:
+        """Run an example and compare, if a console shows what it prints."""
+        command, _, shown = example.parsed.partition("\n")
+        if not (shown and command.startswith("$ python examples/")):
+            return None
+        printed = subprocess.run(  # noqa: S603 (our own example)
+            [sys.executable, "-W", "error", _ROOT / command.removeprefix("$ python ")],
+            timeout=60,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+        return None if shown == printed else f"the example prints:\n{printed}"
+
+
+def _run(page: Path) -> None:
+    with asyncio.Runner() as runner:
+        evaluator = _Evaluator(runner)
+        document = Document.parse(
+            str(page),
+            CodeBlockParser("python", evaluator.run),
+            CodeBlockParser("text", evaluator.compare),
+            CodeBlockParser("console", evaluator.call),
+            SkipParser(),
+        )
+        document.namespace["__name__"] = "__main__"
+        for example in document:
+            example.evaluate()
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages may write files, and wait a tenth of what they say."""
+    monkeypatch.chdir(tmp_path)
+    wait, monotonic = SystemClock.wait, SystemClock.monotonic
+
+    async def wait_less(clock: SystemClock, seconds: float, **options: Any) -> bool:  # noqa: ANN401 (those of `wait`)
+        return await wait(clock, seconds / 10, **options)
+
+    monkeypatch.setattr(SystemClock, "wait", wait_less)
+    monkeypatch.setattr(SystemClock, "monotonic", lambda _: 10 * monotonic())
+
+
+@pytest.fixture
+def _web() -> Iterator[None]:
+    """The sites that the pages make up."""
+    with respx.mock(assert_all_called=False) as web:
+        rules = "User-agent: *\nDisallow: /basket\n"
+        web.get("https://shop.example/robots.txt").respond(text=rules)
+        web.get("https://museum.example/robots.txt").respond(404)
+        web.get("https://down.example/robots.txt").respond(503)
+        web.get(host="shop.example").respond(200)
+        yield
+
+
+@pytest.mark.usefixtures("_web")
+@pytest.mark.parametrize(
+    "page", _PAGES, ids=[page.relative_to(_ROOT).as_posix() for page in _PAGES]
+)
+def test_page_does_what_it_says(page: Path) -> None:
+    _run(page)
+
+
+def test_tutorial_does_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handler = partial(SimpleHTTPRequestHandler, directory="site")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    text = _TUTORIAL.read_text(encoding="utf-8")
+    page = tmp_path / "page.md"
+
+    with running(server):
+        text = text.replace("8000", str(server.server_port))
+        page.write_text(text.replace("8001", str(dead_port())), encoding="utf-8")
+        _run(page)
+
+    log = re.findall('] (".*)', capsys.readouterr().err)
+    assert re.findall('^127.* (".*)', text, re.MULTILINE) == log
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            "```python\nimport asyncio\nawait asyncio.sleep(0)\nprint(1)\n```\n"
+            "```text\n2\n```\n",
+            id="wrong output",
+        ),
+        pytest.param("```text\n2\n```\n", id="output of nothing"),
+        pytest.param(
+            "<!-- tests/tables.py -->\n```python\n12\n```\n", id="wrong excerpt"
+        ),
+        pytest.param(
+            "```console\n$ python examples/example_site.py\nyes\n```\n",
+            id="wrong output of an example",
+        ),
+    ],
+)
+def test_page_that_says_something_wrong_fails(page: str, tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(page, encoding="utf-8")
+
+    with pytest.raises(SybilFailure):
+        _run(tmp_path / "page.md")
+
+
+@pytest.mark.parametrize("room", ["page", "robotstxt", "testing"])
+def test_docstring_of_room_shows_what_happens(room: str) -> None:
+    failed, attempted = doctest.testmod(importlib.import_module(f"robotsgate.{room}"))
+
+    assert attempted
+    assert not failed
+
+
+@pytest.mark.parametrize("folder", ["contributing", "explanation/decisions", "how-to"])
+def test_index_lists_each_page_of_its_folder(folder: str) -> None:
+    index, *others = sorted(
+        (_ROOT / "docs" / folder).glob("*.md"), key=lambda page: page.name != "index.md"
+    )
+
+    text = index.read_text(encoding="utf-8")
+    assert [page.name for page in others if f"]({page.name})" not in text] == []
+
+
+def test_tables_of_the_reference_say_what_the_code_says() -> None:
+    for page, text in pages():
+        shown = page.read_text(encoding="utf-8")
+        assert shown == text, "python -m tests.reference_tables writes the new ones"
