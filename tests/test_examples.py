@@ -74,7 +74,7 @@ def test_crawler_visits_what_it_may_and_tells_when_to_try_a_dead_site_again(
         ("/robots.txt", "200"),
         ("/robots.txt", "503"),
     ]
-    assert "disallowed: line 2 (Disallow: /diary)" in shown
+    assert "disallowed by line 2 (Disallow: /diary," in shown
     assert re.search(rf"{other_site}/ .*\n    try it again at epoch second", shown)
 
 

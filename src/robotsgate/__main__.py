@@ -14,7 +14,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] not in _NEEDED:
             raise
-        sys.exit("robotsgate: the command line needs: pip install 'robotsgate[cli]'")
+        sys.exit(
+            "robotsgate: to use the command line, run pip install 'robotsgate[cli]'"
+        )
     sys.exit(run(sys.argv[1:]))
 
 

@@ -111,7 +111,7 @@ class Flight(Generic[_Result]):
         if self.value is None:
             self.flights.check_open()
             raise RuntimeError(
-                f"the work was cancelled, and not by the {self.flights.owner}"
+                f"the work was cancelled, but not by the {self.flights.owner}"
             )
         return self.value
 
@@ -223,7 +223,9 @@ class Flights(Generic[_Result]):
             except Exception as error:
                 flight.error = error
                 if not flight.callers:  # nothing else would tell of the mistake
-                    _LOGGER.exception("%s failed, and no caller waits for it", key)
+                    _LOGGER.exception(
+                        "%s failed, and no caller was waiting for it", key
+                    )
             finally:
                 end()
 

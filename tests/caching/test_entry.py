@@ -80,7 +80,7 @@ def test_answer_has_a_body_exactly_if_it_is_successful(
 
 
 def test_entry_that_says_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match=f"an answer or an outage of '{ORIGIN}'"):
+    with pytest.raises(ValueError, match=f"an answer or an outage for '{ORIGIN}'"):
         Entry(origin=ORIGIN)
 
 

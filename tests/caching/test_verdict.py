@@ -33,50 +33,51 @@ _WITHOUT_RULE = replace(_VERDICT, rule=None)
 
 
 _FILE = "https://example.com/robots.txt"
-_RULE_DECIDES = f"line 3 (Disallow: /private) for 'examplebot' in {_FILE} decides"
+_BY_RULE = f"disallowed by line 3 (Disallow: /private, for examplebot) of {_FILE}"
 
 
 @cases("verdict sentence", {
-    "disallowed by a rule": (_VERDICT, f"disallowed: {_RULE_DECIDES}"),
+    "disallowed by a rule": (_VERDICT, _BY_RULE),
     "allowed by a rule of any agent": (
         replace(_VERDICT, allowed=True, reason=Reason.ALLOWED_BY_RULE, group="*",
                 rule=Rule(kind=RuleKind.ALLOW, pattern="/", line=1)),
-        f"allowed: line 1 (Allow: /) for any agent in {_FILE} decides"),
+        f"allowed by line 1 (Allow: /, for all agents) of {_FILE}"),
     "no matching rule": (
         replace(_WITHOUT_RULE, allowed=True, reason=Reason.NO_MATCHING_RULE),
-        f"allowed: no rule for 'examplebot' matches in {_FILE}"),
+        f"allowed: none of the rules for examplebot in {_FILE} match"),
     "no group": (
         replace(_WITHOUT_RULE, allowed=True, reason=Reason.NO_GROUP, group=None),
-        f"allowed: no group in {_FILE} is for this agent"),
+        f"allowed: {_FILE} has no group for this agent"),
     "robots.txt itself": (
         replace(_WITHOUT_RULE, allowed=True, reason=Reason.ROBOTS_TXT),
         "allowed: robots.txt itself may always be fetched"),
     "unavailable": (
         replace(_WITHOUT_RULE, allowed=True, reason=Reason.UNAVAILABLE, status=404,
                 access=AccessResult.UNAVAILABLE),
-        f"allowed: {_FILE} is unavailable (status 404)"),
+        f"allowed: {_FILE} is unavailable (404)"),
     "unreachable": (
         replace(_WITHOUT_RULE, reason=Reason.UNREACHABLE, error="timed out",
                 access=AccessResult.UNREACHABLE),
-        f"disallowed: {_FILE} is unreachable (timed out) and no copy may be used"),
+        (f"disallowed: {_FILE} is unreachable (timed out),"
+         " and there is no usable cached copy")),
     "unreachable for too long": (
         replace(_WITHOUT_RULE, allowed=True, reason=Reason.UNREACHABLE_TOO_LONG,
                 access=AccessResult.UNREACHABLE, status=503),
-        f"allowed: {_FILE} has been unreachable for too long (status 503)"),
+        f"allowed: {_FILE} has been unreachable for too long (503)"),
     "address refused": (
         replace(_WITHOUT_RULE, reason=Reason.ADDRESS_REFUSED, status=None,
                 access=AccessResult.REFUSED, error="a loopback address"),
-        f"disallowed: the address of {_FILE} was refused (a loopback address)"),
+        f"disallowed: {_FILE} was not fetched: a loopback address"),
     "a rule of an override": (
         replace(_VERDICT, reason=Reason.OVERRIDDEN),
-        f"disallowed: {_RULE_DECIDES.replace(_FILE, f'the override of {_FILE}')}"),
+        _BY_RULE.replace(_FILE, f"the override for {_FILE}")),
     "no rule of an override": (
         replace(_WITHOUT_RULE, allowed=True, reason=Reason.OVERRIDDEN),
-        f"allowed: no rule of the override of {_FILE} matches"),
+        f"allowed: none of the rules in the override for {_FILE} match"),
     "restricted": (
         replace(_WITHOUT_RULE, reason=Reason.RESTRICTED, status=403,
                 access=AccessResult.RESTRICTED),
-        f"disallowed: {_FILE} is restricted (status 403)"),
+        f"disallowed: access to {_FILE} is restricted (403)"),
 })  # fmt: skip
 def test_verdict_reads_as_one_sentence(verdict: Verdict, sentence: str) -> None:
     assert str(verdict) == sentence
@@ -95,8 +96,8 @@ def test_verdict_by_a_stale_copy_tells_its_date_and_why(
     )
 
     assert str(verdict) == (
-        f"disallowed: {_RULE_DECIDES}; that is the copy of {date}, because the origin "
-        f"is unreachable ({error or 'status 503'})"
+        f"{_BY_RULE}; using the cached copy from {date}, because the origin "
+        f"is unreachable ({error or 503})"
     )
 
 
@@ -107,7 +108,7 @@ def test_every_reason_has_a_sentence(reason: Reason) -> None:
 
     sentence = str(verdict)
 
-    assert sentence.startswith("disallowed: ")
+    assert sentence.startswith("disallowed by" if by_rule else "disallowed: ")
     assert not sentence.endswith(".")
     assert "{" not in sentence
 

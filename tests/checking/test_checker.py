@@ -355,7 +355,7 @@ async def test_agent_without_a_token_is_refused_by_name(
 async def test_ftp_is_refused_as_unsupported(name: str) -> None:
     checker = checker_of(site_of())
 
-    with pytest.raises(UnsupportedError, match=r"ftp .* got ftp://example\.com$"):
+    with pytest.raises(UnsupportedError, match=r"FTP, got ftp://example\.com$"):
         await QUESTIONS[name](checker, "ftp://example.com/file")
 
 
@@ -384,7 +384,7 @@ class NoStore:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        pytest.param({"user_agent": 7}, TypeError, "user_agent as str, got 7"),
+        pytest.param({"user_agent": 7}, TypeError, "user_agent to be a str, got 7"),
         pytest.param({"user_agent": ""}, ValueError, "user_agent .* got ''"),
         pytest.param({"user_agent": " Bot"}, ValueError, "user_agent .* got ' Bot'"),
         pytest.param({"user_agent": "B\u00f6t"}, ValueError, "user_agent .* ASCII"),
@@ -401,10 +401,14 @@ class NoStore:
         pytest.param({"policy": None}, TypeError, "policy to be a Policy, got None"),
         pytest.param({"policy": {}}, TypeError, r"policy to be a Policy, got \{\}"),
         pytest.param({"dialect": "google"}, TypeError, "a Dialect, got 'google'"),
-        pytest.param({"max_origins": 0}, ValueError, "max_origins of 1 .* got 0"),
-        pytest.param({"max_origins": -1}, ValueError, "max_origins of 1 .* got -1"),
-        pytest.param({"max_origins": True}, TypeError, "max_origins as int, got True"),
-        pytest.param({"max_origins": 1.5}, TypeError, "max_origins as int, got 1.5"),
+        pytest.param({"max_origins": 0}, ValueError, "max_origins to be 1 .* got 0"),
+        pytest.param({"max_origins": -1}, ValueError, "max_origins to be 1 .* got -1"),
+        pytest.param(
+            {"max_origins": True}, TypeError, "max_origins to be an int, got True"
+        ),
+        pytest.param(
+            {"max_origins": 1.5}, TypeError, "max_origins to be an int, got 1.5"
+        ),
         pytest.param({"max_origins": None}, TypeError, "max_origins .* got None"),
         pytest.param({"max_concurrent_fetches": 0}, ValueError, "max_concurrent_f"),
         pytest.param({"max_concurrent_fetches": "9"}, TypeError, "fetches .* got '9'"),
@@ -546,9 +550,11 @@ async def test_wrong_urls_are_refused_with_what_would_be_right() -> None:
     async def urls() -> AsyncIterator[str]:
         yield PUBLIC  # pragma: no cover (is not read)
 
-    with pytest.raises(TypeError, match=r"; check_many takes those$"):
+    with pytest.raises(TypeError, match=r"; use check_many for an async iterable$"):
         await checker.can_fetch_many(AGENT, urls())  # type: ignore[arg-type]  # the mistake
-    with pytest.raises(TypeError, match=r"the single 'Bot/1.0': arguments swapped.$"):
+    with pytest.raises(
+        TypeError, match=r"the single 'Bot/1.0': are the arguments swapped.$"
+    ):
         await checker.can_fetch_many([PUBLIC], "Bot/1.0")
 
 

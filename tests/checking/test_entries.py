@@ -336,7 +336,7 @@ async def test_store_that_hangs_is_given_up_and_rests_for_half_a_minute() -> Non
     assert await guarded.entries.get(ORIGIN, NOW) == entry_of()
     (event,) = guarded.events
     assert isinstance(event, StoreFailed)
-    assert str(event.error) == "no answer within 0.02 s"
+    assert str(event.error) == "no response within 0.02 s"
 
 
 async def test_store_that_takes_long_to_fail_rests_too(

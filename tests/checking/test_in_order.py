@@ -314,7 +314,7 @@ async def test_mistake_of_the_caller_ends_the_loop() -> None:
     checker = checker_of(site_of())
     with pytest.raises(InvalidProductTokenError):
         checker.check_many("", [])
-    with pytest.raises(ValueError, match="window of 1 or more, got 0"):
+    with pytest.raises(ValueError, match="window to be 1 or more, got 0"):
         checker.check_many(AGENT, [], window=0)
 
     await checker.aclose()

@@ -186,7 +186,7 @@ async def test_closed_checker_knows_no_override(site: FakeSite) -> None:
     ("overrides", "error", "message"),
     [
         pytest.param(
-            [ORIGIN], TypeError, "expected overrides as a mapping", id="no mapping"
+            [ORIGIN], TypeError, "expected overrides to be a mapping", id="no mapping"
         ),
         pytest.param(
             {"example.com": OWN}, InvalidURLError, "example.com", id="no origin"
@@ -194,19 +194,19 @@ async def test_closed_checker_knows_no_override(site: FakeSite) -> None:
         pytest.param(
             {ORIGIN: OWN, f"{ORIGIN}/page": b""},
             ValueError,
-            "one override for 'https://example.com', got two",
+            "a single override for 'https://example.com', got two",
             id="an origin twice",
         ),
         pytest.param(
             {ORIGIN: None},
             TypeError,
-            "'https://example.com' as RobotsTxt, bytes or str, got None",
+            "'https://example.com' to be a RobotsTxt, bytes or str, got None",
             id="no file",
         ),
         pytest.param(
             {ORIGIN: RobotsTxt.parse(OWN, dialect=Dialect.GOOGLE)},
             ValueError,
-            r"in Dialect\.RFC9309, got Dialect\.GOOGLE",
+            r"Dialect\.RFC9309 for the override .*, got Dialect\.GOOGLE",
             id="another dialect",
         ),
     ],

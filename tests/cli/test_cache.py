@@ -84,7 +84,7 @@ def test_origin_without_an_entry_is_trouble(
     ran = program("cache", "show", "--store", store, "http://y/")
 
     assert (ran.code, ran.stdout) == (2, "")
-    assert ran.stderr == "robotsgate: expected an entry of http://y in the store\n"
+    assert ran.stderr == "robotsgate: the store has no entry for http://y\n"
 
 
 def test_origin_is_forgotten_under_all_terms(

@@ -102,7 +102,7 @@ def test_code_says_whether_the_answer_was_decided(
     "an agent that names no crawler":
         (["-a", "Mozilla/5.0", "http://h/"], b"", "expected"),
     "an unknown option": (["--nope"], b"", "(see robotsgate check --help)"),
-    "a time without an end": (["--timeout", "inf"], b"", "expected seconds, got inf"),
+    "a time without an end": (["--timeout", "inf"], b"", "number of seconds, got inf"),
     "a header that cannot be sent":
         (["--user-agent", "\n", "http://h/"], b"", "expected user_agent"),
 })  # fmt: skip
@@ -150,29 +150,26 @@ def test_explanation_marks_the_line_and_names_what_competes(
         r"    7 | Disallow: /p/ok/not\x1b[31m[bold]",
         "    8 | ",
         "    9 | User-agent: *",
-        "    rules that match, the first decides:",
+        "    matching rules, in order of priority:",
         "      line 6: Allow: /p/ok",
         "      line 5: Disallow: /p",
         "    redirects:",
         f"      302 to {server.url}/other",
         "    what would change the answer:",
-        (
-            "      a Disallow line for 'a',"
-            " with a pattern that matches and is longer than /p/ok"
-        ),
-        "      removing line 6: then line 5 decides",
+        "      a Disallow line for a, with a matching pattern longer than /p/ok",
+        "      removing line 6: line 5 would then apply",
     ]
 
 
 @cases("path agent changes", {
     "a rule alone": ("/x", "b", (
-        "an Allow line for any agent,"
-        " with a pattern that matches and is at least as long as /"
-        " | removing line 10: then no rule matches"
-        " | a group for 'b', which then counts instead")),
+        "an Allow line for all agents,"
+        " with a matching pattern at least as long as /"
+        " | removing line 10: no rule would then match"
+        " | a group for 'b', which would then apply")),
     "an allow alone": ("/a", "c", (
-        "a Disallow line for 'c', with a pattern that matches and is longer than /")),
-    "no rule": ("/x", "news", "a Disallow line for 'news' whose pattern matches"),
+        "a Disallow line for c, with a matching pattern longer than /")),
+    "no rule": ("/x", "news", "a Disallow line for news whose pattern matches"),
     "robots.txt itself":
         ("/robots.txt", "a", "nothing: robots.txt itself may always be fetched"),
 })  # fmt: skip
@@ -200,7 +197,7 @@ def test_only_the_first_of_many_rules_are_explained(
 
     why = ran.records[0]["explanation"]
     assert len(why["competing_rules"]) == 10
-    assert ", …: then no rule matches" in why["changes"][1]
+    assert ", …: no rule would then match" in why["changes"][1]
 
 
 def test_unreachable_origin_is_explained_by_its_next_fetch(
@@ -208,7 +205,7 @@ def test_unreachable_origin_is_explained_by_its_next_fetch(
 ) -> None:
     ran = program("check", "--explain", f"http://127.0.0.1:{dead_port()}/")
 
-    assert "a file or a 404 of the server, at the next fetch on 2" in ran.stdout
+    assert "a file or a 404 from the server at the next fetch, at 2" in ran.stdout
 
 
 def test_proxy_is_asked_instead_of_the_origin(

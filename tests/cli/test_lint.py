@@ -38,14 +38,17 @@ def test_finding_is_printed_as_compilers_do(
 
     assert ran.code == 1
     assert ran.stdout.splitlines() == [
-        f"{file}:1:1: warning: the file is too long: only its start is read [file-cut]",
+        (
+            f"{file}:1:1: warning: the file is too long: only its beginning is read"
+            " [file-cut]"
+        ),
         (
             f"{file}:2:3: error: only lenient crawlers understand 'disalow'"
             " [misspelt-field]"
         ),
         (
-            f"{file}:3:11: warning: 'x' begins with neither / nor * and matches nothing"
-            " [unmatchable-pattern]"
+            f"{file}:3:11: warning: 'x' does not start with / or *,"
+            " so it matches nothing [unmatchable-pattern]"
         ),
     ]
     assert ran.stderr == "1 error, 2 warnings, 0 notes\n"
@@ -135,7 +138,7 @@ def test_answer_without_a_file_is_reported_and_is_trouble(
     assert [one["code"] for one in ran.records] == ["server-error"]
     assert (ran.code, ran.stderr) == (
         2,
-        f"robotsgate: expected a robots.txt at {server.url}/robots.txt: status 503\n",
+        f"robotsgate: there is no robots.txt at {server.url}/robots.txt (503)\n",
     )
 
 
@@ -196,7 +199,7 @@ def test_answer_over_ftp_is_not_judged_as_one_over_http(status: int) -> None:
 
 def test_page_lists_every_code_about_an_answer_with_its_severity() -> None:
     found = [one for outcome, _ in _ANSWERS.values() for one in _findings(outcome)]
-    _, page = _PAGE.read_text(encoding="utf-8").split("## Findings about an answer")
+    _, page = _PAGE.read_text(encoding="utf-8").split("## Findings about the response")
 
     rows = re.findall(r"^### (.+)\n\n\*\*(\w+)\.\*\*$", page, re.MULTILINE)
 

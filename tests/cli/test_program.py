@@ -132,7 +132,7 @@ _CLOSED = "robotsgate: [Errno 9] Bad file descriptor\n"
     "stderr is full for the help": ("2> /dev/full", 2, ""),
     "stdin is closed": ("check <&-", 2, _CLOSED),
     "stdin is closed for a file":
-        ("lint - <&-", 2, _CLOSED.replace(": ", ": expected a file to read: ", 1)),
+        ("lint - <&-", 2, _CLOSED.replace(": ", ": cannot read the file: ", 1)),
 })  # fmt: skip
 def test_stream_that_fails_changes_no_answer_and_is_no_traceback(
     serve: Callable[..., LoopbackServer], command: str, code: int, stderr: str

@@ -101,11 +101,11 @@ async def test_each_agent_has_its_own_answer_and_reason() -> None:
         content = (await client.post("/answers", json=query)).json()
 
     assert [one["reason"] for one in content["answers"][:2]] == [
-        "line 2 (Disallow: /x) for 'a' decides",
-        "no group is for this agent",
+        "by line 2 (Disallow: /x, for a)",
+        "the file has no group for this agent",
     ]
     assert content["answers"][2]["allowed"] is None
-    assert content["answers"][3]["reason"] == "no rule for 'a' matches"
+    assert content["answers"][3]["reason"] == "none of the rules for a match"
 
 
 async def test_only_the_first_of_very_many_lines_and_findings_are_sent() -> None:
@@ -201,9 +201,9 @@ def test_each_client_has_a_bucket_that_fills() -> None:
     "deep JSON": (b"[" * 100_000, "expected JSON"),
     "other JSON": (b"[]", "expected text, url, agents and paths"),
     "a long path": (b'{"text":"","url":"","agents":[],"paths":["%s"]}' % (b"x" * 2_001),
-                    "each of at most 2000 characters"),
+                    "all but the text of at most 2000 characters"),
     "too many questions": (b'{"text":"","url":"","agents":[],"paths":[%s]}'
-                           % b",".join([b'""'] * 51), "expected at most 50 answers"),
+                           % b",".join([b'""'] * 51), "expected at most 50 results"),
     "too many lines": (b'{"text":"%s","url":"","agents":[],"paths":[]}'
                        % (b"\\n" * 50_001), "expected at most 50000 lines, got 50001"),
     "too much": (b"[" + b" " * 2**20 + b"]", "expected at most 1048576 bytes"),

@@ -102,16 +102,14 @@ CODINGS = Group(
         unreachable(
             "sends gzip that ends too early",
             _coded("gzip", _GZIPPED[:-12]),
-            says="ends too early",
+            says="cut off",
         ),
         unreachable(
             "sends gzip without its last byte",
             _coded("gzip", _GZIPPED[:-1]),
-            says="ends too early",
+            says="cut off",
         ),
-        unreachable(
-            "sends one byte of gzip", _coded("gzip", b"\x1f"), says="ends too early"
-        ),
+        unreachable("sends one byte of gzip", _coded("gzip", b"\x1f"), says="cut off"),
         unreachable(
             "sends gzip with a wrong checksum",
             _coded("gzip", _with_wrong_sum()),
@@ -157,7 +155,7 @@ CODINGS = Group(
                     endless(gzip.compress(b"") * 800),
                 )
             ),
-            says="hardly anything",
+            says="almost nothing",
             max_bytes=4 * _MEBIBYTE,
         ),
         rules_decide(

@@ -261,14 +261,14 @@ HANDSHAKES = Group(
         unreachable(
             "asks to begin the handshake again, for ever",
             _before_http(endless(_HELLO_REQUESTS)),
-            says="more bytes than any answer needs",
+            says="the response is too large",
         ),
         unreachable(
             "sends a thousand session tickets after the handshake",
             answering(
                 Reply(body=RULES), ssl_context=certificates.with_very_many_tickets()
             ),
-            says="more bytes than any answer needs",
+            says="the response is too large",
         ),
         unreachable(
             "says nothing in the handshake for longer than `connect_timeout`",

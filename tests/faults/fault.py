@@ -87,7 +87,7 @@ class Fault:
     @property
     def ends_at_deadline(self) -> bool:
         """Whether nothing but the deadline ends it."""
-        return self.says is not None and self.says.startswith("no answer within")
+        return self.says is not None and self.says.startswith("no response within")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

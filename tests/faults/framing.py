@@ -108,7 +108,7 @@ HEADS = Group(
         unreachable(
             "sends `103 Early Hints` for ever",
             answering(Raw(b"", endless(head("103 Early Hints") * 64))),
-            says="more bytes than any answer needs",
+            says="the response is too large",
         ),
         unreachable(
             "sends header lines for ever",
@@ -302,7 +302,7 @@ BODIES = Group(
             answering(
                 Raw(_CHUNKED + _OPEN_CHUNKS + b"a:\r\n" * 24_000 + b"\r\n"),
             ),
-            says="more bytes than any answer needs",
+            says="the response is too large",
         ),
         unreachable(
             "sends trailer lines for ever",

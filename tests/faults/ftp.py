@@ -100,7 +100,7 @@ FTP = Group(
         unreachable(
             "replies with lines without end",
             _ftp(FtpPart(replies={"USER": flood(b"331-more\r\n" * 1_000, 900)})),
-            says="more bytes than any reply needs",
+            says="the FTP replies are too long",
         ),
         unreachable(
             "speaks HTTP instead of FTP",

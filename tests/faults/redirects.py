@@ -173,7 +173,7 @@ REDIRECTS = Group(
         unreachable(
             "sends two `Location` headers that differ",
             _to_two_places("/a", "/b"),
-            says="2 places at once",
+            says="2 different Location headers",
         ),
         rules_decide(
             "sends the same `Location` header twice", _to_two_places("/a", "/a")

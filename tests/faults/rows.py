@@ -86,7 +86,7 @@ def timed_out(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:
     return unreachable(
         name,
         arrange,
-        **{"says": "no answer within", "deadline": SHORT_DEADLINE, **more},
+        **{"says": "no response within", "deadline": SHORT_DEADLINE, **more},
     )
 
 
@@ -99,7 +99,7 @@ def refused(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  
         access=AccessResult.REFUSED,
         reason=Reason.ADDRESS_REFUSED,
         **{
-            "says": "the address guard refuses",
+            "says": "the address guard refused",
             "max_memory": _MEMORY_WITHOUT_A_BODY,
             **more,
         },

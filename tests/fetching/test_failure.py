@@ -102,14 +102,14 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
     "time-out without a text": (
         caused(httpx.ReadTimeout(""), TimeoutError("Cancelled by cancel scope 7f")),
         FailureKind.TIMEOUT,
-        "ReadTimeout: no answer in time",
+        "ReadTimeout: no response in time",
     ),
     "time-out with a text": (
         TimeoutError("why"),
         FailureKind.TIMEOUT,
         "TimeoutError: why",
     ),
-    "deadline": (TimeoutError(), FailureKind.TIMEOUT, "no answer within 2.5 s"),
+    "deadline": (TimeoutError(), FailureKind.TIMEOUT, "no response within 2.5 s"),
     "time-out of the socket": (
         caused(httpx.ReadError(""), TimeoutError("timed out")),
         FailureKind.TRANSFER,

@@ -150,7 +150,7 @@ async def test_file_in_very_many_pieces_is_a_failure(
         outcome = await fetched(server.url.replace("http", "ftp"))
 
     assert isinstance(outcome, Failed)
-    assert "3157 bytes in 3158 pieces" in outcome.error
+    assert "3158 for 3157 bytes" in outcome.error
 
 
 async def test_connection_that_ends_is_a_failure_of_transfer() -> None:

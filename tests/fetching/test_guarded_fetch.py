@@ -141,8 +141,8 @@ async def test_process_says_once_that_the_guard_cannot_see_what_clients_dial(
         await fetched(url, client=client)
 
     assert len(log.records) == 1
-    assert "cannot see which addresses your client dials" in log.messages[0]
-    assert "with policy=Policy(address_guard=AddressGuard.OFF)" in log.messages[0]
+    assert "cannot see which addresses your client connects" in log.messages[0]
+    assert "off with policy=Policy(address_guard=AddressGuard.OFF)" in log.messages[0]
 
 
 async def test_nothing_is_said_where_the_guard_is_off_or_sees_all(
@@ -185,7 +185,7 @@ def no_answer(*_: object, **__: object) -> NoReturn:
 
 @cases("look_up error", {
     "no such name": (no_such_name, "Name or service not known"),
-    "nothing in time": (no_answer, "ConnectTimeout: no answer in time"),
+    "nothing in time": (no_answer, "ConnectTimeout: no response in time"),
     "nobody there": (lambda *_, **__: [(0, 0, 0, "", ("127.0.0.1", 1))], "refused"),
 })  # fmt: skip
 async def test_verdict_on_what_was_not_reached_names_the_proxy_that_was_not_used(

@@ -326,7 +326,7 @@ async def test_time_out_of_a_client_is_told_without_internals_of_the_event_loop(
         outcome = await fetched(server.url, client=client)
 
     assert outcome == Failed(
-        kind=FailureKind.TIMEOUT, error="ReadTimeout: no answer in time"
+        kind=FailureKind.TIMEOUT, error="ReadTimeout: no response in time"
     )
 
 

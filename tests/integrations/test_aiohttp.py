@@ -179,7 +179,7 @@ async def test_deadline_of_the_checker_ends_a_request(
 
     outcome = await fetched_by_session(server.url, policy=Policy(fetch_deadline=0.2))
 
-    assert outcome == Failed(kind=FailureKind.TIMEOUT, error="no answer within 0.2 s")
+    assert outcome == Failed(kind=FailureKind.TIMEOUT, error="no response within 0.2 s")
     assert server.is_left_alone()
 
 

@@ -77,7 +77,7 @@ ANSWERS: dict[str, tuple[Answer, Outcome]] = {
     "no answer": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),
     "silence": (
         Raw(b"", Connection.hang),
-        Failed(kind=FailureKind.TIMEOUT, error="no answer within 0.5 s"),
+        Failed(kind=FailureKind.TIMEOUT, error="no response within 0.5 s"),
     ),
 }
 

@@ -85,7 +85,7 @@ async def test_transport_may_answer_with_the_verdict_instead(
     assert response.status_code == 403
     assert isinstance(response, library.Response)
     header = response.headers["x-robotsgate-verdict"]
-    assert header.startswith("disallowed: line 2 (")
+    assert header.startswith("disallowed by line 2 (")
 
 
 async def test_transport_sends_by_itself_where_none_is_wrapped(

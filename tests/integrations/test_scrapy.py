@@ -87,7 +87,7 @@ async def test_disallowed_page_is_not_requested_and_its_error_says_why(
     assert spider.report.pages == [f"{server.url}/public"]
     [error] = spider.errors
     assert isinstance(error, IgnoreRequest)
-    assert str(error).startswith("Forbidden by robots.txt: disallowed: line 2 (")
+    assert str(error).startswith("Forbidden by robots.txt: disallowed by line 2 (")
     assert isinstance(error.__cause__, DisallowedError)
     assert error.__cause__.verdict.reason is Reason.DISALLOWED_BY_RULE
 

@@ -78,7 +78,7 @@ def test_example_shows_what_is_fetched_and_what_is_not() -> None:
     ).stdout
 
     assert shown.count("got http://127.0.0.1:") == 2
-    assert shown.count("not fetched: disallowed: line 2 (Disallow: /diary)") == 1
+    assert shown.count("not fetched: disallowed by line 2 (Disallow: /diary,") == 1
 
 
 def test_failures_of_its_downloader_are_told_apart(

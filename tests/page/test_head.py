@@ -129,7 +129,7 @@ def test_head_that_is_too_long_is_reported(html: str, *, is_whole: bool) -> None
     diagnostics = PageDirectives.from_html(html, "bot").diagnostics
 
     assert diagnostics == (
-        () if is_whole else ("the head is too long: only its start is read",)
+        () if is_whole else ("the head is too long: only its beginning is read",)
     )
 
 

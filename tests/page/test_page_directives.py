@@ -143,12 +143,13 @@ def test_what_is_not_understood_is_reported(content: str) -> None:
 @cases("page diagnostics", {
     "repeated": (of_meta("noindex, noindex"), [f"'noindex' is repeated in {TAG}"]),
     "contradicted": (of_meta("index", "none"),
-        [f"'index' in {TAG} contradicts 'noindex' in {TAG}, which counts"]),
+        [f"'index' in {TAG} contradicts 'noindex' in {TAG}, which takes precedence"]),
     "contradicted by a header": (of_meta("follow").combined(of_header("nofollow")),
-        [f"'follow' in {TAG} contradicts 'nofollow' in X-Robots-Tag, which counts"]),
+        [(f"'follow' in {TAG} contradicts 'nofollow' in X-Robots-Tag,"
+          " which takes precedence")]),
     "in order": (of_meta("index, noindex, max-snippet:1", "noindex", "max-snippet:2"),
         [f"'noindex' is repeated in {TAG}", f"'max-snippet' is repeated in {TAG}",
-         f"'index' in {TAG} contradicts 'noindex' in {TAG}, which counts"]),
+         f"'index' in {TAG} contradicts 'noindex' in {TAG}, which takes precedence"]),
     "nothing": (of_meta("noindex, follow").combined(of_header("noindex")), []),
 })  # fmt: skip
 def test_repeated_and_contradicted_directives_are_reported(

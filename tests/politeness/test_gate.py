@@ -365,7 +365,7 @@ async def test_patience_that_ends_before_the_turn_tells_when_that_would_come() -
     await crawl.warm_up()
     await crawl.visit()
 
-    with pytest.raises(TurnNotInTimeError, match=r"in 10\.0 s or later") as caught:
+    with pytest.raises(TurnNotInTimeError, match=r"at least 10\.0 s away") as caught:
         answered_at_once(crawl.visit(patience=0))
     with pytest.raises(TurnNotInTimeError):
         answered_at_once(crawl.visit(patience=DELAY - 1))
@@ -660,7 +660,7 @@ async def test_same_task_cannot_wait_for_itself() -> None:
     await crawl.warm_up()
 
     async with crawl.gate.turn(PUBLIC):
-        with pytest.raises(RuntimeError, match="which would wait for itself"):
+        with pytest.raises(RuntimeError, match="that would be a deadlock"):
             await crawl.visit()
         with pytest.raises(TurnNotInTimeError):
             await crawl.visit(patience=0)
@@ -807,7 +807,7 @@ async def test_mistake_of_a_client_reaches_a_caller_without_patience(
 
     assert crawl.site.requests == [ROBOTS_TXT]
     assert [record.getMessage() for record in caplog.records] == [
-        f"{ORIGIN} failed, and no caller waits for it"
+        f"{ORIGIN} failed, and no caller was waiting for it"
     ]
 
 
@@ -1056,7 +1056,9 @@ async def test_host_of_gets_the_url_with_its_normalised_origin() -> None:
 async def test_host_of_that_names_no_host_is_an_error(host: object) -> None:
     crawl = Crawl(host_of=lambda _: host)
 
-    with pytest.raises(TypeError, match="expected the name of a host from host_of"):
+    with pytest.raises(
+        TypeError, match="expected host_of to return the name of a host"
+    ):
         await crawl.visit()
 
 
@@ -1221,24 +1223,40 @@ async def test_closed_gate_ends_the_turn_of_a_fetch_and_lets_the_fetch_go_on() -
 
 
 BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "delay below 0": ({"default_delay": -1}, ValueError, "default_delay of 0 or more"),
+    "delay below 0": (
+        {"default_delay": -1},
+        ValueError,
+        "default_delay to be finite and 0 or more",
+    ),
     "delay nan": (
         {"default_delay": math.nan},
         ValueError,
-        "finite default_delay of 0 or more, got nan",
+        "default_delay to be finite and 0 or more, got nan",
     ),
     "delay infinite": ({"default_delay": math.inf}, ValueError, "got inf"),
-    "delay no number": ({"default_delay": "1"}, TypeError, "as float, got '1'"),
-    "delay a bool": ({"default_delay": True}, TypeError, "as float, got True"),
-    "max below default": ({"max_delay": 0.5}, ValueError, "max_delay of 1 or more"),
+    "delay no number": ({"default_delay": "1"}, TypeError, "to be a float, got '1'"),
+    "delay a bool": ({"default_delay": True}, TypeError, "to be a float, got True"),
+    "max below default": (
+        {"max_delay": 0.5},
+        ValueError,
+        "max_delay to be finite and 1",
+    ),
     "max infinite": ({"max_delay": math.inf}, ValueError, "got inf"),
-    "factor below 0": ({"delay_factor": -1}, ValueError, "delay_factor of 0 or more"),
+    "factor below 0": (
+        {"delay_factor": -1},
+        ValueError,
+        "delay_factor to be finite and 0 or more",
+    ),
     "turn of no time": ({"max_turn_seconds": 0}, ValueError, "above 0, got 0"),
-    "no turn": ({"max_concurrent_per_host": 0}, ValueError, "of 1 or more, got 0"),
-    "half a turn": ({"max_concurrent_per_host": 0.5}, TypeError, "as int, got 0.5"),
-    "no host": ({"max_hosts": 0}, ValueError, "max_hosts of 1 or more, got 0"),
-    "host_of a name": ({"host_of": "example"}, TypeError, "a callable, got 'example'"),
-    "ledger no ledger": ({"ledger": {}}, TypeError, "ledger with start, end, peek"),
+    "no turn": ({"max_concurrent_per_host": 0}, ValueError, "to be 1 or more, got 0"),
+    "half a turn": ({"max_concurrent_per_host": 0.5}, TypeError, "an int, got 0.5"),
+    "no host": ({"max_hosts": 0}, ValueError, "max_hosts to be 1 or more, got 0"),
+    "host_of a name": (
+        {"host_of": "example"},
+        TypeError,
+        "to be callable, got 'example'",
+    ),
+    "ledger no ledger": ({"ledger": {}}, TypeError, "ledger to have start, end, peek"),
     "on_event no callable": ({"on_event": 7}, TypeError, "a plain callable, got 7"),
     "agent a browser": ({"agent": "!"}, InvalidProductTokenError, "a crawler's name"),
     "no checker": ({"checker": AGENT}, TypeError, "a RobotsChecker, got 'ExampleBot'"),
@@ -1271,12 +1289,12 @@ async def test_bad_patience_is_a_clear_error(
 @pytest.mark.parametrize(
     ("report", "error", "message"),
     [
-        ({"status": "200"}, TypeError, "expected status as int, got '200'"),
-        ({"status": True}, TypeError, "expected status as int, got True"),
-        ({"status": 99}, ValueError, "three digits, got 99"),
-        ({"status": 1_000}, ValueError, "three digits, got 1000"),
-        ({"status": 429, "retry_after": 7}, TypeError, "the str of a header, got 7"),
-        ({"retry_after": b"7"}, TypeError, "the str of a header, got b'7'"),
+        ({"status": "200"}, TypeError, "expected status to be an int, got '200'"),
+        ({"status": True}, TypeError, "expected status to be an int, got True"),
+        ({"status": 99}, ValueError, "three-digit status, got 99"),
+        ({"status": 1_000}, ValueError, "three-digit status, got 1000"),
+        ({"status": 429, "retry_after": 7}, TypeError, "to be a str .*, got 7"),
+        ({"retry_after": b"7"}, TypeError, "to be a str .*, got b'7'"),
         ({"response": 7}, TypeError, "a response with status and headers, got 7"),
     ],
     ids=str,
@@ -1311,15 +1329,15 @@ async def test_report_outside_of_the_turn_is_a_clear_error() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     turn = crawl.gate.turn(PUBLIC)
-    with pytest.raises(RuntimeError, match="expected a report within the turn"):
+    with pytest.raises(RuntimeError, match="expected a report during the turn"):
         turn.report(status=200)
 
     async with turn:
         pass
 
-    with pytest.raises(RuntimeError, match="expected a report within the turn"):
+    with pytest.raises(RuntimeError, match="expected a report during the turn"):
         turn.report(status=200)
-    with pytest.raises(RuntimeError, match="that nobody has entered"):
+    with pytest.raises(RuntimeError, match="that was already entered"):
         await turn.__aenter__()
 
 

@@ -439,7 +439,7 @@ class TestHungServer:
             await own_fleet.returned()
 
         assert str(own_fleet.events[0]) == (
-            "LedgerFailed(error=TimeoutError('no answer within 0.5 s'))"
+            "LedgerFailed(error=TimeoutError('no response within 0.5 s'))"
         )
         assert len(own_fleet.events) == 2
 
@@ -478,7 +478,7 @@ class TestCancellation:
 
 class TestBadInput:
     async def test_ledger_that_is_not_entered_says_so(self, fleet: Fleet) -> None:
-        with pytest.raises(RuntimeError, match="within async with"):
+        with pytest.raises(RuntimeError, match="inside async with"):
             await fleet.ledger().start(HOST, ONE)
 
     @pytest.mark.parametrize(

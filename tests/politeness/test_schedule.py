@@ -754,7 +754,7 @@ async def test_crawl_that_adds_links_ends_by_itself() -> None:
     await crawl.run(100, work, work)
 
     assert crawl.times == [DELAY, 2 * DELAY, 3 * DELAY]
-    with pytest.raises(RuntimeError, match="not over yet"):
+    with pytest.raises(RuntimeError, match="still running"):
         schedule.add(PUBLIC)
 
 
@@ -781,7 +781,7 @@ async def test_add_in_another_thread_is_an_error() -> None:
     crawl = Crawl()
     schedule = crawl.gate.schedule()
 
-    with pytest.raises(RuntimeError, match="in the thread of the schedule"):
+    with pytest.raises(RuntimeError, match="from the thread that runs the schedule"):
         await anyio.to_thread.run_sync(schedule.add, PUBLIC)
     with pytest.raises(TypeError, match="expected a URL, got 7"):
         schedule.add(7)  # type: ignore[arg-type]
@@ -930,5 +930,7 @@ async def test_bad_arguments_of_a_schedule_of_hosts_are_clear_errors(
 async def test_what_is_no_name_of_a_host_is_an_error() -> None:
     schedule = Crawl().gate.schedule_hosts([7], print)  # type: ignore[list-item]
 
-    with pytest.raises(TypeError, match="expected the name of a host as str, got 7"):
+    with pytest.raises(
+        TypeError, match="expected the name of a host to be a str, got 7"
+    ):
         await anext(schedule)

@@ -56,15 +56,15 @@ def _found(
     ),
     "rule outside of groups": (
         "Disallow: /\n" + _GROUP, 1, DiagnosticKind.RULE_OUTSIDE_GROUP,
-        "a rule before the first user-agent line binds no agent"
+        "a rule before the first user-agent line applies to no agent"
     ),
     "no token": (
         "User-agent: (x)\nAllow: /", 1, DiagnosticKind.NO_PRODUCT_TOKEN,
-        "'(x)' names no product token"
+        "'(x)' is not a product token"
     ),
     "empty user-agent line": (
         "User-agent:\nAllow: /", 1, DiagnosticKind.NO_PRODUCT_TOKEN,
-        "'' names no product token"
+        "'' is not a product token"
     ),
     "token with a version": (
         "User-agent: ExampleBot/1.0 # c\nAllow: /", 1,
@@ -76,35 +76,35 @@ def _found(
     ),
     "pattern without a slash": (
         _GROUP + "Disallow: private", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
-        "'private' begins with neither / nor * and matches nothing"
+        "'private' does not start with / or *, so it matches nothing"
     ),
     "pattern with a fragment": (
         _GROUP + "Disallow: /a#b", 2, DiagnosticKind.CUT_PATTERN,
-        "'#' begins a comment: the pattern is '/a'"
+        "'#' starts a comment, so the pattern is '/a'"
     ),
     "pattern with a dot segment": (
         _GROUP + "Disallow: /%2e%2E/a", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
-        "'/%2e%2E/a' has a dot segment, which few URLs have"
+        "'/%2e%2E/a' contains a dot segment, which few URLs do"
     ),
     "pattern that ends with a dot segment": (
         _GROUP + "Disallow: /a/..$", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
-        "'/a/..$' has a dot segment, which few URLs have"
+        "'/a/..$' contains a dot segment, which few URLs do"
     ),
     "pattern with a dot that stands for itself": (
         _GROUP + "Disallow: /./*", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
-        "'/./*' has a dot segment, which few URLs have"
+        "'/./*' contains a dot segment, which few URLs do"
     ),
     "the same rule twice": (
         _GROUP + "Disallow: /~a\nAllow: /b\nDisallow: /%7Ea", 4,
-        DiagnosticKind.DUPLICATE_RULE, "a line above says the same"
+        DiagnosticKind.DUPLICATE_RULE, "this rule repeats an earlier one"
     ),
     "allow and disallow of one pattern": (
         _GROUP + "Disallow: /a\nAllow: /a", 2, DiagnosticKind.TIED_RULE,
-        "line 3 allows the same, and allow wins a tie"
+        "line 3 allows the same URLs, and allow wins a tie"
     ),
     "an allow of as many characters that matches more": (
         _GROUP + "Disallow: /a\nAllow: /*", 2, DiagnosticKind.TIED_RULE,
-        "line 3 allows the same, and allow wins a tie"
+        "line 3 allows the same URLs, and allow wins a tie"
     ),
     "a longer pattern that matches more": (
         _GROUP + "Allow: /?\nDisallow: /*?", 2, DiagnosticKind.OVERRULED_RULE,
@@ -117,19 +117,25 @@ def _found(
     "group without rules": (
         "\n" + _GROUP + "Crawl-delay: 1\n\nUser-agent: b\nAllow: /", 2,
         DiagnosticKind.GROUP_WITHOUT_RULES,
-        "this group has no rules, so the rules below line 5 bind it"
+        (
+            "this group has no rules of its own,"
+            " so the rules below line 5 apply to it as well"
+        ),
     ),
     "group with only a sitemap": (
         _GROUP + "Sitemap: http://h/s\nUser-agent: b\nAllow: /", 1,
         DiagnosticKind.GROUP_WITHOUT_RULES,
-        "this group has no rules, so the rules below line 3 bind it"
+        (
+            "this group has no rules of its own,"
+            " so the rules below line 3 apply to it as well"
+        ),
     ),
     "NUL": (
-        "# a\0b", 1, DiagnosticKind.NUL, "NUL, at which some crawlers end the line"
+        "# a\0b", 1, DiagnosticKind.NUL, "NUL byte, where some crawlers end the line"
     ),
     "byte order mark in the middle": (
         "# a\n# \ufeffb", 2, DiagnosticKind.BYTE_ORDER_MARK,
-        "a byte order mark that is not at the start of the file"
+        "byte order mark that is not at the start of the file"
     ),
     "relative sitemap": (
         "\nSitemap: /s.xml", 2, DiagnosticKind.RELATIVE_SITEMAP,
@@ -137,11 +143,11 @@ def _found(
     ),
     "negative delay": (
         _GROUP + "Crawl-delay: -1", 2, DiagnosticKind.BAD_CRAWL_DELAY,
-        "expected seconds such as 10 or 0.5, got '-1'"
+        "expected a number of seconds such as 10 or 0.5, got '-1'"
     ),
     "delay outside of groups": (
         "Crawl-delay: é", 1, DiagnosticKind.BAD_CRAWL_DELAY,
-        "expected seconds such as 10 or 0.5, got 'é'"
+        "expected a number of seconds such as 10 or 0.5, got 'é'"
     ),
     "rate without a period": (
         _GROUP + "Request-rate: 5", 2, DiagnosticKind.BAD_REQUEST_RATE,
@@ -180,7 +186,7 @@ def test_other_encoding_is_told_for_the_whole_file(dialect: Dialect) -> None:
     assert _found(body, dialect=dialect)[0] == (
         0,
         DiagnosticKind.NOT_UTF8,
-        "the file is in utf-16-le, which many crawlers do not read",
+        "the file is in utf-16-le, which many crawlers cannot read",
     )
 
 
@@ -194,7 +200,7 @@ def test_page_lists_every_kind_with_the_severity_that_a_file_gives() -> None:
 
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE, max_bytes=len(body) - 1)
     told = robots.diagnostics
-    page, _ = _PAGE.read_text(encoding="utf-8").split("## Findings about an answer")
+    page, _ = _PAGE.read_text(encoding="utf-8").split("## Findings about the response")
 
     rows = re.findall(r"^### (.+)\n\n\*\*(\w+)\.\*\*$", page, re.MULTILINE)
     assert [kind for kind, _ in rows] == [kind.value for kind in DiagnosticKind]
@@ -259,14 +265,14 @@ def test_overlong_line_is_told_where_it_is_cut() -> None:
 
     assert _found(body) == []
     assert _found(body, dialect=Dialect.GOOGLE) == [
-        (3, DiagnosticKind.LINE_CUT, "only 16663 bytes count")
+        (3, DiagnosticKind.LINE_CUT, "only the first 16663 bytes of the line are read")
     ]
 
 
 def test_line_with_a_nul_is_told_where_google_cuts_it() -> None:
     assert _found("#\0\r#", dialect=Dialect.GOOGLE) == [
-        (1, DiagnosticKind.LINE_CUT, "only 1 bytes count"),
-        (1, DiagnosticKind.NUL, "NUL, at which some crawlers end the line"),
+        (1, DiagnosticKind.LINE_CUT, "only the first 1 bytes of the line are read"),
+        (1, DiagnosticKind.NUL, "NUL byte, where some crawlers end the line"),
     ]
 
 

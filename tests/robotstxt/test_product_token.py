@@ -152,7 +152,7 @@ def test_header_of_a_browser_names_no_crawler(header: str) -> None:
     with pytest.raises(InvalidProductTokenError) as caught:
         robots.can_fetch(header, "/")
 
-    assert f"or '*', got the header of a browser {header!r}" in str(caught.value)
+    assert f"or '*', got the User-Agent of a browser, {header!r}" in str(caught.value)
     assert caught.value.agent == header
     assert robots.groups[0].tokens == ("",)
 
@@ -198,9 +198,10 @@ def test_sequence_keeps_its_order(agents: list[str] | tuple[str, ...]) -> None:
 @cases("agent words", {
     "a URL where the agent should be": (
         "https://example.com/page",
-        ["arguments swapped?", "'https://example.com/page'"]
+        [": are the arguments swapped?", "'https://example.com/page'"]
     ),
-    "an odd URL": ("http://[::1]/a (b", ["arguments swapped?", "'http://[::1]/a (b'"]),
+    "an odd URL":
+        ("http://[::1]/a (b", ["the arguments swapped?", "'http://[::1]/a (b'"]),
     "empty": ("", ["such as 'ExampleBot'", "got ''"]),
     "white space": (" \t", ["such as 'ExampleBot'", r"got ' \t'"]),
     "path": ("/private", ["such as 'ExampleBot'", "got '/private'"]),
@@ -213,9 +214,9 @@ def test_sequence_keeps_its_order(agents: list[str] | tuple[str, ...]) -> None:
     "empty list": ([], ["or a sequence of them, got []"]),
     "empty tuple": ((), ["or a sequence of them, got ()"]),
     "empty in a list": (["a", ""], ["got ''"]),
-    "None in a list": (["a", None], ["as str, got None"]),
-    "bytes in a list": ([b"a"], ["as str, got b'a'"]),
-    "bytearray": (bytearray(b"a"), ["as str, got 97"]),
+    "None in a list": (["a", None], ["to be a str, got None"]),
+    "bytes in a list": ([b"a"], ["to be a str, got b'a'"]),
+    "bytearray": (bytearray(b"a"), ["to be a str, got 97"]),
     "URL in a list": (["a", "http://h/"], ["swapped?", "'http://h/'"]),
 })  # fmt: skip
 def test_agent_without_a_token_raises_an_error_that_names_it(

@@ -63,7 +63,7 @@ def test_body_may_be_octets_or_text(body: bytes | str) -> None:
 ])  # fmt: skip
 def test_body_of_another_type_raises(body: object, name: str) -> None:
     with pytest.raises(
-        TypeError, match=f"expected the body as bytes or str, got {name}"
+        TypeError, match=f"expected the body to be bytes or str, got {name}"
     ):
         RobotsTxt.parse(body)  # type: ignore[arg-type]  # the mistake under test
 
@@ -71,7 +71,7 @@ def test_body_of_another_type_raises(body: object, name: str) -> None:
 @pytest.mark.parametrize("limit", [-1, -512_000])
 def test_negative_limit_raises(limit: int) -> None:
     with pytest.raises(
-        ValueError, match=f"max_bytes of 0 or more, or None, got {limit}"
+        ValueError, match=f"max_bytes to be 0 or more, or None, got {limit}"
     ):
         RobotsTxt.parse(b"", max_bytes=limit)
 

@@ -294,7 +294,7 @@ def test_headers_of_a_disallowed_page_do_not_count() -> None:
 
 @pytest.mark.parametrize("headers", ["Content-Usage: x", [("a",)], {"a": b"b"}, [1]])
 def test_headers_that_are_not_pairs_of_text_raise(headers: Any) -> None:  # noqa: ANN401
-    with pytest.raises(TypeError, match="expected headers as a mapping or pairs"):
+    with pytest.raises(TypeError, match="expected headers to be a mapping or pairs"):
         header_values(headers, "content-usage")
 
 

@@ -99,7 +99,7 @@ async def test_closed_store_has_forgotten_everything() -> None:
 @pytest.mark.parametrize("bound", ["max_entries", "max_bytes"])
 @pytest.mark.parametrize("value", [0, -1])
 def test_bound_below_1_is_refused(bound: str, value: int) -> None:
-    with pytest.raises(ValueError, match=f"{bound} of 1 or more, got {value}"):
+    with pytest.raises(ValueError, match=f"{bound} to be 1 or more, got {value}"):
         MemoryStore(**{bound: value})
 
 

@@ -77,19 +77,21 @@ def test_path_in_the_place_of_a_url_is_shown_with_the_url_of_that_file(
     with pytest.raises(StoreError) as raised:
         open_store(url)
 
-    shown = f"got {url!r}; for that file write 'sqlite:///{path}'"
+    shown = f"got {url!r}; for that file, use 'sqlite:///{path}'"
     assert str(raised.value).endswith(shown)
 
 
 def test_what_is_not_text_is_refused_with_the_url_of_a_path() -> None:
     path = PurePosixPath("robots.db")
-    hint = "got .*; for that file write 'sqlite:///robots.db'$"
+    hint = "got .*; for that file, use 'sqlite:///robots.db'$"
 
     with pytest.raises(TypeError, match=hint):
         open_store(path)  # type: ignore[arg-type]  # the mistake under test
     with pytest.raises(StoreError, match=hint):
         RobotsChecker(user_agent="Bot", store=path)  # type: ignore[arg-type]  # the mistake under test
-    with pytest.raises(TypeError, match="expected the URL of a store as str, got None"):
+    with pytest.raises(
+        TypeError, match="expected the URL of a store to be a str, got None"
+    ):
         open_store(None)  # type: ignore[arg-type]  # the mistake under test
 
 

@@ -245,7 +245,7 @@ if child:
 try:
     checker.can_fetch(AGENT, PUBLIC)
 except RuntimeError as error:
-    assert str(error) == "the checker is closed, or of another process"
+    assert str(error) == "the checker is closed, or belongs to another process"
 else:
     sys.exit("answered")
 """

@@ -169,7 +169,7 @@ def test_exception_that_leaves_a_turn_is_an_incident(crawl: Crawl) -> None:
 def test_thread_cannot_wait_for_itself(crawl: Crawl) -> None:
     """Each call is a task of its own in the event loop, so it waited for ever."""
     with crawl.gate.turn(PUBLIC):
-        with pytest.raises(RuntimeError, match="which would wait for itself"):
+        with pytest.raises(RuntimeError, match="that would be a deadlock"):
             crawl.visit()
         crawl.visit(OTHER_ORIGIN)
 
@@ -194,7 +194,7 @@ def test_turn_of_a_thread_that_is_gone_ends_when_it_is_overdue(crawl: Crawl) -> 
 
 def test_turn_is_entered_once(crawl: Crawl) -> None:
     with crawl.gate.turn(PUBLIC) as turn:
-        with pytest.raises(RuntimeError, match="a turn that nobody has entered"):
+        with pytest.raises(RuntimeError, match="one that was already entered"):
             turn.__enter__()
 
         assert crawl.gate.stats.under_way == 1
@@ -349,7 +349,7 @@ def refuses(call):
     try:
         call()
     except RuntimeError as error:
-        return str(error) == "the checker is closed, or of another process"
+        return str(error) == "the checker is closed, or belongs to another process"
 
 warnings.simplefilter("ignore")
 with (

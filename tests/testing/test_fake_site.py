@@ -215,16 +215,16 @@ async def test_site_takes_a_single_response() -> None:
 @cases("origin body arguments message", {
     "text in a list":
         (ORIGIN, ["User-agent: *"], {}, "responses or exceptions, got 'User-agent: .'"),
-    "no answer": (ORIGIN, [], {}, r"one answer or more, got \[\]"),
+    "no answer": (ORIGIN, [], {}, r"at least one response, got \[\]"),
     "status beside a response":
-        (ORIGIN, [httpx.Response(200)], {"status": 404}, "in the responses themselves"),
+        (ORIGIN, [httpx.Response(200)], {"status": 404}, "carry status and headers"),
     "headers beside a response":
-        (ORIGIN, httpx.Response(200), {"headers": {}}, "in the responses themselves"),
+        (ORIGIN, httpx.Response(200), {"headers": {}}, "carry status and headers"),
     "delay below 0":
-        (ORIGIN, b"", {"delay": -1}, "delay of 0 or more seconds, got -1"),
+        (ORIGIN, b"", {"delay": -1}, "delay to be 0 or more seconds, got -1"),
     "delay nan":
-        (ORIGIN, b"", {"delay": math.nan}, "delay of 0 or more seconds, got nan"),
-    "a page": (PRIVATE, b"", {}, "expected an origin, .* the path '/private'"),
+        (ORIGIN, b"", {"delay": math.nan}, "delay to be 0 or more seconds, got nan"),
+    "a page": (PRIVATE, b"", {}, "expected an origin or .* the path '/private'"),
     "ftp": ("ftp://e.com", b"", {}, "http or https origin, got 'ftp://e.com'"),
     "no origin": ("example.com", b"", {}, "expected an absolute URL"),
 })  # fmt: skip

@@ -158,10 +158,10 @@ def test_url_object_of_a_client_is_taken() -> None:
     "port 0": ("http://h:0", "a port from 1 to 65535", "'http://h:0'"),
     "port of many digits":
         ("http://h:" + "9" * 5000, "a port from 1 to 65535", "'http://h:9"),
-    "letters": ("http://h:8x", "a port of digits", "'http://h:8x'"),
-    "negative": ("http://h:-1", "a port of digits", "'http://h:-1'"),
+    "letters": ("http://h:8x", "a numeric port", "'http://h:8x'"),
+    "negative": ("http://h:-1", "a numeric port", "'http://h:-1'"),
     "digits of another script":
-        ("http://h:\u0663", "a port of digits", "'http://h:\u0663'"),
+        ("http://h:\u0663", "a numeric port", "'http://h:\u0663'"),
     "space": ("http://a b/", "a host without ' '", "'http://a b/'"),
     "bracket": ("http://a<b/", "a host without '<'", "'http://a<b/'"),
     "percent": ("http://a%b/", "a host without '%'", "'http://a%b/'"),
@@ -243,7 +243,7 @@ def test_label_longer_than_any_name_server_takes_raises() -> None:
     "a name": (".".join(["a" * 63] * 13),),
 })  # fmt: skip
 def test_international_host_that_dns_has_no_room_for_raises(host: str) -> None:
-    with pytest.raises(InvalidURLError, match="fits into DNS"):
+    with pytest.raises(InvalidURLError, match="short enough for DNS"):
         Origin.from_url(f"https://{host}/")
 
 

@@ -62,8 +62,8 @@ LEADS_NOWHERE: dict[str, tuple[str | None, str]] = {
     "file": ("file:///etc/passwd", "to the scheme 'file'"),
     "a WebSocket": ("ws://example.com/robots.txt", "to the scheme 'ws'"),
     "an unknown scheme": ("gopher://example.com/", "to the scheme 'gopher'"),
-    "port 0": ("http://example.com:0/", "unusable Location"),
-    "a host with a space": ("http://a b.com/", "unusable Location"),
+    "port 0": ("http://example.com:0/", "invalid Location"),
+    "a host with a space": ("http://a b.com/", "invalid Location"),
 }
 
 

@@ -84,7 +84,9 @@ class RobotsArchive:
             ValueError: `max_origins` is less than 1.
         """
         if not callable(find):
-            raise TypeError(f"expected find as a function, got {type(find).__name__}")
+            raise TypeError(
+                f"expected find to be a function, got {type(find).__name__}"
+            )
         check_policy(policy)
         check_bound("max_origins", max_origins)
         self._find = find

@@ -56,7 +56,9 @@ class ArchivedResponse:
         _check_status("status", self.status, lowest=100, highest=999)
         object.__setattr__(self, "headers", tuple(pairs_of(self.headers)))
         if not isinstance(self.body, bytes):
-            raise TypeError(f"expected body as bytes, got {type(self.body).__name__}")
+            raise TypeError(
+                f"expected body to be bytes, got {type(self.body).__name__}"
+            )
         object.__setattr__(self, "redirects", tuple(map(_redirect, self.redirects)))
         if self.fetched_at is not None:
             _check_date(self.fetched_at)
@@ -93,7 +95,7 @@ def archived_outcome(
             if other is None:
                 return Failed(
                     kind=FailureKind.OTHER,
-                    error=f"the archive does not have {hops.url}",
+                    error=f"the archive has no record of {hops.url}",
                     redirects=hops.redirects,
                 )
             responses = _hop_by_hop(other)
@@ -118,18 +120,24 @@ def _redirect(pair: object) -> tuple[str, int]:
             _check_status("status of a redirect", status, lowest=300, highest=399)
             return url, status
         case _:
-            raise TypeError(f"expected redirects as pairs (URL, status), got {pair!r}")
+            raise TypeError(
+                f"expected redirects to be (URL, status) pairs, got {pair!r}"
+            )
 
 
 def _check_status(name: str, status: object, *, lowest: int, highest: int) -> None:
     if isinstance(status, bool) or not isinstance(status, int):
-        raise TypeError(f"expected {name} as int, got {status!r}")
+        raise TypeError(f"expected {name} to be an int, got {status!r}")
     if not lowest <= status <= highest:
-        raise ValueError(f"expected {name} from {lowest} to {highest}, got {status!r}")
+        raise ValueError(
+            f"expected {name} to be from {lowest} to {highest}, got {status!r}"
+        )
 
 
 def _check_date(date: object) -> None:
     if isinstance(date, bool) or not isinstance(date, int | float):
-        raise TypeError(f"expected fetched_at as epoch seconds, got {date!r}")
+        raise TypeError(f"expected fetched_at in epoch seconds, got {date!r}")
     if not 0 <= date < math.inf:
-        raise ValueError(f"expected fetched_at of 0 or more, and finite, got {date!r}")
+        raise ValueError(
+            f"expected fetched_at to be finite and 0 or more, got {date!r}"
+        )

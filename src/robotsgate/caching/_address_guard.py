@@ -66,10 +66,10 @@ class FetchGuard:
         permitted = addresses if self._permits_special() else public
         if not permitted:
             refused = addresses[0]
-            name = f" of {host}" if host != str(refused) else ""
+            name = f", an address of {host}" if host != str(refused) else ""
             kind = address_class(refused).value
             raise AddressRefusedError(
-                f"the address guard refuses {refused}{name} ({kind})"
+                f"the address guard refused {refused} ({kind}){name}"
             )
         self._was_public |= bool(public)
         return permitted

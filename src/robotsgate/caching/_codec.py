@@ -104,7 +104,9 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
         TypeError,
         ValueError,
     ) as error:
-        raise CodecError(f"expected a whole entry of {origin}: {error!r}") from error
+        raise CodecError(
+            f"expected a complete entry for {origin}: {error!r}"
+        ) from error
 
 
 def is_of_later_version(data: object) -> bool:
@@ -232,7 +234,7 @@ def _count(value: object) -> int:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise CodecError(f"expected a text, got {value!r}")
+        raise CodecError(f"expected text, got {value!r}")
     return value
 
 

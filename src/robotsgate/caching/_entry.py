@@ -133,7 +133,9 @@ class Answer:
         """
         is_successful = self.access is AccessResult.SUCCESSFUL
         if is_successful != (self.packed is not None):
-            raise ValueError(f"expected a body exactly with SUCCESSFUL, got {self!r}")
+            raise ValueError(
+                f"expected a body if, and only if, access is SUCCESSFUL, got {self!r}"
+            )
         if self.access is AccessResult.UNREACHABLE:
             raise ValueError(f"expected an answer, got {self!r}")
 
@@ -217,7 +219,7 @@ class Entry:
             ValueError: there is neither an answer nor an outage.
         """
         if self.answer is None and self.outage is None:
-            raise ValueError(f"expected an answer or an outage of {self.origin!r}")
+            raise ValueError(f"expected an answer or an outage for {self.origin!r}")
 
     @property
     def access(self) -> AccessResult:

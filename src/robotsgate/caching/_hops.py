@@ -117,5 +117,7 @@ def _location(headers: HeadersLike) -> str | None:
     """
     locations = set(header_values(headers, "location"))
     if len(locations) > 1:
-        raise RedirectError(f"a redirect to {len(locations)} places at once")
+        raise RedirectError(
+            f"a redirect with {len(locations)} different Location headers"
+        )
     return locations.pop() if locations else None

@@ -230,22 +230,22 @@ def _files_by_origin(
             RobotsTxt is of another dialect.
     """
     if not isinstance(overrides, Mapping | None):
-        raise TypeError(f"expected overrides as a mapping, got {overrides!r}")
+        raise TypeError(f"expected overrides to be a mapping, got {overrides!r}")
     files: dict[str, RobotsTxt] = {}
     for url, file in (overrides or {}).items():
         origin = str(Origin.from_url(url))
         if origin in files:
-            raise ValueError(f"expected one override for {origin!r}, got two")
+            raise ValueError(f"expected a single override for {origin!r}, got two")
         if isinstance(file, bytes | str):
             files[origin] = RobotsTxt.parse(file, dialect=dialect, max_bytes=max_bytes)
         elif not isinstance(file, RobotsTxt):
             raise TypeError(
-                f"expected the override for {origin!r} as RobotsTxt, bytes or str,"
+                f"expected the override for {origin!r} to be a RobotsTxt, bytes or str,"
                 f" got {file!r}"
             )
         elif file.dialect is not dialect:
             raise ValueError(
-                f"expected the override for {origin!r} in {dialect}, got {file.dialect}"
+                f"expected {dialect} for the override of {origin!r}, got {file.dialect}"
             )
         else:
             files[origin] = file

@@ -267,7 +267,7 @@ def _check(name: str, value: object, *, default: object, lowest: float) -> None:
     if kind in {int, float} and (value is not None or default is not None):
         _check_number(name, value, lowest)
     if kind is not float and not isinstance(value, kind):
-        raise TypeError(f"expected {name} to be of {kind.__name__}, got {value!r}")
+        raise TypeError(f"expected {name} to be of type {kind.__name__}, got {value!r}")
     if kind is AccessResult and value not in _ALLOWED_OUTCOMES:
         raise ValueError(
             f"expected {name} to be UNAVAILABLE, UNREACHABLE or RESTRICTED, got {value}"
@@ -277,11 +277,13 @@ def _check(name: str, value: object, *, default: object, lowest: float) -> None:
 def _networks(value: object) -> tuple[str, ...]:
     """The networks of `value` in canonical form."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise TypeError(f"expected allowed_networks as a list or tuple, got {value!r}")
+        raise TypeError(
+            f"expected allowed_networks to be a list or tuple, got {value!r}"
+        )
     networks = []
     for text in value:
         if isinstance(text, int | bytes):  # `ip_network` takes them for an address
-            raise TypeError(f"expected a network as str, got {text!r}")
+            raise TypeError(f"expected each network to be a str, got {text!r}")
         try:
             networks.append(str(ipaddress.ip_network(text)))
         except ValueError as error:

@@ -95,9 +95,9 @@ def check_bound(name: str, bound: object) -> None:
         ValueError: it is less than 1.
     """
     if isinstance(bound, bool) or not isinstance(bound, int):
-        raise TypeError(f"expected {name} as int, got {bound!r}")
+        raise TypeError(f"expected {name} to be an int, got {bound!r}")
     if bound < 1:
-        raise ValueError(f"expected {name} of 1 or more, got {bound!r}")
+        raise ValueError(f"expected {name} to be 1 or more, got {bound!r}")
 
 
 def check_policy(policy: object) -> None:
@@ -122,10 +122,14 @@ def check_urls(
     if isinstance(urls, str | bytes):
         shown = without_userinfo(str(urls))
         is_agent = agent is not None and "://" not in shown.partition(" ")[0]
-        hint = ": arguments swapped?" if is_agent else ""
+        hint = ": are the arguments swapped?" if is_agent else ""
         raise TypeError(f"expected several URLs, got the single {shown!r}{hint}")
     is_async = isinstance(urls, AsyncIterable)
     if not isinstance(urls, Iterable) and not (is_async and may_be_async):
-        hint = "; check_many takes those" if is_async and agent is not None else ""
+        hint = (
+            "; use check_many for an async iterable"
+            if is_async and agent is not None
+            else ""
+        )
         shown = without_userinfo(repr(urls))
         raise TypeError(f"expected several URLs, got {shown}{hint}")

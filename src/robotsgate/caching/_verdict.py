@@ -46,17 +46,19 @@ class Reason(enum.Enum):
 
 
 _SENTENCES = {
-    Reason.NO_MATCHING_RULE: "no rule for {group} matches in {file}",
-    Reason.NO_GROUP: "no group in {file} is for this agent",
+    Reason.NO_MATCHING_RULE: "none of the rules for {group} in {file} match",
+    Reason.NO_GROUP: "{file} has no group for this agent",
     Reason.ROBOTS_TXT: "robots.txt itself may always be fetched",
     Reason.UNAVAILABLE: "{file} is unavailable ({evidence})",
-    Reason.UNREACHABLE: "{file} is unreachable ({evidence}) and no copy may be used",
+    Reason.UNREACHABLE: (
+        "{file} is unreachable ({evidence}), and there is no usable cached copy"
+    ),
     Reason.UNREACHABLE_TOO_LONG: (
         "{file} has been unreachable for too long ({evidence})"
     ),
-    Reason.ADDRESS_REFUSED: "the address of {file} was refused ({evidence})",
-    Reason.RESTRICTED: "{file} is restricted ({evidence})",
-    Reason.OVERRIDDEN: "no rule of the override of {file} matches",
+    Reason.ADDRESS_REFUSED: "{file} was not fetched: {evidence}",
+    Reason.RESTRICTED: "access to {file} is restricted ({evidence})",
+    Reason.OVERRIDDEN: "none of the rules in the override for {file} match",
 }
 
 
@@ -110,31 +112,25 @@ class Verdict(JSONValue):
 
     def __str__(self) -> str:
         """One sentence for people, without a final period."""
-        start = "allowed" if self.allowed else "disallowed"
+        sentence = "allowed" if self.allowed else "disallowed"
         file = f"{self.origin}/robots.txt"
-        place = file
-        if self.reason is Reason.OVERRIDDEN:
-            place = f"the override of {file}"
-        group = "any agent" if self.group == "*" else repr(self.group)
+        group = "all agents" if self.group == "*" else self.group
+        evidence = str(self.status) if self.error is None else self.error
         if self.rule is not None:
-            reason = (
-                f"line {self.rule.line} ({self.rule}) for {group} in {place} decides"
-            )
+            is_override = self.reason is Reason.OVERRIDDEN
+            place = f"the override for {file}" if is_override else file
+            sentence += f" by line {self.rule.line} ({self.rule}, for {group})"
+            sentence += f" of {place}"
         else:
-            reason = _SENTENCES[self.reason].format(
-                file=file, group=group, evidence=self._evidence()
-            )
+            reason = _SENTENCES[self.reason]
+            reason = reason.format(file=file, group=group, evidence=evidence)
+            sentence += f": {reason}"
         if self.is_stale and self.reason is not Reason.ROBOTS_TXT:
-            reason += (
-                f"; that is the copy of {date_text(self.fetched_at)},"
-                f" because the origin is unreachable ({self._evidence()})"
+            sentence += (
+                f"; using the cached copy from {date_text(self.fetched_at)},"
+                f" because the origin is unreachable ({evidence})"
             )
-        return printable(f"{start}: {reason}")
-
-    def _evidence(self) -> str:
-        if self.error is not None:
-            return self.error
-        return f"status {self.status}"
+        return printable(sentence)
 
 
 class DisallowedError(RobotsError):

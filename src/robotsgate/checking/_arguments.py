@@ -12,7 +12,7 @@ from robotsgate.stores._url import file_hint
 _DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
 _NO_USER_AGENT = (
     "expected the user_agent of your crawler, such as"
-    " 'ExampleBot/1.0 (+https://example.org/bot)': servers may answer"
+    " 'ExampleBot/1.0 (+https://example.org/bot)': servers may treat"
     f" {_DEFAULT_USER_AGENT!r} differently"
 )
 _CLOCK_METHODS = ("now", "monotonic", "wait")
@@ -30,7 +30,9 @@ def user_agent_of(user_agent: str | None, client: object) -> str:
 def check_clock(clock: object) -> None:
     """Refuse what is not a `Clock` with a TypeError."""
     if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
-        raise TypeError(f"expected clock with now, monotonic and wait, got {clock!r}")
+        raise TypeError(
+            f"expected clock to have now, monotonic and wait, got {clock!r}"
+        )
 
 
 def check_store(store: object) -> None:

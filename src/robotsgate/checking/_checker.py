@@ -79,7 +79,7 @@ class RobotsChecker:
         Args:
             user_agent: the User-Agent header of your crawler, for fetches of a
                 robots.txt. `None`: that of robotsgate, with a UserWarning (unless
-                `client` is a FakeSite), because servers may answer a
+                `client` is a FakeSite), because servers may treat a
                 library differently.
             client: sends the requests: an `AsyncClient` of httpx or httpx2, one of
                 their transports, or a `Fetcher`. The checker never closes it.

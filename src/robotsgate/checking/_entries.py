@@ -217,7 +217,7 @@ class Entries:
                             self._reporter.report_store_recovery(operation)
                         return result
             error: Exception = TimeoutError(
-                f"no answer within {self._policy.store_timeout:g} s"
+                f"no response within {self._policy.store_timeout:g} s"
             )
         except Exception as raised:  # noqa: BLE001 (a store may be anybody's code)
             error = raised

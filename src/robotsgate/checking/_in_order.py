@@ -60,7 +60,9 @@ class OneTask:
             RuntimeError: another task is inside.
         """
         if self._is_inside:
-            raise RuntimeError("expected one task at a time, but another one waits")
+            raise RuntimeError(
+                "expected one task at a time, but another one is waiting"
+            )
         self._is_inside = True
 
     def __exit__(self, *exc_info: object) -> None:

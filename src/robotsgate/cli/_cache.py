@@ -1,4 +1,4 @@
-"""`robotsgate cache`: lists and deletes what a store holds."""
+"""`robotsgate cache`: lists and deletes the entries of a store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _existing(_context: object, _option: object, store_url: str) -> str:
     """`store_url`, unless it names a missing file, which opening it would make."""
     _, is_sqlite, path = store_url.partition("sqlite:///")
     if is_sqlite and not Path(path).exists():
-        raise click.BadParameter(f"expected a store at {path!r}, but there is none")
+        raise click.BadParameter(f"there is no store at {path!r}")
     return store_url
 
 
@@ -50,7 +50,7 @@ _store_option = click.option(
 
 @click.group()
 def cache() -> None:
-    """What does a store hold?
+    """List and delete the entries of a store.
 
     \b
     Examples:
@@ -87,7 +87,7 @@ async def _ls(store_url: str, *, as_json: bool) -> None:
 @json_option
 @click.argument("url")
 def show(*, store_url: str, as_json: bool, url: str) -> None:
-    """Show what the store holds about the origin of URL, without the file."""
+    """Show the entry for the origin of URL, without the file."""
     anyio.run(partial(_show, store_url, Origin.from_url(url), as_json=as_json))
 
 
@@ -104,14 +104,14 @@ async def _show(store_url: str, origin: Origin, *, as_json: bool) -> None:
             else:
                 tell_table(("what", "value"), list(_rows(record)))
     if is_empty:
-        raise click.ClickException(f"expected an entry of {origin} in the store")
+        raise click.ClickException(f"the store has no entry for {origin}")
 
 
 @cache.command()
 @_store_option
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
 def forget(*, store_url: str, urls: tuple[str, ...]) -> None:
-    """Delete what the store holds about the origin of each URL."""
+    """Delete the entries for the origin of each URL."""
     anyio.run(_forget, store_url, {str(Origin.from_url(url)) for url in urls})
 
 
@@ -126,7 +126,7 @@ async def _forget(store_url: str, origins: set[str]) -> None:
 @cache.command()
 @_store_option
 def purge(*, store_url: str) -> None:
-    """Delete the entries that nothing can use any more."""
+    """Delete the entries that are no longer usable."""
     anyio.run(_purge, store_url)
 
 
@@ -140,7 +140,7 @@ async def _purge(store_url: str) -> None:
 @_store_option
 @json_option
 def stats(*, store_url: str, as_json: bool) -> None:
-    """Count the entries by their access."""
+    """Count the entries by access result."""
     anyio.run(partial(_stats, store_url, as_json=as_json))
 
 

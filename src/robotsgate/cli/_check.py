@@ -1,4 +1,4 @@
-"""`robotsgate check`: may these agents fetch these URLs, and why?"""
+"""`robotsgate check`: whether agents may fetch URLs, and why."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _STYLES = {
 @click.command()
 @agents_option
 @click.option(
-    "--explain", "explains", is_flag=True, help="Show the lines behind each answer."
+    "--explain", "explains", is_flag=True, help="Show the lines behind each verdict."
 )
 @json_option
 @fetching_options
@@ -64,12 +64,12 @@ def check(
     settings: Settings,
     urls: tuple[str, ...],
 ) -> Exit:
-    """May AGENT fetch each URL, and which line decides?
+    """Check whether AGENT may fetch each URL, and show why.
 
-    Without a URL, or with "-", reads URLs from stdin, one on each line.
+    Without a URL, or with "-", URLs are read from stdin, one per line.
 
-    Exits with 0 if all are allowed, 1 if some are disallowed, 2 if something is wrong,
-    3 if some could not be decided because a server cannot be reached.
+    The exit code is 0 if all URLs are allowed, 1 if some are disallowed, 2 on an error,
+    and 3 if a server is unreachable, so that some URLs could not be decided.
 
     \b
     Examples:
@@ -147,13 +147,14 @@ class _Check:
             return
         agent = verdict.agent
         names = agent if isinstance(agent, str) else ",".join(agent)
-        what, _, reason = str(verdict).partition(":")
+        word = "allowed" if verdict.allowed else "disallowed"
+        reason = str(verdict).removeprefix(word)
         tell(
             f"{verdict.url} ",
             (names, "bold"),
             ": ",
-            (what, _STYLES[code]),
-            f":{reason}{_freshness(verdict)}",
+            (word, _STYLES[code]),
+            f"{reason}{_freshness(verdict)}",
         )
         if why is not None:
             _tell_explanation(why)
@@ -166,8 +167,8 @@ def _code(verdict: Verdict) -> Exit:
 
 
 def _freshness(verdict: Verdict) -> str:
-    decides = verdict.fetched_at is not None and not verdict.is_stale
-    until = "fresh until" if decides else "next fetch"
+    is_fresh = verdict.fetched_at is not None and not verdict.is_stale
+    until = "fresh until" if is_fresh else "next fetch at"
     return f"; {until} {date_text(verdict.fresh_until)}"
 
 
@@ -179,7 +180,7 @@ def _tell_explanation(why: Explanation) -> None:
         else:
             tell((f"    {line.number:{width}} | ", "dim"), line.text.expandtabs())
     for title, entries in (
-        ("rules that match, the first decides", why.competing_rules),
+        ("matching rules, in order of priority", why.competing_rules),
         ("redirects", why.redirects),
         ("what would change the answer", why.changes),
     ):

@@ -1,4 +1,4 @@
-"""`robotsgate diff`: which answers differ between two robots.txt files?"""
+"""`robotsgate diff`: the URLs that two robots.txt files treat differently."""
 
 from __future__ import annotations
 
@@ -46,12 +46,13 @@ def diff(
     new: str,
     urls: tuple[str, ...],
 ) -> Exit:
-    """Which answers differ between two robots.txt?
+    """Show which URLs two robots.txt files treat differently.
 
-    OLD and NEW are URLs, files or -. URL may be a path alone; without it, asks about
-    paths that the patterns of both files match or just miss.
+    OLD and NEW are URLs, files or -. URL can be just a path. Without URLs, diff tries
+    paths that the patterns in either file match or narrowly miss.
 
-    Exits as diff does: 0 if no answer differs, 1 if some do, 2 for trouble.
+    As with diff(1), the exit code is 0 if there is no difference, 1 if there is one,
+    and 2 on an error.
 
     \b
     Examples:

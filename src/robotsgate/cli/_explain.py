@@ -23,16 +23,16 @@ _MOST_RULES = 10
 
 _WITHOUT_RULE = {
     Reason.NO_MATCHING_RULE: "a Disallow line for {group} whose pattern matches",
-    Reason.NO_GROUP: "a group for this agent, or for any agent (*)",
+    Reason.NO_GROUP: "a group for this agent, or for all agents (*)",
     Reason.ROBOTS_TXT: "nothing: robots.txt itself may always be fetched",
-    Reason.UNAVAILABLE: "a file at {origin}/robots.txt, at the next fetch",
-    Reason.UNREACHABLE: "a file or a 404 of the server, at the next fetch on {date}",
+    Reason.UNAVAILABLE: "a file at {origin}/robots.txt, once it is fetched",
+    Reason.UNREACHABLE: "a file or a 404 from the server at the next fetch, at {date}",
     Reason.UNREACHABLE_TOO_LONG: (
-        "a file or a 404 of the server, at the next fetch on {date}"
+        "a file or a 404 from the server at the next fetch, at {date}"
     ),
-    Reason.ADDRESS_REFUSED: "a server at an address that the policy lets us dial",
-    Reason.RESTRICTED: "an answer of the server other than {status}, or another policy",
-    Reason.OVERRIDDEN: "another file for this origin",
+    Reason.ADDRESS_REFUSED: "an address that the address guard permits",
+    Reason.RESTRICTED: "a status other than {status}, or another policy",
+    Reason.OVERRIDDEN: "another override for this origin",
 }
 
 
@@ -87,7 +87,7 @@ def explanation(verdict: Verdict, robots: RobotsTxt | None) -> Explanation:
 
 def _changes(verdict: Verdict, matches: tuple[Rule, ...]) -> tuple[str, ...]:
     rule = verdict.rule
-    group = "any agent" if verdict.group == "*" else repr(verdict.group)
+    group = "all agents" if verdict.group == "*" else verdict.group
     if rule is None:
         sentence = _WITHOUT_RULE[verdict.reason].format(
             group=group,
@@ -103,13 +103,13 @@ def _changes(verdict: Verdict, matches: tuple[Rule, ...]) -> tuple[str, ...]:
     is_allowed = rule.kind is RuleKind.ALLOW
     length = "longer than" if is_allowed else "at least as long as"
     wanted = "a Disallow" if is_allowed else "an Allow"
-    pattern = f"a pattern that matches and is {length} {rule.pattern}"
+    pattern = f"a matching pattern {length} {rule.pattern}"
     changes = [f"{wanted} line for {group}, with {pattern}"]
     removal = f"removing line {lines}{more}"
     if opposite is not None:
-        changes.append(f"{removal}: then line {opposite.line} decides")
+        changes.append(f"{removal}: line {opposite.line} would then apply")
     elif not is_allowed:
-        changes.append(f"{removal}: then no rule matches")
+        changes.append(f"{removal}: no rule would then match")
     if verdict.group == "*":
-        changes.append(f"a group for {verdict.agent!r}, which then counts instead")
+        changes.append(f"a group for {verdict.agent!r}, which would then apply")
     return tuple(changes)

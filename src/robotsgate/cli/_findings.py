@@ -94,7 +94,7 @@ def _about_redirects(
     for url, _ in redirects:
         host = Origin.from_url(url).host
         if host.removeprefix("www.") != origin.host.removeprefix("www."):
-            message = f"a redirect leads to {host}, whose owner then decides"
+            message = f"a redirect leads to {host}, whose owner then controls the rules"
             yield Severity.WARNING, "foreign-redirect", message
             return
 
@@ -104,7 +104,7 @@ def _about_response(
 ) -> Iterator[tuple[Severity, str, str]]:
     is_server_error = 500 <= status <= 599  # noqa: PLR2004
     if is_server_error or status == HTTPStatus.TOO_MANY_REQUESTS:
-        message = f"status {status}: crawlers stop fetching the whole site"
+        message = f"status {status}: crawlers stop fetching the entire site"
         yield Severity.WARNING, "server-error", message
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         message = f"status {status}: crawlers may fetch everything"
@@ -118,10 +118,10 @@ def _about_response(
         yield Severity.WARNING, "wrong-content-type", message
     lifetime = freshness_lifetime(headers, now=now, policy=_AS_ASKED)
     if lifetime > _DAY:
-        message = f"crawlers may keep the file for {lifetime / _DAY:.1f} days"
+        message = f"crawlers may cache the file for {lifetime / _DAY:.1f} days"
         yield Severity.WARNING, "long-caching", message
     if lifetime <= 0:
-        message = "the headers do not let crawlers keep the file"
+        message = "the headers do not let crawlers cache the file"
         yield Severity.NOTE, "no-caching", message
 
 

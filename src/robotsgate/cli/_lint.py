@@ -1,4 +1,4 @@
-"""`robotsgate lint`: which lines of a robots.txt do not do what they seem to?"""
+"""`robotsgate lint`: the lines of a robots.txt that do not do what they seem to."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _STYLES = {
     type=click.Choice(["text", "json", "sarif"]),
     default="text",
     show_default=True,
-    help="Print findings as a compiler does, as one JSON object a line, or as SARIF.",
+    help="Print findings like compiler messages, as JSON Lines, or as SARIF.",
 )
 @click.option("--json", "form", flag_value="json", help="Same as --format json.")
-@click.option("--strict", "is_strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--strict", "is_strict", is_flag=True, help="Treat warnings as errors.")
 @fetching_options
 @click.argument("source", metavar="URL|FILE|-")
 def lint(*, form: str, is_strict: bool, settings: Settings, source: str) -> Exit:
-    """Which lines of a robots.txt do not do what they seem to?
+    """Find the lines of a robots.txt that do not do what they seem to.
 
-    An argument with :// is a URL, any other is a file. A URL is always fetched, so that
-    you see what the server answers now; --store changes nothing here.
+    An argument that contains :// is a URL; anything else is a file. URLs are always
+    fetched, so that you see the current response; --store has no effect.
 
-    Exits with 1 if there are errors, 2 if there is no file to read.
+    The exit code is 1 if there are errors, and 2 if there is no file to read.
 
     \b
     Examples:
@@ -95,8 +95,8 @@ async def _findings_at(
         now=SystemClock().now(),
     )
     if robots is None:
-        evidence = fetched.error or f"status {fetched.status}"
-        return findings, f"expected a robots.txt at {origin.robots_url}: {evidence}"
+        evidence = fetched.error or fetched.status
+        return findings, f"there is no robots.txt at {origin.robots_url} ({evidence})"
     return findings + about_file(robots), None
 
 

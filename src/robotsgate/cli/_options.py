@@ -45,7 +45,7 @@ _PRESETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a command fetches, and how much it says.
+    """How a command fetches, and how much it prints.
 
     Attributes:
         user_agent: the header with which robots.txt files are fetched.
@@ -114,17 +114,17 @@ _FETCHING = (
         default=f"robotsgate/{__version__}",
         show_default=True,
         metavar="HEADER",
-        help="The User-Agent header to fetch robots.txt with.",
+        help="The User-Agent header for fetching robots.txt.",
     ),
     click.option(
         "--store",
         metavar="URL",
-        help="Keep what is fetched: sqlite:///FILE, redis://HOST. Default: memory.",
+        help="Where to cache: sqlite:///FILE, redis://HOST. Default: in memory.",
     ),
     click.option(
         "--proxy",
         metavar="URL",
-        help="Fetch through this proxy, which then decides what may be dialled.",
+        help="Fetch through this proxy, which then decides what may be accessed.",
     ),
     click.option(
         "--timeout",
@@ -132,17 +132,17 @@ _FETCHING = (
         default=Policy().fetch_deadline,
         show_default=True,
         metavar="SECONDS",
-        help="The longest time to fetch one robots.txt, with its redirects.",
+        help="The time limit for fetching one robots.txt, including redirects.",
     ),
     click.option(
         "--policy",
         type=click.Choice(list(_PRESETS)),
         default="default",
         show_default=True,
-        help="What answers and outages mean.",
+        help="How to treat status codes and outages.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr."),
-    click.option("-v", "--verbose", is_flag=True, help="Log each step on stderr."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only errors to stderr."),
+    click.option("-v", "--verbose", is_flag=True, help="Log each step to stderr."),
 )
 
 dialect_option = click.option(
@@ -150,11 +150,11 @@ dialect_option = click.option(
     type=click.Choice([dialect.value for dialect in Dialect]),
     default=Dialect.RFC9309.value,
     show_default=True,
-    help="The dialect to read a robots.txt in.",
+    help="The dialect for parsing robots.txt.",
     callback=lambda _context, _option, value: Dialect(value),
 )
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON, one object a line."
+    "--json", "as_json", is_flag=True, help="Print JSON, one object per line."
 )
 agents_option = click.option(
     "-a",
@@ -163,8 +163,8 @@ agents_option = click.option(
     multiple=True,
     metavar="AGENT",
     help="A product token or a whole User-Agent header; may be repeated. "
-    "TOKEN,TOKEN is one crawler with two names, most specific first. "
-    "Default: any agent.",
+    "TOKEN,TOKEN is one crawler with two names, the most specific first. "
+    "Default: all agents.",
     callback=lambda _context, _option, value: tuple(map(agent_of, value or "*")),
 )
 
@@ -193,7 +193,7 @@ def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
     ) -> _Result:
         _log_to_stderr(is_quiet=quiet, is_verbose=verbose)
         if not math.isfinite(timeout):
-            raise click.BadParameter(f"expected seconds, got {timeout!r}")
+            raise click.BadParameter(f"expected a number of seconds, got {timeout!r}")
         chosen = replace(_PRESETS[policy](), fetch_deadline=timeout)
         if proxy is not None:
             chosen = replace(chosen, address_guard=AddressGuard.OFF)
@@ -254,7 +254,7 @@ async def _robots_txt_at(source: str, settings: Settings) -> RobotsTxt:
         # About "/", because robots.txt itself may always be fetched.
         verdict = await checker.check("*", f"{Origin.from_url(source)}/")
     _, _, reason = str(verdict).partition(": ")
-    raise click.ClickException(f"expected a robots.txt, but {reason}")
+    raise click.ClickException(f"cannot read the robots.txt: {reason}")
 
 
 def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
@@ -271,5 +271,5 @@ def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
             with Path(source).open("rb") as file:
                 body = file.read(most)
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"expected a file to read: {error}") from error
+        raise click.ClickException(f"cannot read the file: {error}") from error
     return RobotsTxt.parse(body, dialect=dialect)

@@ -97,12 +97,12 @@ def _ending_as_ctrl_c(ending: list[int]) -> Iterator[None]:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
         'Completion: eval "$(_ROBOTSGATE_COMPLETE=bash_source robotsgate)";'
-        " zsh_source and fish_source likewise."
+        " also zsh_source and fish_source."
     ),
 )
 @click.version_option(__version__, prog_name="robotsgate")
 def program() -> None:
-    """May this agent fetch this URL now? Ask robots.txt, and see why.
+    """Check URLs against robots.txt, and see why each is allowed or disallowed.
 
     \b
     Examples:

@@ -22,22 +22,22 @@ from robotsgate.cli._shell import tell
     type=click.IntRange(0, 65_535),
     default=8000,
     show_default=True,
-    help="The port to listen on; 0: any free one.",
+    help="The port to listen on; 0 picks a free one.",
 )
 @click.option(
     "--allow-private",
     "allows_private",
     is_flag=True,
-    help="Fetch from private and loopback addresses, too. The page then answers only"
-    " under the name in --host, under IP addresses and as localhost.",
+    help="Also fetch from private and loopback addresses. The page is then served only"
+    " under the name in --host, under IP addresses, and as localhost.",
 )
 @fetching_options
 def serve(*, host: str, port: int, allows_private: bool, settings: Settings) -> None:
-    """Serve a page to try a robots.txt on.
+    """Serve a web page for testing a robots.txt.
 
-    Paste a file or give a URL, type agents and paths, and see each answer at once.
-    Everybody who can open the page can make this machine fetch, but only from public
-    addresses, and a bounded number of times.
+    Paste a file or enter a URL, type agents and paths, and see the results at once.
+    Anyone who can open the page can make this machine fetch, but only from public
+    addresses, and at a limited rate.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ async def _serve(
         from robotsgate.cli.tester._server import page_server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise click.ClickException(
-            "expected the extra tester: pip install 'robotsgate[cli,tester]'"
+            "the page needs the extra tester: pip install 'robotsgate[cli,tester]'"
         ) from error
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listener:

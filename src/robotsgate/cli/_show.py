@@ -1,4 +1,4 @@
-"""`robotsgate show`: what a robots.txt says, group by group."""
+"""`robotsgate show`: the rules of a robots.txt, group by group."""
 
 from __future__ import annotations
 
@@ -27,23 +27,26 @@ _Row = tuple[int, str, str, str]
 
 @click.command()
 @click.option(
-    "-a", "--agent", metavar="AGENT", help="Show only the groups that bind this agent."
+    "-a",
+    "--agent",
+    metavar="AGENT",
+    help="Show only the groups that apply to this agent.",
 )
-@click.option("--raw", "is_raw", is_flag=True, help="Print the file as it is.")
+@click.option("--raw", "is_raw", is_flag=True, help="Print the file unchanged.")
 @json_option
 @fetching_options
 @click.argument("source", metavar="URL|FILE|-")
 def show(
     *, agent: str | None, is_raw: bool, as_json: bool, settings: Settings, source: str
 ) -> Exit:
-    """What does a robots.txt say?
+    """Show the rules of a robots.txt, group by group.
 
-    Prints a row for each rule and record: its line, its agents, its field and its
-    value. A record for a whole group has the line of the group. The last rows say what
-    AGENT (else any agent) may use the start page for, if the file says so.
+    Prints a row for each rule and record: line, agents, field and value. A record for a
+    whole group has the line of the group. The last rows show what AGENT (by default,
+    any agent) may use the start page for, if the file states it.
 
-    An argument with :// is a URL, any other is a file. Exits with 2 if there is no file
-    to read.
+    An argument that contains :// is a URL; anything else is a file. The exit code is 2
+    if there is no file to read.
 
     \b
     Examples:

@@ -103,7 +103,9 @@ class Body:
         if self._pieces > (
             _PIECES_OF_ANY_LENGTH + self.raw_bytes // _LEAST_BYTES_OF_A_PIECE
         ):
-            raise CodingError(f"{self.raw_bytes} bytes in {self._pieces} pieces")
+            raise CodingError(
+                f"too many pieces: {self._pieces} for {self.raw_bytes} bytes"
+            )
         if chunk and not self.raw_bytes:  # an empty body needs no coding
             self._decoder = _decoder(self._coding)
         self.raw_bytes += len(chunk)
@@ -116,7 +118,7 @@ class Body:
         most_bytes = _RAW_SLACK * self._max_bytes + _RAW_BYTES_AT_LEAST
         if self.raw_bytes > most_bytes and not self.is_over:
             raise CodingError(
-                f"{self.raw_bytes} coded bytes that decode to hardly anything"
+                f"{self.raw_bytes} compressed bytes decode to almost nothing"
             )
 
     def finish(self) -> None:
@@ -233,7 +235,7 @@ class _Inflate:
         """End the input; raises CodingError if the coding has not ended."""
         is_started = self._waiting and not self._is_after_member
         if not self.is_over and (self._inflate is not None or is_started):
-            raise CodingError("the coded body ends too early")
+            raise CodingError("the compressed body is cut off")
 
     def _begin(self) -> bool:
         """Begin a member, if its first two bytes are there; whether it has begun."""
@@ -256,7 +258,7 @@ class _Inflate:
         try:
             piece = inflate.decompress(self._waiting, max_bytes)
         except zlib.error as error:
-            raise CodingError(f"the coded body is broken: {error}") from error
+            raise CodingError(f"the compressed body is corrupt: {error}") from error
         self._waiting = inflate.unconsumed_tail
         if inflate.eof:
             self._inflate = None

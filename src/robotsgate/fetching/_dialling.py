@@ -112,7 +112,7 @@ async def connect_to_any(
     for late in winners[1:]:
         late.close()
     if not winners:
-        group = ExceptionGroup("no address answers", errors)
+        group = ExceptionGroup("no address accepted a connection", errors)
         raise ConnectionError(str(errors[0])) from group
     return winners[0]
 

@@ -108,7 +108,7 @@ class DirectFetcher:
                         )
                     except OSError as error:  # which is not the fault of an origin
                         raise RuntimeError(
-                            f"expected certificate authorities: {error}"
+                            f"cannot load the certificate authorities: {error}"
                         ) from error
                 return self._ssl_context
 

@@ -53,7 +53,7 @@ _MOST_BYTES_OF_TLS = 64 * 1024
 # As in httpcore. The bound on all bytes besides the body is reached first.
 _LONGEST_HEAD = 100 * 1024
 
-_TOO_MANY_BYTES = "more bytes than any answer needs"
+_TOO_MANY_BYTES = "the response is too large, apart from its body"
 
 _BROKEN = (
     OSError,

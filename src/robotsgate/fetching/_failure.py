@@ -81,9 +81,9 @@ def outcome_of(
         kind = _kind_of_causes(causes) or _kind_of(error)
     text = _text(causes)
     if type(error) is TimeoutError and not error.args:
-        text = f"no answer within {deadline:g} s"
+        text = f"no response within {deadline:g} s"
     elif kind is FailureKind.TIMEOUT and not str(causes[0]):
-        text = f"{type(causes[0]).__name__}: no answer in time"
+        text = f"{type(causes[0]).__name__}: no response in time"
     if ignored_proxy and (
         kind in _UNCONNECTED or type(error).__name__ == "ConnectTimeout"
     ):

@@ -145,7 +145,7 @@ class _Session(ftplib.FTP):
         line = super().getline()
         self._bytes_left -= len(line)
         if self._bytes_left < 0:
-            raise ValueError("more bytes than any reply needs")
+            raise ValueError("the FTP replies are too long")
         return line
 
     def getmultiline(self) -> str:

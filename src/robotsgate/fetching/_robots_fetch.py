@@ -44,10 +44,10 @@ _LOGGER = logging.getLogger("robotsgate.fetching")
 _LONGEST_TEXT = 300
 
 _BLIND = (
-    "the address guard (AddressGuard.%s) cannot see which addresses your client dials, "
-    "directly or through a proxy: it refuses only addresses that stand in a URL, and "
-    "localhost; guard your network in another way, or say that you do not need it "
-    "with %s=Policy(address_guard=AddressGuard.OFF)"
+    "the address guard (AddressGuard.%s) cannot see which addresses your client "
+    "connects to, directly or through a proxy: it refuses only localhost and addresses "
+    "that are written in a URL; protect your network in another way, or turn the guard "
+    "off with %s=Policy(address_guard=AddressGuard.OFF)"
 )
 
 _NO_PROXY = (
@@ -97,7 +97,7 @@ class RobotsTxtFetcher:
         """
         if origin.scheme == "ftp" and not isinstance(self._sender, DirectFetcher):
             raise UnsupportedError(
-                f"robots.txt over ftp needs a checker without a client, got {origin}"
+                f"only a checker without a client can fetch over FTP, got {origin}"
             )
 
     async def fetch(self, origin: Origin) -> Outcome:
@@ -208,10 +208,12 @@ def _is_fetcher(client: object) -> TypeGuard[Fetcher]:
 
 def _check_user_agent(user_agent: object) -> None:
     if not isinstance(user_agent, str):
-        raise TypeError(f"expected user_agent as str, got {user_agent!r}")
+        raise TypeError(f"expected user_agent to be a str, got {user_agent!r}")
     is_sendable = user_agent.isascii() and user_agent.isprintable()
     if not (is_sendable and user_agent.strip() == user_agent != ""):
-        raise ValueError(f"expected user_agent in printable ASCII, got {user_agent!r}")
+        raise ValueError(
+            f"expected user_agent to be printable ASCII, got {user_agent!r}"
+        )
 
 
 def _summary(outcome: Outcome) -> str:

@@ -76,10 +76,12 @@ class PageDirectives(JSONValue):
             TypeError: `html` is neither bytes nor str.
         """
         if not isinstance(html, bytes | str):
-            raise TypeError(f"expected html as bytes or str, got {type(html).__name__}")
+            raise TypeError(
+                f"expected html to be bytes or str, got {type(html).__name__}"
+            )
         names = {"robots", *product_tokens(agent), *TDM_NAMES}
         tags, is_whole = meta_tags(html, names, encoding=encoding)
-        message = "the head is too long: only its start is read"
+        message = "the head is too long: only its beginning is read"
         diagnostics = [] if is_whole else [message]
         directives: list[Directive] = []
         for name, content in tags:
@@ -209,7 +211,7 @@ def _contradictions(directives: Sequence[Directive]) -> list[str]:
     first = {one.name: one for one in reversed(directives)}
     return [
         f"{permission!r} in {first[permission].source} contradicts"
-        f" {restriction!r} in {first[restriction].source}, which counts"
+        f" {restriction!r} in {first[restriction].source}, which takes precedence"
         for permission, restriction in _OPPOSITES.items()
         if permission in first and restriction in first
     ]

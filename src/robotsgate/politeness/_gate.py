@@ -112,7 +112,7 @@ class PolitenessGate:
         check_bound("max_concurrent_per_host", max_concurrent_per_host)
         check_bound("max_hosts", max_hosts)
         if not (host_of is None or callable(host_of)):
-            raise TypeError(f"expected host_of to be a callable, got {host_of!r}")
+            raise TypeError(f"expected host_of to be callable, got {host_of!r}")
         _check_ledger(ledger)
         self._agent = Agent.of(agent)
         self._answers = checker._answers  # noqa: SLF001 (one package)
@@ -262,9 +262,9 @@ class PolitenessGate:
                 the tasks.
         """
         if isinstance(hosts, str) or not isinstance(hosts, Iterable | AsyncIterable):
-            raise TypeError(f"expected hosts as an iterable of names, got {hosts!r}")
+            raise TypeError(f"expected hosts to be an iterable of names, got {hosts!r}")
         if not callable(next_url):
-            raise TypeError(f"expected next_url to be a callable, got {next_url!r}")
+            raise TypeError(f"expected next_url to be callable, got {next_url!r}")
         check_bound("window", window)
         work = self._work(patience)
         frontier = AskedFrontier(work, next_url, window=window)
@@ -338,11 +338,11 @@ def _check_seconds(
         ValueError: it is too small, nan, or infinite although it has to be finite.
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"expected {name} as float, got {seconds!r}")
+        raise TypeError(f"expected {name} to be a float, got {seconds!r}")
     if not least <= seconds <= math.inf or (is_finite and seconds == math.inf):
-        finite = "finite " if is_finite else ""
+        finite = "finite and " if is_finite else ""
         raise ValueError(
-            f"expected {finite}{name} of {least:g} or more, got {seconds!r}"
+            f"expected {name} to be {finite}{least:g} or more, got {seconds!r}"
         )
 
 
@@ -355,5 +355,5 @@ def _check_ledger(ledger: object) -> None:
     methods = (getattr(ledger, name, None) for name in _LEDGER_METHODS)
     if not (ledger is None or all(map(callable, methods))):
         raise TypeError(
-            f"expected ledger with start, end, peek and aclose, got {ledger!r}"
+            f"expected ledger to have start, end, peek and aclose, got {ledger!r}"
         )

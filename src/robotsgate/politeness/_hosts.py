@@ -110,7 +110,9 @@ class Hosts:
             return name if colon and port[-1] != "]" else address
         host: object = self._host_of(f"{origin}{split_url(url)[1]}")
         if not isinstance(host, str) or not host:
-            raise TypeError(f"expected the name of a host from host_of, got {host!r}")
+            raise TypeError(
+                f"expected host_of to return the name of a host, got {host!r}"
+            )
         return host
 
     def pace(self, host: str) -> Pace:
@@ -321,7 +323,8 @@ class Queues:
     def not_in_time(self, host: str, seconds: float) -> TurnNotInTimeError:
         """The error for a turn of `host` that would come in `seconds` or later."""
         return TurnNotInTimeError(
-            f"expected a turn of {host!r} in time, got one in {seconds:.1f} s or later",
+            f"{host!r} is not ready in time: its next turn is at least"
+            f" {seconds:.1f} s away",
             ready_at=self._clock.now() + seconds,
         )
 

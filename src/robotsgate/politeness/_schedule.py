@@ -118,9 +118,9 @@ class URLSchedule(TurnSchedule):
             RuntimeError: the schedule is over, or belongs to another thread.
         """
         if self._work.is_over:
-            raise RuntimeError("expected a schedule that is not over yet")
+            raise RuntimeError("expected a schedule that is still running")
         if get_ident() != self._thread:
-            raise RuntimeError("expected a call in the thread of the schedule")
+            raise RuntimeError("expected a call from the thread that runs the schedule")
         if not is_url_like(url):
             raise TypeError(f"expected a URL, got {url!r}")
         self._queues.take(url)
@@ -200,7 +200,7 @@ class AskedFrontier:
     def take(self, host: object, /) -> None:
         """Let a host come to work."""
         if not isinstance(host, str):
-            raise TypeError(f"expected the name of a host as str, got {host!r}")
+            raise TypeError(f"expected the name of a host to be a str, got {host!r}")
         self._work.offer(host)
 
     def is_full(self) -> bool:

@@ -143,13 +143,13 @@ class Turn:
         """
         claim = self._claim
         if claim.grant is None or not claim.is_entered:
-            raise RuntimeError("expected a report within the turn, got one outside")
+            raise RuntimeError("expected a report during the turn, got one outside it")
         if response is not None:
             status, retry_after = _status_and_retry_after(response)
         _check_status(status)
         if not (retry_after is None or isinstance(retry_after, str)):
             raise TypeError(
-                f"expected retry_after as the str of a header, got {retry_after!r}"
+                f"expected retry_after to be a str (the header), got {retry_after!r}"
             )
         is_incident = failure or status in ASK_FOR_LESS
         claim.end = TurnEnd.INCIDENT if is_incident else TurnEnd.GOOD
@@ -254,7 +254,7 @@ class Turns:
         """Begin a turn, unless a schedule has begun it; raises as `Turn.__aenter__`."""
         if claim.is_entered:
             raise RuntimeError(
-                "expected a turn that nobody has entered, got a used one"
+                "expected an unused turn, got one that was already entered"
             )
         claim.is_entered = True
         claim.owner = owner
@@ -358,8 +358,8 @@ class Turns:
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
         if is_probing or own >= self._hosts.pace(host).max_at_once:
             raise RuntimeError(
-                f"expected the turn of {host!r} to end before its task or thread asks"
-                " for another one, which would wait for itself"
+                f"expected the turn of {host!r} to end before its task or thread"
+                " requests another one, because that would be a deadlock"
             )
 
     def _report_overdue(self, host: str, count: int) -> None:
@@ -394,6 +394,6 @@ def _check_status(status: object) -> None:
     if status is None:
         return
     if isinstance(status, bool) or not isinstance(status, int):
-        raise TypeError(f"expected status as int, got {status!r}")
+        raise TypeError(f"expected status to be an int, got {status!r}")
     if not 100 <= status <= 999:  # noqa: PLR2004 (three digits)
-        raise ValueError(f"expected a status of three digits, got {status!r}")
+        raise ValueError(f"expected a three-digit status, got {status!r}")

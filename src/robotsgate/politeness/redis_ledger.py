@@ -156,7 +156,7 @@ class RedisLedger:
             RuntimeError: the ledger is not used as a context manager.
         """
         if not self._server.is_open:
-            raise RuntimeError("expected the ledger within async with, got it without")
+            raise RuntimeError("expected the ledger to be used inside async with")
         seconds, is_remembered = self._memory.least_wait(
             host, pace, is_robots_txt=is_robots_txt
         )
@@ -257,7 +257,7 @@ class RedisLedger:
         """The result of `work`, called with a client; `None` if there is no answer."""
         if self._memory.is_alone:
             return None
-        error: Exception = TimeoutError(f"no answer within {_ANSWER_SECONDS:g} s")
+        error: Exception = TimeoutError(f"no response within {_ANSWER_SECONDS:g} s")
         try:
             with anyio.move_on_after(_ANSWER_SECONDS):
                 return await self._server.result_of(work)
@@ -271,7 +271,7 @@ class RedisLedger:
             return
         self._memory.is_alone = True
         self._alone_since = self._clock.monotonic()
-        _LOGGER.warning("ledger goes on alone: %s", error)
+        _LOGGER.warning("ledger continues without its server: %s", error)
         self._listener.tell(LedgerFailed(error=error))
         with suppress(RuntimeError):  # the ledger is closed
             self._probes.begin("probe", self._look_for_server)
@@ -295,7 +295,7 @@ class RedisLedger:
             self._unsent.popleft()
         self._memory.is_alone = False
         seconds = self._clock.monotonic() - self._alone_since
-        _LOGGER.info("ledger reaches its server again after %.1f s", seconds)
+        _LOGGER.info("ledger reached its server again after %.1f s", seconds)
         self._listener.tell(LedgerReturned(elapsed_seconds=seconds))
 
     async def _run(
@@ -308,6 +308,6 @@ class RedisLedger:
             answer = await client.eval(script.text, keys, arguments)
         *reply, is_replaced = answer
         if is_replaced:
-            _LOGGER.warning("replaced the unreadable record of %s", host)
+            _LOGGER.warning("replaced an unreadable record of %s", host)
             self._listener.tell(HostRecordReplaced(host=host))
         return reply

@@ -115,13 +115,13 @@ def _about_the_file(
     text: str, *, is_cut: bool, encoding: str | None
 ) -> Iterator[_Told]:
     if is_cut:
-        message = "the file is too long: only its start is read"
+        message = "the file is too long: only its beginning is read"
         yield 0, _WHOLE, DiagnosticKind.FILE_CUT, message
     if encoding is not None:
-        message = f"the file is in {encoding}, which many crawlers do not read"
+        message = f"the file is in {encoding}, which many crawlers cannot read"
         yield 0, _WHOLE, DiagnosticKind.NOT_UTF8, message
     if text.lstrip()[:1] == "<":
-        message = "this looks like a page, not robots.txt"
+        message = "this looks like an HTML page, not a robots.txt"
         yield 0, _WHOLE, DiagnosticKind.LOOKS_LIKE_HTML, message
 
 
@@ -131,20 +131,25 @@ def _about_octets(lines: Sequence[str], counted: Sequence[str]) -> Iterator[_Tol
     for number, line in enumerate(lines, 1):
         if not is_told and not is_utf8(line):
             is_told = True
-            yield number, _WHOLE, DiagnosticKind.NOT_UTF8, "bytes that are not UTF-8"
+            yield (
+                number,
+                _WHOLE,
+                DiagnosticKind.NOT_UTF8,
+                "the line contains bytes that are not UTF-8",
+            )
         length = len(counted[number - 1])
         if length != len(line):
-            message = f"only {length} bytes count"
+            message = f"only the first {length} bytes of the line are read"
             yield number, length + 1, DiagnosticKind.LINE_CUT, message
         if "\0" in line:
-            message = "NUL, at which some crawlers end the line"
+            message = "NUL byte, where some crawlers end the line"
             yield number, line.index("\0") + 1, DiagnosticKind.NUL, message
         if _BYTE_ORDER_MARK in line:
             yield (
                 number,
                 line.index(_BYTE_ORDER_MARK) + 1,
                 DiagnosticKind.BYTE_ORDER_MARK,
-                "a byte order mark that is not at the start of the file",
+                "byte order mark that is not at the start of the file",
             )
 
 
@@ -156,7 +161,7 @@ def _about_agents(
             value = lines[line - 1].partition("#")[0].partition(":")[2]
             value = value.strip(grammar.white_space)
             if not token:
-                message = f"{_quote(value)} names no product token"
+                message = f"{_quote(value)} is not a product token"
                 yield line, _VALUE, DiagnosticKind.NO_PRODUCT_TOKEN, message
             elif value and readable(value).lower() != token:
                 message = f"{_quote(value)} is read as {token!r}"
@@ -173,8 +178,8 @@ def _about_groups(outline: Outline, records: Sequence[Records]) -> Iterator[_Tol
         start = section.agents[0][1]
         for (_, line), (_, next_line) in pairwise(section.agents):
             if bisect(between, line) != bisect(between, next_line):
-                message = "this group has no rules, so the rules below"
-                message += f" line {next_line} bind it"
+                message = "this group has no rules of its own, so the rules below"
+                message += f" line {next_line} apply to it as well"
                 yield start, _WHOLE, DiagnosticKind.GROUP_WITHOUT_RULES, message
                 start = next_line
 
@@ -184,28 +189,28 @@ def _about_rules(
 ) -> Iterator[_Told]:
     rules = list(records.rules())
     if is_outside:
-        message = "a rule before the first user-agent line binds no agent"
+        message = "a rule before the first user-agent line applies to no agent"
         for _, _, line in rules:
             yield line, _WHOLE, DiagnosticKind.RULE_OUTSIDE_GROUP, message
         return
     for pattern, _, line in rules:
         before, sign, _ = lines[line - 1].partition("#")
         if sign and pattern and before[-1] not in grammar.white_space:
-            message = f"'#' begins a comment: the pattern is {_quote(pattern)}"
+            message = f"'#' starts a comment, so the pattern is {_quote(pattern)}"
             yield line, len(before) + 1, DiagnosticKind.CUT_PATTERN, message
     spelt = grammar.spelling("\n".join(pattern for pattern, _, _ in rules)).split("\n")
     for (pattern, _, line), text in zip(rules, spelt, strict=False):
         literal = text.partition("*")[0].partition("?")[0]
         if pattern and pattern[0] not in "/*":
-            message = f"{_quote(pattern)} begins with neither / nor *"
-            message += " and matches nothing"
+            message = f"{_quote(pattern)} does not start with / or *,"
+            message += " so it matches nothing"
             yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
         elif (
             "/./" in literal
             or "/../" in literal
             or (literal == text and text.endswith(("/.$", "/..$")))
         ):
-            message = f"{_quote(pattern)} has a dot segment, which few URLs have"
+            message = f"{_quote(pattern)} contains a dot segment, which few URLs do"
             yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
     yield from _about_equal_rules(
         [
@@ -236,7 +241,7 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
     for text, is_allow, line in rules:
         winner = winners[text.rstrip("*")]
         if (text, is_allow) in seen:
-            message = "a line above says the same"
+            message = "this rule repeats an earlier one"
             yield line, _WHOLE, DiagnosticKind.DUPLICATE_RULE, message
             continue
         seen.add((text, is_allow))
@@ -247,7 +252,7 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
         if is_allow == winner[1]:
             continue
         if winner[0] == len(text):
-            message = f"line {-winner[2]} allows the same, and allow wins a tie"
+            message = f"line {-winner[2]} allows the same URLs, and allow wins a tie"
             yield line, _WHOLE, DiagnosticKind.TIED_RULE, message
         else:
             message = f"line {-winner[2]} says the opposite and always wins"
@@ -257,7 +262,9 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
 def _about_rates(records: Records) -> Iterator[_Told]:
     for field, value, line in records.rates:
         if field is LineKind.CRAWL_DELAY and crawl_delay_seconds(value) is None:
-            message = f"expected seconds such as 10 or 0.5, got {_quote(value)}"
+            message = (
+                f"expected a number of seconds such as 10 or 0.5, got {_quote(value)}"
+            )
             yield line, _VALUE, DiagnosticKind.BAD_CRAWL_DELAY, message
         if field is LineKind.REQUEST_RATE and request_rate(value) is None:
             message = f"expected a rate such as 1/5 or 10/1m, got {_quote(value)}"

@@ -43,5 +43,5 @@ def pairs_of(headers: HeadersLike) -> Iterator[tuple[str, str]]:
                 yield name, value
             case _:
                 raise TypeError(
-                    f"expected headers as a mapping or pairs of text, got {pair!r}"
+                    f"expected headers to be a mapping or pairs of str, got {pair!r}"
                 )

@@ -83,7 +83,7 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
         wrong = [one for one in agents if not isinstance(one, str)]
         if not wrong:
             return tuple(map(_product_token, agents))
-        expected, given = "a product token as str", wrong[0]
+        expected, given = "each product token to be a str", wrong[0]
     raise InvalidProductTokenError(
         f"expected {expected}, got {without_userinfo(repr(given))}", agent=given
     )
@@ -124,12 +124,15 @@ def _product_token(agent: str) -> ProductToken:
     shown = without_userinfo(agent)
     if "://" in first_product:
         raise InvalidProductTokenError(
-            f"expected a product token, got {shown!r}: arguments swapped?", agent=agent
+            f"expected a product token, got {shown!r}: are the arguments swapped?",
+            agent=agent,
         )
     token = crawler_name(text)
     if not token:
         kind = (
-            "the header of a browser " if text.lower().startswith(_BROWSER_LIKE) else ""
+            "the User-Agent of a browser, "
+            if text.lower().startswith(_BROWSER_LIKE)
+            else ""
         )
         raise InvalidProductTokenError(
             "expected a crawler's name such as 'ExampleBot', or '*',"

@@ -107,7 +107,7 @@ class RobotsTxt:
         whole = _bytes_of(body)
         if max_bytes is not None and max_bytes < 0:
             raise ValueError(
-                f"expected max_bytes of 0 or more, or None, got {max_bytes!r}"
+                f"expected max_bytes to be 0 or more, or None, got {max_bytes!r}"
             )
         counted = first_lines(whole, max_bytes)
         text = grammar_of(dialect).without_byte_order_mark(counted).decode("latin-1")
@@ -356,7 +356,7 @@ def _bytes_of(body: object) -> bytes:
         return body.encode("utf-8", "surrogatepass")
     if isinstance(body, (bytes, bytearray, memoryview)):
         return bytes(body)
-    raise TypeError(f"expected the body as bytes or str, got {type(body).__name__}")
+    raise TypeError(f"expected the body to be bytes or str, got {type(body).__name__}")
 
 
 def _below_agent_lines(

@@ -126,13 +126,13 @@ def _check_file(connection: sqlite3.Connection, path: str) -> bool:
     version = pragma(connection, "user_version")
     if version < _VERSION:
         raise StoreError(
-            f"expected {path} in version {_VERSION}, got {version}: an earlier,"
-            " unreleased robotsgate wrote it; delete it"
+            f"expected {path} in version {_VERSION}, got {version}: it was"
+            " written by an earlier, unreleased robotsgate; delete it"
         )
     if version > _VERSION:
         raise StoreError(
-            f"expected {path} in version {_VERSION}, got {version}: a later robotsgate"
-            " wrote it"
+            f"expected {path} in version {_VERSION}, got {version}: it was"
+            " written by a later robotsgate"
         )
     return True
 

@@ -35,7 +35,7 @@ def open_store(url: str) -> ListableStore:
     given: object = url  # callers without a type checker
     if not isinstance(given, str):
         hint = file_hint(given)
-        raise TypeError(f"expected the URL of a store as str, got {url!r}{hint}")
+        raise TypeError(f"expected the URL of a store to be a str, got {url!r}{hint}")
     scheme, colon, rest = url.partition(":")
     if scheme == "memory" and colon and not rest.strip("/"):
         return MemoryStore()
@@ -61,7 +61,7 @@ def file_hint(path: object) -> str:
     """The end of an error, with the URL of the file `path`; empty if not a path."""
     if not isinstance(path, str | PathLike):
         return ""
-    return f"; for that file write {f'sqlite:///{path}'!r}"
+    return f"; for that file, use {f'sqlite:///{path}'!r}"
 
 
 def _redis_store(url: str) -> ListableStore:
@@ -69,6 +69,6 @@ def _redis_store(url: str) -> ListableStore:
         from robotsgate.stores.redis import RedisStore  # noqa: PLC0415
     except ImportError as error:
         raise StoreError(
-            "expected the extra redis for such a store: robotsgate[redis]"
+            "a Redis store needs the extra redis: pip install 'robotsgate[redis]'"
         ) from error
     return RedisStore(url)

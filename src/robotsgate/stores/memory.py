@@ -47,7 +47,7 @@ class MemoryStore:
         """
         for name, bound in (("max_entries", max_entries), ("max_bytes", max_bytes)):
             if bound < 1:
-                raise ValueError(f"expected {name} of 1 or more, got {bound!r}")
+                raise ValueError(f"expected {name} to be 1 or more, got {bound!r}")
         self._max_entries = max_entries
         self._kept: LRUCache[str, _Kept] = LRUCache(
             max_bytes, getsizeof=lambda kept: _BYTES_OF_A_KEY + len(kept[0])

@@ -260,7 +260,7 @@ class RedisStore:
                 lease.is_over = bool(owners)
                 return None
         return StoreError(
-            f"other writers of {data_key} were faster {_ATTEMPTS_TO_WRITE} times"
+            f"other writers of {data_key} changed it first, {_ATTEMPTS_TO_WRITE} times"
         )
 
     def _lease_key(self, client: Client, key: str) -> str:

@@ -78,7 +78,7 @@ class SQLiteStore:
         """
         if max_bytes < _MEBIBYTE:
             raise ValueError(
-                f"expected max_bytes of {_MEBIBYTE} or more, got {max_bytes!r}"
+                f"expected max_bytes to be {_MEBIBYTE} or more, got {max_bytes!r}"
             )
         self._path = os.fspath(path)
         if self._path in _NO_FILES:

@@ -237,7 +237,7 @@ class RobotsChecker:
     @property
     def _portal(self) -> BlockingPortal:
         if not self._thread.is_alive():
-            raise RuntimeError("the checker is closed, or of another process")
+            raise RuntimeError("the checker is closed, or belongs to another process")
         return self._way_in
 
     def _each(self, results: CheckResults) -> Iterator[CheckResult]:

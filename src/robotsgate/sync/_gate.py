@@ -92,7 +92,9 @@ class PolitenessGate:
         A thread that waits for a turn gets a RuntimeError; a turn under way may go on.
         The checker stays open. Does nothing in a child process.
         """
-        with suppress(RuntimeError):  # the checker is closed, or of another process
+        with suppress(
+            RuntimeError
+        ):  # the checker is closed, or belongs to another process
             _portal(self._checker).call(self._contexts.aclose)
 
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
@@ -162,7 +164,9 @@ class Turn:
         is a `DisallowedError` or a `TurnNotInTimeError`. Does nothing in a child
         process.
         """
-        with suppress(RuntimeError):  # the checker is closed, or of another process
+        with suppress(
+            RuntimeError
+        ):  # the checker is closed, or belongs to another process
             _portal(self._checker).call(self._turn.__aexit__, kind, error, traceback)
 
     def report(
@@ -229,6 +233,6 @@ def _portal(checker: RobotsChecker) -> BlockingPortal:
     """The way into the event loop of `checker`.
 
     Raises:
-        RuntimeError: the checker is closed, or of another process.
+        RuntimeError: the checker is closed, or belongs to another process.
     """
     return checker._portal  # noqa: SLF001 (one package)

@@ -72,16 +72,18 @@ class FakeSite(httpx.AsyncBaseTransport):
         if isinstance(body, bytes | str):
             body = httpx.Response(status, headers=headers, content=body)
         elif status != HTTPStatus.OK or headers is not None:
-            raise ValueError("expected status and headers in the responses themselves")
+            raise ValueError(
+                "expected the responses to carry status and headers themselves"
+            )
         if isinstance(body, httpx.Response):
             body = [body]
         if not body:
-            raise ValueError(f"expected one answer or more, got {body!r}")
+            raise ValueError(f"expected at least one response, got {body!r}")
         for answer in body:
             if not isinstance(answer, httpx.Response | Exception):
                 raise TypeError(f"expected responses or exceptions, got {answer!r}")
         if not 0 <= delay < math.inf:
-            raise ValueError(f"expected a delay of 0 or more seconds, got {delay!r}")
+            raise ValueError(f"expected delay to be 0 or more seconds, got {delay!r}")
         url = _robots_url(origin)
         self._answers[url] = list(body)
         self._delays[url] = delay
@@ -121,7 +123,7 @@ def _robots_url(origin: str) -> str:
     path = f"{parts.path}?{parts.query}" if parts.query else parts.path
     if path not in {"", "/", "/robots.txt"}:
         raise ValueError(
-            f"expected an origin, whose /robots.txt is served, got the path {path!r}"
+            f"expected an origin or the URL of its robots.txt, got the path {path!r}"
         )
     if named.scheme == "ftp":
         raise ValueError(f"expected an http or https origin, got {origin!r}")

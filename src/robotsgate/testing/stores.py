@@ -82,7 +82,7 @@ class StoreContract:
     @pytest.fixture
     def make_shared(self) -> Callable[[], Store]:
         """A function that makes stores which share their bytes; skips by default."""
-        pytest.skip("these stores share nothing")
+        pytest.skip("these stores share no data")
 
     @pytest.fixture
     async def store(self, make_store: Callable[[], Store]) -> AsyncIterator[Any]:

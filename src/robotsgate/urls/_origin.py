@@ -34,7 +34,7 @@ _MAX_PORT = 65_535
 # name as three characters.
 _MAX_HOST_LENGTH = 3 * 255
 _MAX_LABEL_LENGTH = 63
-_TOO_LONG = "expected a host that fits into DNS"
+_TOO_LONG = "expected a host short enough for DNS"
 
 # 2^32 has eleven octal digits. A number with more digits is beyond all addresses.
 _MAX_DIGITS_OF_AN_ADDRESS = 11
@@ -224,7 +224,7 @@ def _port(text: str, scheme: str) -> int:
     if not text:
         return DEFAULT_PORTS[scheme]
     if not (text.isascii() and text.isdigit()):
-        raise ValueError("expected a port of digits")
+        raise ValueError("expected a numeric port")
     digits = text.lstrip("0")
     if not digits or len(digits) > len(str(_MAX_PORT)) or int(digits) > _MAX_PORT:
         raise ValueError(f"expected a port from 1 to {_MAX_PORT}")

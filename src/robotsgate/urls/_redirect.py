@@ -46,7 +46,7 @@ def redirect_target(url: str, location: str | None) -> str:
     try:
         origin, target = split_url(absolute)
     except InvalidURLError as error:
-        raise RedirectError(f"a redirect to an unusable Location: {error}") from error
+        raise RedirectError(f"a redirect to an invalid Location: {error}") from error
     return f"{origin}{resolved(target)}"
 
 

@@ -54,7 +54,7 @@ class Query:
         """
         if len(self.agents) * len(self.paths) > MOST_ANSWERS:
             raise BadRequestError(
-                f"expected at most {MOST_ANSWERS} answers, got {len(self.agents)}"
+                f"expected at most {MOST_ANSWERS} results, got {len(self.agents)}"
                 f" agents and {len(self.paths)} paths"
             )
         lines = len((self.text or "").splitlines())
@@ -84,8 +84,8 @@ class Query:
                     paths=tuple(paths),
                 )
         raise BadRequestError(
-            "expected text, url, agents and paths, each of at most"
-            f" {_LONGEST_NAME} characters but the text"
+            "expected text, url, agents and paths, all but the text of at most"
+            f" {_LONGEST_NAME} characters"
         )
 
 
@@ -138,14 +138,14 @@ def _decision(
 
 
 def _reason(match: Match) -> str:
-    group = "any agent" if match.group == "*" else repr(match.group)
+    group = "all agents" if match.group == "*" else match.group
     if match.rule is not None:
-        return f"line {match.rule.line} ({match.rule}) for {group} decides"
+        return f"by line {match.rule.line} ({match.rule}, for {group})"
     if match.is_robots_txt:
         return "robots.txt itself may always be fetched"
     if match.group is None:
-        return "no group is for this agent"
-    return f"no rule for {group} matches"
+        return "the file has no group for this agent"
+    return f"none of the rules for {group} match"
 
 
 def _is_name(value: object) -> bool:

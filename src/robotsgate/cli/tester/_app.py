@@ -117,7 +117,7 @@ class _Answerer:
         if self._own_name is not None and not (
             name in {self._own_name, "localhost"} or _is_address(name)
         ):
-            return _error(403, f"expected the host {self._own_name!r}, got another one")
+            return _error(403, f"expected the host {self._own_name!r}, got another")
         # Another site could send forms, but not this type.
         if request.headers.get("content-type") != "application/json":
             return _error(415, "expected application/json")
@@ -149,7 +149,7 @@ class _Answerer:
         root = f"{origin}/"
         is_known = checker.peek("*", root) is not None
         if not is_known and not self._limit.take(client, self._monotonic()):
-            raise _TooManyError("expected fewer fetches: try again in some seconds")
+            raise _TooManyError("too many fetches: try again in a few seconds")
         verdict = await checker.check("*", root)
         robots = await checker.robots_txt(root)
         shown = partial(shown_file, robots or RobotsTxt.parse(""))
@@ -173,7 +173,7 @@ class _Answerer:
         except RobotsError as error:
             return answer_of(agent, path, str(error))
         line = None if verdict.rule is None else verdict.rule.line
-        _, _, reason = str(verdict).partition(": ")
+        _, _, reason = str(verdict).partition(" ")
         return answer_of(agent, path, (verdict.allowed, line, reason))
 
     async def _in_thread(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

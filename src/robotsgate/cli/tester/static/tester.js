@@ -1,5 +1,5 @@
 "use strict";
-// Everything that the server answers becomes text; nothing becomes markup.
+// Everything that the server sends is inserted as text, never as markup.
 
 const WAIT_MS = 250;
 const EXAMPLE = {
@@ -19,7 +19,7 @@ function element(tag, text, className) {
   return made;
 }
 
-// What is typed stands behind the "#" of the page's URL, which no server sees.
+// The input is kept after the "#" of the page's URL, which no server sees.
 function readLocation() {
   const state = new URLSearchParams(location.hash.slice(1));
   const given = state.size ? Object.fromEntries(state) : EXAMPLE;
@@ -58,7 +58,7 @@ async function answer() {
   };
   if (isUrl && !query.url) return;
   writeLocation();
-  tell(isUrl ? "Asking the site …" : "");
+  tell(isUrl ? "Fetching …" : "");
   try {
     const response = await fetch("answers", {
       method: "POST",
@@ -133,7 +133,7 @@ function lineOf(line, findings, deciding) {
     item.className = "decides";
     item.tabIndex = -1;
     for (const one of deciding.get(line.number)) {
-      item.append(element("span", `← decides about ${one.path} for ${one.agent}`, "finding"));
+      item.append(element("span", `← applies to ${one.path} for ${one.agent}`, "finding"));
     }
   }
   for (const one of findings) if (one.line === line.number) item.append(findingOf(one));
@@ -146,11 +146,11 @@ function findingOf(one) {
 
 function sourceOf(source) {
   const date = (seconds) => new Date(seconds * 1000).toLocaleString();
-  const parts = [`${source.url}: ${source.access}${source.status ? `, status ${source.status}` : ""}`];
+  const parts = [`${source.url}: ${source.access}${source.status ? ` (${source.status})` : ""}`];
   for (const [url, status] of source.redirects) parts.push(`redirect ${status} to ${url}`);
   if (source.error) parts.push(source.error);
   if (source.fetched_at) parts.push(`fetched ${date(source.fetched_at)}`);
-  if (source.is_stale) parts.push("a stale copy, because the site cannot be reached");
+  if (source.is_stale) parts.push("stale copy, because the site is unreachable");
   if (source.fresh_until) parts.push(`next fetch after ${date(source.fresh_until)}`);
   return parts.join("\n");
 }
