@@ -134,6 +134,8 @@ def _web() -> Iterator[None]:
         web.get("https://shop.example/robots.txt").respond(text=rules)
         web.get("https://museum.example/robots.txt").respond(404)
         web.get("https://down.example/robots.txt").respond(503)
+        page = '<a href="/basket">Basket</a> <a href="/shoes">Shoes</a>'
+        web.get("https://shop.example/").respond(text=page)
         web.get(host="shop.example").respond(200)
         yield
 
