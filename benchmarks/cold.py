@@ -65,7 +65,7 @@ def _measured(
     table = Table(
         name=kind,
         columns=(
-            *("asked by", f"{_AT_ONCE} at once, µs", f"× of {_AIOHTTP}"),
+            *("client", f"{_AT_ONCE} at once, µs", f"× of {_AIOHTTP}"),
             *("one at a time, µs", f"× of {_AIOHTTP}"),
         ),
         rows=[
@@ -77,7 +77,7 @@ def _measured(
             for name, (at_once, one_by_one) in best.items()
         ],
         notes=(
-            "Processor time of one question on asyncio: connect, GET, parse, answer.",
+            "Processor time per lookup on asyncio: connect, GET, parse, match.",
             f"{count} origins, each at a loopback address of its own, plain HTTP.",
             "The server is another process; the time includes a new client or checker.",
         ),
