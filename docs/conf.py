@@ -13,7 +13,6 @@ version = release
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.doctest",
     "sphinx.ext.napoleon",
     "sphinx_click",
 ]

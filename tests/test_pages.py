@@ -43,9 +43,7 @@ _TUTORIAL = _ROOT / "docs/tutorial/first-crawl.md"
 _PAGES = [
     page
     for page in (_ROOT / "README.md", *sorted(_ROOT.glob("docs/**/*.md")))
-    if "\n```python" in page.read_text(encoding="utf-8")
-    and page != _TUTORIAL
-    and not page.name.startswith("use-with-")
+    if "\n```python" in page.read_text(encoding="utf-8") and page != _TUTORIAL
 ]
 _FILE = re.compile(r"<!-- (\S+/\S+) -->\n\Z")
 

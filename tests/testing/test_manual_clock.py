@@ -1,24 +1,15 @@
 from __future__ import annotations
 
-import doctest
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate import testing
 from robotsgate.testing import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def test_example_of_the_module_runs() -> None:
-    results = doctest.testmod(testing)
-
-    assert results.attempted > 0
-    assert results.failed == 0
 
 
 class TestTime:
