@@ -31,6 +31,8 @@ class Counts:
         urls: how many URLs are done.
         without_url: how many other lines are done, without blank ones.
         allowed: how many URLs were printed.
+        unknown: how many URLs are of origins that are not archived; `None` if answers
+            are fetched.
         fetches: how many robots.txt were fetched.
         failures: how many of those fetches failed.
     """
@@ -39,6 +41,7 @@ class Counts:
     urls: int = 0
     without_url: int = 0
     allowed: int = 0
+    unknown: int | None = None
     fetches: int = 0
     failures: int = 0
 
@@ -46,9 +49,11 @@ class Counts:
         """One line for people."""
         lines = "line" if self.without_url == 1 else "lines"
         others = f"; {self.without_url:,} {lines} without a URL"
+        answers = f"{self.fetches:,} origins fetched, {self.failures:,} failed"
+        if self.unknown is not None:
+            answers = f"{self.unknown:,} not archived"
         return (
-            f"{self.urls:,} URLs, {self.allowed:,} allowed,"
-            f" {self.fetches:,} origins fetched, {self.failures:,} failed"
+            f"{self.urls:,} URLs, {self.allowed:,} allowed, {answers}"
             f"{others if self.without_url else ''}"
         )
 
@@ -82,10 +87,9 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
 
     def show() -> None:
         rate = counts.urls / (bar.tasks[0].elapsed or 1)
-        text = (
-            f"{counts.urls:,} URLs, {rate:,.0f}/s,"
-            f" {counts.fetches:,} origins, {counts.failures:,} failed"
-        )
+        text = f"{counts.urls:,} URLs, {rate:,.0f}/s"
+        if counts.unknown is None:
+            text += f", {counts.fetches:,} origins, {counts.failures:,} failed"
         bar.update(task, completed=counts.position, description=text)
 
     bar.start()
