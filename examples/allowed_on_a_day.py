@@ -5,10 +5,11 @@ Asks responses that somebody archived, without a network.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time
 from functools import partial
 
 from robotsgate import ArchivedResponse, RobotsArchive
+from robotsgate.archive import last_capture
 
 # --- The archive ------------------------------------------------------------------
 
@@ -17,14 +18,13 @@ AI_CRAWLERS = ("GPTBot", "ClaudeBot", "CCBot", "Google-Extended")
 
 def archive_of(day: date) -> RobotsArchive:
     """What was archived by the end of `day`, in UTC."""
-    midnight = datetime.combine(day + timedelta(days=1), datetime.min.time(), UTC)
-    return RobotsArchive(partial(last_capture, before=midnight.timestamp()))
+    end = datetime.combine(day, time.max, UTC)
+    return RobotsArchive(partial(find, as_of=end.timestamp()))
 
 
-def last_capture(origin: str, *, before: float) -> ArchivedResponse | None:
-    """The last response of `origin` that was received `before` this epoch second."""
-    responses = reversed(CAPTURES.get(origin, []))
-    return next((one for one in responses if (one.fetched_at or 0) < before), None)
+def find(origin: str, *, as_of: float) -> ArchivedResponse | None:
+    """The capture of `origin` that counts on this date."""
+    return last_capture(CAPTURES.get(origin, []), as_of=as_of)
 
 
 def report(archive: RobotsArchive, url: str) -> str:
@@ -61,7 +61,7 @@ User-agent: GPTBot
 User-agent: CCBot
 Disallow: /
 """
-# By origin, the oldest first.
+# By origin.
 CAPTURES = {
     "https://poems.example": [
         captured("2023-05-01", 404),

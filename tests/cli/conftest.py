@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -90,6 +91,30 @@ def in_shell(command: str) -> Ran:
         text=True,
     )
     return Ran(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+def peak_kib(*arguments: object, stdin: Path, stdout: Path) -> int:
+    """The most memory that the program takes, with files for its streams."""
+    program = (
+        f"from robotsgate.cli import run; run({[*map(str, arguments)]});"
+        "import sys; sys.stderr.write(open('/proc/self/status').read())"
+    )
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("COVERAGE")
+    }
+    with stdin.open("rb") as source, stdout.open("wb") as output:
+        done = subprocess.run(  # noqa: S603 (our own program)
+            [sys.executable, "-c", program],
+            check=True,
+            stdin=source,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            env=variables,
+        )
+    (peak,) = re.findall(rb"VmHWM:\s+(\d+) kB", done.stderr)
+    return int(peak)
 
 
 @contextmanager

@@ -7,13 +7,17 @@ import os
 import pty
 import re
 import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.conftest import in_shell, installed, on_terminal, running
+from tests.cli.conftest import (
+    in_shell,
+    installed,
+    on_terminal,
+    peak_kib,
+    running,
+)
 from tests.servers.answers import Crowd, Raw, Reply
 from tests.servers.loopback import Connection, dead_port
 from tests.tables import cases
@@ -249,30 +253,12 @@ def test_memory_does_not_grow_with_the_number_of_lines(
     url = serve(Reply(body=_BODY)).url
     urls = tmp_path / "urls"
     urls.write_text(f"{url}/0123456789012345678901234567890123456789\n" * 300_000)
-    program = (
-        "from robotsgate.cli import run;"
-        "run(['filter', '-q', '-a', 'a']);"
-        "import sys; sys.stderr.write(open('/proc/self/status').read())"
-    )
-    variables = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("COVERAGE")
-    }
+    output = tmp_path / "output"
 
-    with urls.open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
-        done = subprocess.run(  # noqa: S603 (our own program)
-            [sys.executable, "-c", program],
-            check=True,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            env=variables,
-        )
+    peak = peak_kib("filter", "-q", "-a", "a", stdin=urls, stdout=output)
 
-    assert (tmp_path / "out").stat().st_size == urls.stat().st_size
-    (peak,) = re.findall(rb"VmHWM:\s+(\d+) kB", done.stderr)
-    assert int(peak) < 80 * 1_024
+    assert output.stat().st_size == urls.stat().st_size
+    assert peak < 80 * 1_024
 
 
 def test_terminal_gets_no_escapes_of_urls_and_no_progress_between_them(

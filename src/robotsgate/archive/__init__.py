@@ -6,6 +6,7 @@ Pure: no event loop, no network and no clock; a caller's function finds the resp
 
 from robotsgate.archive._archive import RobotsArchive
 from robotsgate.archive._response import ArchivedResponse
+from robotsgate.archive._selection import last_capture
 from robotsgate.caching._hops import Hops
 
-__all__ = ["ArchivedResponse", "Hops", "RobotsArchive"]
+__all__ = ["ArchivedResponse", "Hops", "RobotsArchive", "last_capture"]

@@ -7,40 +7,26 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
-import sys
 from collections import Counter
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
 
 import anyio
 import click
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from robotsgate import InvalidURLError, Origin, RobotsTxt, UnsupportedError
 from robotsgate.caching import printable
+from robotsgate.cli._captures import Captures, responses_options
 from robotsgate.cli._line_filter import LineFilter
 from robotsgate.cli._options import Settings, agent_of, fetching_options
-from robotsgate.cli._shell import (
-    LONGEST_LINE,
-    Exit,
-    console,
-    note,
-    tell_raw,
-)
+from robotsgate.cli._progress import Counts, progress
+from robotsgate.cli._shell import LONGEST_LINE, Exit, tell_raw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from robotsgate import RobotsChecker
+    from robotsgate.cli._captures import Responses
 
 # With the lines and the program itself, so many of real files take 122 MiB, and hostile
 # ones at most 32 KiB each. A store in a temporary file has the other origins, so
@@ -49,7 +35,7 @@ _MOST_ORIGINS = 10_000
 
 # How a result begins. The rest is the line itself, or the text for the file of
 # rejected lines.
-_ALLOWED, _DISALLOWED, _WITHOUT_URL = b"+", b"-", b"?"
+_ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
 
 
 @click.command("filter")
@@ -71,6 +57,7 @@ _ALLOWED, _DISALLOWED, _WITHOUT_URL = b"+", b"-", b"?"
     metavar="NAME",
     help="The name under which a JSON object has its URL.",
 )
+@responses_options
 @fetching_options
 def filter_(
     *,
@@ -78,6 +65,8 @@ def filter_(
     rejected: IO[bytes] | None,
     is_json: bool,
     url_field: str,
+    responses: Responses | None,
+    unknown: IO[bytes] | None,
     settings: Settings,
 ) -> Exit:
     """Which URLs of stdin may AGENT fetch?
@@ -88,17 +77,36 @@ def filter_(
     not fetch again what the first one fetched; without it, a temporary folder keeps the
     files.
 
+    With --responses, nothing is fetched: archived responses say what was allowed on
+    a date. URLs of sites that have none are neither allowed nor rejected, and make the
+    command exit with 3. With --json, each object gets the date of the response that
+    decided.
+
     \b
     Examples:
       robotsgate filter -a ExampleBot < urls.txt > allowed.txt
       robotsgate filter -a ExampleBot --store sqlite:///robots.db \\
         --rejected rejected.txt < urls.txt > allowed.txt
       robotsgate filter -a ExampleBot --json --field link < pages.jsonl
+      robotsgate filter -a ExampleBot --responses robots-*.warc.gz \\
+        --as-of 2024-01-31 --unknown unknown.txt < urls.txt > allowed.txt
     """  # noqa: D301 (click's mark for a paragraph to keep as it is)
     named = agent_of(agent)
     RobotsTxt.parse("").rules_for(named)  # refuses what names no crawler
-    work = _Filter(named, rejected=rejected, url_field=url_field if is_json else None)
-    anyio.run(work.run, settings)
+    work = _Filter(
+        named,
+        rejected=rejected,
+        unknown=unknown,
+        url_field=url_field if is_json else None,
+    )
+    if responses is None:
+        anyio.run(work.run, settings)
+    else:
+        with Captures(settings, max_origins=_MOST_ORIGINS) as captures:
+            captures.read(responses)
+            anyio.run(work.run, settings, captures)
+    if work.counts.unknown:
+        return Exit.UNDECIDED
     return Exit.DISALLOWED if work.counts.without_url else Exit.ALLOWED
 
 
@@ -114,6 +122,7 @@ class _Filter:
         agent: str | tuple[str, ...],
         *,
         rejected: IO[bytes] | None,
+        unknown: IO[bytes] | None,
         url_field: str | None,
     ) -> None:
         """Prepare.
@@ -121,84 +130,109 @@ class _Filter:
         Args:
             agent: the crawler.
             rejected: gets the other lines; `None`: nothing does.
+            unknown: gets the lines of which nothing is archived; `None`: nothing does.
             url_field: the name under which a JSON object has its URL; `None`: each
                 line is a URL.
         """
         self._agent = agent
         self._rejected = rejected
+        self._unknown = unknown
         self._url_field = url_field
         self.counts = Counts()
 
-    async def run(self, settings: Settings) -> None:
-        """Filter stdin to stdout."""
+    async def run(self, settings: Settings, captures: Captures | None = None) -> None:
+        """Filter stdin to stdout by `captures`, or by what a checker fetches."""
         with (
             TemporaryDirectory(prefix="robotsgate-") as folder,
             progress(self.counts, is_quiet=settings.is_quiet) as show,
         ):
+            if captures is not None:
+                self.counts.unknown = 0
+                await self._answer_by(captures, show, folder=folder)
+                return
             store = f"sqlite:///{folder}/robots.db"
             async with settings.checker(
                 store=store, max_origins=_MOST_ORIGINS
             ) as checker:
 
-                def take(results: list[bytes], position: int) -> None:
-                    self._print(results)
-                    self.counts.position = position
+                def show_fetches() -> None:
                     stats = checker.stats
                     self.counts.fetches = stats.fetches
                     self.counts.failures = stats.unreachable + stats.refused
                     show()
 
-                answers = _Answers(
-                    checker,
-                    self._agent,
-                    url_field=self._url_field,
-                    has_reasons=self._rejected is not None,
-                )
-                try:
-                    await LineFilter(answers, take, folder=folder).run()
-                except* OSError as group:
-                    raise group.exceptions[0] from group
+                await self._answer_by(checker, show_fetches, folder=folder)
+
+    async def _answer_by(
+        self, source: RobotsChecker | Captures, show: Callable[[], None], *, folder: str
+    ) -> None:
+        def take(results: list[bytes], position: int) -> None:
+            self._print(results)
+            self.counts.position = position
+            show()
+
+        answers = _Answers(
+            source,
+            self._agent,
+            url_field=self._url_field,
+            has_reasons=self._rejected is not None,
+        )
+        try:
+            await LineFilter(answers, take, folder=folder).run()
+        except* OSError as group:
+            raise group.exceptions[0] from group
 
     def _print(self, results: list[bytes]) -> None:
         kinds = Counter([result[:1] for result in results])
         self.counts.urls += len(results) - kinds[_WITHOUT_URL]
         self.counts.without_url += kinds[_WITHOUT_URL]
         self.counts.allowed += kinds[_ALLOWED]
+        if self.counts.unknown is not None:
+            self.counts.unknown += kinds[_UNKNOWN]
         tell_raw([result[1:] for result in results if result[:1] == _ALLOWED])
-        if self._rejected is not None:
-            others = (one[1:] + b"\n" for one in results if one[:1] != _ALLOWED)
-            self._rejected.writelines(others)
-            self._rejected.flush()  # raises if the disk is full
+        for file, kinds_of_file in (
+            (self._rejected, (_DISALLOWED, _WITHOUT_URL)),
+            (self._unknown, (_UNKNOWN,)),
+        ):
+            if file is not None:
+                others = (one for one in results if one[:1] in kinds_of_file)
+                file.writelines(one[1:] + b"\n" for one in others)
+                file.flush()  # raises if the disk is full
 
 
 class _Answers:
-    """The answers of a checker to lines: an `Answerer`."""
+    """The answers of a checker or of captures to lines: an `Answerer`."""
 
     def __init__(
         self,
-        checker: RobotsChecker,
+        source: RobotsChecker | Captures,
         agent: str | tuple[str, ...],
         *,
         url_field: str | None,
         has_reasons: bool,
     ) -> None:
-        """Ask `checker` for `agent`; results have a text for lines that are rejected.
+        """Ask `source` for `agent`; results have a text for lines that are rejected.
 
         Args:
-            checker: has at most `_MOST_ORIGINS` in memory.
+            source: has at most `_MOST_ORIGINS` in memory.
             agent: the crawler.
             url_field: as in `_Filter`.
             has_reasons: whether the results of rejected lines have a text.
         """
-        self._checker = checker
+        self._source = source
         self._agent = agent
         self._url_field = url_field
         self._has_reasons = has_reasons
+        self._dated = None
+        if url_field is not None and isinstance(source, Captures):
+            self._dated = source.dated
 
     @property
     def reloads(self) -> int:
         """As `Answerer.reloads`: memory that is not full has dropped nothing."""
-        stats = self._checker.stats
+        if isinstance(self._source, Captures):
+            return self._source.reloads
+        stats = self._source.stats
         loads = stats.fetches + stats.store_hits
         return max(0, min(stats.store_hits, loads - _MOST_ORIGINS))
 
@@ -212,11 +246,15 @@ class _Answers:
         lines = [line for line in map(bytes.strip, lines) if line]
         questions = [self._question(line) for line in lines]
         urls = [url for url, _ in questions]
-        answers = await self._checker.can_fetch_many(self._agent, urls)
+        answers = await self._source.can_fetch_many(self._agent, urls)
         results = []
         for line, (url, error), answer in zip(lines, questions, answers, strict=True):
             if answer:
-                results.append(_ALLOWED + line)
+                shown = line if self._dated is None else self._dated(line, url)
+                results.append(_ALLOWED + shown)
+                continue
+            if answer is None:
+                results.append(_UNKNOWN + line)
                 continue
             why = error or _why_no_url(url)
             kind = _DISALLOWED if why is None else _WITHOUT_URL
@@ -247,7 +285,7 @@ class _Answers:
         verdict = None
         if error is None:
             try:
-                verdict = await self._checker.check(self._agent, url)
+                verdict = await self._source.check(self._agent, url)
             except UnsupportedError as unsupported:
                 error = str(unsupported)
         text = line.decode(errors="surrogateescape")
@@ -255,7 +293,10 @@ class _Answers:
             shown = f"{printable(text)}\t{printable(error or str(verdict))}"
             return shown.encode(errors="backslashreplace")
         answer = None if verdict is None else verdict.as_dict()
-        return json.dumps({"line": text, "error": error, "verdict": answer}).encode()
+        row = json.dumps({"line": text, "error": error, "verdict": answer}).encode()
+        if self._dated is None:
+            return row
+        return self._dated(row, None if verdict is None else url)
 
 
 def _why_no_url(url: str) -> str | None:
@@ -265,91 +306,3 @@ def _why_no_url(url: str) -> str | None:
     except InvalidURLError as error:
         return str(error)
     return None
-
-
-@dataclass(slots=True, kw_only=True)
-class Counts:
-    """How far the command has come.
-
-    Attributes:
-        position: how many bytes of stdin are done.
-        urls: how many URLs are done.
-        without_url: how many other lines are done, without blank ones.
-        allowed: how many URLs were printed.
-        fetches: how many robots.txt were fetched.
-        failures: how many of those fetches failed.
-    """
-
-    position: int = 0
-    urls: int = 0
-    without_url: int = 0
-    allowed: int = 0
-    fetches: int = 0
-    failures: int = 0
-
-    def __str__(self) -> str:
-        """One line for people."""
-        lines = "line" if self.without_url == 1 else "lines"
-        others = f"; {self.without_url:,} {lines} without a URL"
-        return (
-            f"{self.urls:,} URLs, {self.allowed:,} allowed,"
-            f" {self.fetches:,} origins fetched, {self.failures:,} failed"
-            f"{others if self.without_url else ''}"
-        )
-
-
-@contextmanager
-def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
-    """Show `counts` on stderr: at the end, and before if that is a terminal.
-
-    Not before on the terminal that shows the URLs, too.
-
-    Args:
-        counts: what the block counts.
-        is_quiet: whether to show nothing.
-
-    Yields:
-        A function to call when the counts have changed.
-    """
-    terminal = console(on_stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=10),  # all of it fits into 80 columns
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeRemainingColumn(),
-        console=terminal,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-        disable=is_quiet or not terminal.is_terminal or console().is_terminal,
-    )
-    task = bar.add_task("", total=_bytes_of_stdin())
-
-    def show() -> None:
-        rate = counts.urls / (bar.tasks[0].elapsed or 1)
-        text = (
-            f"{counts.urls:,} URLs, {rate:,.0f}/s,"
-            f" {counts.fetches:,} origins, {counts.failures:,} failed"
-        )
-        bar.update(task, completed=counts.position, description=text)
-
-    bar.start()
-    try:
-        yield show
-    except OSError:  # nobody can or wants to see more
-        is_quiet = True
-        raise
-    finally:
-        with suppress(OSError):  # the terminal is gone
-            bar.stop()
-        if not is_quiet:
-            note(str(counts))
-
-
-def _bytes_of_stdin() -> int | None:
-    """How many bytes there are to read; `None` if that is not known, as in a pipe."""
-    try:
-        status = os.fstat(sys.stdin.fileno())
-    except OSError:
-        return None
-    return status.st_size if stat.S_ISREG(status.st_mode) else None

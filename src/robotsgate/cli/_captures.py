@@ -1,0 +1,286 @@
+"""Answers `robotsgate filter` from WARC files, without a network.
+
+WARC files ──► for each origin and status the last capture, on disk
+                   │ of each origin that a URL needs, the one that counts
+                   ▼
+               RobotsArchive
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sqlite3
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, time
+from itertools import count
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from robotsgate import ArchivedResponse, Origin, RobotsArchive
+from robotsgate.archive import last_capture
+from robotsgate.caching import printable
+from robotsgate.cli._shell import note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from robotsgate import Verdict
+    from robotsgate.cli._options import Settings
+    from robotsgate.integrations.warc import WarcCounts
+
+_Result = TypeVar("_Result")
+
+# Only the status tells a failure from an answer. So the last capture of each status is
+# enough to find the one that counts, under any policy.
+_CREATE = """
+    PRAGMA journal_mode = OFF;
+    CREATE TABLE capture (
+        origin TEXT, status INTEGER, date REAL, number INTEGER, head TEXT, body BLOB,
+        PRIMARY KEY (origin, status)
+    );
+"""
+_PUT = """
+    INSERT INTO capture VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (origin, status) DO UPDATE SET
+        date = excluded.date, number = excluded.number,
+        head = excluded.head, body = excluded.body
+    WHERE ifnull(excluded.date, -1) >= ifnull(date, -1)
+"""
+_GET = """
+    SELECT rowid, status, head, body, date FROM capture
+    WHERE origin = ? ORDER BY number
+"""
+
+_DATE = "robots_txt_fetched_at"
+
+_ONLY_TO_FETCH = ("user_agent", "store", "proxy", "timeout")
+_ONLY_WITH_RESPONSES = ("as_of", "unknown", "more_files")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Responses:
+    """Which archived responses answer.
+
+    Attributes:
+        files: the names of the WARC files.
+        as_of: captures after this date do not count, epoch seconds; `None`: all count.
+    """
+
+    files: Sequence[str]
+    as_of: float | None
+
+
+class Captures(AbstractContextManager["Captures"]):
+    """Captures of robots.txt, in a temporary file without a name.
+
+    Attributes:
+        reloads: as `Answerer.reloads`.
+    """
+
+    def __init__(self, settings: Settings, *, max_origins: int) -> None:
+        """Hold none yet; `max_origins` stay parsed in memory."""
+        self._policy = settings.policy
+        self._is_quiet = settings.is_quiet
+        self._archive = RobotsArchive(
+            self._find,
+            policy=settings.policy,
+            dialect=settings.dialect,
+            max_origins=max_origins,
+        )
+        self._database = sqlite3.connect("")
+        self._database.executescript(_CREATE)
+        self._numbers = count()
+        self._was_loaded = bytearray()  # for each row of an origin that is its first
+        self._max_origins = max_origins
+        self._dates: dict[str, float | None] = {}
+        self.reloads = 0
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Delete the file."""
+        self._database.close()
+
+    def read(self, responses: Responses) -> None:
+        """Take what the files have, and tell on stderr what that is.
+
+        Raises:
+            ClickException: the extra is missing, or a file cannot be read.
+        """
+        for file in responses.files:
+            counts = self._read(file, as_of=responses.as_of)
+            if not self._is_quiet:
+                note(f"{printable(file)}: {_text_of(counts)}")
+        (rows,) = self._database.execute("SELECT max(rowid) FROM capture").fetchone()
+        self._was_loaded = bytearray(1 + (rows or 0))
+
+    async def can_fetch_many(
+        self, agent: str | tuple[str, ...], urls: Sequence[str]
+    ) -> list[bool | None]:
+        """As `RobotsArchive.can_fetch_many`."""
+        return self._archive.can_fetch_many(agent, urls)
+
+    async def check(self, agent: str | tuple[str, ...], url: str) -> Verdict | None:
+        """As `RobotsArchive.check`."""
+        return self._archive.check(agent, url)
+
+    def dated(self, line: bytes, url: str | None) -> bytes:
+        """The JSON object in `line` with the date of the capture that decided on `url`.
+
+        As one more field, epoch seconds; null for `None`.
+        """
+        date = None if url is None else self._fetched_at(url)
+        if _DATE.encode() in line:  # from an earlier run
+            return json.dumps(json.loads(line) | {_DATE: date}).encode()
+        return line[:-1] + f', "{_DATE}": {json.dumps(date)}}}'.encode()
+
+    def _fetched_at(self, url: str) -> float | None:
+        origin = url[: url.find("/", 8)]
+        if origin not in self._dates:
+            origin = str(Origin.from_url(url))
+        if origin not in self._dates:
+            self._find(origin)
+        return self._dates[origin]
+
+    def _read(self, file: str, *, as_of: float | None) -> WarcCounts:
+        try:
+            # An extra that only this needs.
+            from robotsgate.integrations.warc import (  # noqa: PLC0415
+                DamagedWarcError,
+                responses,
+            )
+        except ImportError as error:
+            raise click.ClickException(
+                "expected the extra warc: pip install 'robotsgate[cli,warc]'"
+            ) from error
+        try:
+            with responses(file, policy=self._policy) as captures:
+                self._database.executemany(_PUT, self._rows(captures, as_of=as_of))
+                return captures.counts
+        except DamagedWarcError as error:
+            text = f"{file}: {error} ({_text_of(error.counts)})"
+            raise click.ClickException(text) from error
+        except (OSError, sqlite3.Error) as error:
+            raise click.ClickException(f"{file}: {error}") from error
+
+    def _rows(
+        self, captures: Iterable[tuple[str, ArchivedResponse]], *, as_of: float | None
+    ) -> Iterator[tuple[object, ...]]:
+        for origin, one in captures:
+            if last_capture([one], as_of=as_of) is not None:
+                head = json.dumps([one.headers, one.redirects])
+                number = next(self._numbers)
+                yield origin, one.status, one.fetched_at, number, head, one.body
+
+    def _find(self, origin: str) -> ArchivedResponse | None:
+        rows = self._database.execute(_GET, [origin]).fetchall()
+        if not rows:
+            return None
+        first = rows[0][0]
+        self.reloads += self._was_loaded[first]
+        self._was_loaded[first] = True
+        captures = []
+        for _, status, head, body, fetched_at in rows:
+            headers, redirects = json.loads(head)
+            captures.append(
+                ArchivedResponse(status, headers, body, redirects, fetched_at)
+            )
+        chosen = last_capture(captures, policy=self._policy)
+        if len(self._dates) >= self._max_origins:
+            self._dates.clear()
+        self._dates[origin] = None if chosen is None else chosen.fetched_at
+        return chosen
+
+
+def responses_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Give `command` what chooses archived responses, as the argument `responses`.
+
+    That is `None` if it shall fetch. Also gives it the file `unknown`.
+    """
+
+    @click.option(
+        "--responses",
+        "files",
+        multiple=True,
+        metavar="FILE",
+        help="A WARC file with robots.txt responses, which answer in place of fetches."
+        " More FILEs may follow.",
+    )
+    @click.option(
+        "--as-of",
+        callback=_end_of,
+        metavar="DATE",
+        help="The day or time whose last responses apply, in UTC unless it has an"
+        " offset. Default: the end.",
+    )
+    @click.option(
+        "--unknown",
+        type=click.File("wb", lazy=False),
+        metavar="FILE",
+        help="A file for the lines whose site has no response.",
+    )
+    @click.argument("more_files", nargs=-1, metavar="[FILE]...")
+    @functools.wraps(command)
+    def with_responses(
+        *,
+        files: tuple[str, ...],
+        as_of: float | None,
+        unknown: IO[bytes] | None,
+        more_files: tuple[str, ...],
+        **others: Any,  # noqa: ANN401 (those of the command)
+    ) -> _Result:
+        for name in _ONLY_TO_FETCH if files else _ONLY_WITH_RESPONSES:
+            _refuse(name, has_responses=bool(files))
+        responses = Responses(files=files + more_files, as_of=as_of) if files else None
+        return command(responses=responses, unknown=unknown, **others)
+
+    return with_responses
+
+
+def _refuse(name: str, *, has_responses: bool) -> None:
+    """Refuse the argument `name` if it is given.
+
+    Raises:
+        UsageError: it is.
+    """
+    context = click.get_current_context()
+    if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        return
+    if name == "more_files":
+        argument = context.params[name][0]
+        raise click.UsageError(f"expected URLs on stdin, got argument {argument!r}")
+    option = f"--{name.replace('_', '-')}"
+    if has_responses:
+        raise click.UsageError(f"expected no {option} with --responses")
+    raise click.UsageError(f"expected --responses with {option}")
+
+
+def _end_of(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> float | None:
+    """The last moment of a day, or the moment that `value` is, epoch seconds."""
+    if value is None:
+        return None
+    try:
+        try:
+            moment = datetime.combine(date.fromisoformat(value), time.max)
+        except ValueError:
+            moment = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"expected a date such as 2024-01-31 or 2024-01-31T12:00Z, got {value!r}"
+        ) from error
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _text_of(counts: WarcCounts) -> str:
+    """One line for people, without what is 0."""
+    numbers = asdict(counts)
+    del numbers["records"]
+    return ", ".join(
+        f"{number:,} {name.replace('_', ' ')}"
+        for name, number in numbers.items()
+        if number or name == "captures"
+    )
