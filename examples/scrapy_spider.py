@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # --- The spider -------------------------------------------------------------------
 
 SETTINGS = {
-    "USER_AGENT": "ExampleBot/1.0 (+https://example.org/bot)",
+    "USER_AGENT": "ExampleBot/1.0 (+https://example.com/bot)",
     "ROBOTSTXT_OBEY": True,
     "DOWNLOADER_MIDDLEWARES": {
         "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,

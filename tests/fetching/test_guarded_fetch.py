@@ -13,6 +13,7 @@ import pytest
 
 from robotsgate import AddressGuard, FailureKind, Policy, RobotsChecker
 from robotsgate.caching._outcome import Answered, Failed
+from robotsgate.fetching import counts_as_public
 from robotsgate.testing import FakeSite
 from tests.fetching.fetches import RULES, Followed, fetched
 from tests.fetching.switchboard import Switchboard
@@ -73,6 +74,20 @@ async def test_name_that_is_bound_anew_between_two_hops_is_refused(
         kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
     )
     assert board.dialled == [PUBLIC]
+
+
+@cases("address is_public", {
+    "a public address": (PUBLIC, True),
+    "a private one": (PRIVATE, False),
+    "a private one in IPv6": (f"::ffff:{PRIVATE}", False),
+    "one of an allowed network": ("10.20.0.1", True),
+})  # fmt: skip
+def test_address_of_a_page_counts_as_that_of_a_fetch(
+    address: str, *, is_public: bool
+) -> None:
+    policy = Policy(allowed_networks=["10.20.0.0/16"])
+
+    assert counts_as_public(address, policy) is is_public
 
 
 async def test_special_addresses_of_a_name_are_left_out(serve: Serve) -> None:

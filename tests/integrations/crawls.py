@@ -50,11 +50,13 @@ class Plan:
     Attributes:
         urls: the pages to crawl, all at once.
         settings: as JSON.
+        meta: of each request.
         fetches: URLs to get by a `Fetcher` instead, for the ways in which it fails.
     """
 
     urls: Sequence[str] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
     fetches: Sequence[str] = ()
 
 
@@ -178,7 +180,8 @@ def _main() -> None:
     plan = Plan(**json.load(sys.stdin))
     process = AsyncCrawlerProcess({**SETTINGS, **plan.settings})
     crawler = process.create_crawler(CrawlSpider)
-    process.crawl(crawler, requests=_requests(plan.urls), fetches=plan.fetches)
+    requests = [page.replace(meta=plan.meta) for page in _requests(plan.urls)]
+    process.crawl(crawler, requests=requests, fetches=plan.fetches)
     process.start()
     json.dump(asdict(_reported(crawler).report), sys.stdout)
 

@@ -13,6 +13,7 @@ from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.utils.test import get_crawler
 
 from robotsgate import (
+    AddressGuard,
     DisallowedError,
     InvalidURLError,
     Policy,
@@ -428,6 +429,30 @@ async def test_robots_txt_is_one_plain_get_whatever_is_set(
     }
 
 
+@pytest.mark.parametrize(
+    ("store", "requests"),
+    [
+        ("memory:", ["/robots.txt", "/public", "/robots.txt"]),
+        ("sqlite:///{}/robots.db", ["/robots.txt", "/public"]),
+    ],
+)
+async def test_robots_txt_is_kept_by_the_store_and_not_by_the_cache_of_scrapy(
+    site: Serve, tmp_path: Path, store: str, requests: list[str]
+) -> None:
+    server = site()
+    settings = {
+        "HTTPCACHE_ENABLED": True,
+        "HTTPCACHE_DIR": str(tmp_path),
+        "ROBOTSGATE_STORE": store.format(tmp_path),
+    }
+
+    for _ in range(2):
+        spider = await crawl(f"{server.url}/public", settings=settings)
+
+        assert spider.report.pages == [f"{server.url}/public"]
+    assert server.targets == requests
+
+
 class Refusing:
     """A user's own middleware that stops the requests for robots.txt."""
 
@@ -562,16 +587,24 @@ async def test_wrong_setting_is_an_error_at_the_start(
         RobotsGateMiddleware.from_crawler(crawler)
 
 
-@pytest.mark.parametrize("is_set", [True, False])
+@pytest.mark.parametrize(
+    ("settings", "is_chosen"),
+    [
+        ({}, False),
+        ({"ROBOTSGATE_POLICY": Policy(stale_window=0)}, False),
+        ({"ROBOTSGATE_POLICY": Policy(address_guard=AddressGuard.PUBLIC_ONLY)}, True),
+    ],
+    ids=["no policy", "a policy for another reason", "a policy for its guard"],
+)
 async def test_guard_is_warned_about_by_the_name_of_its_setting_if_it_was_chosen(
     site: Serve,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    settings: dict[str, Any],
     *,
-    is_set: bool,
+    is_chosen: bool,
 ) -> None:
     monkeypatch.setattr("robotsgate.fetching._robots_fetch._warned", set())
-    settings = {"ROBOTSGATE_POLICY": Policy()} if is_set else {}
 
     await crawl(f"{site().url}/public", settings=settings)
 
@@ -579,7 +612,7 @@ async def test_guard_is_warned_about_by_the_name_of_its_setting_if_it_was_chosen
     said = [
         text for log, _, text in caplog.record_tuples if log == "robotsgate.fetching"
     ]
-    assert [name in text for text in said] == [True] * is_set
+    assert [name in text for text in said] == [True] * is_chosen
 
 
 async def test_parser_serves_the_middleware_of_scrapy(site: Serve) -> None:

@@ -8,6 +8,7 @@ from robotsgate.fetching._body import Body, CodingError, read_into
 from robotsgate.fetching._fetcher import (
     NEVER_SENT,
     as_pairs,
+    counts_as_public,
     has_left_origin,
     passes_unasked,
     sent_url,
@@ -18,6 +19,7 @@ __all__ = [
     "Body",
     "CodingError",
     "as_pairs",
+    "counts_as_public",
     "has_left_origin",
     "passes_unasked",
     "read_into",

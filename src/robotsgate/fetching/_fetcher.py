@@ -12,11 +12,13 @@ from __future__ import annotations
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote_to_bytes
 
 import anyio
 
+from robotsgate.caching._address_guard import GuardRules
 from robotsgate.errors import InvalidURLError, RobotsError
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
 from robotsgate.urls._origin import DEFAULT_PORTS, Origin, split_url
@@ -225,6 +227,22 @@ def passes_unasked(url: str) -> bool:
         InvalidURLError: `url` names no origin.
     """
     return split_url(url)[1] == ROBOTS_TXT_PATH or is_own_request(url)
+
+
+def counts_as_public(address: str, policy: Policy) -> bool:
+    """Whether `address` is a public one, or in `policy.allowed_networks`.
+
+    A client for pages that refuses all other addresses when it dials has the guard
+    `AddressGuard.PUBLIC_ONLY`, whatever the guard of `policy`.
+
+    Args:
+        address: of IPv4 or IPv6, without brackets.
+        policy: that of the checker.
+
+    Raises:
+        ValueError: `address` is not an IP address.
+    """
+    return GuardRules(policy).counts_as_public(ip_address(address))
 
 
 def has_left_origin() -> bool:

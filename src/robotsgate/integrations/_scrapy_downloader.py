@@ -19,7 +19,7 @@ from scrapy.exceptions import (
 from scrapy.http.request import NO_CALLBACK
 from twisted.internet.error import ConnectError, ConnectionClosed
 
-from robotsgate import FailureKind, FetchedResponse, FetchFailedError
+from robotsgate import FailureKind, FetchedResponse, FetchFailedError, Policy
 from robotsgate.fetching import NEVER_SENT, as_pairs
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # How many bytes of the body of a robots.txt may still come: a key of the request's
 # meta, which Scrapy copies with the request.
 _BYTES_LEFT = "robotsgate_bytes_left"
+
+# Most who set ROBOTSGATE_POLICY do it for other fields than its address guard.
+_DEFAULT_POLICY = Policy()
 
 # How long a body may become when Scrapy decodes it; a longer one counts as broken.
 _MOST_DECODED_BYTES = 32 * 1024 * 1024
@@ -55,7 +58,7 @@ class DownloaderFetcher:
 
     Attributes:
         guard_setting: the setting by which the user chose an address guard, which
-            cannot see what Scrapy dials; `None` if it was left alone.
+            cannot see what Scrapy dials; `None` if the guard is the default.
     """
 
     def __init__(self, crawler: Crawler, *, seconds: float) -> None:
@@ -68,8 +71,9 @@ class DownloaderFetcher:
         self._crawler = crawler
         self._seconds = seconds
         self._under_way = 0
-        is_set = crawler.settings.get("ROBOTSGATE_POLICY") is not None
-        self.guard_setting = "ROBOTSGATE_POLICY" if is_set else None
+        policy = crawler.settings.get("ROBOTSGATE_POLICY", _DEFAULT_POLICY)
+        is_chosen = policy.address_guard is not _DEFAULT_POLICY.address_guard
+        self.guard_setting = "ROBOTSGATE_POLICY" if is_chosen else None
 
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int

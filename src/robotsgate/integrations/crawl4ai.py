@@ -1,0 +1,86 @@
+"""Obeys robots.txt in crawl4ai, in place of its own parser. Needs the extra crawl4ai.
+
+crawl4ai itself is not imported: an `AsyncWebCrawler` calls what is put into it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from robotsgate import InvalidURLError, UnsupportedError
+from robotsgate.integrations._playwright import check_navigations
+from robotsgate.integrations._wrapping import check_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playwright.async_api import Page
+
+    from robotsgate import RobotsChecker
+
+__all__ = ["RobotsParser"]
+
+# What crawl4ai takes as a URL but does not fetch.
+_LOCAL = ("file:", "raw:")
+
+
+class RobotsParser:
+    """Answers a crawler of crawl4ai in place of its own parser.
+
+    Use it as `crawler.robots_parser = RobotsParser(checker, agent)`. The crawler asks
+    it before each page that is not in its own cache, but only with
+    `CrawlerRunConfig(check_robots_txt=True)`. `check_page` adds redirects.
+    """
+
+    def __init__(self, checker: RobotsChecker, agent: str | Sequence[str]) -> None:
+        """Answer with `checker`.
+
+        Args:
+            checker: answers; close it yourself.
+            agent: as in `RobotsChecker.can_fetch`.
+
+        Raises:
+            TypeError: `checker` is not a checker.
+        """
+        check_arguments(checker)
+        self._checker = checker
+        self._agent = agent
+        self._checked_pages: WeakSet[Page] = WeakSet()  # a session keeps its page
+
+    async def can_fetch(self, url: str, user_agent: str = "*") -> bool:  # noqa: ARG002 (crawl4ai's)
+        """Whether the agent may fetch `url`; files and HTML in `url` itself pass.
+
+        Args:
+            url: as given to the crawler.
+            user_agent: ignored: the header that the crawler sends, usually a browser's.
+
+        Raises:
+            InvalidURLError: `url` names no origin.
+        """
+        return url.startswith(_LOCAL) or await self._checker.can_fetch(self._agent, url)
+
+    async def check_page(self, page: Page, **_: object) -> None:
+        """Refuse what `page` may not navigate to, including redirects; Chromium only.
+
+        Use it as the hook "on_page_context_created" of the crawler's strategy. A
+        refused navigation fails with net::ERR_BLOCKED_BY_CLIENT. Images, frames and
+        whatever else the page loads pass.
+
+        Raises:
+            UnsupportedError: the browser is not Chromium.
+        """
+        if page in self._checked_pages:
+            return
+        if not await check_navigations(page, self._may_send):
+            raise UnsupportedError(
+                "expected Chromium: other browsers do not tell where a redirect leads"
+                " before they follow it"
+            )
+        self._checked_pages.add(page)
+
+    async def _may_send(self, url: str) -> bool:
+        try:
+            return await self.can_fetch(url)
+        except (InvalidURLError, UnsupportedError):
+            return False

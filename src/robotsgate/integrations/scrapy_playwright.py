@@ -1,0 +1,139 @@
+"""Obeys robots.txt in Scrapy with scrapy-playwright, wherever a page navigates.
+
+Needs the extra scrapy-playwright. The middlewares of Scrapy see what a spider asks for,
+but not where a browser goes from there: to the target of a redirect, or of a script.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import scrapy
+from scrapy import signals
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.misc import load_object
+
+from robotsgate.integrations._playwright import check_navigations
+from robotsgate.integrations.scrapy import RobotsGateMiddleware
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+    from scrapy.crawler import Crawler
+
+__all__ = ["RobotsGatePlaywrightMiddleware"]
+
+# A key of a request's meta: scrapy-playwright calls this with the page and the request.
+_CALLBACK = "playwright_page_init_callback"
+
+# Another one: the `_Navigation` that the request began.
+_NAVIGATION = "robotsgate_navigation"
+
+
+class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
+    """A `RobotsGateMiddleware` that also asks about each navigation of a page.
+
+    In Chromium it asks before the browser sends the request. In other browsers it asks
+    afterwards, and keeps a page from the spider that was reached through a refused URL.
+    Only the main frame of a page counts: frames and images pass. Settings, stats,
+    signals and errors are those of `RobotsGateMiddleware`.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        """As `RobotsGateMiddleware`."""
+        super().__init__(crawler)
+        # The last one of each page; a spider may use a page for several requests.
+        self._navigations: WeakKeyDictionary[Page, _Navigation] = WeakKeyDictionary()
+        connect = crawler.signals.connect
+        connect(self._add_callback, signals.request_reached_downloader)
+        connect(self._remove_callback, signals.request_left_downloader)
+
+    async def process_response(
+        self, request: scrapy.Request, response: scrapy.http.Response
+    ) -> scrapy.http.Response:
+        """Let `response` pass if all URLs on the way to it may be fetched.
+
+        Raises:
+            scrapy.exceptions.IgnoreRequest: one may not.
+        """
+        if request.meta.get("playwright"):
+            for url in (*request.meta.get("redirect_urls", ()), response.url):
+                await self.process_request(_led_to(url, request))
+        return response
+
+    async def process_exception(
+        self,
+        request: scrapy.Request,
+        exception: Exception,  # noqa: ARG002 (Scrapy's)
+    ) -> None:
+        """Raise the refusal of a navigation in place of the browser's error.
+
+        Raises:
+            scrapy.exceptions.IgnoreRequest: a navigation was refused.
+        """
+        navigation = request.meta.pop(_NAVIGATION, None)
+        if navigation and navigation.refusal:
+            raise navigation.refusal from navigation.refusal.__cause__
+
+    def _add_callback(self, request: scrapy.Request) -> None:
+        meta = request.meta
+        if meta.get("playwright"):
+            loop = asyncio.get_running_loop()
+            meta[_CALLBACK] = partial(self._begin, loop, meta.get(_CALLBACK))
+
+    def _remove_callback(self, request: scrapy.Request) -> None:
+        """Leave the meta as it was; Scrapy copies it to retries, and may pickle it."""
+        meta = request.meta
+        if meta.get("playwright"):
+            *_, callback = meta.pop(_CALLBACK).args
+            if callback:
+                meta[_CALLBACK] = callback
+
+    async def _begin(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        callback: Any,  # noqa: ANN401 (a function of the user's, or its path)
+        page: Page,
+        request: scrapy.Request,
+    ) -> None:
+        """Check the navigations of `page` for `request`, and call the user's callback.
+
+        scrapy-playwright runs it in a loop of its own on Windows; `loop` is Scrapy's.
+        """
+        is_new = page not in self._navigations
+        navigation = _Navigation(_led_to(request.url, request))
+        self._navigations[page] = request.meta[_NAVIGATION] = navigation
+        if is_new:
+            await check_navigations(page, partial(self._may_send, loop, page))
+        if callback:
+            await load_object(callback)(page, request)
+
+    async def _may_send(
+        self, loop: asyncio.AbstractEventLoop, page: Page, url: str
+    ) -> bool:
+        navigation = self._navigations[page]
+        check = self.process_request(_led_to(url, navigation.request))
+        try:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(check, loop))
+        except IgnoreRequest as error:
+            navigation.refusal = error.with_traceback(None)  # which has the page
+            return False
+        return True
+
+
+@dataclass(slots=True)
+class _Navigation:
+    """A page is to load `request`, whose meta is left out: it may hold the page."""
+
+    request: scrapy.Request
+    refusal: IgnoreRequest | None = None
+
+
+def _led_to(url: str, request: scrapy.Request) -> scrapy.Request:
+    """A request to ask about `url`, where the browser was led from `request`."""
+    opt_out = request.meta.get("dont_obey_robotstxt", False)
+    meta = {"dont_obey_robotstxt": opt_out}
+    return scrapy.Request(url, headers=request.headers, meta=meta)

@@ -1,0 +1,166 @@
+"""Our parser in a real crawler of crawl4ai, over HTTP and in a browser."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from robotsgate import RobotsChecker, UnsupportedError
+from robotsgate.integrations.crawl4ai import RobotsParser
+from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM
+from tests.servers.answers import Reply, Routes, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.servers.loopback import LoopbackServer
+
+    Serve = Callable[..., LoopbackServer]
+
+pytest.importorskip("crawl4ai", reason="crawl4ai is not installed")
+
+pytestmark = [
+    pytest.mark.anyio,
+    # Not ours: crawl4ai leaves connections to its database open.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+ROBOTS = b"User-agent: ExampleBot\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n"
+PAGE = Reply(
+    headers={"Content-Type": "text/html"},
+    # Without an icon to ask for, and with enough text to pass for a page.
+    body=b"<link rel=icon href='data:,'><p>" + b"Much to read about crawlers. " * 20,
+)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The only event loop of crawl4ai."""
+    return "asyncio"
+
+
+@pytest.fixture
+def crawl4ai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 (a module)
+    """The package, with all its files in a folder of the test."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CRAWL4_AI_BASE_DIRECTORY", str(tmp_path))
+    return importlib.import_module("crawl4ai")
+
+
+@pytest.fixture
+def site(serve: Serve) -> LoopbackServer:
+    answers = {"/robots.txt": Reply(body=ROBOTS), "/public": PAGE, "/private": PAGE}
+    return serve(Routes({**answers, "/moved": redirect("/private")}))
+
+
+@pytest.mark.parametrize("flag", [True, False])
+async def test_parser_refuses_only_if_the_flag_is_set(
+    crawl4ai: Any,  # noqa: ANN401
+    site: LoopbackServer,
+    *,
+    flag: bool,
+) -> None:
+    strategy = importlib.import_module("crawl4ai.async_crawler_strategy")
+    config = crawl4ai.CrawlerRunConfig(check_robots_txt=flag)
+    async with (
+        RobotsChecker(user_agent="ExampleBot/1.0") as checker,
+        crawl4ai.AsyncWebCrawler(
+            crawler_strategy=strategy.AsyncHTTPCrawlerStrategy()
+        ) as crawler,
+    ):
+        crawler.robots_parser = RobotsParser(checker, "ExampleBot")
+        public, private, raw = [
+            await crawler.arun(url, config)
+            for url in (f"{site.url}/public", f"{site.url}/private", "raw:<p>Text</p>")
+        ]
+
+    assert public.success
+    assert raw.success
+    assert private.success is not flag
+    assert ("/private" in site.targets) is not flag
+    if flag:
+        assert private.status_code == 403
+        assert private.error_message == "Access denied by robots.txt"
+
+
+async def test_example_without_browser_refuses_redirects_and_names_the_rule(
+    crawl4ai: object,  # noqa: ARG001 (its folder)
+    site: LoopbackServer,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    example = importlib.import_module("wrap_crawl4ai")
+
+    await example.crawl_without_browser([f"{site.url}/public", f"{site.url}/moved"])
+
+    assert site.targets == ["/robots.txt", "/public", "/moved"]
+    assert site.requests[-1].headers["user-agent"].startswith("ExampleBot/1.0")
+    assert "line 2 (Disallow: /private" in capsys.readouterr().out
+
+
+@NEEDS_CHROMIUM
+async def test_example_with_browser_refuses_redirects(
+    crawl4ai: object,  # noqa: ARG001 (its folder)
+    site: LoopbackServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    browser_type = importlib.import_module("playwright.async_api").BrowserType
+    launch = browser_type.launch
+
+    def launch_installed(self: object, **options: object) -> object:
+        return launch(self, **options | LAUNCH_OPTIONS)
+
+    monkeypatch.setattr(browser_type, "launch", launch_installed)
+    example = importlib.import_module("wrap_crawl4ai")
+    urls = [f"{site.url}/{name}" for name in ("public", "private", "moved")]
+
+    await example.crawl(urls)
+
+    assert site.targets == ["/robots.txt", "/public", "/moved"]
+    shown = capsys.readouterr().out
+    assert f"{urls[0]} True" in shown
+    assert f"{urls[1]} False Access denied by robots.txt" in shown
+    assert "ERR_BLOCKED_BY_CLIENT" in shown
+
+
+class FakePage:
+    """A page, its context and its session, which counts sessions or has none."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.context = self
+        self.sessions = 0
+        self._error = error
+
+    async def new_cdp_session(self, _: object) -> FakePage:
+        if self._error is not None:
+            raise self._error
+        self.sessions += 1
+        return self
+
+    async def send(self, *_: object) -> dict[str, dict[str, dict[str, str]]]:
+        return {"frameTree": {"frame": {"id": "main"}}}
+
+    def on(self, *_: object) -> None:
+        pass
+
+
+async def test_page_of_a_session_is_prepared_once() -> None:
+    page: Any = FakePage()
+    async with RobotsChecker(user_agent="ExampleBot/1.0") as checker:
+        parser = RobotsParser(checker, "ExampleBot")
+        for _ in range(2):
+            await parser.check_page(page, context=page)
+
+    assert page.sessions == 1
+
+
+async def test_page_of_another_browser_is_refused() -> None:
+    from playwright.async_api import Error  # noqa: PLC0415 (may be missing)
+
+    page: Any = FakePage(Error("CDP session is only available in Chromium"))
+    async with RobotsChecker(user_agent="ExampleBot/1.0") as checker:
+        with pytest.raises(UnsupportedError, match="expected Chromium"):
+            await RobotsParser(checker, "ExampleBot").check_page(page)

@@ -1,0 +1,158 @@
+"""Our middleware with scrapy-playwright: a real browser, and stand-ins for others."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
+
+import pytest
+from scrapy import Request, signals
+from scrapy.http import HtmlResponse
+
+from robotsgate import DisallowedError
+from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM
+from tests.integrations.crawls import BUILT_IN, Plan, crawl, crawl_elsewhere
+from tests.servers.answers import Reply, Routes, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.loopback import LoopbackServer
+
+    Serve = Callable[..., LoopbackServer]
+
+RULES = Reply(body=b"User-agent: *\nDisallow: /private\n")
+MIDDLEWARES: dict[Any, int | None] = {
+    BUILT_IN: None,
+    "robotsgate.integrations.scrapy_playwright.RobotsGatePlaywrightMiddleware": 100,
+}
+HANDLER = "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"
+
+
+async def send_mark(page: Any, request: Request) -> None:  # noqa: ANN401 (of Playwright)
+    """A user's own callback for a page."""
+    await page.request.get(urljoin(request.url, "/mark"))
+
+
+def page(text: str) -> Reply:
+    # Without an icon, which the browser would ask for at a time of its own.
+    icon = "<link rel=icon href='data:,'>"
+    return Reply(headers={"Content-Type": "text/html"}, body=f"{icon}{text}".encode())
+
+
+@NEEDS_CHROMIUM
+@pytest.mark.skipif(
+    importlib.util.find_spec("scrapy_playwright") is None,
+    reason="scrapy-playwright is not installed",
+)
+@pytest.mark.parametrize("is_loop_in_thread", [False, True])
+def test_chromium_sends_no_refused_navigation(
+    serve: Serve, *, is_loop_in_thread: bool
+) -> None:
+    other = serve(Routes({"/robots.txt": RULES, "/private": page("Secrets")}))
+    site = serve(
+        Routes(
+            {
+                "/robots.txt": RULES,
+                "/": page("<iframe src='/private'></iframe>"),
+                "/private": page("in a frame"),
+                "/to": redirect("/"),
+                "/away": redirect(f"{other.url}/private"),
+                "/twice": redirect("/away"),
+            }
+        )
+    )
+    urls = [site.url + path for path in ("/", "/private", "/to", "/away", "/twice")]
+
+    report = crawl_elsewhere(
+        Plan(
+            urls=urls,
+            meta={
+                "playwright": True,
+                "playwright_page_init_callback": f"{__name__}.send_mark",
+            },
+            settings={
+                "CONCURRENT_REQUESTS": 1,
+                "DOWNLOAD_HANDLERS": {"http": HANDLER},
+                "DOWNLOADER_MIDDLEWARES": MIDDLEWARES,
+                "PLAYWRIGHT_LAUNCH_OPTIONS": LAUNCH_OPTIONS,
+                "_PLAYWRIGHT_THREADED_LOOP": is_loop_in_thread,  # as on Windows
+            },
+        )
+    )
+
+    assert report.pages == [urls[0], urls[0]]
+    rule = "line 2 (Disallow: /private, for all agents)"
+    assert [rule in text for text in report.refused] == [True] * 3
+    assert report.stats["robotstxt/forbidden"] == 3
+    assert site.targets == [
+        "/robots.txt",
+        *("/mark", "/", "/private"),
+        *("/mark", "/to", "/", "/private"),
+        *("/mark", "/away"),
+        *("/mark", "/twice", "/away"),
+    ]
+    assert other.targets == ["/robots.txt"]
+
+
+class Browser:
+    """Stands for a browser in which no navigation can be refused."""
+
+    def process_request(self, request: Request) -> HtmlResponse | None:
+        if "urls" not in request.meta:
+            return None
+        *request.meta["redirect_urls"], last = request.meta["urls"]
+        return HtmlResponse(last, request=request)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize(
+    ("paths", "meta", "is_refused"),
+    [
+        (["/public"], {}, False),
+        (["/public", "/private"], {}, True),
+        (["/public", "/private", "/public"], {}, True),
+        (["/public", "/private"], {"dont_obey_robotstxt": True}, False),
+    ],
+    ids=["no redirect", "to a refused page", "through a refused page", "opt-out"],
+)
+async def test_page_of_another_browser_is_refused_afterwards(
+    serve: Serve, paths: list[str], meta: dict[str, Any], *, is_refused: bool
+) -> None:
+    site = serve(RULES)
+    urls = [site.url + path for path in paths]
+    request = Request(urls[0], meta={**meta, "playwright": True, "urls": urls})
+
+    spider = await crawl(
+        request, settings={"DOWNLOADER_MIDDLEWARES": {**MIDDLEWARES, Browser: 200}}
+    )
+
+    causes = [type(error.__cause__) for error in spider.errors]
+    assert causes == [DisallowedError] * is_refused
+    assert spider.report.pages == ([] if is_refused else [urls[-1]])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("own", [{}, {"playwright_page_init_callback": "a.callback"}])
+async def test_request_leaves_the_browser_with_the_callback_of_its_user(
+    serve: Serve, own: dict[str, str]
+) -> None:
+    """Scrapy copies its meta to retries, and may have to pickle them."""
+    metas: list[dict[str, Any]] = []
+    request = Request(serve(RULES).url, meta={"playwright": True, **own})
+
+    def keep_meta(request: Request) -> None:
+        if request.meta.get("playwright"):
+            metas.append(request.meta)
+
+    await crawl(
+        request,
+        settings={"DOWNLOADER_MIDDLEWARES": MIDDLEWARES},
+        listeners={signals.response_received: keep_meta},
+    )
+
+    [meta] = metas
+    assert {key: meta[key] for key in meta if key.startswith("playwright_")} == own
