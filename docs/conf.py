@@ -58,3 +58,9 @@ nitpick_ignore_regex = [
         "typing",
     )
 ]
+nitpick_ignore_regex += [
+    # The API page lists the classes of `sync` without an index entry, because they
+    # have the names of the asynchronous ones, and it lists no type variables.
+    (r"py:class", r"sync\..*"),
+    (r"py:class", r".*\b_Response(_co)?"),
+]

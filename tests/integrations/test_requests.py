@@ -9,16 +9,16 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import HTTPDigestAuth
 
-from robotsgate import DisallowedError, PolitenessGate, sync
+from robotsgate import DisallowedError, sync
 from robotsgate.integrations.requests import RobotsAdapter, RobotsDisallowedError
-from tests.checking.builders import AGENT, RULES, checker_of, site_of
+from tests.checking.builders import AGENT, RULES
 from tests.servers.answers import Raw, Reply, Routes, chunked, redirect
 from tests.servers.proxy import forward_proxy
 
@@ -32,12 +32,6 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 10.0
 
 HALF = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf")
-
-
-def test_asynchronous_checker_is_refused() -> None:
-    """Its coroutines are true, so every page was fetched."""
-    with pytest.raises(TypeError, match=r"of robotsgate\.sync, got <robotsgate\."):
-        RobotsAdapter(checker_of(site_of()), AGENT)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("has_gate", [True, False])
@@ -297,12 +291,3 @@ def test_response_without_a_body_ends_its_turn(site: Site) -> None:
         session.get(f"{site(Reply()).url}/page", stream=True)
 
         assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
-
-
-def test_asynchronous_gate_is_refused() -> None:
-    gate: Any = PolitenessGate(checker_of(site_of()), AGENT)
-    with (
-        sync.RobotsChecker(user_agent=AGENT) as checker,
-        pytest.raises(TypeError, match=r"a gate of robotsgate\.sync, got <robotsgate"),
-    ):
-        RobotsAdapter(checker, AGENT, gate=gate)

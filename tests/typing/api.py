@@ -98,6 +98,7 @@ from robotsgate.integrations.aiohttp import AiohttpFetcher
 from robotsgate.integrations.httpx import (
     RobotsDisallowedError,
     RobotsTransport,
+    SyncRobotsTransport,
     robots_hook,
 )
 from robotsgate.integrations.requests import RobotsAdapter
@@ -159,6 +160,18 @@ def wrapped(checker: RobotsChecker) -> list[httpx.AsyncClient]:
     return [
         httpx.AsyncClient(event_hooks={"request": [hook]}),
         httpx.AsyncClient(transport=transport),
+    ]
+
+
+def wrapped_blocking(
+    checker: sync.RobotsChecker, gate: sync.PolitenessGate
+) -> list[httpx.Client]:
+    hook = robots_hook(checker, "Bot")
+    transport = SyncRobotsTransport(checker, ["News", "Bot"], gate=gate)
+    RobotsTransport(checker, "Bot")  # type: ignore[arg-type]  # blocks
+    return [
+        httpx.Client(event_hooks={"request": [hook]}),
+        httpx.Client(transport=SyncRobotsTransport(checker, "Bot", wrapped=transport)),
     ]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from robotsgate import DisallowedError, InvalidURLError, UnsupportedError, sync
+from robotsgate import DisallowedError, InvalidURLError, UnsupportedError
 from robotsgate.integrations._wrapping import (
     DisallowedRequestError,
     asked_url,
+    check_arguments,
+    enter_turn,
     missing_extra,
 )
 
@@ -26,6 +28,8 @@ from urllib3.util import parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from robotsgate import sync
 
 __all__ = ["RobotsAdapter", "RobotsDisallowedError"]
 
@@ -72,11 +76,7 @@ class RobotsAdapter(BaseAdapter):
         Raises:
             TypeError: `checker` or `gate` is not one of `robotsgate.sync`.
         """
-        given: object = checker
-        if not isinstance(given, sync.RobotsChecker):
-            raise TypeError(f"expected a checker of robotsgate.sync, got {given!r}")
-        if not isinstance(gate, sync.PolitenessGate | None):
-            raise TypeError(f"expected a gate of robotsgate.sync, got {gate!r}")
+        check_arguments(checker, gate, is_blocking=True)
         super().__init__()
         self._checker = checker
         self._agent = agent
@@ -96,16 +96,16 @@ class RobotsAdapter(BaseAdapter):
             requests.exceptions.InvalidURL: the checker cannot ask about its URL.
         """
         with ExitStack() as block:
-            turn = None
             try:
-                urls = list(_asked_urls(request))
-                if urls and self._gate is not None:
-                    turn = self._gate.turn(urls.pop(0))
-                    _enter(turn, request, block)
-                for url in urls:
-                    verdict = self._checker.refusal(self._agent, url)
-                    if verdict is not None:
-                        raise RobotsDisallowedError(verdict, request=request)
+                turn = enter_turn(
+                    _asked_urls(request),
+                    self._checker,
+                    self._agent,
+                    gate=self._gate,
+                    block=block,
+                )
+            except DisallowedError as error:
+                raise RobotsDisallowedError(error.verdict, request=request) from error
             except (InvalidURLError, UnsupportedError) as error:
                 raise requests.exceptions.InvalidURL(
                     str(error), request=request
@@ -129,16 +129,6 @@ class RobotsAdapter(BaseAdapter):
     def close(self) -> None:
         """Close the wrapped adapter."""
         self._wrapped.close()
-
-
-def _enter(
-    turn: sync.Turn, request: requests.PreparedRequest, block: ExitStack
-) -> None:
-    """Wait for the turn of `request`, which ends with `block`."""
-    try:
-        block.enter_context(turn)
-    except DisallowedError as error:
-        raise RobotsDisallowedError(error.verdict, request=request) from error
 
 
 def _end_with_body(response: requests.Response, end: Callable[[], object]) -> None:
