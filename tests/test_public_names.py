@@ -221,7 +221,7 @@ def fields_with_docstring(kind: type) -> list[str]:
 def documented_names() -> list[str]:
     text = API_PAGE.read_text(encoding="utf-8")
     return re.findall(
-        r"\.\. (?:auto(?:class|exception|function)|py:data):: (\S+)", text
+        r"\.\. (?:auto(?:class|exception|function)|py:data):: ([\w.]+)", text
     )
 
 
@@ -243,6 +243,7 @@ def test_every_name_on_the_api_page_exists() -> None:
         "robotsgate.caching",
         "robotsgate.fetching",
         "robotsgate.integrations.aiohttp",
+        "robotsgate.integrations.hops",
         "robotsgate.integrations.httpx",
         "robotsgate.integrations.requests",
         "robotsgate.integrations.scrapy",

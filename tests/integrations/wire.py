@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
@@ -28,6 +29,7 @@ import requests
 
 from robotsgate import DisallowedError, RobotsChecker, sync
 from robotsgate.integrations.aiohttp import robots_middleware
+from robotsgate.integrations.hops import robots_get
 from robotsgate.integrations.httpx import robots_hook
 from robotsgate.integrations.requests import RobotsAdapter
 from tests.integrations.url_forms import ALLOWED, ordinary_urls, url_forms
@@ -222,11 +224,23 @@ async def _of_requests() -> AsyncIterator[Get]:
         yield get
 
 
+async def _of_robots_get() -> AsyncIterator[Get]:
+    with sync.RobotsChecker(user_agent=AGENT) as checker, requests.Session() as session:
+        session.trust_env = False
+        send = robots_get(checker, AGENT, partial(session.get, timeout=5))
+
+        async def get(url: str) -> None:
+            await asyncio.to_thread(send, url)
+
+        yield get
+
+
 CLIENTS: dict[str, Callable[[], AsyncIterator[Get]]] = {
     "httpx": _of_httpx(httpx),
     "httpx2": _of_httpx(httpx2),
     "aiohttp": _of_aiohttp,
     "requests": _of_requests,
+    "robots_get": _of_robots_get,
 }
 
 

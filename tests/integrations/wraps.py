@@ -16,16 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import anyio.to_thread
+import curl_cffi
 import httpx
 import httpx2
 import requests
 
-from robotsgate import Clock, PolitenessGate, RobotsChecker, SystemClock, sync
+from robotsgate import (
+    Clock,
+    DisallowedError,
+    PolitenessGate,
+    RobotsChecker,
+    SystemClock,
+    sync,
+)
 from robotsgate.integrations.aiohttp import (
     AiohttpFetcher,
     robots_ignored,
     robots_middleware,
 )
+from robotsgate.integrations.hops import robots_get
 from robotsgate.integrations.httpx import (
     RobotsTransport,
     SyncRobotsTransport,
@@ -94,6 +103,8 @@ class Wrap:
         timeout: what the client raises after its own time-out.
         takes_gate: whether a request can wait for its turn.
         is_blocking: whether it holds a thread, which nobody can cancel.
+        gives_bad_redirects: whether a redirect that cannot be followed is its answer,
+            not an error.
     """
 
     backend: str = "asyncio"
@@ -102,6 +113,7 @@ class Wrap:
     timeout: type[Exception]
     takes_gate: bool = True
     is_blocking: bool = False
+    gives_bad_redirects: bool = False
 
 
 @asynccontextmanager
@@ -300,6 +312,39 @@ async def _requests(setting: Setting) -> AsyncIterator[Get]:
         yield _blocking_get(get, get_ignoring, checker)
 
 
+@asynccontextmanager
+async def _curl_cffi(setting: Setting) -> AsyncIterator[Get]:
+    async with (
+        httpx.AsyncClient(verify=setting.tls, proxy=setting.proxy) as client,
+        _checker(setting, client) as (checker, gate),
+        # It takes no TLS context.
+        curl_cffi.AsyncSession(
+            verify=False, proxy=setting.proxy, timeout=setting.seconds
+        ) as session,
+    ):
+        get = robots_get(checker, AGENT, session.get, gate=gate)
+
+        async def send(url: str) -> int:
+            return (await get(url)).status_code
+
+        async def send_ignoring(url: str) -> int:
+            return (await session.get(url)).status_code
+
+        yield Get(send=send, send_ignoring=send_ignoring, close_checker=checker.aclose)
+
+
+@asynccontextmanager
+async def _blocking_curl_cffi(setting: Setting) -> AsyncIterator[Get]:
+    with (
+        _blocking_checker(setting) as (checker, gate),
+        curl_cffi.Session(
+            verify=False, proxy=setting.proxy, timeout=setting.seconds
+        ) as session,
+    ):
+        get = robots_get(checker, AGENT, session.get, gate=gate)
+        yield _blocking_get(get, session.get, checker)
+
+
 class _TLSAdapter(requests.adapters.HTTPAdapter):
     """Trusts the certificates of the tests."""
 
@@ -314,25 +359,38 @@ class _TLSAdapter(requests.adapters.HTTPAdapter):
         return super().proxy_manager_for(proxy, ssl_context=self._tls, **options)
 
 
-WRAPS = {
-    f"{library.__name__} {how} on {backend}": wrap(library, backend)
-    for how, wrap in {"hook": _httpx_hook, "transport": _httpx_transport}.items()
-    for library in (httpx, httpx2)
-    for backend in ("asyncio", "trio")
-} | {
-    "httpx blocking hook": _blocking_httpx(httpx, by_hook=True),
-    "httpx blocking transport": _blocking_httpx(httpx, by_hook=False),
-    "httpx2 blocking hook": _blocking_httpx(httpx2, by_hook=True),
-    "httpx2 blocking transport": _blocking_httpx(httpx2, by_hook=False),
-    "aiohttp": Wrap(
-        open=_aiohttp,
-        error=aiohttp.ClientError,
-        timeout=TimeoutError,
-    ),
-    "requests": Wrap(
-        open=_requests,
-        error=requests.RequestException,
-        timeout=requests.Timeout,
-        is_blocking=True,
-    ),
-}
+WRAPS = (
+    {
+        f"{library.__name__} {how} on {backend}": wrap(library, backend)
+        for how, wrap in {"hook": _httpx_hook, "transport": _httpx_transport}.items()
+        for library in (httpx, httpx2)
+        for backend in ("asyncio", "trio")
+    }
+    | {
+        "httpx blocking hook": _blocking_httpx(httpx, by_hook=True),
+        "httpx blocking transport": _blocking_httpx(httpx, by_hook=False),
+        "httpx2 blocking hook": _blocking_httpx(httpx2, by_hook=True),
+        "httpx2 blocking transport": _blocking_httpx(httpx2, by_hook=False),
+        "aiohttp": Wrap(
+            open=_aiohttp,
+            error=aiohttp.ClientError,
+            timeout=TimeoutError,
+        ),
+        "requests": Wrap(
+            open=_requests,
+            error=requests.RequestException,
+            timeout=requests.Timeout,
+            is_blocking=True,
+        ),
+    }
+    | {
+        f"curl_cffi{name}": Wrap(
+            open=opened,
+            error=DisallowedError,
+            timeout=curl_cffi.requests.exceptions.Timeout,
+            is_blocking=bool(name),
+            gives_bad_redirects=True,
+        )
+        for name, opened in {"": _curl_cffi, " blocking": _blocking_curl_cffi}.items()
+    }
+)

@@ -95,6 +95,7 @@ from robotsgate import (
 from robotsgate import RobotChecker as MisspeltChecker  # type: ignore[attr-defined]
 from robotsgate.integrations import aiohttp as in_aiohttp
 from robotsgate.integrations.aiohttp import AiohttpFetcher
+from robotsgate.integrations.hops import RobotsGet, robots_get
 from robotsgate.integrations.httpx import (
     RobotsDisallowedError,
     RobotsTransport,
@@ -202,6 +203,20 @@ def blocking(session: requests.Session) -> None:
             assert_type(gate.status("https://e.com"), HostStatus)
     checker.can_fetch("Bot", 42)  # type: ignore[arg-type]  # names no URL
     sync.RobotsChecker(clock=None)  # type: ignore[arg-type]  # knows no time
+
+
+async def got_by_hops(
+    checker: RobotsChecker, blocking: sync.RobotsChecker, session: requests.Session
+) -> None:
+    async def send(url: str, **options: object) -> bytes:
+        return url.encode() * len(options)
+
+    get = robots_get(checker, "Bot", send, gate=PolitenessGate(checker, "Bot"))
+    assert_type(await get("https://e.com", headers={"Cookie": "a=b"}), bytes)
+    by_requests: RobotsGet[requests.Response]
+    by_requests = robots_get(blocking, ["News", "Bot"], session.get, max_redirects=3)
+    assert_type(by_requests(httpx.URL("https://e.com")), "requests.Response")
+    robots_get(checker, "Bot", session.get)  # type: ignore[arg-type]  # blocks
 
 
 def refused_by_a_client(error: RobotsDisallowedError) -> None:
