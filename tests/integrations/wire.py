@@ -31,8 +31,8 @@ from robotsgate import DisallowedError, RobotsChecker, sync
 from robotsgate.integrations.aiohttp import robots_middleware
 from robotsgate.integrations.hops import robots_get
 from robotsgate.integrations.httpx import robots_hook
-from robotsgate.integrations.requests import RobotsAdapter
 from tests.integrations.url_forms import ALLOWED, ordinary_urls, url_forms
+from tests.integrations.wraps import SESSIONS
 from tests.servers.answers import Reply, redirect
 from tests.servers.loopback import LoopbackServer
 
@@ -209,19 +209,24 @@ async def _of_aiohttp() -> AsyncIterator[Get]:
         yield get
 
 
-async def _of_requests() -> AsyncIterator[Get]:
-    with (
-        sync.RobotsChecker(user_agent=AGENT) as checker,
-        requests.Session() as session,
-    ):
-        session.trust_env = False
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, RobotsAdapter(checker, AGENT))
+def _of_session(
+    library: ModuleType, wraps: ModuleType
+) -> Callable[[], AsyncIterator[Get]]:
+    async def opened() -> AsyncIterator[Get]:
+        with (
+            sync.RobotsChecker(user_agent=AGENT) as checker,
+            library.Session() as session,
+        ):
+            session.trust_env = False
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, wraps.RobotsAdapter(checker, AGENT))
 
-        async def get(url: str) -> None:
-            await asyncio.to_thread(session.get, url, timeout=5)
+            async def get(url: str) -> None:
+                await asyncio.to_thread(session.get, url, timeout=5)
 
-        yield get
+            yield get
+
+    return opened
 
 
 async def _of_robots_get() -> AsyncIterator[Get]:
@@ -239,8 +244,11 @@ CLIENTS: dict[str, Callable[[], AsyncIterator[Get]]] = {
     "httpx": _of_httpx(httpx),
     "httpx2": _of_httpx(httpx2),
     "aiohttp": _of_aiohttp,
-    "requests": _of_requests,
     "robots_get": _of_robots_get,
+    **{
+        library.__name__: _of_session(library, SESSIONS[library])
+        for library in SESSIONS
+    },
 }
 
 

@@ -12,6 +12,7 @@ from contextlib import (
 )
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -29,6 +30,7 @@ from robotsgate import (
     SystemClock,
     sync,
 )
+from robotsgate.integrations import requests as in_requests
 from robotsgate.integrations.aiohttp import (
     AiohttpFetcher,
     robots_ignored,
@@ -40,7 +42,6 @@ from robotsgate.integrations.httpx import (
     SyncRobotsTransport,
     robots_hook,
 )
-from robotsgate.integrations.requests import RobotsAdapter
 from tests.checking.builders import AGENT
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from types import ModuleType
 
-__all__ = ["WRAPS", "Get", "Setting", "Wrap"]
+__all__ = ["SESSIONS", "WRAPS", "Get", "Setting", "Wrap"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,29 +288,52 @@ async def _aiohttp(setting: Setting) -> AsyncIterator[Get]:
         )
 
 
-@asynccontextmanager
-async def _requests(setting: Setting) -> AsyncIterator[Get]:
-    with (
-        _blocking_checker(setting) as (checker, gate),
-        requests.Session() as session,
-    ):
-        adapter = RobotsAdapter(
-            checker, AGENT, wrapped=_TLSAdapter(setting.tls), gate=gate
-        )
-        session.mount("http://", adapter)
-        session.mount("https://", adapter)
-        session.proxies = {"all": setting.proxy} if setting.proxy else {}
-        get = partial(session.get, timeout=(5, setting.seconds))
+def _session(library: ModuleType, adapter_type: type) -> Wrap:
+    """That of requests or of niquests."""
+    http_adapter: Any = library.adapters.HTTPAdapter
 
-        def get_ignoring(url: str) -> requests.Response:
-            prefix = f"{url.rpartition('/')[0]}/"
-            session.mount(prefix, requests.adapters.HTTPAdapter())
-            try:
-                return get(url)
-            finally:
-                del session.adapters[prefix]
+    class TLSAdapter(http_adapter):
+        """Trusts the certificates of the tests."""
 
-        yield _blocking_get(get, get_ignoring, checker)
+        def __init__(self, tls: ssl.SSLContext) -> None:
+            self._tls = tls
+            super().__init__()
+
+        def init_poolmanager(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+            super().init_poolmanager(*arguments, ssl_context=self._tls, **options)
+
+        def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401
+            return super().proxy_manager_for(proxy, ssl_context=self._tls, **options)
+
+    @asynccontextmanager
+    async def opened(setting: Setting) -> AsyncIterator[Get]:
+        with (
+            _blocking_checker(setting) as (checker, gate),
+            library.Session() as session,
+        ):
+            inner = TLSAdapter(setting.tls)
+            adapter = adapter_type(checker, AGENT, wrapped=inner, gate=gate)
+            session.mount("http://", adapter)
+            session.mount("https://", adapter)
+            session.proxies = {"all": setting.proxy} if setting.proxy else {}
+            get = partial(session.get, timeout=(5, setting.seconds))
+
+            def get_ignoring(url: str) -> Any:  # noqa: ANN401 (of the library)
+                prefix = f"{url.rpartition('/')[0]}/"
+                session.mount(prefix, http_adapter())
+                try:
+                    return get(url)
+                finally:
+                    session.adapters.pop(prefix).close()
+
+            yield _blocking_get(get, get_ignoring, checker)
+
+    return Wrap(
+        open=opened,
+        error=library.RequestException,
+        timeout=library.Timeout,
+        is_blocking=True,
+    )
 
 
 @asynccontextmanager
@@ -345,52 +369,41 @@ async def _blocking_curl_cffi(setting: Setting) -> AsyncIterator[Get]:
         yield _blocking_get(get, session.get, checker)
 
 
-class _TLSAdapter(requests.adapters.HTTPAdapter):
-    """Trusts the certificates of the tests."""
-
-    def __init__(self, tls: ssl.SSLContext) -> None:
-        self._tls = tls
-        super().__init__()
-
-    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
-        super().init_poolmanager(*arguments, ssl_context=self._tls, **options)
-
-    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401
-        return super().proxy_manager_for(proxy, ssl_context=self._tls, **options)
-
-
-WRAPS = (
-    {
-        f"{library.__name__} {how} on {backend}": wrap(library, backend)
-        for how, wrap in {"hook": _httpx_hook, "transport": _httpx_transport}.items()
-        for library in (httpx, httpx2)
-        for backend in ("asyncio", "trio")
-    }
-    | {
-        "httpx blocking hook": _blocking_httpx(httpx, by_hook=True),
-        "httpx blocking transport": _blocking_httpx(httpx, by_hook=False),
-        "httpx2 blocking hook": _blocking_httpx(httpx2, by_hook=True),
-        "httpx2 blocking transport": _blocking_httpx(httpx2, by_hook=False),
-        "aiohttp": Wrap(
-            open=_aiohttp,
-            error=aiohttp.ClientError,
-            timeout=TimeoutError,
-        ),
-        "requests": Wrap(
-            open=_requests,
-            error=requests.RequestException,
-            timeout=requests.Timeout,
-            is_blocking=True,
-        ),
-    }
-    | {
-        f"curl_cffi{name}": Wrap(
-            open=opened,
-            error=DisallowedError,
-            timeout=curl_cffi.requests.exceptions.Timeout,
-            is_blocking=bool(name),
-            gives_bad_redirects=True,
-        )
-        for name, opened in {"": _curl_cffi, " blocking": _blocking_curl_cffi}.items()
-    }
+WRAPS = {
+    f"{library.__name__} {how} on {backend}": wrap(library, backend)
+    for how, wrap in {"hook": _httpx_hook, "transport": _httpx_transport}.items()
+    for library in (httpx, httpx2)
+    for backend in ("asyncio", "trio")
+}
+for library in (httpx, httpx2):
+    for how in ("hook", "transport"):
+        name = f"{library.__name__} blocking {how}"
+        WRAPS[name] = _blocking_httpx(library, by_hook=how == "hook")
+WRAPS["aiohttp"] = Wrap(
+    open=_aiohttp,
+    error=aiohttp.ClientError,
+    timeout=TimeoutError,
 )
+for name, opened in {
+    "curl_cffi": _curl_cffi,
+    "curl_cffi blocking": _blocking_curl_cffi,
+}.items():
+    WRAPS[name] = Wrap(
+        open=opened,
+        error=DisallowedError,
+        timeout=curl_cffi.requests.exceptions.Timeout,
+        is_blocking=opened is _blocking_curl_cffi,
+        gives_bad_redirects=True,
+    )
+
+SESSIONS: dict[ModuleType, ModuleType] = {requests: in_requests}
+"""By the library of sessions, what wraps them."""
+
+if find_spec("niquests"):  # in a venv of its own, because it replaces urllib3
+    import niquests
+
+    from robotsgate.integrations import niquests as in_niquests
+
+    SESSIONS[niquests] = in_niquests
+for library, wraps in SESSIONS.items():
+    WRAPS[library.__name__] = _session(library, wraps.RobotsAdapter)
