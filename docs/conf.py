@@ -27,6 +27,8 @@ python_maximum_signature_line_length = 88
 # Users import `Rule` from robotsgate; that it lives deeper is not their business.
 python_use_unqualified_type_names = True
 
+# It replaces the urllib3 of requests, so it is in a venv of its own.
+autodoc_mock_imports = ["niquests"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
@@ -48,6 +50,7 @@ nitpick_ignore_regex = [
         "enum",
         "httpcore",
         "httpx",
+        "niquests",
         "opentelemetry",
         "os",
         "pathlib",
@@ -57,4 +60,10 @@ nitpick_ignore_regex = [
         "types",
         "typing",
     )
+]
+nitpick_ignore_regex += [
+    # The API page lists the classes of `sync` without an index entry, because they
+    # have the names of the asynchronous ones, and it lists no type variables.
+    (r"py:class", r"sync\..*"),
+    (r"py:class", r".*\b_Response(_co)?"),
 ]

@@ -1,4 +1,4 @@
-"""Fetch robots.txt through curl_cffi, a client that robotsgate does not know.
+"""Let a session of curl_cffi obey robots.txt, on a small site on this machine.
 
 pip install robotsgate curl_cffi
 python examples/wrap_curl_cffi.py
@@ -7,90 +7,31 @@ python examples/wrap_curl_cffi.py
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from functools import partial
 
-from curl_cffi.const import CurlECode
-from curl_cffi.curl import CURL_WRITEFUNC_ERROR
-from curl_cffi.requests import AsyncSession, Response
-from curl_cffi.requests.exceptions import RequestException
+from curl_cffi.requests import AsyncSession
 from example_site import PATHS, serving
 
-from robotsgate import FailureKind, FetchedResponse, FetchFailedError, RobotsChecker
+from robotsgate import DisallowedError, RobotsChecker
+from robotsgate.integrations.hops import robots_get
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
-
-# --- The fetcher
-
-KINDS = {
-    CurlECode.COULDNT_RESOLVE_HOST: FailureKind.NAME_RESOLUTION,
-    CurlECode.COULDNT_CONNECT: FailureKind.CONNECT,
-    CurlECode.SSL_CONNECT_ERROR: FailureKind.TLS,
-    CurlECode.PEER_FAILED_VERIFICATION: FailureKind.TLS,
-    CurlECode.OPERATION_TIMEDOUT: FailureKind.TIMEOUT,
-    CurlECode.GOT_NOTHING: FailureKind.TRANSFER,
-    CurlECode.RECV_ERROR: FailureKind.TRANSFER,
-    CurlECode.PARTIAL_FILE: FailureKind.PROTOCOL,
-    CurlECode.UNSUPPORTED_PROTOCOL: FailureKind.PROTOCOL,
-}
-
-
-class CurlFetcher:
-    """A `Fetcher` over a session without headers, cookies and credentials."""
-
-    def __init__(self, session: AsyncSession[Response]) -> None:
-        """Fetch with `session`; the caller closes it."""
-        self._session = session
-
-    async def get(
-        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
-    ) -> FetchedResponse:
-        """As `Fetcher.get`; the body is not decoded."""
-        body = bytearray()
-
-        def take(piece: bytes) -> int:
-            body.extend(piece)
-            return len(piece) if len(body) < max_bytes else CURL_WRITEFUNC_ERROR
-
-        try:
-            response = await self._session.get(
-                url,
-                headers=dict(headers),
-                content_callback=take,
-                accept_encoding=None,  # robotsgate decodes, with a bound
-                allow_redirects=False,
-                default_headers=False,
-                discard_cookies=True,
-                quote=False,
-            )
-        except RequestException as error:
-            if len(body) < max_bytes:
-                kind = KINDS.get(CurlECode(error.code), FailureKind.OTHER)
-                raise FetchFailedError(str(error), kind=kind) from error
-            response = error.response  # `take` has ended the transfer
-        return FetchedResponse(
-            status=response.status_code,
-            headers=[
-                (name, value or "") for name, value in response.headers.multi_items()
-            ],
-            body=bytes(body),
-            is_decoded=False,
-        )
-
-
-# --- The site
+USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
 
 async def main(origin: str) -> None:
-    """Ask about some pages."""
+    """Get the pages that the site allows."""
     async with (
-        AsyncSession(impersonate="chrome", max_clients=100) as session,
-        RobotsChecker(user_agent=USER_AGENT, client=CurlFetcher(session)) as checker,
+        RobotsChecker(user_agent=USER_AGENT) as checker,
+        AsyncSession(headers={"User-Agent": USER_AGENT}) as session,
     ):
+        get = robots_get(checker, "ExampleBot", partial(session.get, quote=False))
         for path in PATHS:
-            print(f"{path}: {await checker.check('ExampleBot', origin + path)}")
+            try:
+                response = await get(origin + path)
+            except DisallowedError as error:
+                print(f"{path}: {error.verdict}")
+            else:
+                print(f"{path}: {response.text}")
 
 
 if __name__ == "__main__":

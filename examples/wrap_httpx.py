@@ -14,7 +14,7 @@ from example_site import PATHS, serving
 from robotsgate import DisallowedError, RobotsChecker
 from robotsgate.integrations.httpx import robots_hook
 
-USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
+USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
 
 async def main(origin: str) -> None:

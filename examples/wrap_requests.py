@@ -13,7 +13,7 @@ from robotsgate import DisallowedError
 from robotsgate.integrations.requests import RobotsAdapter
 from robotsgate.sync import RobotsChecker
 
-USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
+USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
 
 def main(origin: str) -> None:

@@ -74,6 +74,27 @@ def test_checker_loads_no_test_library_and_no_extra() -> None:
     )
 
 
+def test_wrap_of_an_asynchronous_client_loads_no_blocking_front() -> None:
+    loaded = modules_after("from robotsgate.integrations import hops, httpx")
+
+    assert loaded & {"robotsgate.sync", "httpx2", "requests"} == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "is_loaded"), [("Disallow: /", False), ("Content-Usage: search=n", True)]
+)
+def test_structured_fields_are_loaded_for_a_content_usage(
+    line: str, *, is_loaded: bool
+) -> None:
+    rules = f"User-agent: *\n{line}\n"
+    loaded = modules_after(
+        "from robotsgate import RobotsTxt\n"
+        f"RobotsTxt.parse({rules!r}).usage_preferences('Bot', '/')"
+    )
+
+    assert ("http_sf" in loaded) == is_loaded
+
+
 @pytest.mark.parametrize(
     "module", ["stores", "fetching", "checking", "politeness", "testing"]
 )
@@ -110,6 +131,7 @@ def test_name_without_its_extra_says_what_to_install(
     ("name", "needed"),
     [
         ("aiohttp", "aiohttp"),
+        ("niquests", "niquests"),
         ("otel", "opentelemetry"),
         ("requests", "requests"),
         ("scrapy", "scrapy"),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 
-from robotsgate import DisallowedError, Reason
-from tests.checking.builders import RULES
-from tests.integrations.wraps import WRAPS
+from robotsgate import DisallowedError, Reason, SystemClock
+from robotsgate.testing import ManualClock
+from tests.checking.builders import HOUR, RULES, let_others_run
+from tests.integrations.wraps import WRAPS, Setting
 from tests.servers.answers import Held, Raw, Reply, Routes, redirect
 from tests.servers.loopback import Connection, dead_port
 from tests.servers.proxy import forward_proxy
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from tests.integrations.wraps import Get, Wrap
-    from tests.servers.loopback import Answer, LoopbackServer
+    from tests.servers.loopback import Answer, LoopbackServer, Request
 
     Open = Callable[..., AbstractAsyncContextManager[Get]]
     Serve = Site = Callable[..., LoopbackServer]
@@ -32,6 +33,12 @@ pytestmark = pytest.mark.anyio
 ROBOTS = Reply(body=RULES.encode())
 PAGE = Reply(body=b"page")
 SILENCE = Raw(b"", Connection.hang)
+
+
+def _only(is_meant: Callable[[Wrap], bool]) -> pytest.MarkDecorator:
+    """Runs a test for those wraps."""
+    meant = {name: wrap for name, wrap in WRAPS.items() if is_meant(wrap)}
+    return pytest.mark.parametrize("wrap", meant.values(), ids=meant)
 
 
 @pytest.fixture(params=WRAPS.values(), ids=WRAPS)
@@ -47,7 +54,8 @@ def anyio_backend(wrap: Wrap) -> str:
 
 @pytest.fixture
 def opened(wrap: Wrap, client_tls: ssl.SSLContext) -> Open:
-    return partial(wrap.open, client_tls)
+    """Opens the client; takes the fields of a `Setting`."""
+    return lambda **fields: wrap.open(Setting(tls=client_tls, **fields))
 
 
 @pytest.fixture
@@ -94,6 +102,27 @@ async def test_disallowed_page_is_never_requested(
     assert copy.verdict == refusal.value.verdict
 
 
+async def test_page_of_a_server_that_fails_comes_once_it_has_recovered(
+    opened: Open, site: Site
+) -> None:
+    replies = iter([Reply(status=500), ROBOTS])
+
+    def robots(request: Request, connection: Connection) -> None:
+        next(replies)(request, connection)
+
+    server = site(robots)
+    clock = ManualClock()
+
+    async with opened(clock=clock) as get:
+        with pytest.raises(DisallowedError) as refusal:
+            await get(f"{server.url}/public")
+        clock.advance(HOUR)
+        assert await get(f"{server.url}/public") == 200
+
+    assert refusal.value.verdict.reason is Reason.UNREACHABLE
+    assert server.targets == ["/robots.txt", "/robots.txt", "/public"]
+
+
 async def test_redirect_to_a_disallowed_page_is_not_followed(
     opened: Open, site: Site
 ) -> None:
@@ -109,29 +138,39 @@ async def test_redirect_to_a_disallowed_page_is_not_followed(
     assert other.targets == ["/robots.txt"]
 
 
-@pytest.mark.parametrize("location", ["http://1.2.3.4.5/", "http://h.test:8x/"])
-async def test_redirect_to_a_host_that_cannot_be_is_an_error_of_the_client(
-    opened: Open, site: Site, wrap: Wrap, location: str
+async def test_redirect_to_another_host_obeys_the_robots_txt_there(
+    opened: Open, site: Site
 ) -> None:
-    """It was an `InvalidURLError` alone: a server could end a crawl."""
-    server = site(away=redirect(location))
+    other = site()
+    server = site(away=redirect(f"{other.url}/public"))
 
     async with opened() as get:
-        with pytest.raises(wrap.error):
-            await get(f"{server.url}/away")
+        assert await get(f"{server.url}/away") == 200
 
     assert server.targets == ["/robots.txt", "/away"]
+    assert other.targets == ["/robots.txt", "/public"]
 
 
-async def test_redirect_to_ftp_is_an_error_of_the_client(
-    opened: Open, site: Site, wrap: Wrap
+@pytest.mark.parametrize(
+    "location",
+    ["http://1.2.3.4.5/", "http://h.test:8x/", f"ftp://127.0.0.1:{dead_port()}/file"],
+    ids=["no address", "no port", "ftp"],
+)
+async def test_redirect_that_cannot_be_followed_is_an_error_of_the_client(
+    opened: Open, site: Site, wrap: Wrap, location: str
 ) -> None:
-    """It was an `UnsupportedError`, which no handler of the client's errors caught."""
-    server = site(away=redirect(f"ftp://127.0.0.1:{dead_port()}/file"))
+    """It was an `InvalidURLError` or an `UnsupportedError` alone.
+
+    No handler of the client's errors caught that, so a server could end a crawl.
+    """
+    server = site(away=redirect(location))
 
     async with opened(shares=True) as get:
-        with pytest.raises(wrap.error):
-            await get(f"{server.url}/away")
+        if wrap.gives_bad_redirects:
+            assert await get(f"{server.url}/away") == 302
+        else:
+            with pytest.raises(wrap.error):
+                await get(f"{server.url}/away")
 
     assert server.targets == ["/robots.txt", "/away"]
 
@@ -158,9 +197,65 @@ async def test_robots_txt_itself_is_requested_unasked(opened: Open, site: Site) 
     assert server.targets == ["/robots.txt"]
 
 
-@pytest.mark.parametrize(
-    "wrap", [wrap for wrap in WRAPS.values() if not wrap.is_blocking]
-)
+async def test_requests_at_once_fetch_robots_txt_once(opened: Open, site: Site) -> None:
+    robots = Held(ROBOTS)
+    server = site(robots)
+    refused = []
+
+    async def send(get: Get, path: str) -> None:
+        try:
+            await get(f"{server.url}/{path}")
+        except DisallowedError:
+            refused.append(path)
+
+    async with opened() as get, anyio.create_task_group() as tasks:
+        for path in ["private", "public"] * 4:
+            tasks.start_soon(send, get, path)
+        while not server.targets:
+            await let_others_run()
+        robots.release()
+
+    assert refused == ["private"] * 4
+    assert server.targets == ["/robots.txt", *["/public"] * 4]
+
+
+@_only(lambda wrap: wrap.takes_gate)
+async def test_host_sees_the_delay_of_the_gate_before_each_hop(
+    opened: Open, site: Site
+) -> None:
+    times = []
+
+    def timed(answer: Answer) -> Answer:
+        def answer_in_time(request: Request, connection: Connection) -> None:
+            times.append(SystemClock().monotonic())
+            answer(request, connection)
+
+        return answer_in_time
+
+    server = site(timed(ROBOTS), away=timed(redirect("/public")), public=timed(PAGE))
+
+    async with opened(delay=0.05) as get:
+        await get(f"{server.url}/away")
+        with pytest.raises(DisallowedError):
+            await get(f"{server.url}/private")
+        await get(f"{server.url}/public")
+
+    assert server.targets == ["/robots.txt", "/away", "/public", "/public"]
+    assert min(after - before for before, after in pairwise(times)) >= 0.05
+
+
+async def test_closed_checker_lets_no_request_pass(opened: Open, site: Site) -> None:
+    server = site()
+
+    async with opened() as get:
+        await get.close_checker()
+        with pytest.raises(RuntimeError, match="closed"):
+            await get(f"{server.url}/public")
+
+    assert server.targets == []
+
+
+@_only(lambda wrap: not wrap.is_blocking)
 async def test_cancelled_request_for_a_page_is_never_sent(
     opened: Open, site: Site
 ) -> None:

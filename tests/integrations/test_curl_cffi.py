@@ -39,7 +39,7 @@ def anyio_backend() -> str:
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 (a module)
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
-    return importlib.import_module("wrap_curl_cffi")
+    return importlib.import_module("fetch_with_curl_cffi")
 
 
 async def fetched_by_curl(example: Any, url: str) -> Outcome:  # noqa: ANN401

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import httpx2
 import pytest
 
-from robotsgate import PolitenessGate
+from robotsgate import PolitenessGate, sync
 from robotsgate.integrations.httpx import (
     RobotsDisallowedError,
     RobotsTransport,
+    SyncRobotsTransport,
     robots_hook,
 )
 from tests.checking.builders import AGENT, PRIVATE, PUBLIC, RULES, checker_of, site_of
-from tests.servers.answers import Reply
+from tests.servers.answers import Raw, Reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
     from types import ModuleType
 
     from tests.servers.loopback import LoopbackServer
@@ -70,6 +71,28 @@ async def test_closed_response_closes_the_stream_behind_the_turn(
         client.stream("GET", PUBLIC),
     ):
         assert not stream.is_closed
+
+    assert stream.is_closed
+
+
+def test_closed_response_of_a_blocking_client_closes_the_stream_behind_the_turn(
+    library: ModuleType, blocking: sync.RobotsChecker
+) -> None:
+    class Stream(library.SyncByteStream):
+        is_closed = False
+
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"page"
+
+        def close(self) -> None:
+            self.is_closed = True
+
+    stream = Stream()
+    inner = library.MockTransport(lambda _: library.Response(200, stream=stream))
+    with sync.PolitenessGate(blocking, AGENT, default_delay=0) as gate:
+        transport = SyncRobotsTransport(blocking, AGENT, wrapped=inner, gate=gate)
+        with library.Client(transport=transport) as client:
+            assert client.get(PUBLIC).content == b"page"
 
     assert stream.is_closed
 
@@ -137,6 +160,91 @@ async def test_blocking_client_is_refused_where_an_event_loop_runs(
 ) -> None:
     """As in a notebook, or in an async handler: there it sent the request."""
     get_by_blocking_client(library)
+
+
+@pytest.mark.parametrize("is_entered", [True, False])
+def test_blocking_client_of_an_asynchronous_transport_is_refused(
+    library: ModuleType, *, is_entered: bool
+) -> None:
+    transport = RobotsTransport(checker_of(site_of()), AGENT)
+    client = library.Client(transport=transport)
+
+    with pytest.raises(TypeError, match="a blocking Client, which needs a SyncRobots"):
+        client.__enter__() if is_entered else client.get(PRIVATE)
+
+
+@pytest.fixture
+def blocking() -> Iterator[sync.RobotsChecker]:
+    with sync.RobotsChecker(client=site_of()) as checker:
+        yield checker
+
+
+async def test_asynchronous_client_of_a_blocking_hook_is_refused(
+    library: ModuleType, blocking: sync.RobotsChecker
+) -> None:
+    sent: list[object] = []
+    hooks = {"request": [robots_hook(blocking, AGENT)]}
+    transport = library.MockTransport(sent.append)
+
+    async with library.AsyncClient(transport=transport, event_hooks=hooks) as client:
+        with pytest.raises(TypeError, match=r"robotsgate\.sync, got an AsyncClient"):
+            await client.get(PRIVATE)
+
+    assert (sent, blocking.stats.checks) == ([], 0)
+
+
+@pytest.mark.parametrize("is_entered", [True, False])
+async def test_asynchronous_client_of_a_blocking_transport_is_refused(
+    library: ModuleType, blocking: sync.RobotsChecker, *, is_entered: bool
+) -> None:
+    client = library.AsyncClient(transport=SyncRobotsTransport(blocking, AGENT))
+
+    with pytest.raises(TypeError, match="an AsyncClient, which needs a RobotsTransp"):
+        await (client.__aenter__() if is_entered else client.get(PRIVATE))
+
+
+@pytest.fixture
+def gated(
+    library: ModuleType, blocking: sync.RobotsChecker
+) -> Iterator[tuple[Any, sync.PolitenessGate]]:
+    """A blocking client that waits for its turns, and its gate without a delay."""
+    with (
+        sync.PolitenessGate(blocking, AGENT, default_delay=0) as gate,
+        library.Client(
+            transport=SyncRobotsTransport(
+                blocking, AGENT, wrapped=library.HTTPTransport(verify=False), gate=gate
+            )
+        ) as client,
+    ):
+        yield client, gate
+
+
+def test_turn_of_a_blocking_client_lasts_until_the_response_is_closed(
+    gated: tuple[Any, sync.PolitenessGate], serve: Callable[..., LoopbackServer]
+) -> None:
+    client, gate = gated
+    server = serve(Reply(status=503, headers={"Retry-After": "99"}, body=b"page"))
+    before = gate.ready_at(server.url)
+
+    with client.stream("GET", f"{server.url}/robots") as response:
+        assert gate.stats.under_way == 1
+        assert response.read() == b"page"
+        assert gate.stats.under_way == 0
+
+    assert gate.ready_at(server.url) > before + 90
+    assert gate.stats.turns == 1
+
+
+def test_failure_of_a_blocking_client_ends_its_turn_as_an_incident(
+    gated: tuple[Any, sync.PolitenessGate], serve: Callable[..., LoopbackServer]
+) -> None:
+    client, gate = gated
+    server = serve(Raw(b"rubbish\r\n\r\n"))
+
+    with pytest.raises((httpx.TransportError, httpx2.TransportError)):
+        client.get(f"{server.url}/page")
+
+    assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
 
 
 async def test_target_that_an_extension_names_is_the_one_that_is_asked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -9,6 +10,7 @@ import httpx
 import pytest
 import yarl
 
+import robotsgate
 from robotsgate import (
     AccessResult,
     DisallowedError,
@@ -20,11 +22,17 @@ from robotsgate import (
 )
 from robotsgate.integrations._wrapping import TurnOfResponse
 from robotsgate.integrations.aiohttp import robots_middleware
-from robotsgate.integrations.httpx import RobotsTransport, robots_hook
+from robotsgate.integrations.httpx import (
+    RobotsTransport,
+    SyncRobotsTransport,
+    robots_hook,
+)
+from robotsgate.integrations.requests import RobotsAdapter
 from tests.checking.builders import AGENT, PRIVATE, PUBLIC, RULES, checker_of, site_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
 
 
 @pytest.mark.anyio
@@ -62,18 +70,58 @@ def test_refusal_of_a_blocking_checker_counts_as_one_check() -> None:
         assert checker.stats.checks == 4
 
 
-@pytest.mark.parametrize("wrap", [robots_hook, RobotsTransport, robots_middleware])
+WRAPS: dict[Any, ModuleType] = {
+    RobotsTransport: robotsgate,
+    robots_middleware: robotsgate,
+    SyncRobotsTransport: sync,
+    RobotsAdapter: sync,
+}
+"""By what wraps a client: the module of the checker and the gate that it needs."""
+
+
+@pytest.fixture
+def checkers() -> Iterator[dict[ModuleType, Any]]:
+    """A checker of each kind, by its module."""
+    with sync.RobotsChecker(client=site_of()) as blocking:
+        yield {robotsgate: RobotsChecker(client=site_of()), sync: blocking}
+
+
+@pytest.mark.parametrize(("wrap", "needed"), WRAPS.items())
+def test_checker_of_the_other_kind_is_refused_at_once(
+    wrap: Any,  # noqa: ANN401 (each has other arguments)
+    needed: ModuleType,
+    checkers: dict[ModuleType, Any],
+) -> None:
+    """The coroutines of an asynchronous one are true, so every page was fetched."""
+    other = checkers.keys() - {needed}
+
+    with pytest.raises(TypeError) as error:
+        wrap(checkers[other.pop()], AGENT)
+
+    expected = rf"expected a {needed.__name__}\.RobotsChecker, got <robotsgate\."
+    assert re.match(expected, str(error.value))
+
+
+@pytest.mark.parametrize(("wrap", "needed"), WRAPS.items())
+def test_gate_of_the_other_kind_is_refused_at_once(
+    wrap: Any,  # noqa: ANN401 (each has other arguments)
+    needed: ModuleType,
+    checkers: dict[ModuleType, Any],
+) -> None:
+    (other,) = checkers.keys() - {needed}
+    gate = other.PolitenessGate(checkers[other], AGENT)
+
+    with pytest.raises(TypeError) as error:
+        wrap(checkers[needed], AGENT, gate=gate)
+
+    expected = rf"expected gate to be a {needed.__name__}\.PolitenessGate, got <robots"
+    assert re.match(expected, str(error.value))
+
+
+@pytest.mark.parametrize("wrap", [robots_hook, *WRAPS])
 def test_arguments_that_are_swapped_are_refused_at_once(wrap: Any) -> None:  # noqa: ANN401 (each has other arguments)
-    with pytest.raises(TypeError, match=r"a robotsgate\.RobotsChecker, got 'Example"):
+    with pytest.raises(TypeError, match=r"a robotsgate.*\.RobotsChecker, got 'Exampl"):
         wrap(AGENT, RobotsChecker(client=site_of()))
-
-
-@pytest.mark.parametrize("wrap", [RobotsTransport, robots_middleware])
-def test_other_object_than_a_gate_is_refused_at_once(wrap: Any) -> None:  # noqa: ANN401 (each has other arguments)
-    checker = RobotsChecker(client=site_of())
-
-    with pytest.raises(TypeError, match="gate to be a PolitenessGate, got <robotsgate"):
-        wrap(checker, AGENT, gate=checker)
 
 
 @pytest.mark.anyio

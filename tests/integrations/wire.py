@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
@@ -28,9 +29,10 @@ import requests
 
 from robotsgate import DisallowedError, RobotsChecker, sync
 from robotsgate.integrations.aiohttp import robots_middleware
+from robotsgate.integrations.hops import robots_get
 from robotsgate.integrations.httpx import robots_hook
-from robotsgate.integrations.requests import RobotsAdapter
 from tests.integrations.url_forms import ALLOWED, ordinary_urls, url_forms
+from tests.integrations.wraps import SESSIONS
 from tests.servers.answers import Reply, redirect
 from tests.servers.loopback import LoopbackServer
 
@@ -207,17 +209,33 @@ async def _of_aiohttp() -> AsyncIterator[Get]:
         yield get
 
 
-async def _of_requests() -> AsyncIterator[Get]:
-    with (
-        sync.RobotsChecker(user_agent=AGENT) as checker,
-        requests.Session() as session,
-    ):
+def _of_session(
+    library: ModuleType, wraps: ModuleType
+) -> Callable[[], AsyncIterator[Get]]:
+    async def opened() -> AsyncIterator[Get]:
+        with (
+            sync.RobotsChecker(user_agent=AGENT) as checker,
+            library.Session() as session,
+        ):
+            session.trust_env = False
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, wraps.RobotsAdapter(checker, AGENT))
+
+            async def get(url: str) -> None:
+                await asyncio.to_thread(session.get, url, timeout=5)
+
+            yield get
+
+    return opened
+
+
+async def _of_robots_get() -> AsyncIterator[Get]:
+    with sync.RobotsChecker(user_agent=AGENT) as checker, requests.Session() as session:
         session.trust_env = False
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, RobotsAdapter(checker, AGENT))
+        send = robots_get(checker, AGENT, partial(session.get, timeout=5))
 
         async def get(url: str) -> None:
-            await asyncio.to_thread(session.get, url, timeout=5)
+            await asyncio.to_thread(send, url)
 
         yield get
 
@@ -226,7 +244,11 @@ CLIENTS: dict[str, Callable[[], AsyncIterator[Get]]] = {
     "httpx": _of_httpx(httpx),
     "httpx2": _of_httpx(httpx2),
     "aiohttp": _of_aiohttp,
-    "requests": _of_requests,
+    "robots_get": _of_robots_get,
+    **{
+        library.__name__: _of_session(library, SESSIONS[library])
+        for library in SESSIONS
+    },
 }
 
 

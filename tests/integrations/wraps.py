@@ -4,41 +4,93 @@ from __future__ import annotations
 
 from contextlib import (
     AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
     asynccontextmanager,
+    contextmanager,
     nullcontext,
 )
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import anyio.to_thread
+import curl_cffi
 import httpx
 import httpx2
 import requests
 
-from robotsgate import RobotsChecker, sync
+from robotsgate import (
+    Clock,
+    DisallowedError,
+    PolitenessGate,
+    RobotsChecker,
+    SystemClock,
+    sync,
+)
+from robotsgate.integrations import requests as in_requests
 from robotsgate.integrations.aiohttp import (
     AiohttpFetcher,
     robots_ignored,
     robots_middleware,
 )
-from robotsgate.integrations.httpx import RobotsTransport, robots_hook
-from robotsgate.integrations.requests import RobotsAdapter
+from robotsgate.integrations.hops import robots_get
+from robotsgate.integrations.httpx import (
+    RobotsTransport,
+    SyncRobotsTransport,
+    robots_hook,
+)
 from tests.checking.builders import AGENT
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from types import ModuleType
 
-__all__ = ["WRAPS", "Get", "Wrap"]
+__all__ = ["SESSIONS", "WRAPS", "Get", "Setting", "Wrap"]
 
 
-class Get(Protocol):
-    """Sends a GET, follows its redirects, and gives the status."""
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a test wants of a client and of its checker.
 
-    async def __call__(self, url: str, *, is_ignoring: bool = False) -> int: ...
+    Attributes:
+        tls: whom the client trusts.
+        proxy: the URL of one.
+        seconds: how long the client waits for an answer.
+        shares: whether the checker has the connections, or at least the proxy, of the
+            client.
+        delay: seconds between the turns of a gate; `None`: there is no gate.
+        clock: of the checker.
+    """
+
+    tls: ssl.SSLContext
+    proxy: str | None = None
+    seconds: float = 5
+    shares: bool = False
+    delay: float | None = None
+    clock: Clock = SystemClock()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Get:
+    """A wrapped client; call it to send a GET and follow its redirects.
+
+    Attributes:
+        send: sends the GET, and gives the status.
+        send_ignoring: the same, without asking the checker.
+        close_checker: closes the checker behind the client.
+    """
+
+    send: Callable[[str], Awaitable[int]]
+    send_ignoring: Callable[[str], Awaitable[int]]
+    close_checker: Callable[[], Awaitable[None]]
+
+    async def __call__(self, url: str, *, is_ignoring: bool = False) -> int:
+        """The status of the last response."""
+        return await (self.send_ignoring if is_ignoring else self.send)(url)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,82 +99,136 @@ class Wrap:
 
     Attributes:
         backend: the event loop.
-        open: opens a client around a new checker, both until the block ends. Takes
-            the TLS context, and perhaps the URL of a `proxy`, the `seconds` that the
-            client waits for an answer, and whether it `shares` its connections with
-            the checker.
+        open: opens a client around a new checker, both until the block ends.
         error: what a refused request raises besides a `DisallowedError`.
         timeout: what the client raises after its own time-out.
+        takes_gate: whether a request can wait for its turn.
         is_blocking: whether it holds a thread, which nobody can cancel.
+        gives_bad_redirects: whether a redirect that cannot be followed is its answer,
+            not an error.
     """
 
-    backend: str
-    open: Callable[..., AbstractAsyncContextManager[Get]]
+    backend: str = "asyncio"
+    open: Callable[[Setting], AbstractAsyncContextManager[Get]]
     error: type[Exception]
     timeout: type[Exception]
+    takes_gate: bool = True
     is_blocking: bool = False
+    gives_bad_redirects: bool = False
 
 
-def _checker(client: object) -> RobotsChecker:
-    return RobotsChecker(user_agent=AGENT, client=client)  # type: ignore[arg-type]
+@asynccontextmanager
+async def _checker(
+    setting: Setting, client: object
+) -> AsyncIterator[tuple[RobotsChecker, PolitenessGate | None]]:
+    """A checker that may fetch through `client`, and perhaps its gate."""
+    async with AsyncExitStack() as stack:
+        checker = await stack.enter_async_context(
+            RobotsChecker(
+                user_agent=AGENT,
+                client=client if setting.shares else None,  # type: ignore[arg-type]
+                clock=setting.clock,
+            )
+        )
+        gate = None
+        if setting.delay is not None:
+            gate = PolitenessGate(checker, AGENT, default_delay=setting.delay)
+            await stack.enter_async_context(gate)
+        yield checker, gate
 
 
-def _get(client: Any) -> Get:  # noqa: ANN401 (of httpx or httpx2)
-    async def get(url: str, *, is_ignoring: bool = False) -> int:
-        extensions = {"robots": "ignore"} if is_ignoring else None
-        status: int = (await client.get(url, extensions=extensions)).status_code
+@contextmanager
+def _blocking_checker(
+    setting: Setting,
+) -> Iterator[tuple[sync.RobotsChecker, sync.PolitenessGate | None]]:
+    # Its client is asynchronous, so it cannot be that of the pages.
+    client = httpx.AsyncClient(verify=setting.tls, proxy=setting.proxy)
+    with ExitStack() as stack:
+        checker = stack.enter_context(
+            sync.RobotsChecker(
+                user_agent=AGENT,
+                client=client if setting.shares else None,
+                clock=setting.clock,
+            )
+        )
+        gate = None
+        if setting.delay is not None:
+            gate = sync.PolitenessGate(checker, AGENT, default_delay=setting.delay)
+            stack.enter_context(gate)
+        yield checker, gate
+
+
+def _timeout(library: ModuleType, setting: Setting) -> Any:  # noqa: ANN401 (of the library)
+    return library.Timeout(5, read=setting.seconds)
+
+
+def _get(client: Any, checker: RobotsChecker) -> Get:  # noqa: ANN401 (of httpx or httpx2)
+    async def send(url: str, **options: Any) -> int:  # noqa: ANN401 (those of the client)
+        status: int = (await client.get(url, **options)).status_code
         return status
 
-    return get
+    return Get(
+        send=send,
+        send_ignoring=partial(send, extensions={"robots": "ignore"}),
+        close_checker=checker.aclose,
+    )
+
+
+def _blocking_get(
+    get: Callable[[str], Any],
+    get_ignoring: Callable[[str], Any],
+    checker: sync.RobotsChecker,
+) -> Get:
+    """A `Get` that sends in threads."""
+
+    async def send(get: Callable[[str], Any], url: str) -> int:
+        status: int = (await anyio.to_thread.run_sync(get, url)).status_code
+        return status
+
+    return Get(
+        send=partial(send, get),
+        send_ignoring=partial(send, get_ignoring),
+        close_checker=partial(anyio.to_thread.run_sync, checker.close),
+    )
 
 
 def _httpx_hook(library: ModuleType, backend: str) -> Wrap:
     @asynccontextmanager
-    async def opened(
-        tls: ssl.SSLContext,
-        *,
-        proxy: str | None = None,
-        seconds: float = 5,
-        shares: bool = False,
-    ) -> AsyncIterator[Get]:
+    async def opened(setting: Setting) -> AsyncIterator[Get]:
         async with (
             library.AsyncClient(
-                verify=tls,
-                proxy=proxy,
-                timeout=library.Timeout(5, read=seconds),
+                verify=setting.tls,
+                proxy=setting.proxy,
+                timeout=_timeout(library, setting),
                 follow_redirects=True,
             ) as client,
-            _checker(client if shares else None) as checker,
+            _checker(setting, client) as (checker, _),
         ):
             client.event_hooks = {"request": [robots_hook(checker, AGENT)]}
-            yield _get(client)
+            yield _get(client, checker)
 
     return Wrap(
         backend=backend,
         open=opened,
         error=library.RequestError,
         timeout=library.ReadTimeout,
+        takes_gate=False,
     )
 
 
 def _httpx_transport(library: ModuleType, backend: str) -> Wrap:
     @asynccontextmanager
-    async def opened(
-        tls: ssl.SSLContext,
-        *,
-        proxy: str | None = None,
-        seconds: float = 5,
-        shares: bool = False,
-    ) -> AsyncIterator[Get]:
-        transport = library.AsyncHTTPTransport(verify=tls, proxy=proxy)
-        async with _checker(transport if shares else None) as checker:
-            wrap = RobotsTransport(checker, AGENT, wrapped=transport)
-            async with library.AsyncClient(
-                transport=wrap,
-                timeout=library.Timeout(5, read=seconds),
+    async def opened(setting: Setting) -> AsyncIterator[Get]:
+        inner = library.AsyncHTTPTransport(verify=setting.tls, proxy=setting.proxy)
+        async with (
+            _checker(setting, inner) as (checker, gate),
+            library.AsyncClient(
+                transport=RobotsTransport(checker, AGENT, wrapped=inner, gate=gate),
+                timeout=_timeout(library, setting),
                 follow_redirects=True,
-            ) as client:
-                yield _get(client)
+            ) as client,
+        ):
+            yield _get(client, checker)
 
     return Wrap(
         backend=backend,
@@ -132,76 +238,135 @@ def _httpx_transport(library: ModuleType, backend: str) -> Wrap:
     )
 
 
+def _blocking_httpx(library: ModuleType, *, by_hook: bool) -> Wrap:
+    @asynccontextmanager
+    async def opened(setting: Setting) -> AsyncIterator[Get]:
+        inner = library.HTTPTransport(verify=setting.tls, proxy=setting.proxy)
+        with _blocking_checker(setting) as (checker, gate):
+            hooks = [robots_hook(checker, AGENT)] if by_hook else []
+            if not by_hook:
+                inner = SyncRobotsTransport(checker, AGENT, wrapped=inner, gate=gate)
+            with library.Client(
+                transport=inner,
+                event_hooks={"request": hooks},
+                timeout=_timeout(library, setting),
+                follow_redirects=True,
+            ) as client:
+                ignoring = partial(client.get, extensions={"robots": "ignore"})
+                yield _blocking_get(client.get, ignoring, checker)
+
+    return Wrap(
+        open=opened,
+        error=library.RequestError,
+        timeout=library.ReadTimeout,
+        takes_gate=not by_hook,
+        is_blocking=True,
+    )
+
+
 @asynccontextmanager
-async def _aiohttp(
-    tls: ssl.SSLContext,
-    *,
-    proxy: str | None = None,
-    seconds: float = 5,
-    shares: bool = False,
-) -> AsyncIterator[Get]:
+async def _aiohttp(setting: Setting) -> AsyncIterator[Get]:
     async with (
         aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=tls),
-            proxy=proxy,
-            timeout=aiohttp.ClientTimeout(sock_read=seconds),
+            connector=aiohttp.TCPConnector(ssl=setting.tls),
+            proxy=setting.proxy,
+            timeout=aiohttp.ClientTimeout(sock_read=setting.seconds),
         ) as session,
-        _checker(AiohttpFetcher(session) if shares else None) as checker,
+        _checker(setting, AiohttpFetcher(session)) as (checker, gate),
     ):
-        middleware = robots_middleware(checker, AGENT)
+        middleware = robots_middleware(checker, AGENT, gate=gate)
 
-        async def get(url: str, *, is_ignoring: bool = False) -> int:
+        async def send(url: str, *, is_ignoring: bool = False) -> int:
             with robots_ignored() if is_ignoring else nullcontext():
                 async with session.get(url, middlewares=(middleware,)) as response:
                     return response.status
 
-        yield get
+        yield Get(
+            send=send,
+            send_ignoring=partial(send, is_ignoring=True),
+            close_checker=checker.aclose,
+        )
+
+
+def _session(library: ModuleType, adapter_type: type) -> Wrap:
+    """That of requests or of niquests."""
+    http_adapter: Any = library.adapters.HTTPAdapter
+
+    class TLSAdapter(http_adapter):
+        """Trusts the certificates of the tests."""
+
+        def __init__(self, tls: ssl.SSLContext) -> None:
+            self._tls = tls
+            super().__init__()
+
+        def init_poolmanager(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+            super().init_poolmanager(*arguments, ssl_context=self._tls, **options)
+
+        def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401
+            return super().proxy_manager_for(proxy, ssl_context=self._tls, **options)
+
+    @asynccontextmanager
+    async def opened(setting: Setting) -> AsyncIterator[Get]:
+        with (
+            _blocking_checker(setting) as (checker, gate),
+            library.Session() as session,
+        ):
+            inner = TLSAdapter(setting.tls)
+            adapter = adapter_type(checker, AGENT, wrapped=inner, gate=gate)
+            session.mount("http://", adapter)
+            session.mount("https://", adapter)
+            session.proxies = {"all": setting.proxy} if setting.proxy else {}
+            get = partial(session.get, timeout=(5, setting.seconds))
+
+            def get_ignoring(url: str) -> Any:  # noqa: ANN401 (of the library)
+                prefix = f"{url.rpartition('/')[0]}/"
+                session.mount(prefix, http_adapter())
+                try:
+                    return get(url)
+                finally:
+                    session.adapters.pop(prefix).close()
+
+            yield _blocking_get(get, get_ignoring, checker)
+
+    return Wrap(
+        open=opened,
+        error=library.RequestException,
+        timeout=library.Timeout,
+        is_blocking=True,
+    )
 
 
 @asynccontextmanager
-async def _requests(
-    tls: ssl.SSLContext,
-    *,
-    proxy: str | None = None,
-    seconds: float = 5,
-    shares: bool = False,
-) -> AsyncIterator[Get]:
-    # The checker has a client of its own, because a Session is not asynchronous.
-    client = httpx.AsyncClient(verify=tls, proxy=proxy) if shares else None
-    with (
-        sync.RobotsChecker(user_agent=AGENT, client=client) as checker,
-        requests.Session() as session,
+async def _curl_cffi(setting: Setting) -> AsyncIterator[Get]:
+    async with (
+        httpx.AsyncClient(verify=setting.tls, proxy=setting.proxy) as client,
+        _checker(setting, client) as (checker, gate),
+        # It takes no TLS context.
+        curl_cffi.AsyncSession(
+            verify=False, proxy=setting.proxy, timeout=setting.seconds
+        ) as session,
     ):
-        adapter = RobotsAdapter(checker, AGENT, wrapped=_TLSAdapter(tls))
-        session.mount("http://", adapter)
-        session.mount("https://", adapter)
-        session.proxies = {"all": proxy} if proxy else {}
+        get = robots_get(checker, AGENT, session.get, gate=gate)
 
-        async def get(url: str, *, is_ignoring: bool = False) -> int:
-            own = f"{url.rpartition('/')[0]}/"
-            if is_ignoring:
-                session.mount(own, requests.adapters.HTTPAdapter())
-            work = partial(session.get, url, timeout=(5, seconds))
-            response = await anyio.to_thread.run_sync(work)
-            if is_ignoring:
-                del session.adapters[own]
-            return response.status_code
+        async def send(url: str) -> int:
+            return (await get(url)).status_code
 
-        yield get
+        async def send_ignoring(url: str) -> int:
+            return (await session.get(url)).status_code
+
+        yield Get(send=send, send_ignoring=send_ignoring, close_checker=checker.aclose)
 
 
-class _TLSAdapter(requests.adapters.HTTPAdapter):
-    """Trusts the certificates of the tests."""
-
-    def __init__(self, tls: ssl.SSLContext) -> None:
-        self._tls = tls
-        super().__init__()
-
-    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
-        super().init_poolmanager(*arguments, ssl_context=self._tls, **options)
-
-    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401
-        return super().proxy_manager_for(proxy, ssl_context=self._tls, **options)
+@asynccontextmanager
+async def _blocking_curl_cffi(setting: Setting) -> AsyncIterator[Get]:
+    with (
+        _blocking_checker(setting) as (checker, gate),
+        curl_cffi.Session(
+            verify=False, proxy=setting.proxy, timeout=setting.seconds
+        ) as session,
+    ):
+        get = robots_get(checker, AGENT, session.get, gate=gate)
+        yield _blocking_get(get, session.get, checker)
 
 
 WRAPS = {
@@ -209,18 +374,36 @@ WRAPS = {
     for how, wrap in {"hook": _httpx_hook, "transport": _httpx_transport}.items()
     for library in (httpx, httpx2)
     for backend in ("asyncio", "trio")
-} | {
-    "aiohttp": Wrap(
-        backend="asyncio",
-        open=_aiohttp,
-        error=aiohttp.ClientError,
-        timeout=TimeoutError,
-    ),
-    "requests": Wrap(
-        backend="asyncio",
-        open=_requests,
-        error=requests.RequestException,
-        timeout=requests.Timeout,
-        is_blocking=True,
-    ),
 }
+for library in (httpx, httpx2):
+    for how in ("hook", "transport"):
+        name = f"{library.__name__} blocking {how}"
+        WRAPS[name] = _blocking_httpx(library, by_hook=how == "hook")
+WRAPS["aiohttp"] = Wrap(
+    open=_aiohttp,
+    error=aiohttp.ClientError,
+    timeout=TimeoutError,
+)
+for name, opened in {
+    "curl_cffi": _curl_cffi,
+    "curl_cffi blocking": _blocking_curl_cffi,
+}.items():
+    WRAPS[name] = Wrap(
+        open=opened,
+        error=DisallowedError,
+        timeout=curl_cffi.requests.exceptions.Timeout,
+        is_blocking=opened is _blocking_curl_cffi,
+        gives_bad_redirects=True,
+    )
+
+SESSIONS: dict[ModuleType, ModuleType] = {requests: in_requests}
+"""By the library of sessions, what wraps them."""
+
+if find_spec("niquests"):  # in a venv of its own, because it replaces urllib3
+    import niquests
+
+    from robotsgate.integrations import niquests as in_niquests
+
+    SESSIONS[niquests] = in_niquests
+for library, wraps in SESSIONS.items():
+    WRAPS[library.__name__] = _session(library, wraps.RobotsAdapter)

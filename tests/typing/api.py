@@ -95,11 +95,14 @@ from robotsgate import (
 from robotsgate import RobotChecker as MisspeltChecker  # type: ignore[attr-defined]
 from robotsgate.integrations import aiohttp as in_aiohttp
 from robotsgate.integrations.aiohttp import AiohttpFetcher
+from robotsgate.integrations.hops import RobotsGet, robots_get
 from robotsgate.integrations.httpx import (
     RobotsDisallowedError,
     RobotsTransport,
+    SyncRobotsTransport,
     robots_hook,
 )
+from robotsgate.integrations.niquests import RobotsAdapter as NiquestsAdapter
 from robotsgate.integrations.requests import RobotsAdapter
 from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
 from robotsgate.integrations.warc import (
@@ -162,6 +165,18 @@ def wrapped(checker: RobotsChecker) -> list[httpx.AsyncClient]:
     ]
 
 
+def wrapped_blocking(
+    checker: sync.RobotsChecker, gate: sync.PolitenessGate
+) -> list[httpx.Client]:
+    hook = robots_hook(checker, "Bot")
+    transport = SyncRobotsTransport(checker, ["News", "Bot"], gate=gate)
+    RobotsTransport(checker, "Bot")  # type: ignore[arg-type]  # blocks
+    return [
+        httpx.Client(event_hooks={"request": [hook]}),
+        httpx.Client(transport=SyncRobotsTransport(checker, "Bot", wrapped=transport)),
+    ]
+
+
 def wrapped_session(
     checker: RobotsChecker, error: in_aiohttp.RobotsDisallowedError
 ) -> aiohttp.ClientSession:
@@ -185,10 +200,25 @@ def blocking(session: requests.Session) -> None:
             assert_type(turn, sync.Turn)
             turn.report(session.get(str(turn.url)))
             session.mount("https://", RobotsAdapter(checker, "Bot", gate=gate))
+            NiquestsAdapter(checker, ["News", "Bot"], gate=gate)
             assert_type(gate.stats, GateStats)
             assert_type(gate.status("https://e.com"), HostStatus)
     checker.can_fetch("Bot", 42)  # type: ignore[arg-type]  # names no URL
     sync.RobotsChecker(clock=None)  # type: ignore[arg-type]  # knows no time
+
+
+async def got_by_hops(
+    checker: RobotsChecker, blocking: sync.RobotsChecker, session: requests.Session
+) -> None:
+    async def send(url: str, **options: object) -> bytes:
+        return url.encode() * len(options)
+
+    get = robots_get(checker, "Bot", send, gate=PolitenessGate(checker, "Bot"))
+    assert_type(await get("https://e.com", headers={"Cookie": "a=b"}), bytes)
+    by_requests: RobotsGet[requests.Response]
+    by_requests = robots_get(blocking, ["News", "Bot"], session.get, max_redirects=3)
+    assert_type(by_requests(httpx.URL("https://e.com")), "requests.Response")
+    robots_get(checker, "Bot", session.get)  # type: ignore[arg-type]  # blocks
 
 
 def refused_by_a_client(error: RobotsDisallowedError) -> None:

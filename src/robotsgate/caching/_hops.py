@@ -6,18 +6,16 @@ Pure: knows responses, but sends nothing. RFC 9309 §2.3.1.2.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._outcome import Answered, TooManyRedirects
 from robotsgate.robotstxt._headers import header_values, headers_named
-from robotsgate.urls._origin import split_url
-from robotsgate.urls._redirect import RedirectError, redirect_target
+from robotsgate.urls._origin import Origin
+from robotsgate.urls._redirect import RedirectError, redirect_target, wire_url
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome, Redirects
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.urls._origin import Origin
 
 _NOT_MODIFIED = 304
 
@@ -26,10 +24,6 @@ _LONGEST_URL = 2_048
 
 # The content type decides nothing, but may tell the author of the file something.
 _KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
-
-# What a URL may hold apart from letters and digits: all of ASCII but the characters
-# that the WHATWG URL Standard escapes in paths and queries.
-_SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
 
 
 class Hops:
@@ -84,14 +78,13 @@ class Hops:
         self, url: str, status: int, headers: HeadersLike
     ) -> TooManyRedirects | None:
         """Go on with `url`, unless that makes a loop, or is one redirect too many."""
-        origin, target = split_url(url)
-        next_url = f"{origin}{quote(target, safe=_SENT_AS_IT_IS)}"
+        next_url = wire_url(url)
         if next_url in self._statuses:
             error = f"a redirect loop at {url}"
         elif len(self._statuses) > self._max_redirects:
             error = f"more than {self._max_redirects} redirects"
         else:
-            self.origin, self.url = origin, next_url
+            self.origin, self.url = Origin.from_url(next_url), next_url
             self._statuses[next_url] = status
             return None
         return TooManyRedirects(

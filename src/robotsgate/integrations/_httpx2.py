@@ -10,6 +10,7 @@ from robotsgate.integrations._wrapping import (
     BodyInTurn,
     DisallowedRequestError,
     HttpxClasses,
+    SyncBodyInTurn,
 )
 
 
@@ -21,10 +22,15 @@ class _Body(BodyInTurn, httpx2.AsyncByteStream):
     pass
 
 
+class _SyncBody(SyncBodyInTurn, httpx2.SyncByteStream):
+    pass
+
+
 CLASSES = HttpxClasses(
     error=RobotsDisallowedError,
     # The same classes, of another library.
     url_error=cast("Any", httpx2.RequestError),
     response=cast("Any", httpx2.Response),
     body=_Body,
+    sync_body=_SyncBody,
 )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from robotsgate import DisallowedError, PolitenessGate, RobotsChecker
+from robotsgate import DisallowedError, RobotsChecker
 from robotsgate.fetching import passes_unasked, sent_url
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from contextlib import ExitStack
 
     import httpx
 
-    from robotsgate import Turn, Verdict
+    from robotsgate import PolitenessGate, Turn, Verdict, sync
 
 # The tasks that end turns; asyncio itself keeps only weak references to tasks.
 _ends: set[asyncio.Task[None]] = set()
@@ -28,17 +30,45 @@ def missing_extra(name: str) -> ImportError:
     )
 
 
-def check_arguments(checker: object, gate: object = None) -> None:
-    """Refuse what is not a checker or a gate before the first request is sent.
+def check_arguments(
+    checker: object, gate: object = None, *, is_blocking: bool = False
+) -> None:
+    """Refuse another checker or gate than the client needs, before it sends anything.
+
+    Args:
+        checker: what the caller gave.
+        gate: what the caller gave; `None` for none.
+        is_blocking: whether both must be those of `robotsgate.sync`.
 
     Raises:
-        TypeError: `checker` is not a `robotsgate.RobotsChecker`, or `gate` is neither
-            `None` nor a `PolitenessGate`.
+        TypeError: `checker` or `gate` is something else.
     """
-    if not isinstance(checker, RobotsChecker):
-        raise TypeError(f"expected a robotsgate.RobotsChecker, got {checker!r}")
-    if not isinstance(gate, PolitenessGate | None):
-        raise TypeError(f"expected gate to be a PolitenessGate, got {gate!r}")
+    room = import_module("robotsgate.sync" if is_blocking else "robotsgate")
+    if not isinstance(checker, room.RobotsChecker):
+        raise TypeError(f"expected a {room.__name__}.RobotsChecker, got {checker!r}")
+    if not isinstance(gate, room.PolitenessGate | None):
+        raise TypeError(
+            f"expected gate to be a {room.__name__}.PolitenessGate, got {gate!r}"
+        )
+
+
+def is_blocking(checker: object) -> bool:
+    """Whether `checker` is one of `robotsgate.sync`.
+
+    Raises:
+        TypeError: it is not a checker at all.
+    """
+    if isinstance(checker, RobotsChecker):
+        return False
+    # Only now, because it takes time that most programs need not spend.
+    from robotsgate import sync  # noqa: PLC0415
+
+    if isinstance(checker, sync.RobotsChecker):
+        return True
+    raise TypeError(
+        "expected a robotsgate.RobotsChecker or a robotsgate.sync.RobotsChecker,"
+        f" got {checker!r}"
+    )
 
 
 def asked_url(scheme: str, host: str, port: int | None, target: str) -> str | None:
@@ -48,6 +78,40 @@ def asked_url(scheme: str, host: str, port: int | None, target: str) -> str | No
     """
     url = sent_url(scheme, host, port, target)
     return None if url is None or passes_unasked(url) else url
+
+
+def enter_turn(
+    urls: Iterable[str],
+    checker: sync.RobotsChecker,
+    agent: str | Sequence[str],
+    *,
+    gate: sync.PolitenessGate | None,
+    block: ExitStack,
+) -> sync.Turn | None:
+    """Ask about a request of a blocking client, and wait for its turn.
+
+    Args:
+        urls: the ways in which the request may be read; none if it passes unasked.
+        checker: asked about each URL that the gate is not.
+        agent: as in `RobotsChecker.can_fetch`.
+        gate: gives the turn, if there is one.
+        block: the turn ends with it.
+
+    Returns:
+        The turn; `None` without a gate.
+
+    Raises:
+        DisallowedError: robots.txt does not allow one of `urls`.
+    """
+    rest = list(urls)
+    turn = None
+    if rest and gate is not None:
+        turn = block.enter_context(gate.turn(rest.pop(0)))
+    for url in rest:
+        verdict = checker.refusal(agent, url)
+        if verdict is not None:
+            raise DisallowedError(verdict)
+    return turn
 
 
 class DisallowedRequestError(DisallowedError):
@@ -118,7 +182,7 @@ class TurnOfResponse:
 
 
 class BodyInTurn:
-    """The body of a response of httpx or httpx2; when it is closed, the turn ends."""
+    """The body of a response of an `AsyncClient`; when it is closed, the turn ends."""
 
     def __init__(self, stream: Any, turn: TurnOfResponse) -> None:  # noqa: ANN401 (the library's)
         self._stream = stream
@@ -134,6 +198,21 @@ class BodyInTurn:
             await self._turn.aclose()
 
 
+class SyncBodyInTurn:
+    """The body of a response of a `Client`; when it is closed, the turn ends."""
+
+    def __init__(self, stream: Any, turn: ExitStack) -> None:  # noqa: ANN401 (the library's)
+        self._stream = stream
+        self._turn = turn
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._stream)
+
+    def close(self) -> None:
+        with self._turn:
+            self._stream.close()
+
+
 class HttpxClasses(NamedTuple):
     """The classes of httpx, or those of httpx2, which have the same names."""
 
@@ -141,3 +220,4 @@ class HttpxClasses(NamedTuple):
     url_error: type[httpx.RequestError]
     response: type[httpx.Response]
     body: Callable[[Any, TurnOfResponse], Any]
+    sync_body: Callable[[Any, ExitStack], Any]

@@ -1,13 +1,15 @@
 """Obeys robots.txt in clients of httpx and httpx2: by an event hook, or a transport.
 
 Both libraries have classes of the same names: `_httpx2.py` has the classes of this
-module for httpx2. Runs on asyncio and trio.
+module for httpx2. An `AsyncClient` may run on asyncio or trio; a blocking `Client`
+needs a checker of `robotsgate.sync`.
 """
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Literal
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, overload
 
 import httpx
 
@@ -16,20 +18,32 @@ from robotsgate.integrations._wrapping import (
     BodyInTurn,
     DisallowedRequestError,
     HttpxClasses,
+    SyncBodyInTurn,
     TurnOfResponse,
     asked_url,
     check_arguments,
+    enter_turn,
+    is_blocking,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from robotsgate import AsyncTransportLike, PolitenessGate, RobotsChecker, Verdict
+    from robotsgate import (
+        AsyncTransportLike,
+        PolitenessGate,
+        RobotsChecker,
+        Verdict,
+        sync,
+    )
 
-__all__ = ["RobotsDisallowedError", "RobotsTransport", "robots_hook"]
-
-
-_NOT_ASKED = (InvalidURLError, UnsupportedError)
+__all__ = [
+    "RobotsDisallowedError",
+    "RobotsTransport",
+    "SyncRobotsTransport",
+    "SyncTransportLike",
+    "robots_hook",
+]
 
 
 class RobotsDisallowedError(DisallowedRequestError, httpx.RequestError):
@@ -45,16 +59,42 @@ class RobotsDisallowedError(DisallowedRequestError, httpx.RequestError):
     """
 
 
+class SyncTransportLike(Protocol):
+    """The part of a `BaseTransport` that is used."""
+
+    def handle_request(self, request: Any) -> Any:  # noqa: ANN401 (of its own module)
+        """Send `request`; the body is left unread."""
+        ...
+
+    def close(self) -> None:
+        """Close its connections."""
+        ...
+
+
+@overload
 def robots_hook(
     checker: RobotsChecker, agent: str | Sequence[str]
-) -> Callable[[Any], Awaitable[None]]:
+) -> Callable[[Any], Awaitable[None]]: ...
+
+
+@overload
+def robots_hook(
+    checker: sync.RobotsChecker, agent: str | Sequence[str]
+) -> Callable[[Any], None]: ...
+
+
+def robots_hook(
+    checker: RobotsChecker | sync.RobotsChecker, agent: str | Sequence[str]
+) -> Callable[[Any], Awaitable[None] | None]:
     """An event hook that refuses what robots.txt disallows, redirects included.
 
-    Use it as `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`.
+    Use it as `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`; a
+    blocking `Client` needs a checker of `robotsgate.sync`.
     These requests pass without a question: those with
     `extensions={"robots": "ignore"}` and their redirects, those for /robots.txt, and
     those of the checker, which may have the same client. The timeouts of the client do
     not count while the checker fetches; `Policy.fetch_deadline` bounds that.
+    There is no `gate`, because a hook for requests cannot end a turn: a transport can.
 
     Args:
         checker: answers; close it yourself.
@@ -63,40 +103,68 @@ def robots_hook(
     Returns:
         The hook. It raises a `RobotsDisallowedError`, or a `RequestError` of the
         client for a URL that the checker cannot ask about, and a TypeError in a client
-        that blocks or as a hook for responses.
+        that blocks if the checker does not, or the reverse, or as a hook for responses.
 
     Raises:
         TypeError: `checker` is not a checker.
     """
-    check_arguments(checker)
+    blocks = is_blocking(checker)
+    ask: Any = checker.refusal
 
     async def refuse_disallowed(request: httpx.Request) -> None:
-        try:
+        with _errors_of_client(request):
             url = _asked_url(request)
-            verdict = await checker.refusal(agent, url) if url else None
-        except _NOT_ASKED as error:
-            raise _url_error(request, error) from error
-        if verdict is not None:
-            raise _classes_of(request).error(verdict, request=request)
+            _raise_refusal(request, await ask(agent, url) if url else None)
 
-    def hook(request: httpx.Request) -> Awaitable[None]:
+    def hook(request: httpx.Request) -> Awaitable[None] | None:
         # A blocking client would send the request without awaiting the answer. It may
         # be used where an event loop runs, so only the caller's frame tells them apart.
         frame = inspect.currentframe()
         caller = frame and frame.f_back
-        if not (caller and caller.f_code.co_flags & inspect.CO_COROUTINE):
+        is_awaited = bool(caller and caller.f_code.co_flags & inspect.CO_COROUTINE)
+        if blocks and is_awaited:
+            raise TypeError(
+                "expected a blocking Client for a checker of robotsgate.sync, got an"
+                " AsyncClient, or an async function around the hook"
+            )
+        if not (blocks or is_awaited):
             raise TypeError(
                 "expected an AsyncClient that calls the hook itself, got a blocking"
                 " one, or a plain function around the hook"
             )
         if hasattr(request, "status_code"):
             raise TypeError("expected a hook for requests, got a response")
-        return refuse_disallowed(request)
+        if not blocks:
+            return refuse_disallowed(request)
+        with _errors_of_client(request):
+            url = _asked_url(request)
+            _raise_refusal(request, ask(agent, url) if url else None)
+        return None
 
     return hook
 
 
-class RobotsTransport(httpx.AsyncBaseTransport):
+class _Refusals:
+    """What both transports do with a request that may not be sent."""
+
+    def __init__(self, on_disallowed: str) -> None:
+        if on_disallowed not in ("raise", "response"):
+            raise ValueError(
+                f"expected on_disallowed to be 'raise' or 'response',"
+                f" got {on_disallowed!r}"
+            )
+        self._raises = on_disallowed == "raise"
+
+    def _refusal(self, request: httpx.Request, verdict: Verdict) -> httpx.Response:
+        if self._raises:
+            _raise_refusal(request, verdict)
+        # The verdict quotes a rule, which may hold any characters.
+        text = str(verdict).encode("unicode_escape")
+        headers = {b"x-robotsgate-verdict": text}
+        return _classes_of(request).response(403, headers=headers)
+
+
+class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
     """A transport that refuses what robots.txt disallows, and sends the rest on.
 
     A client does not use it for requests through `proxy=` or `mounts=`, but
@@ -130,16 +198,11 @@ class RobotsTransport(httpx.AsyncBaseTransport):
             ValueError: `on_disallowed` is neither of these.
         """
         check_arguments(checker, gate)
-        if on_disallowed not in ("raise", "response"):
-            raise ValueError(
-                f"expected on_disallowed to be 'raise' or 'response',"
-                f" got {on_disallowed!r}"
-            )
+        super().__init__(on_disallowed)
         self._checker = checker
         self._agent = agent
         self._wrapped: Any = httpx.AsyncHTTPTransport() if wrapped is None else wrapped
         self._gate = gate
-        self._raises = on_disallowed == "raise"
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send `request` through the wrapped transport, if it may be sent.
@@ -148,18 +211,27 @@ class RobotsTransport(httpx.AsyncBaseTransport):
             RobotsDisallowedError: it may not.
             RequestError: of the client: the checker cannot ask about its URL.
         """
-        try:
+        with _errors_of_client(request):
             url = _asked_url(request)
-            if url is None:
-                return await self._send(request)
-            if self._gate is not None:
+            if url is not None and self._gate is not None:
                 return await self._send_in_turn(request, url, self._gate)
-            verdict = await self._checker.refusal(self._agent, url)
-        except _NOT_ASKED as error:
-            raise _url_error(request, error) from error
+            verdict = await self._checker.refusal(self._agent, url) if url else None
         if verdict is not None:
             return self._refusal(request, verdict)
         return await self._send(request)
+
+    def handle_request(self, *_: object) -> NoReturn:
+        """Refuse a blocking client, which would have to await the answer.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            "expected an AsyncClient around a RobotsTransport, got a blocking Client,"
+            " which needs a SyncRobotsTransport"
+        )
+
+    __enter__ = handle_request
 
     async def aclose(self) -> None:
         """Close the wrapped transport."""
@@ -186,16 +258,76 @@ class RobotsTransport(httpx.AsyncBaseTransport):
             turn.outlive_block()
             return response
 
-    def _refusal(self, request: httpx.Request, verdict: Verdict) -> httpx.Response:
-        classes = _classes_of(request)
-        if self._raises:
-            raise classes.error(verdict, request=request)
-        # The verdict quotes a rule, which may hold any characters.
-        text = str(verdict).encode("unicode_escape")
-        return classes.response(403, headers={b"x-robotsgate-verdict": text})
+
+class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
+    """A `RobotsTransport` for a blocking `Client`."""
+
+    def __init__(
+        self,
+        checker: sync.RobotsChecker,
+        agent: str | Sequence[str],
+        *,
+        wrapped: SyncTransportLike | None = None,
+        gate: sync.PolitenessGate | None = None,
+        on_disallowed: Literal["raise", "response"] = "raise",
+    ) -> None:
+        """As `RobotsTransport`, with a checker and a gate of `robotsgate.sync`.
+
+        If `wrapped` is `None`, it is an `httpx.HTTPTransport`.
+        """
+        check_arguments(checker, gate, is_blocking=True)
+        super().__init__(on_disallowed)
+        self._checker = checker
+        self._agent = agent
+        self._wrapped: Any = httpx.HTTPTransport() if wrapped is None else wrapped
+        self._gate = gate
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """As `RobotsTransport.handle_async_request`."""
+        with ExitStack() as block:
+            try:
+                with _errors_of_client(request):
+                    url = _asked_url(request)
+                    turn = enter_turn(
+                        [url] if url else [],
+                        self._checker,
+                        self._agent,
+                        gate=self._gate,
+                        block=block,
+                    )
+            except DisallowedError as error:
+                return self._refusal(request, error.verdict)
+            response: httpx.Response = self._wrapped.handle_request(request)
+            if turn is not None:
+                turn.report(response)
+                response.stream = _classes_of(request).sync_body(
+                    response.stream, block.pop_all()
+                )
+            return response
+
+    async def handle_async_request(self, *_: object) -> NoReturn:
+        """Refuse an `AsyncClient`, whose event loop would stand still.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            "expected a blocking Client around a SyncRobotsTransport, got an"
+            " AsyncClient, which needs a RobotsTransport"
+        )
+
+    __aenter__ = handle_async_request
+
+    def close(self) -> None:
+        """Close the wrapped transport."""
+        self._wrapped.close()
 
 
 class _Body(BodyInTurn, httpx.AsyncByteStream):
+    pass
+
+
+class _SyncBody(SyncBodyInTurn, httpx.SyncByteStream):
     pass
 
 
@@ -204,6 +336,7 @@ _CLASSES = HttpxClasses(
     url_error=httpx.RequestError,
     response=httpx.Response,
     body=_Body,
+    sync_body=_SyncBody,
 )
 
 
@@ -215,9 +348,20 @@ def _classes_of(request: object) -> HttpxClasses:
     return CLASSES
 
 
-def _url_error(request: httpx.Request, error: Exception) -> httpx.RequestError:
-    """The client's own error, because a redirect may lead to any URL."""
-    return _classes_of(request).url_error(str(error), request=request)
+@contextmanager
+def _errors_of_client(request: httpx.Request) -> Iterator[None]:
+    """Raise the client's own error, because a redirect may lead to any URL."""
+    try:
+        yield
+    except (InvalidURLError, UnsupportedError) as error:
+        url_error = _classes_of(request).url_error
+        raise url_error(str(error), request=request) from error
+
+
+def _raise_refusal(request: httpx.Request, verdict: Verdict | None) -> None:
+    """Raise a `RobotsDisallowedError` of the client if there is a `verdict`."""
+    if verdict is not None:
+        raise _classes_of(request).error(verdict, request=request)
 
 
 def _asked_url(request: httpx.Request) -> str | None:

@@ -1,9 +1,18 @@
-"""Decides where a URL is dialled, and in how many ways its path may be read.
+"""Decides where a URL is dialled, how its path may be read, and where redirects lead.
 
 Pure: resolves no names and opens no connections.
 """
 
 from robotsgate.urls._origin import Origin, URLLike, split_url
 from robotsgate.urls._path import readings
+from robotsgate.urls._redirect import RedirectError, redirect_target, wire_url
 
-__all__ = ["Origin", "URLLike", "readings", "split_url"]
+__all__ = [
+    "Origin",
+    "RedirectError",
+    "URLLike",
+    "readings",
+    "redirect_target",
+    "split_url",
+    "wire_url",
+]

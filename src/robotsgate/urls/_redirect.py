@@ -7,15 +7,20 @@ Locations, and follows them to other schemes.
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 from robotsgate.errors import InvalidURLError
-from robotsgate.urls._origin import split_url
+from robotsgate.urls._origin import URLLike, split_url
 from robotsgate.urls._path import resolved
 
 _MAX_LOCATION_LENGTH = 16_384
 
 _SCHEMES = frozenset({"http", "https"})
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+# What a URL may hold apart from letters and digits: all of ASCII but the characters
+# that the WHATWG URL Standard escapes in paths and queries.
+_SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
 
 
 class RedirectError(ValueError):
@@ -48,6 +53,16 @@ def redirect_target(url: str, location: str | None) -> str:
     except InvalidURLError as error:
         raise RedirectError(f"a redirect to an invalid Location: {error}") from error
     return f"{origin}{resolved(target)}"
+
+
+def wire_url(url: str | URLLike) -> str:
+    """`url` as it is sent: ASCII, without userinfo, fragment and dot segments.
+
+    Raises:
+        InvalidURLError: as for `Origin.from_url`.
+    """
+    origin, target = split_url(url)
+    return f"{origin}{quote(resolved(target), safe=_SENT_AS_IT_IS)}"
 
 
 def absolute_url(url: str, location: str) -> str:

@@ -1,4 +1,4 @@
-"""What only the wrap of requests does; `test_behaviours.py` has the rest."""
+"""What the wraps of requests and niquests do; `test_behaviours.py` has the rest."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
-from requests.adapters import HTTPAdapter
-from requests.auth import HTTPDigestAuth
 
-from robotsgate import DisallowedError, PolitenessGate, sync
-from robotsgate.integrations.requests import RobotsAdapter, RobotsDisallowedError
-from tests.checking.builders import AGENT, RULES, checker_of, site_of
+from robotsgate import DisallowedError, sync
+from tests.checking.builders import AGENT, RULES
+from tests.integrations.wraps import SESSIONS
 from tests.servers.answers import Raw, Reply, Routes, chunked, redirect
 from tests.servers.proxy import forward_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from types import ModuleType
 
-    from tests.servers.loopback import Answer, LoopbackServer
+    from tests.servers.loopback import Answer, Connection, LoopbackServer, Request
 
     Site = Callable[..., LoopbackServer]
+    Open = Callable[..., AbstractContextManager[tuple[Any, sync.PolitenessGate]]]
 
 _PATIENCE_SECONDS = 10.0
 
 HALF = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf")
 
 
-def test_asynchronous_checker_is_refused() -> None:
-    """Its coroutines are true, so every page was fetched."""
-    with pytest.raises(TypeError, match=r"of robotsgate\.sync, got <robotsgate\."):
-        RobotsAdapter(checker_of(site_of()), AGENT)  # type: ignore[arg-type]
+@pytest.fixture(params=SESSIONS, ids=[library.__name__ for library in SESSIONS])
+def library(request: pytest.FixtureRequest) -> ModuleType:
+    library: ModuleType = request.param
+    return library
 
 
 @pytest.mark.parametrize("has_gate", [True, False])
 def test_path_that_urllib3_changes_for_a_proxy_is_asked_as_well(
-    serve: Callable[..., LoopbackServer], *, has_gate: bool
+    library: ModuleType, serve: Callable[..., LoopbackServer], *, has_gate: bool
 ) -> None:
     """Without a proxy, the path of a redirect stays; urllib3 cuts it for a proxy."""
     rules = Reply(body=b"User-agent: *\nDisallow: /private")
@@ -52,10 +53,11 @@ def test_path_that_urllib3_changes_for_a_proxy_is_asked_as_well(
     proxy = serve(forward_proxy)
     with (
         sync.RobotsChecker(user_agent=AGENT) as checker,
-        requests.Session() as session,
+        library.Session() as session,
     ):
         gate = sync.PolitenessGate(checker, AGENT, default_delay=0)
-        adapter = RobotsAdapter(checker, AGENT, gate=gate if has_gate else None)
+        gate_or_none = gate if has_gate else None
+        adapter = SESSIONS[library].RobotsAdapter(checker, AGENT, gate=gate_or_none)
         session.mount("http://", adapter)
         session.proxies = {"http": proxy.url}
 
@@ -78,30 +80,37 @@ def site(serve: Callable[..., LoopbackServer]) -> Site:
     return start
 
 
-@contextmanager
-def opened(
-    *, wrapped: HTTPAdapter | None = None
-) -> Iterator[tuple[requests.Session, sync.PolitenessGate]]:
-    """A session, and its gate without a delay."""
-    with (
-        sync.RobotsChecker(user_agent=AGENT) as checker,
-        sync.PolitenessGate(checker, AGENT, default_delay=0) as gate,
-        requests.Session() as session,
-    ):
-        session.mount(
-            "http://", RobotsAdapter(checker, AGENT, wrapped=wrapped, gate=gate)
-        )
-        yield session, gate
+@pytest.fixture
+def opened(library: ModuleType) -> Open:
+    """Opens a session, and its gate without a delay."""
+
+    @contextmanager
+    def opened(*, wrapped: object = None) -> Iterator[tuple[Any, sync.PolitenessGate]]:
+        with (
+            sync.RobotsChecker(user_agent=AGENT) as checker,
+            sync.PolitenessGate(checker, AGENT, default_delay=0) as gate,
+            library.Session() as session,
+        ):
+            adapter = SESSIONS[library].RobotsAdapter(
+                checker, AGENT, wrapped=wrapped, gate=gate
+            )
+            session.mount("http://", adapter)
+            yield session, gate
+
+    return opened
 
 
-def read_raw(response: requests.Response) -> None:
+def read_raw(response: Any) -> None:  # noqa: ANN401 (of either library)
     with response:
         shutil.copyfileobj(response.raw, BytesIO())
 
 
-ENDS: dict[str, Callable[[requests.Response], object]] = {
+ENDS: dict[str, Callable[[Any], object]] = {
     "content": lambda response: response.content,
     "chunks": lambda response: list(response.iter_content(1)),
+    "raw chunks": lambda response: list(
+        getattr(response, "iter_raw", response.iter_content)(1)
+    ),
     "lines": lambda response: list(response.iter_lines()),
     "close": lambda response: response.close(),
     "with": lambda response: response.__exit__(),
@@ -115,12 +124,13 @@ ENDS: dict[str, Callable[[requests.Response], object]] = {
     [
         Reply(body=b"page"),
         Reply(headers={"Transfer-Encoding": "chunked"}, body=chunked(b"page")),
+        Raw(b"HTTP/1.1 200 OK\r\n\r\npage"),
         Reply(),
     ],
-    ids=["length", "chunked", "empty"],
+    ids=["length", "chunked", "until the end", "empty"],
 )
 def test_turn_lasts_until_the_body_is_read_or_closed(
-    end: Callable[[requests.Response], object], page: Answer, site: Site
+    opened: Open, end: Callable[[Any], object], page: Answer, site: Site
 ) -> None:
     server = site(page)
 
@@ -135,7 +145,7 @@ def test_turn_lasts_until_the_body_is_read_or_closed(
         assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
-def test_turn_goes_on_while_the_body_may_be_read_on(site: Site) -> None:
+def test_turn_goes_on_while_the_body_may_be_read_on(opened: Open, site: Site) -> None:
     server = site(Reply(body=b"one\ntwo"))
 
     with opened() as (session, gate):
@@ -151,17 +161,19 @@ def test_turn_goes_on_while_the_body_may_be_read_on(site: Site) -> None:
 
 
 @pytest.mark.parametrize("is_streamed", [True, False])
-def test_body_that_breaks_ends_its_turn(site: Site, *, is_streamed: bool) -> None:
+def test_body_that_breaks_ends_its_turn(
+    opened: Open, library: ModuleType, site: Site, *, is_streamed: bool
+) -> None:
     server = site(HALF)
 
     with opened() as (session, gate):
-        with pytest.raises(requests.RequestException):
+        with pytest.raises(library.RequestException):
             _ = session.get(f"{server.url}/page", stream=is_streamed).content
 
         assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
 
 
-def test_response_that_was_read_is_freed_at_once(site: Site) -> None:
+def test_response_that_was_read_is_freed_at_once(opened: Open, site: Site) -> None:
     server = site(Reply(body=b"page"))
 
     with opened() as (session, _):
@@ -174,7 +186,7 @@ def test_response_that_was_read_is_freed_at_once(site: Site) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-def test_response_that_is_lost_ends_its_turn(site: Site) -> None:
+def test_response_that_is_lost_ends_its_turn(opened: Open, site: Site) -> None:
     server = site(Reply(body=b"page"))
 
     with ThreadPoolExecutor() as threads, opened() as (session, gate):
@@ -186,7 +198,7 @@ def test_response_that_is_lost_ends_its_turn(site: Site) -> None:
         assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
-def test_response_may_be_read_in_another_thread(site: Site) -> None:
+def test_response_may_be_read_in_another_thread(opened: Open, site: Site) -> None:
     server = site(Reply(body=b"page"))
 
     with opened() as (session, gate):
@@ -199,16 +211,18 @@ def test_response_may_be_read_in_another_thread(site: Site) -> None:
 
 
 @pytest.mark.parametrize("status", [404, 302])
-def test_hook_that_raises_leaves_no_turn(site: Site, status: int) -> None:
+def test_hook_that_raises_leaves_no_turn(
+    opened: Open, library: ModuleType, site: Site, status: int
+) -> None:
     """Requests calls hooks before it reads the body, so nobody did."""
     headers = {"Location": "/other"}
     server = site(Reply(status=status, headers=headers, body=b"gone"))
 
-    def refuse(response: requests.Response, **_: object) -> None:
-        raise requests.HTTPError(response=response)
+    def refuse(response: object, **_: object) -> None:
+        raise library.HTTPError(response=response)
 
     with opened() as (session, gate):
-        with pytest.raises(requests.HTTPError) as error:
+        with pytest.raises(library.HTTPError) as error:
             session.get(f"{server.url}/page", hooks={"response": refuse})
 
         assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
@@ -216,7 +230,9 @@ def test_hook_that_raises_leaves_no_turn(site: Site, status: int) -> None:
 
 
 @pytest.mark.parametrize("headers", ["Content-Length: 9", "Content-Encoding: gzip"])
-def test_redirect_whose_body_is_broken_is_followed(site: Site, headers: str) -> None:
+def test_redirect_whose_body_is_broken_is_followed(
+    opened: Open, site: Site, headers: str
+) -> None:
     head = f"HTTP/1.1 302 Found\r\nLocation: /other\r\n{headers}\r\n\r\n"
     server = site(Raw(f"{head}body".encode()))
 
@@ -226,7 +242,9 @@ def test_redirect_whose_body_is_broken_is_followed(site: Site, headers: str) -> 
 
 
 @pytest.mark.parametrize("is_streamed", [True, False])
-def test_each_hop_of_a_redirect_has_a_turn(site: Site, *, is_streamed: bool) -> None:
+def test_each_hop_of_a_redirect_has_a_turn(
+    opened: Open, site: Site, *, is_streamed: bool
+) -> None:
     other = site(Reply(body=b"page"))
     far = other.url.replace("127.0.0.1", "localhost")
     server = site(redirect("/away"), away=redirect(f"{far}/page"))
@@ -241,18 +259,22 @@ def test_each_hop_of_a_redirect_has_a_turn(site: Site, *, is_streamed: bool) -> 
     assert other.targets == ["/robots.txt", "/page"]
 
 
-def test_answer_to_a_challenge_has_a_turn_of_its_own(site: Site) -> None:
+def test_answer_to_a_challenge_has_a_turn_of_its_own(
+    opened: Open, library: ModuleType, site: Site
+) -> None:
     challenge = {"WWW-Authenticate": 'Digest realm="r", nonce="n", qop="auth"'}
     server = site(Reply(status=401, headers=challenge))
 
     with opened() as (session, gate):
-        session.get(f"{server.url}/page", auth=HTTPDigestAuth("name", "word"))
+        session.get(
+            f"{server.url}/page", auth=library.auth.HTTPDigestAuth("name", "word")
+        )
 
         assert gate.stats.turns == 2
     assert server.targets == ["/robots.txt", "/page", "/page"]
 
 
-def test_host_that_asks_for_less_is_left_alone(site: Site) -> None:
+def test_host_that_asks_for_less_is_left_alone(opened: Open, site: Site) -> None:
     server = site(Reply(status=503, headers={"Retry-After": "99"}))
 
     with opened() as (session, gate):
@@ -263,21 +285,25 @@ def test_host_that_asks_for_less_is_left_alone(site: Site) -> None:
         assert gate.stats.incidents == 1
 
 
-def test_request_that_fails_ends_its_turn_as_an_incident(site: Site) -> None:
+def test_request_that_fails_ends_its_turn_as_an_incident(
+    opened: Open, library: ModuleType, site: Site
+) -> None:
     server = site(Raw(b"rubbish\r\n\r\n"))
 
     with opened() as (session, gate):
-        with pytest.raises(requests.ConnectionError):
+        with pytest.raises(library.ConnectionError):
             session.get(f"{server.url}/page")
 
         assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
 
 
-def test_disallowed_page_and_robots_txt_have_no_turn(site: Site) -> None:
+def test_disallowed_page_and_robots_txt_have_no_turn(
+    opened: Open, library: ModuleType, site: Site
+) -> None:
     server = site(Reply())
 
     with opened() as (session, gate):
-        with pytest.raises(RobotsDisallowedError) as refusal:
+        with pytest.raises(SESSIONS[library].RobotsDisallowedError) as refusal:
             session.get(f"{server.url}/private")
         session.get(f"{server.url}/robots.txt")
 
@@ -286,10 +312,57 @@ def test_disallowed_page_and_robots_txt_have_no_turn(site: Site) -> None:
     assert server.targets == ["/robots.txt"] * 2
 
 
-def test_response_without_a_body_ends_its_turn(site: Site) -> None:
-    class Adapter(HTTPAdapter):
-        def send(self, *_: object, **__: object) -> requests.Response:
-            response = requests.Response()
+def test_wrapped_adapter_retries_within_one_turn(
+    opened: Open, library: ModuleType, site: Site
+) -> None:
+    replies = iter([Reply(status=503), Reply(body=b"page")])
+
+    def page(request: Request, connection: Connection) -> None:
+        next(replies)(request, connection)
+
+    server = site(page)
+    retry = library.packages.urllib3.util.Retry(3, status_forcelist=[503])
+
+    with opened(wrapped=library.adapters.HTTPAdapter(max_retries=retry)) as (
+        session,
+        gate,
+    ):
+        assert session.get(f"{server.url}/page").content == b"page"
+        with pytest.raises(DisallowedError):
+            session.get(f"{server.url}/private")
+
+        assert (gate.stats.turns, gate.stats.incidents) == (1, 0)
+    assert server.targets == ["/robots.txt", "/page", "/page"]
+
+
+@pytest.mark.parametrize("library", [requests])  # niquests needs urllib3-future
+@pytest.mark.parametrize("end", [ENDS["close"], ENDS["content"]])
+def test_body_that_is_not_of_urllib3_ends_its_turn(
+    opened: Open, end: Callable[[Any], object], site: Site
+) -> None:
+    class Adapter(requests.adapters.HTTPAdapter):
+        def send(self, *arguments: Any, **options: Any) -> requests.Response:  # noqa: ANN401
+            response = super().send(*arguments, **options)
+            response.raw.release_conn()
+            response.raw = BytesIO(b"page")
+            return response
+
+    with opened(wrapped=Adapter()) as (session, gate):
+        response = session.get(f"{site(Reply()).url}/page", stream=True)
+        assert gate.stats.under_way == 1
+
+        end(response)
+
+        assert gate.stats.under_way == 0
+
+
+@pytest.mark.parametrize("library", [requests])  # niquests needs a body
+def test_response_without_a_body_ends_its_turn(
+    opened: Open, library: ModuleType, site: Site
+) -> None:
+    class Adapter(library.adapters.HTTPAdapter):
+        def send(self, *_: object, **__: object) -> object:
+            response = library.Response()
             response.status_code = 200
             return response
 
@@ -297,12 +370,3 @@ def test_response_without_a_body_ends_its_turn(site: Site) -> None:
         session.get(f"{site(Reply()).url}/page", stream=True)
 
         assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
-
-
-def test_asynchronous_gate_is_refused() -> None:
-    gate: Any = PolitenessGate(checker_of(site_of()), AGENT)
-    with (
-        sync.RobotsChecker(user_agent=AGENT) as checker,
-        pytest.raises(TypeError, match=r"a gate of robotsgate\.sync, got <robotsgate"),
-    ):
-        RobotsAdapter(checker, AGENT, gate=gate)

@@ -1,0 +1,182 @@
+"""What only `robots_get` does; `test_behaviours.py` has the rest."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import curl_cffi
+import pytest
+import requests
+import urllib3
+
+from robotsgate import InvalidURLError, RobotsChecker, sync
+from robotsgate.integrations.hops import robots_get
+from tests.checking.builders import AGENT, site_of
+from tests.servers.answers import Reply, Routes, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.servers.loopback import Answer, LoopbackServer
+
+    Serve = Callable[..., LoopbackServer]
+
+SECRETS = {
+    "Authorization": "Bearer word",
+    "cookie": "session=1",
+    "Proxy-Authorization": "Basic word",
+    "X-Trace": "7",
+}
+
+
+@pytest.fixture
+def session() -> Iterator[curl_cffi.Session[Any]]:
+    with curl_cffi.Session() as session:
+        yield session
+
+
+@pytest.fixture
+def checker() -> Iterator[sync.RobotsChecker]:
+    """A checker of a network where everything is allowed."""
+    with sync.RobotsChecker(client=site_of()) as checker:
+        yield checker
+
+
+def sent_secrets(server: LoopbackServer) -> list[tuple[str, set[str]]]:
+    """By the target of each request, the headers of the caller that it had."""
+    names = {name.lower() for name in SECRETS}
+    return [(one.target, names & one.headers.keys()) for one in server.requests]
+
+
+def test_secrets_of_the_caller_stay_with_the_first_origin(
+    session: curl_cffi.Session[Any], checker: sync.RobotsChecker, serve: Serve
+) -> None:
+    answers: dict[str, Answer] = {"/start": redirect("/next"), "/back": Reply()}
+    server = serve(Routes(answers))
+    other = serve(Routes({"/other": redirect(f"{server.url}/back")}))
+    answers["/next"] = redirect(f"{other.url}/other", status=307)
+    get = robots_get(checker, AGENT, session.get)
+
+    response = get(f"{server.url}/start", headers={**SECRETS, "Host": "h.test"})
+
+    assert response.url == f"{server.url}/back"
+    everything = {name.lower() for name in SECRETS}
+    assert sent_secrets(server) == [
+        ("/start", everything),
+        ("/next", everything),
+        ("/back", {"x-trace"}),
+    ]
+    assert sent_secrets(other) == [("/other", {"x-trace"})]
+    assert [one.headers["host"] for one in (*server.requests, *other.requests)] == [
+        "h.test",
+        "h.test",
+        f"127.0.0.1:{server.port}",
+        f"127.0.0.1:{other.port}",
+    ]
+
+
+def test_head_is_sent_on_each_hop(
+    session: curl_cffi.Session[Any], checker: sync.RobotsChecker, serve: Serve
+) -> None:
+    server = serve(Routes({"/start": redirect("/next"), "/next": Reply()}))
+
+    response = robots_get(checker, AGENT, session.head)(f"{server.url}/start")
+
+    assert response.status_code == 200
+    assert [one.head.split()[0] for one in server.requests] == [b"HEAD", b"HEAD"]
+
+
+@pytest.mark.parametrize(("most", "followed"), [(0, 0), (1, 1), (20, 3)])
+def test_redirect_that_is_one_too_many_is_the_response(
+    session: curl_cffi.Session[Any],
+    checker: sync.RobotsChecker,
+    serve: Serve,
+    most: int,
+    followed: int,
+) -> None:
+    answers = {f"/{number}": redirect(f"/{number + 1}") for number in range(3)}
+    server = serve(Routes({**answers, "/3": Reply()}))
+
+    get = robots_get(checker, AGENT, session.get, max_redirects=most)
+    response = get(f"{server.url}/0")
+
+    assert response.status_code == (200 if followed == 3 else 302)
+    assert server.targets == [f"/{number}" for number in range(followed + 1)]
+
+
+@pytest.mark.parametrize("status", [300, 304, 305])
+def test_other_status_with_a_location_is_the_response(
+    session: curl_cffi.Session[Any],
+    checker: sync.RobotsChecker,
+    serve: Serve,
+    status: int,
+) -> None:
+    server = serve(redirect("/next", status=status))
+
+    assert robots_get(checker, AGENT, session.get)(server.url).status_code == status
+    assert server.targets == ["/"]
+
+
+def test_url_is_sent_as_it_was_asked_about(checker: sync.RobotsChecker) -> None:
+    sent = []
+
+    def get(url: str, **options: object) -> SimpleNamespace:
+        sent.append((url, options))
+        location = "/c/%2E%2e/d d" if len(sent) == 1 else None
+        return SimpleNamespace(status=301, headers={"location": location})
+
+    robots_get(checker, AGENT, get)(
+        "HTTP://name:word@B\u00fccher.Example:80/a/../\u00e9#f"
+    )
+
+    options = {"headers": {}, "allow_redirects": False}
+    assert sent == [
+        ("http://xn--bcher-kva.example/%C3%A9", options),
+        ("http://xn--bcher-kva.example/d%20d", options),
+    ]
+
+
+def test_client_whose_options_have_other_names_needs_a_function(
+    checker: sync.RobotsChecker, serve: Serve
+) -> None:
+    """That of the page."""
+    server = serve(Routes({"/start": redirect("/next"), "/next": Reply(body=b"page")}))
+    http = urllib3.PoolManager()
+
+    def send(
+        url: str, *, headers: dict[str, str], allow_redirects: bool
+    ) -> urllib3.BaseHTTPResponse:
+        return http.request("GET", url, headers=headers, redirect=allow_redirects)
+
+    with http:
+        assert robots_get(checker, AGENT, send)(f"{server.url}/start").data == b"page"
+
+
+@pytest.mark.parametrize("url", ["/page", "http://h{}.test/page"])
+def test_url_without_a_certain_origin_is_the_mistake_of_the_caller(
+    checker: sync.RobotsChecker, url: str
+) -> None:
+    """Requests escapes the braces in a host, and so dials another one."""
+    with pytest.raises(InvalidURLError):
+        robots_get(checker, AGENT, requests.get)(url)
+
+
+def test_checker_of_another_kind_than_the_client_is_refused(
+    checker: sync.RobotsChecker,
+) -> None:
+    """A coroutine of the client would be no response, or the reverse."""
+    asynchronous: Any = RobotsChecker(client=site_of())
+    get_async: Any = curl_cffi.AsyncSession.get
+
+    for wrong in (requests.get, partial(requests.get, timeout=1)):
+        with pytest.raises(
+            TypeError, match=r"an async function for <robotsgate\..*get"
+        ):
+            robots_get(asynchronous, AGENT, wrong)
+    for wrong in (get_async, partial(get_async, timeout=1)):
+        with pytest.raises(
+            TypeError, match=r"a blocking function for <robotsgate\.sync"
+        ):
+            robots_get(checker, AGENT, wrong)
