@@ -5,6 +5,7 @@ A bad link does not stop the others: a URL without an origin gets an answer, too
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 import anyio
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 _URL = str | URLLike
+
+# One look-up in a file for so many takes a hundredth of as many look-ups.
+_LOADED_AT_ONCE = 100
 
 _NO_QUESTION = (InvalidURLError, UnsupportedError)
 
@@ -129,8 +133,28 @@ async def answer_each(
             allowed[number] = answer
             await turns.after_item()
 
-    await for_each(unknown, answer_origin, at_once=at_once)
+    others = await _work_on_stored(unknown, answer_origin, renewals=renewals)
+    await for_each(others, answer_origin, at_once=at_once)
     return cast("list[bool]", allowed)  # each `None` has been answered by now
+
+
+async def _work_on_stored(
+    origins: Iterable[Origin],
+    work: Callable[[Origin], Awaitable[None]],
+    *,
+    renewals: Renewals,
+) -> list[Origin]:
+    """Do `work` for those of `origins` that the store knows; returns the others."""
+    waiting = iter(origins)
+    others = []
+    while some := [*islice(waiting, _LOADED_AT_ONCE)]:
+        await renewals.load(some)
+        for origin in some:
+            if renewals.current(origin) is None:
+                others.append(origin)
+            else:
+                await work(origin)
+    return others
 
 
 def _beginning(url: _URL) -> str:
