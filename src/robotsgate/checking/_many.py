@@ -95,7 +95,8 @@ async def answer_each(
     turns = LoopTurns(answers.clock.monotonic)
     allowed: list[bool | None] = []
     unknown: dict[Origin, list[tuple[int, _URL]]] = {}
-    # By how a URL begins: of those that begin alike only the first one is parsed.
+    # By key: of the URLs that begin with the key of their origin, as most do, only the
+    # first one is parsed.
     origins: dict[str, Origin] = {}
 
     def from_memory(url: _URL) -> bool | Origin:
@@ -113,11 +114,10 @@ async def answer_each(
     for number, url in enumerate(urls):
         answer = answers.at_once(agent, url)
         if answer is None:
-            beginning = _beginning(url)
-            known = origins.get(beginning) or from_memory(url)
+            known = origins.get(_beginning(url)) or from_memory(url)
             if isinstance(known, Origin):
                 unknown.setdefault(known, []).append((number, url))
-                origins[beginning or known.key] = known
+                origins[known.key] = known
             else:
                 answer = known
         allowed.append(answer)
@@ -158,7 +158,7 @@ async def _work_on_stored(
 
 
 def _beginning(url: _URL) -> str:
-    """The part of `url` that names its origin; "" unless it is text with a path."""
+    """The part of `url` where most have the key of their origin; may be empty."""
     return url[: max(url.find("/", 8), 0)] if isinstance(url, str) else ""
 
 
