@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import anyio
 import httpx
 import pytest
@@ -14,6 +17,11 @@ from robotsgate.urls._origin import split_url
 from robotsgate.urls._path import readings
 
 from .builders import AGENT, answered_at_once, checker_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from robotsgate import Verdict
 
 HOT_BODY = (
     "User-agent: ExampleBot\n"
@@ -147,6 +155,7 @@ class HotPath:
         self.robots_txt = RobotsTxt.parse(HOT_BODY, dialect=dialect)
         anyio.run(self.checker.prefetch, HOT_ORIGINS)
         assert len(site.requests) == len(HOT_ORIGINS)
+        self.refusals: dict[Hashable, Verdict] = {}
 
     def assert_answers_agree(self, url: str) -> None:
         origin, target = split_url(url)
@@ -168,6 +177,11 @@ class HotPath:
         assert answers == [not refusals] * 4, (url, verdict)
         if verdict.reason is not Reason.ROBOTS_TXT:
             assert verdict.rule == match.rule
+        key = self.checker._answers.refusal_key(AGENT, url)
+        if key is not None:
+            shared = self.refusals.setdefault(key, verdict)
+            assert replace(shared, url=url) == verdict
+            assert not verdict
 
 
 @pytest.fixture(scope="module", params=Dialect, ids=lambda dialect: dialect.value)
@@ -179,6 +193,7 @@ def hot_path(request: pytest.FixtureRequest) -> HotPath:
 def test_hot_path_answers_as_the_parsed_file(hot_path: HotPath, spelling: str) -> None:
     for target in HOT_TARGETS:
         hot_path.assert_answers_agree(spelling + target)
+    assert hot_path.refusals or spelling not in HOT_ORIGINS
 
 
 @given(

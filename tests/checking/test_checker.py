@@ -558,6 +558,19 @@ async def test_wrong_urls_are_refused_with_what_would_be_right() -> None:
         await checker.can_fetch_many([PUBLIC], "Bot/1.0")
 
 
+@pytest.mark.parametrize("start", ["      http", "h\t\t\tttp"], ids=repr)
+async def test_urls_in_odd_spellings_are_asked_of_their_own_origins(start: str) -> None:
+    """All that begin so up to the tenth character got the answer of the first one."""
+    site = FakeSite()
+    site.serve("http://one.example", "")
+    site.serve("http://other.example", FULL_DISALLOW)
+    urls = [f"{start}://one.example/", f"{start}://other.example/"]
+
+    answers = await checker_of(site).can_fetch_many(AGENT, urls)
+
+    assert answers == [True, False]
+
+
 async def test_bad_links_among_many_are_answered_with_no() -> None:
     site = site_of()
     urls = ["mailto:me", PUBLIC, "javascript:x", "http://[::1", "ftp://e.com/", PRIVATE]

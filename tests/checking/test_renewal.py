@@ -18,11 +18,13 @@ from robotsgate import (
 )
 from robotsgate.caching._codec import decode, encode
 from robotsgate.testing import FakeSite, ManualClock
+from robotsgate.testing.stores import to
 
 from .builders import (
     AGENT,
     DAY,
     MINUTE,
+    NOW,
     ORIGIN,
     OTHER_ORIGIN,
     PRIVATE,
@@ -35,12 +37,15 @@ from .builders import (
     LeaseStore,
     StoreBehind,
     checker_of,
+    concurrently,
     entry_of,
     let_others_run,
     site_of,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from robotsgate.caching._entry import Entry
 
 pytestmark = pytest.mark.anyio
@@ -104,6 +109,135 @@ async def test_refresh_fetches_even_while_another_looks_into_the_store() -> None
         store.gate.set()
 
     assert site.requests == [ROBOTS_TXT]
+
+
+# --- many origins in one look-up ----------------------------------------------------
+
+ORIGINS = [f"https://{number}.example" for number in range(250)]
+
+
+class OneLookUp(StoreBehind):
+    """Holds an entry of each of `ORIGINS`; can look up many, once its gate is open.
+
+    Attributes:
+        looks: for each look-up how many keys it was for.
+    """
+
+    def __init__(self, *, answered_at: float = NOW) -> None:
+        super().__init__()
+        self.answered_at = answered_at
+        self.looks: list[int] = []
+        self.gate = anyio.Event()
+        self.gate.set()
+
+    async def fill(self) -> None:
+        for origin in ORIGINS:
+            entry = entry_of(origin=origin, answered_at=self.answered_at)
+            await self.update(origin, to(encode(entry)))
+
+    async def get(self, key: str) -> bytes | None:
+        self.looks.append(1)
+        return await super().get(key)
+
+    async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        self.looks.append(len(keys))
+        await self.gate.wait()
+        values = {key: await self.behind.get(key) for key in keys}
+        return {key: value for key, value in values.items() if value is not None}
+
+
+class FailingLookUp(OneLookUp):
+    async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        raise StoreError(f"too many keys: {len(keys)}")
+
+
+class DamagedLookUp(OneLookUp):
+    async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        return dict.fromkeys(keys, b"damaged")
+
+
+class LargeLookUp(OneLookUp):
+    async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        return dict.fromkeys(keys, bytes(70_000))
+
+
+def urls_of(origins: Iterable[str]) -> list[str]:
+    return [f"{origin}{path}" for path in ("/private", "/x") for origin in origins]
+
+
+async def test_many_origins_are_looked_up_together() -> None:
+    store, site = OneLookUp(), FakeSite()
+    await store.fill()
+    checker = checker_of(site, store=store)
+
+    answers = await checker.can_fetch_many(AGENT, urls_of(ORIGINS))
+
+    assert answers == [False] * 250 + [True] * 250
+    assert store.looks == [100, 100, 50]
+    assert (checker.stats.store_hits, checker.stats.store_misses) == (250, 0)
+    assert site.requests == []
+
+
+@pytest.mark.parametrize("kind", [FailingLookUp, DamagedLookUp, LargeLookUp])
+async def test_origins_that_are_not_looked_up_together_are_one_by_one(
+    kind: type[OneLookUp],
+) -> None:
+    store, site = kind(), FakeSite()
+    await store.fill()
+
+    answers = await checker_of(site, store=store).can_fetch_many(
+        AGENT, urls_of(ORIGINS[:2])
+    )
+
+    assert answers == [False, False, True, True]
+    assert store.looks == [1, 1]
+    assert site.requests == []
+
+
+async def test_origins_that_are_unknown_or_stale_in_a_look_up_are_fetched() -> None:
+    store, site = OneLookUp(answered_at=NOW - DAY), site_of()
+    await store.fill()
+    site.serve(ORIGINS[0], "User-agent: *\nDisallow: /\n")
+
+    answers = await checker_of(site, store=store).can_fetch_many(
+        AGENT, urls_of([ORIGIN, ORIGINS[0]])
+    )
+
+    assert answers == [False, False, True, False]
+    assert sorted(site.requests) == [f"{ORIGINS[0]}/robots.txt", ROBOTS_TXT]
+
+
+async def test_calls_at_once_look_up_each_origin_once() -> None:
+    store = OneLookUp()
+    await store.fill()
+    checker = checker_of(FakeSite(), store=store)
+
+    answers = await concurrently(
+        2, lambda: checker.can_fetch_many(AGENT, urls_of(ORIGINS[:100]))
+    )
+
+    assert answers[0] == answers[1]
+    assert store.looks == [100]
+
+
+async def test_origin_that_is_forgotten_during_a_look_up_is_fetched() -> None:
+    store, site = OneLookUp(), FakeSite()
+    await store.fill()
+    site.serve(ORIGINS[0], "User-agent: *\nDisallow: /\n")
+    store.gate = anyio.Event()
+    checker = checker_of(site, store=store)
+    answers: list[bool] = []
+
+    async def ask() -> None:
+        answers.extend(await checker.can_fetch_many(AGENT, [f"{ORIGINS[0]}/x"]))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await let_others_run()
+        await checker.forget(ORIGINS[0])
+        store.gate.set()
+
+    assert answers == [False]
 
 
 # --- what memory and the store know, and what another brings ------------------------

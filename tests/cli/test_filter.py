@@ -90,6 +90,44 @@ def test_rejected_lines_have_their_reasons(
     ]
 
 
+@pytest.mark.parametrize("most", [1, 30_000])
+@pytest.mark.parametrize("is_json", [False, True], ids=["text", "json"])
+def test_rejected_lines_of_one_rule_have_the_same_reason(
+    program: Callable[..., Ran],
+    serve: Callable[..., LoopbackServer],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    most: int,
+    *,
+    is_json: bool,
+) -> None:
+    monkeypatch.setattr("robotsgate.cli._filter._MOST_REASONS", most)
+    servers = [serve(Reply(body=_BODY + b"Disallow: /q\n")) for _ in range(2)]
+    urls = [f"{servers[n % 2].url}/{'pqr'[n % 3]}{n}" for n in range(18)]
+    refused = [url for url in urls if "/r" not in url]
+    rejected = tmp_path / "rejected"
+    options = ["--json"] if is_json else []
+    lines = [json.dumps({"url": url}) if is_json else url for url in urls]
+
+    stdin = "\n".join(lines).encode()
+    program("filter", "-a", "a", *options, "--rejected", rejected, stdin=stdin)
+    checked = program("check", "-a", "a", "--json", *refused)
+
+    rows = rejected.read_text().splitlines()
+    verdicts = list(map(json.loads, checked.stdout.splitlines()))
+    if is_json:
+        shown = [json.loads(row)["verdict"] for row in rows]
+        names = ("url", "origin", "rule", "group", "reason")
+        assert [[one[name] for name in names] for one in shown] == [
+            [one[name] for name in names] for one in verdicts
+        ]
+    else:
+        for row, url, one in zip(rows, refused, verdicts, strict=True):
+            assert row.startswith(f"{url}\t")
+            assert f"Disallow: {one['rule']['pattern']}" in row
+            assert f"{one['origin']}/robots.txt" in row
+
+
 def test_url_that_cannot_be_fetched_is_rejected_with_its_reason(
     program: Callable[..., Ran], tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ MOST_CHECKPOINTS = 100
 
 CALLS: dict[str, Callable[[SQLiteStore], Coroutine[object, object, object]]] = {
     "get": lambda store: store.get(KEY),
+    "get_many": lambda store: store.get_many([KEY]),
     "update": lambda store: store.update(KEY, to(b"new")),
     "delete": lambda store: store.delete(KEY),
     "purge": lambda store: store.purge(NOW),
@@ -101,6 +102,14 @@ async def test_bytes_are_there_when_the_file_is_opened_again(path: Path) -> None
     async with SQLiteStore(path) as store:
         assert await store.get("a") == b"1"
         assert await keys_of(store) == ["a"]
+
+
+async def test_many_keys_are_read_together(path: Path) -> None:
+    async with SQLiteStore(path) as store:
+        await update_together(store, {"a": b"1", "b": b"", "c": b"3"})
+
+        assert await store.get_many(["b", "z", "a"]) == {"a": b"1", "b": b""}
+        assert await store.get_many([]) == {}
 
 
 async def test_new_file_can_be_opened_by_many_at_once(path: Path) -> None:

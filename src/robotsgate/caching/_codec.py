@@ -89,9 +89,7 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
         )
     try:
         head, packed = _parts(data, _seed(origin, terms))
-        return _entry(
-            json.loads(head, parse_constant=_refuse), packed, origin, terms, max_bytes
-        )
+        return _entry(_JSON.decode(head.decode()), packed, origin, terms, max_bytes)
     except CodecError:
         raise
     except (
@@ -243,6 +241,8 @@ def _redirects(value: object) -> Redirects:
         raise CodecError(f"expected redirects, got {value!r}")
     return tuple((_text(url), _count(status)) for url, status in value)
 
+
+_JSON = json.JSONDecoder(parse_constant=_refuse)  # `loads` would make one each time
 
 _READERS: dict[str, Callable[[Any], object]] = {
     "access": AccessResult,

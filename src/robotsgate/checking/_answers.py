@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from logging import DEBUG
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -87,6 +87,50 @@ class Answers:
         of its origin, or has several readings, an agent or origin that is not in
         memory or is past its `usable_until`, and an answer that takes long to find.
         """
+        known = self._rules_and_target(agent, url)
+        if known is None:
+            return None
+        rules, target = known
+        rules.is_used = True
+        answer = rules.rules.allows_at_once(target)
+        if not answer:
+            if (
+                answer is None
+                or target == ROBOTS_TXT_PATH
+                or LOGGER.isEnabledFor(DEBUG)
+            ):
+                return None  # the slower way decides, and logs
+            self._reporter.disallowed[rules.refusal] += 1
+            return False
+        self._reporter.allowed += 1
+        return True
+
+    def refusal_key(
+        self, agent: str | Sequence[str], url: str | URLLike
+    ) -> tuple[object, ...] | None:
+        """What URLs have in common whose refusals differ in nothing but the URL.
+
+        `None` if `url` is not refused, or if `at_once` cannot tell.
+        """
+        known = self._rules_and_target(agent, url)
+        if known is None:
+            return None
+        rules, target = known
+        if target == ROBOTS_TXT_PATH or len(target) > rules.rules.quick_length:
+            return None
+        number = rules.rules.decisive(target)
+        if number is None or rules.rules.is_allow(number):
+            return None
+        text = cast("str", url)  # for anything else there are no rules
+        return agent, text[: text.index("/", 8)], rules.usable_from, number
+
+    def _rules_and_target(
+        self, agent: str | Sequence[str], url: str | URLLike
+    ) -> tuple[StandingFor, str] | None:
+        """What is in force for `agent` at the origin of `url`, and the target in `url`.
+
+        `None` unless two look-ups tell.
+        """
         try:
             slash = url.index("/", 8)  # type: ignore[union-attr]  # EAFP: not a str
             rules = self._by_agent[agent][url[:slash]]  # type: ignore[index]  # a list
@@ -102,19 +146,7 @@ class Answers:
             if has_readings(target):
                 return None
             target = self.grammar.readings_of(target)[0]
-        rules.is_used = True
-        answer = rules.rules.allows_at_once(target)
-        if not answer:
-            if (
-                answer is None
-                or target == ROBOTS_TXT_PATH
-                or LOGGER.isEnabledFor(DEBUG)
-            ):
-                return None  # the slower way decides, and logs
-            self._reporter.disallowed[rules.refusal] += 1
-            return False
-        self._reporter.allowed += 1
-        return True
+        return rules, target
 
     def from_memory(self, question: Question) -> bool | None:
         """The answer, if memory has all that it needs and finding it is quick."""

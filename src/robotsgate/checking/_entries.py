@@ -26,11 +26,12 @@ from robotsgate.caching._codec import (
 from robotsgate.caching._entry import keep_until, key_of, usable
 from robotsgate.caching._policy import terms_of
 from robotsgate.caching._standing import MAX_BYTES_AT_ONCE
-from robotsgate.stores._base import FetchLease
+from robotsgate.checking._in_order import LoopTurns
+from robotsgate.stores._base import BatchStore, FetchLease
 from robotsgate.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from robotsgate._clock import Clock
     from robotsgate.caching._entry import Entry
@@ -80,6 +81,7 @@ class Entries:
         self._has_told_version = False
         self._lease = store if isinstance(store, FetchLease) else None
         self.has_lease = self._lease is not None
+        self._batches = store if isinstance(store, BatchStore) else None
         self.lease_seconds = policy.fetch_deadline + 3 * policy.store_timeout
         self._owner = secrets.token_hex(16)
 
@@ -101,6 +103,26 @@ class Entries:
                 "get", origin, error=error, is_first=True
             )
         return None
+
+    async def get_many(self, origins: Iterable[str], now: float) -> list[Entry]:
+        """The entries that `get` would give, as far as one look-up for all gives them.
+
+        None if the store has no such look-up. Leaves out the large ones, and those that
+        cannot be read, which `get` reports.
+        """
+        batches = self._batches
+        keys = {key_of(origin, self._terms): origin for origin in origins}
+        if batches is None or not keys:
+            return []
+        values = await self._call_store("get", "", lambda _: batches.get_many([*keys]))
+        turns = LoopTurns(self._clock.monotonic)
+        entries = []
+        for key, data in (values or {}).items():
+            if len(data) <= MAX_BYTES_AT_ONCE:
+                with suppress(CodecError):
+                    entries.append(self._entry(keys[key], data, now))
+                await turns.after_item()
+        return [entry for entry in entries if entry is not None]
 
     async def update(
         self, origin: str, now: float, change: Callable[[Entry | None], Entry]

@@ -5,6 +5,7 @@ A bad link does not stop the others: a URL without an origin gets an answer, too
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 import anyio
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 _URL = str | URLLike
+
+# One look-up in a file for so many takes a hundredth of as many look-ups.
+_LOADED_AT_ONCE = 100
 
 _NO_QUESTION = (InvalidURLError, UnsupportedError)
 
@@ -91,7 +95,8 @@ async def answer_each(
     turns = LoopTurns(answers.clock.monotonic)
     allowed: list[bool | None] = []
     unknown: dict[Origin, list[tuple[int, _URL]]] = {}
-    # By how a URL begins: of those that begin alike only the first one is parsed.
+    # By key: of the URLs that begin with the key of their origin, as most do, only the
+    # first one is parsed.
     origins: dict[str, Origin] = {}
 
     def from_memory(url: _URL) -> bool | Origin:
@@ -109,11 +114,10 @@ async def answer_each(
     for number, url in enumerate(urls):
         answer = answers.at_once(agent, url)
         if answer is None:
-            beginning = _beginning(url)
-            known = origins.get(beginning) or from_memory(url)
+            known = origins.get(_beginning(url)) or from_memory(url)
             if isinstance(known, Origin):
                 unknown.setdefault(known, []).append((number, url))
-                origins[beginning or known.key] = known
+                origins[known.key] = known
             else:
                 answer = known
         allowed.append(answer)
@@ -129,12 +133,32 @@ async def answer_each(
             allowed[number] = answer
             await turns.after_item()
 
-    await for_each(unknown, answer_origin, at_once=at_once)
+    others = await _work_on_stored(unknown, answer_origin, renewals=renewals)
+    await for_each(others, answer_origin, at_once=at_once)
     return cast("list[bool]", allowed)  # each `None` has been answered by now
 
 
+async def _work_on_stored(
+    origins: Iterable[Origin],
+    work: Callable[[Origin], Awaitable[None]],
+    *,
+    renewals: Renewals,
+) -> list[Origin]:
+    """Do `work` for those of `origins` that the store knows; returns the others."""
+    waiting = iter(origins)
+    others = []
+    while some := [*islice(waiting, _LOADED_AT_ONCE)]:
+        await renewals.load(some)
+        for origin in some:
+            if renewals.current(origin) is None:
+                others.append(origin)
+            else:
+                await work(origin)
+    return others
+
+
 def _beginning(url: _URL) -> str:
-    """The part of `url` that names its origin; "" unless it is text with a path."""
+    """The part of `url` where most have the key of their origin; may be empty."""
     return url[: max(url.find("/", 8), 0)] if isinstance(url, str) else ""
 
 

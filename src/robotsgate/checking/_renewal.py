@@ -31,7 +31,7 @@ from robotsgate.caching._merge import merge
 from robotsgate.caching._outcome import AccessResult, Answered
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
     from robotsgate._clock import Clock
     from robotsgate._flights import Flight
@@ -115,6 +115,7 @@ class Renewals:
         self.policy = policy
         self._clock = clock
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
+        self._loading = anyio.Lock()
         self._fetch_ends: dict[Hashable, FetchEnd] = {}  # that somebody waits for
         self._forgetting: set[str] = set()
         self._forgotten: set[str] = set()  # whose renewal must not use what was known
@@ -157,6 +158,24 @@ class Renewals:
             return None
         self._reporter.report_look_up(is_hit=True)  # a renewal counts the miss
         return self._live.admit(entry, self._clock.now())
+
+    async def load(self, origins: Iterable[Origin]) -> None:
+        """Hold in memory what one look-up in the store brings of `origins`.
+
+        The origins that are not in memory then must be renewed one by one. One call
+        loads at a time, so that none loads what another one is loading.
+        """
+        async with self._loading:
+            keys = [one.key for one in origins if one.key not in self._live.by_origin]
+            times_forgotten = self._times_forgotten
+            entries = await self._entries.get_many(keys, self._clock.now())
+            if times_forgotten != self._times_forgotten or self._forgetting:
+                return
+            now = self._clock.now()
+            for entry in entries:
+                if entry.origin not in self._live.by_origin and entry.is_current(now):
+                    self._reporter.report_look_up(is_hit=True)
+                    self._live.admit(entry, now)
 
     def begin(self, origin: Origin) -> Flight[Renewal]:
         """Begin to renew `origin`, or join the renewal under way; do not wait for it.

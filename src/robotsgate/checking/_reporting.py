@@ -114,7 +114,8 @@ class StoreFailed(Event):
     """An operation of a store failed; the checker went on without it.
 
     Attributes:
-        origin: the key of the origin; empty for "purge", which is about all origins.
+        origin: the key of the origin; empty for "purge", and for a "get" of many
+            origins.
         operation: "get", "update", "delete", "acquire", "release" or "purge".
         error: what the store raised.
     """

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import anyio
 import click
@@ -23,7 +24,7 @@ from robotsgate.cli._progress import Counts, progress
 from robotsgate.cli._shell import LONGEST_LINE, Exit, tell_raw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
 
     from robotsgate import RobotsChecker
     from robotsgate.cli._captures import Responses
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 # ones at most 32 KiB each. A store in a temporary file has the other origins, so
 # that none is fetched twice.
 _MOST_ORIGINS = 10_000
+
+# So many reasons of usual lengths take 10 MiB.
+_MOST_REASONS = 30_000
+_LONGEST_REASON = 500
 
 # How a result begins. The rest is the line itself, or the text for the file of
 # rejected lines.
@@ -224,8 +229,16 @@ class _Answers:
         self._url_field = url_field
         self._has_reasons = has_reasons
         self._dated = None
-        if url_field is not None and isinstance(source, Captures):
-            self._dated = source.dated
+        if isinstance(source, Captures):
+            self._dated = None if url_field is None else source.dated
+            self._raise_unless_url: Callable[[str], object] = Origin.from_url
+            self._refusal_key: Callable[..., Hashable] = lambda *_: None
+        else:
+            # Most URLs need not be parsed for that.
+            self._raise_unless_url = partial(source.peek, agent)
+            self._refusal_key = source._answers.refusal_key  # noqa: SLF001 (one package)
+        # By that key, if it is not `None`: a verdict as JSON types, or its text.
+        self._reasons: dict[Hashable, Any] = {}
 
     @property
     def reloads(self) -> int:
@@ -252,14 +265,10 @@ class _Answers:
             if answer:
                 shown = line if self._dated is None else self._dated(line, url)
                 results.append(_ALLOWED + shown)
-                continue
-            if answer is None:
+            elif answer is None:
                 results.append(_UNKNOWN + line)
-                continue
-            why = error or _why_no_url(url)
-            kind = _DISALLOWED if why is None else _WITHOUT_URL
-            text = await self._rejection(line, url, why) if self._has_reasons else b""
-            results.append(kind + text)
+            else:
+                results.append(await self._rejection(line, url, error))
         return results
 
     def _question(self, line: bytes) -> tuple[str, str | None]:
@@ -281,28 +290,43 @@ class _Answers:
         return url, None
 
     async def _rejection(self, line: bytes, url: str, error: str | None) -> bytes:
-        """The text for `line` in the file of rejected lines."""
-        verdict = None
+        """The result of `line`, which is not allowed; `error`: why it has no URL."""
+        kind = _DISALLOWED if error is None else _WITHOUT_URL
+        reason = None
         if error is None:
             try:
-                verdict = await self._source.check(self._agent, url)
+                if self._has_reasons:
+                    reason = await self._reason(url)
+                else:
+                    self._raise_unless_url(url)
+            except InvalidURLError as invalid:
+                kind, error = _WITHOUT_URL, str(invalid)
             except UnsupportedError as unsupported:
                 error = str(unsupported)
+        if not self._has_reasons:
+            return kind
         text = line.decode(errors="surrogateescape")
         if self._url_field is None:
-            shown = f"{printable(text)}\t{printable(error or str(verdict))}"
-            return shown.encode(errors="backslashreplace")
-        answer = None if verdict is None else verdict.as_dict()
-        row = json.dumps({"line": text, "error": error, "verdict": answer}).encode()
-        if self._dated is None:
-            return row
-        return self._dated(row, None if verdict is None else url)
+            shown = f"{printable(text)}\t{reason or printable(error or '')}"
+            return kind + shown.encode(errors="backslashreplace")
+        row = json.dumps({"line": text, "error": error, "verdict": reason}).encode()
+        if self._dated is not None:
+            row = self._dated(row, None if reason is None else url)
+        return kind + row
 
-
-def _why_no_url(url: str) -> str | None:
-    """Why `url`, which is not allowed, is none; `None` if it is one."""
-    try:
-        Origin.from_url(url)
-    except InvalidURLError as error:
-        return str(error)
-    return None
+    async def _reason(self, url: str) -> Any:  # noqa: ANN401 (JSON types)
+        """The verdict about `url`: a text, or JSON types; most URLs share it."""
+        key = self._refusal_key(self._agent, url)
+        reason = self._reasons.get(key)
+        if reason is not None:
+            return reason if self._url_field is None else {**reason, "url": url}
+        verdict = await self._source.check(self._agent, url)
+        text = printable(str(verdict))
+        reason = text
+        if self._url_field is not None:
+            reason = None if verdict is None else verdict.as_dict()
+        if key is not None and len(text) <= _LONGEST_REASON:
+            if len(self._reasons) >= _MOST_REASONS:
+                self._reasons.clear()
+            self._reasons[key] = reason
+        return reason

@@ -22,7 +22,7 @@ from robotsgate.robotstxt._octets import (
     without_mark,
 )
 from robotsgate.robotstxt._product_token import crawler_name, product_tokens
-from robotsgate.urls._origin import split_url
+from robotsgate.urls._origin import target_in
 from robotsgate.urls._path import TAB_AND_LINE_ENDS, readings
 
 if TYPE_CHECKING:
@@ -164,12 +164,13 @@ class _Rfc9309:
 
     def readings(self, url: str | URLLike) -> tuple[str, ...]:
         text = str(url)
-        if not text.startswith("/"):
-            return self.readings_of(split_url(url)[1])
-        if is_plain(text):
-            return (text,)
-        path = text.partition("#")[0].translate(TAB_AND_LINE_ENDS)  # as clients do
-        return self.readings_of(path)
+        is_path = text.startswith("/")
+        target = text if is_path else target_in(url)
+        if is_plain(target):
+            return (target,)
+        if is_path:
+            target = target.partition("#")[0].translate(TAB_AND_LINE_ENDS)  # as clients
+        return self.readings_of(target)
 
     def readings_of(self, target: str) -> tuple[str, ...]:
         several = readings(target)

@@ -163,10 +163,9 @@ class RuleSet:
             self._allows.prepare()
         is_quick = len(target) <= self.quick_length
         indexed = None if is_quick else IndexedTarget(target)
-        return (
-            self._disallows.longest(target, indexed),
-            self._allows.longest(target, indexed),
-        )
+        disallow = self._disallows.longest(target, indexed)
+        has_allows = self._allows is not _NONE
+        return disallow, self._allows.longest(target, indexed) if has_allows else ""
 
     def is_allow(self, number: int) -> bool:
         """Whether the rule of this number allows."""

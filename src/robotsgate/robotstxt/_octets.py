@@ -91,6 +91,8 @@ def wide_encoding(body: bytes) -> str | None:
 
     `None` for all else: some editors put such a mark before ASCII text.
     """
+    if not body.startswith(_MARKS):  # nearly no file has one
+        return None
     encoding = _WIDE_ENCODINGS.get(_mark(body))
     if encoding is None:
         return None
@@ -99,12 +101,10 @@ def wide_encoding(body: bytes) -> str | None:
 
 def without_mark(body: bytes) -> bytes:
     """`body` without the byte order mark of whichever encoding."""
-    return body[len(_mark(body)) :]
+    return body[len(_mark(body)) :] if body.startswith(_MARKS) else body
 
 
 def _mark(body: bytes) -> bytes:
-    if not body.startswith(_MARKS):  # nearly no file has one
-        return b""
     return next(filter(body.startswith, _MARKS))
 
 

@@ -79,6 +79,7 @@ class RobotsTxt:
         self._is_cut = is_cut
         self._encoding = encoding
         self._outline = outline(text, self._grammar)
+        self._usage_lines_of_all: tuple[Other, ...] | None = None
         self._by_agent: dict[tuple[str, ...], AgentRules] = {}
         self._by_sections: dict[
             tuple[int, ...], tuple[RuleSet, list[Rate], list[Other]]
@@ -293,6 +294,9 @@ class RobotsTxt:
         )
 
     def _agent_rules(self, tokens: Sequence[str]) -> AgentRules:
+        if self._usage_lines_of_all is None:
+            self._usage_lines_of_all = self._read_usage_lines_of_all()
+        of_all = self._usage_lines_of_all
         for token in (*tokens, "*"):
             sections = self._outline.by_token.get(token)
             if sections is not None:
@@ -300,9 +304,7 @@ class RobotsTxt:
                     [section for section, _ in sections]
                 )
                 if not rates and not usage_lines:
-                    return AgentRules(
-                        group=token, rules=rules, usage_lines=self._usage_lines_of_all
-                    )
+                    return AgentRules(group=token, rules=rules, usage_lines=of_all)
                 valid = _below_agent_lines(rates, sections)
                 own = _below_agent_lines(usage_lines, sections)
                 return AgentRules(
@@ -310,20 +312,17 @@ class RobotsTxt:
                     rules=rules,
                     crawl_delay=first_crawl_delay(valid),
                     request_rate=first_request_rate(valid),
-                    usage_lines=with_own_lines(self._usage_lines_of_all, own),
+                    usage_lines=with_own_lines(of_all, own),
                 )
-        return AgentRules(
-            group=None, rules=RuleSet(), usage_lines=self._usage_lines_of_all
-        )
+        return AgentRules(group=None, rules=RuleSet(), usage_lines=of_all)
 
-    @cached_property
-    def _usage_lines_of_all(self) -> tuple[Other, ...]:
+    def _read_usage_lines_of_all(self) -> tuple[Other, ...]:
         """The records above the first group, which hold for all agents.
 
         Not Content-Usage, which is a rule of a group.
         """
         outside = self._outline.outside
-        if not may_state_usage(self._outline.text[: outside.end]):
+        if not (outside.end and may_state_usage(self._outline.text[: outside.end])):
             return ()  # nearly all files; reading would take longer
         others = read(self._outline, [outside], self._grammar).others
         return tuple(one for one in others if one[0] in USAGE_FIELDS_OF_ALL)

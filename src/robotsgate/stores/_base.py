@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 Change = Callable[[bytes | None], tuple[bytes, float | None] | None]
@@ -67,6 +67,15 @@ class ListableStore(Store, Protocol):
 
     async def count(self) -> int:
         """How many keys there are."""
+        ...
+
+
+@runtime_checkable
+class BatchStore(Protocol):
+    """A store that looks up many keys together in less time than one by one."""
+
+    async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        """The bytes under those of `keys` that hold any, as `Store.get` gives them."""
         ...
 
 

@@ -16,16 +16,20 @@ from robotsgate._flights import Threads
 from robotsgate.errors import StoreError
 from robotsgate.stores._sqlite_file import (
     connect,
+    count,
     is_locked,
     pragma,
     prepare,
+    slice_of_keys,
     store_errors,
     transaction,
+    value_of,
+    values_of,
 )
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractContextManager
 
     from robotsgate.stores._base import Change
@@ -114,7 +118,16 @@ class SQLiteStore:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._result_of(self._reads, partial(_value, self._reader, key))
+        return await self._result_of(self._reads, partial(value_of, self._reader, key))
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """The bytes under those of `keys` that hold any, in one look into the file.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        work = partial(values_of, self._reader, keys)
+        return await self._result_of(self._reads, work)
 
     async def update(self, key: str, change: Change) -> None:
         """As `Store.update`; returns when the bytes are in the file.
@@ -160,7 +173,8 @@ class SQLiteStore:
         last = ""  # keys come in their order, so that none is listed twice
         while True:
             keys = await self._result_of(
-                self._reads, partial(_slice_of_keys, self._reader, last)
+                self._reads,
+                partial(slice_of_keys, self._reader, last, _ROWS_OF_A_SLICE),
             )
             for key in keys:
                 yield key
@@ -174,7 +188,7 @@ class SQLiteStore:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._result_of(self._reads, partial(_count, self._reader))
+        return await self._result_of(self._reads, partial(count, self._reader))
 
     async def aclose(self) -> None:
         """As `Store.aclose`; waits for what is under way."""
@@ -201,7 +215,7 @@ class SQLiteStore:
 
         An error that is raised would take back all changes of the transaction.
         """
-        kept = _value(self._writer, key)
+        kept = value_of(self._writer, key)
         try:
             new = change(kept)
         except Exception as error:  # noqa: BLE001 (raised to the caller)
@@ -228,7 +242,7 @@ class SQLiteStore:
             rows = self._writer.execute(
                 "DELETE FROM kept"
                 " WHERE id IN (SELECT id FROM kept ORDER BY id LIMIT ?)",
-                (_count(self._writer) // _SHARE_TO_EVICT + 1,),
+                (count(self._writer) // _SHARE_TO_EVICT + 1,),
             ).rowcount
 
     def _used_bytes(self) -> int:
@@ -325,20 +339,3 @@ class _Worker:
                 future.set_result(result)
             else:
                 future.set_exception(failure)
-
-
-def _value(connection: sqlite3.Connection, key: str) -> bytes | None:
-    # A cast, because another program may have written a text or a number.
-    query = "SELECT CAST(value AS BLOB) FROM kept WHERE key = ?"
-    row = connection.execute(query, (key,)).fetchone()
-    return None if row is None else row[0]
-
-
-def _slice_of_keys(connection: sqlite3.Connection, after: str) -> list[str]:
-    query = "SELECT key FROM kept WHERE key > ? ORDER BY key LIMIT ?"
-    return [key for (key,) in connection.execute(query, (after, _ROWS_OF_A_SLICE))]
-
-
-def _count(connection: sqlite3.Connection) -> int:
-    (count,) = connection.execute("SELECT count(*) FROM kept").fetchone()
-    return int(count)

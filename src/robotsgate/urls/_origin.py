@@ -132,6 +132,15 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
     return _split(url, text)
 
 
+def target_in(url: str | URLLike) -> str:
+    """The second part of what `split_url` gives, which also raises the errors."""
+    text = str(url)
+    slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
+    if slash > 0 and _USUAL_ORIGIN.fullmatch(text, 0, slash):
+        return target_of(text[slash:])
+    return split_url(url)[1]
+
+
 @lru_cache(maxsize=_KEPT_ORIGINS)
 def _usual_origin(text: str) -> Origin | None:
     """The origin that `text` names; `None` if it is not in the usual form."""
