@@ -93,7 +93,7 @@ def filter_(
       robotsgate filter -a ExampleBot --store sqlite:///robots.db \\
         --rejected rejected.txt < urls.txt > allowed.txt
       robotsgate filter -a ExampleBot --json --field link < pages.jsonl
-      robotsgate filter -a ExampleBot --responses robots-*.warc.gz \\
+      robotsgate filter -a ExampleBot --responses robots.warc.gz \\
         --as-of 2024-01-31 --unknown unknown.txt < urls.txt > allowed.txt
     """  # noqa: D301 (click's mark for a paragraph to keep as it is)
     named = agent_of(agent)
