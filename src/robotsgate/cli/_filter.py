@@ -184,8 +184,12 @@ class _Filter:
         )
         try:
             await LineFilter(answers, take, folder=folder).run()
-        except* OSError as group:
-            raise group.exceptions[0] from group
+        except BaseExceptionGroup as group:
+            # Not `except*`: Python 3.11.2 would put what it raises into a group, too.
+            lost = group.subgroup(OSError)
+            if lost is None:
+                raise
+            raise lost.exceptions[0] from group
 
     def _print(self, results: list[bytes]) -> None:
         kinds = Counter([result[:1] for result in results])
