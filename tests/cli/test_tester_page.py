@@ -140,7 +140,7 @@ def test_fetched_file_shows_where_it_came_from(
 
     source = browser.find_element(By.ID, "source").text.splitlines()
     assert source[:2] == [
-        f"{server.url}/robots.txt: successful, status 200",
+        f"{server.url}/robots.txt: successful (200)",
         f"redirect 302 to {server.url}/r",
     ]
     assert source[-1].startswith("next fetch after ")
