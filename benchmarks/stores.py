@@ -333,7 +333,7 @@ def _table(
             (store, *(cell(figures, *column) for column in columns.values()))
             for store, figures in stores.items()
         ],
-        notes=("×: relative to MemoryStore (times as long, as slow or as large).",),
+        notes=("×: how many times as slow or as large as MemoryStore.",),
     )
 
 
