@@ -71,11 +71,11 @@ class Tally:
         """The counts in sentences, Markdown."""
         differences = self.explained.total() + len(self.unexplained)
         return (
-            f"The corpus has {self.questions:,} questions about"
+            f"The corpus has {self.questions:,} lookups in"
             f" {len(self.files):,} files.\n"
             f"`Dialect.GOOGLE` differs from Google on {len(self.google_differs):,} of"
             " them.\n"
-            f"`Dialect.RFC9309` differs on {differences:,}, and refuses to answer"
+            f"`Dialect.RFC9309` differs on {differences:,}, and raises an error for"
             f" {self.refused:,}.\n"
             f"{len(self.unexplained):,} of these differences are not in the tables.\n"
         )
@@ -164,21 +164,21 @@ def _classes(result: Tally, met: list[Point]) -> str:
             for numbers, count in several
         )
         says = f"See rows {kinds}."
-        cells = _cells("more than one of these at once", total, *_shown(SEVERAL), says)
+        cells = _cells("several of these at once", total, *_shown(SEVERAL), says)
         rows.append(cells)
     if result.refused:
         rows.append(_row(REFUSED.name, f"{result.refused:,}", of=REFUSED))
-    text = _head("difference", "questions") + "".join(rows)
+    text = _head("difference", "lookups") + "".join(rows)
     if result.ambiguous:
         text += (
             f"\n{result.ambiguous:,} differences fit two rows;"
-            " the table counts them in the upper one.\n"
+            " they are counted in the upper one.\n"
         )
     return text
 
 
 def _head(*first: str) -> str:
-    names = (*first, "robots.txt", "asked", "Google", "we", "the standard")
+    names = (*first, "robots.txt", "agent and URL", "Google", "we", "the standard")
     return _cells(*names) + "|" + "---|" * len(names) + "\n"
 
 

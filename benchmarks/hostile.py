@@ -75,7 +75,7 @@ def measure(work: Workload) -> list[Table | Bar]:
     return [
         table,
         _worst("parse and first answer", first, 50, 20),
-        _worst("event loop held by one warm question", warm, 20, 5),
+        _worst("event loop blocked by one warm lookup", warm, 20, 5),
     ]
 
 

@@ -146,7 +146,7 @@ def _bars_table(bars: Sequence[Bar]) -> Table:
 
     return Table(
         name="bars",
-        columns=("what", "measured", "bar", "stretch"),
+        columns=("what", "measured", "required", "goal"),
         rows=[tuple(cells(bar)) for bar in bars],
     )
 

@@ -235,8 +235,8 @@ def _octets_escaped(question: Question, octets: re.Pattern[bytes]) -> Question:
 
 @_point(
     "a URL that clients change before they send it",
-    "§2.2.2: rules are matched against the URI. No URI has a tab; clients drop it, and"
-    " the rules are about what they send.",
+    "§2.2.2: rules are matched against the URI. A URI can't contain a tab; clients drop"
+    " it, and the rules apply to what they send.",
     "User-agent: *\nDisallow: /private/",
     path="/pri\tvate/orders",
 )
@@ -266,9 +266,9 @@ def settle_unreserved(question: Question) -> Question:
 
 
 @_point(
-    "a group whose name is the agent's, then a digit or a dot, and more",
-    "§2.2.1: a group is for the crawler whose product token it names. Nothing makes"
-    " `News24Bot` a name of `News`.",
+    "a group whose name starts with the agent's name and a digit or a dot",
+    "§2.2.1: a group applies to the crawler whose product token it names, and"
+    " `News24Bot` doesn't name `News`.",
     "User-agent: News24Bot\nDisallow: /",
     path="/",
     agent="News",
@@ -292,9 +292,9 @@ def settle_own_name(question: Question) -> Question:
 
 
 @_point(
-    "an agent that is more than a product token",
-    "§2.2.1: the product token is a part of what the crawler sends as its"
-    " identification, and groups are found by the token.",
+    "an agent that contains more than a product token",
+    "§2.2.1: the product token is only part of the identification that the crawler"
+    " sends, and groups are matched by the token.",
     "User-agent: ExampleBot\nDisallow: /",
     path="/",
     agent="ExampleBot/1.0",
@@ -306,8 +306,8 @@ def settle_header(question: Question) -> Question:
 
 @_point(
     "a user-agent line with a whole header, or with letters outside ASCII",
-    "§2.2.1: the line names a product token. A header stands for the token in it, not"
-    " for all agents that begin with `Mozilla`. A name is more than its first letters.",
+    "§2.2.1: the line names a product token. A header means the token that it contains,"
+    " not every agent that starts with `Mozilla`, and a name must match as a whole.",
     "User-agent: Mozilla/5.0 (compatible; ExampleBot/1.0)\nDisallow: /",
     path="/",
 )
@@ -339,9 +339,9 @@ def settle_robots_txt(question: Question) -> Question:
 
 
 @_point(
-    "a character that no URI may hold, raw on one side and escaped on the other",
-    "§2.2.2: paths are compared percent-encoded, as RFC 3986 defines it. No URI can"
-    " have a space (RFC 3986 §2), so `%20` is the only way to ask for it.",
+    "a character that URIs can't contain, escaped on one side only",
+    "§2.2.2: paths are compared percent-encoded, as RFC 3986 defines it. A URI can't"
+    " contain a space (RFC 3986 §2), so clients can only request `%20`.",
     "User-agent: *\nDisallow: /media library/",
     path="/media%20library/",
 )
@@ -352,8 +352,8 @@ def settle_unsafe(question: Question) -> Question:
 
 @_point(
     "the first one or two bytes of a byte order mark",
-    "§2.3: the file is UTF-8, where a mark has three bytes. A part of one belongs to"
-    " the field, which is then unknown (§2.2).",
+    "§2.3: the file is UTF-8, where the mark has three bytes. An incomplete one becomes"
+    " part of the field, which is then unknown (§2.2).",
     b"\xef\xbbUser-agent: *\nDisallow: /private/",
     path="/private/",
 )
@@ -365,7 +365,7 @@ def settle_half_a_mark(question: Question) -> Question:
 
 @_point(
     "vertical tab and form feed",
-    "§2.2: white space is space and tab.",
+    "§2.2: only spaces and tabs are white space.",
     "User-agent: *\nDisallow:\x0c/private/",
     path="/private/",
 )
@@ -379,7 +379,7 @@ def settle_white_space(question: Question) -> Question:
 
 @_point(
     "NUL",
-    "§2.2: a line ends with CR or LF, not with any other control.",
+    "§2.2: a line ends with CR or LF, not with any other control character.",
     "User-agent: *\nDisallow: /a\0b",
     path="/able",
 )
@@ -390,9 +390,9 @@ def settle_nul(question: Question) -> Question:
 
 
 @_point(
-    "a misspelt field",
+    "a misspelled field",
     "§2.2: the fields are `user-agent`, `allow` and `disallow`. §2.2.4 permits"
-    " leniency about other records only.",
+    " leniency only for other records.",
     "User Agent: *\nDisallow: /account/",
     path="/account/",
 )
@@ -408,8 +408,8 @@ def settle_fields(question: Question) -> Question:
 
 @_point(
     "the case of hexadecimal digits",
-    "§2.2.2: percent-encoding is that of RFC 3986, whose §6.2.2.1 makes `%3a` and"
-    " `%3A` the same.",
+    "§2.2.2: percent-encoding is that of RFC 3986, whose §6.2.2.1 treats `%3a` and"
+    " `%3A` as equal.",
     "User-agent: *\nDisallow: /wiki/Special%3a",
     path="/wiki/Special%3aLog",
 )
@@ -420,7 +420,7 @@ def settle_case_of_escapes(question: Question) -> Question:
 
 @_point(
     "bytes outside ASCII in the URL",
-    "§2.2.2: bytes outside ASCII are percent-encoded, also in the URL.",
+    "§2.2.2: bytes outside ASCII are percent-encoded, including those in the URL.",
     "User-agent: *\nDisallow: /café/",
     path="/café/menu",
 )
@@ -430,8 +430,8 @@ def settle_outside_ascii(question: Question) -> Question:
 
 
 @_point(
-    "`*` and `$` that stand for themselves",
-    "§2.2.3: a rule names a special character of the URL by its escape, as in"
+    "literal `*` and `$`",
+    "§2.2.3: a rule matches a special character of the URL by its escape, as in"
     " `/path/foo-%24`.",
     "User-agent: *\nDisallow: /price-%24",
     path="/price-$",
@@ -454,7 +454,7 @@ def settle_special_characters(question: Question) -> Question:
 
 @_point(
     "a missing colon",
-    "§2.2: a colon stands between the field and the value.",
+    "§2.2: a colon separates the field from the value.",
     "User-agent: *\nDisallow /account/",
     path="/account/",
 )
@@ -464,8 +464,8 @@ def settle_colons(question: Question) -> Question:
 
 
 @_point(
-    "an allow of `index.html`",
-    "§2.2.2: a rule matches only URLs that begin with its path.",
+    "an allow rule for `index.html`",
+    "§2.2.2: a rule matches only URLs that start with its path.",
     "User-agent: *\nDisallow: /\nAllow: /news/index.html",
     path="/news/",
 )
@@ -478,8 +478,8 @@ def settle_index(question: Question) -> Question:
 @_point(
     "dot segments and backslashes",
     "§2.2.2: rules are matched against the URI; RFC 3986 §6.2.2.3 removes dot"
-    " segments from it. Clients and servers differ in what they resolve, so every"
-    " reading of the URL must be allowed.",
+    " segments from it. Clients and servers resolve them differently, so every reading"
+    " of the URL must be allowed.",
     "User-agent: *\nDisallow: /private/",
     path="/public/../private/",
 )
@@ -498,7 +498,7 @@ def settle_readings(question: Question) -> Question:
 
 @_point(
     "a line of more than 16,663 bytes",
-    "§2.2: a line ends with CR or LF. §2.5 permits limits on files only.",
+    "§2.2: a line ends with CR or LF. §2.5 permits only a limit on the file.",
     f"User-agent: *\nDisallow:{' ' * 17_000}/private/",
     path="/private/",
 )
@@ -521,8 +521,8 @@ REFUSED = Point(
         body=b"User-agent: *\nDisallow: /cart/", agent=": *", url=f"{SITE}/"
     ),
     standard=(
-        "§2.2.1: a product token is made of letters, `_` and `-`. An agent without one"
-        " is a mistake of the caller, so we raise an error."
+        "§2.2.1: a product token is made of letters, `_` and `-`. Calling us"
+        " with an agent that has none is a mistake, so we raise an error."
     ),
 )
 """No difference in the answer: we give none."""

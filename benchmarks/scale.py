@@ -265,25 +265,28 @@ def _resident() -> int:
 
 _STORE_ROWS = {
     "get, µs": ("get", 1e6),
-    "get of an unknown origin, µs": ("get unknown", 1e6),
-    "update, new, µs": ("update, new", 1e6),
-    "update, renewed, µs": ("update, renewed", 1e6),
-    "update that drops another, µs": ("update, at the bound", 1e6),
-    "the longest update, new, ms": ("longest update, new", 1e3),
-    "the longest update, renewed, ms": ("longest update, renewed", 1e3),
-    "the longest that drops another, ms": ("longest update, at the bound", 1e3),
-    "purge, nothing to drop, ms": ("purge nothing", 1e3),
-    "event loop held by this purge, ms": ("purge nothing, held", 1e3),
-    "purge, all to drop, ms": ("purge all", 1e3),
-    "event loop held by that purge, ms": ("purge all, held", 1e3),
-    "a full garbage collection, ms": ("collect", 1e3),
+    "get, unknown origin, µs": ("get unknown", 1e6),
+    "update, new entry, µs": ("update, new", 1e6),
+    "update, existing entry, µs": ("update, renewed", 1e6),
+    "update that evicts another entry, µs": ("update, at the bound", 1e6),
+    "longest update, new entry, ms": ("longest update, new", 1e3),
+    "longest update, existing entry, ms": ("longest update, renewed", 1e3),
+    "longest update that evicts another entry, ms": (
+        "longest update, at the bound",
+        1e3,
+    ),
+    "purge that drops nothing, ms": ("purge nothing", 1e3),
+    "event loop blocked by this purge, ms": ("purge nothing, held", 1e3),
+    "purge that drops everything, ms": ("purge all", 1e3),
+    "event loop blocked by that purge, ms": ("purge all, held", 1e3),
+    "full garbage collection, ms": ("collect", 1e3),
 }
 _LIVE_ROWS = {
-    "can_fetch, shuffled, µs": ("question", 1e6),
+    "can_fetch, shuffled URLs, µs": ("question", 1e6),
     "can_fetch, stored but not live, µs": ("admit", 1e6),
-    "the same, and another is dropped, µs": ("evict", 1e6),
-    "the same, if all were used, once, ms": ("first eviction", 1e3),
-    "a full garbage collection, ms": ("collect", 1e3),
+    "the same, evicting another origin, µs": ("evict", 1e6),
+    "the same, once, if all live origins had been used, ms": ("first eviction", 1e3),
+    "full garbage collection, ms": ("collect", 1e3),
 }
 
 
@@ -298,19 +301,23 @@ def _tables(figures: Mapping[str, Mapping[int, Figures]]) -> list[Table]:
     memory = [
         *(("stored", count, each["bytes"]) for count, each in stored.items()),
         ("stored, each fetched again", most_stored, largest["bytes renewed"]),
-        ("resident after all were dropped", most_stored, largest["bytes emptied"]),
+        (
+            "resident after all entries were dropped",
+            most_stored,
+            largest["bytes emptied"],
+        ),
         *(
             ("live, next to the store", count, each["bytes"])
             for count, each in live.items()
         ),
     ]
     rows = [
-        (held, f"{count:,}", size / _MIB, size / count) for held, count, size in memory
+        (kept, f"{count:,}", size / _MIB, size / count) for kept, count, size in memory
     ]
     parts = [
         ("base", _size(base)),
-        ("a, for each live origin", f"{per_live:,.0f}"),
-        ("b, for each stored origin", f"{per_stored:,.0f}"),
+        ("a, per live origin", f"{per_live:,.0f}"),
+        ("b, per stored origin", f"{per_stored:,.0f}"),
     ]
     machines = [
         (
@@ -320,10 +327,10 @@ def _tables(figures: Mapping[str, Mapping[int, Figures]]) -> list[Table]:
         )
         for live, stored in _EXAMPLES
     ]
-    note = f"An entry has {largest['entry']:,.0f} bytes in the mean."
-    columns = ("live", "stored", "memory", "bound for the live ones")
+    note = f"The mean size of an entry is {largest['entry']:,.0f} bytes."
+    columns = ("live", "stored", "memory", "limit for the live ones")
     return [
-        Table("memory", ("held", "origins", "MiB", "bytes for each"), rows, [note]),
+        Table("memory", ("kept", "origins", "MiB", "bytes per origin"), rows, [note]),
         Table("formula", ("part", "bytes"), parts),
         Table("machines", columns, machines),
         _costs("store", "stored", stored, _STORE_ROWS),
@@ -342,10 +349,10 @@ def _costs(
         for row, (key, unit) in rows.items()
     ]
     notes = (
-        f"get and shuffled questions: wall-clock time, the best of {_TURNS} turns.",
-        "Event loop held: wall-clock time, once; all else: processor time, once.",
+        f"get, and can_fetch with shuffled URLs: wall-clock time, best of {_TURNS}.",
+        "Event loop blocked: wall-clock time, once; all others: processor time, once.",
     )
-    columns = ("done", *(f"{count:,} {held}" for count in figures))
+    columns = ("operation", *(f"{count:,} {held}" for count in figures))
     return Table(name, columns, cells, notes)
 
 

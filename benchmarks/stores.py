@@ -301,14 +301,14 @@ _THROUGHPUT = {
 }
 _START = {
     "open, ms": ("open", 1e3),
-    "first question, µs": ("first", 1e6),
-    "first question, ×": ("first", None),
+    "first lookup, µs": ("first", 1e6),
+    "first lookup, ×": ("first", None),
     "known origin, µs": ("known", 1e6),
     "known origin, ×": ("known", None),
-    "purge of all, ms": ("purge", 1e3),
-    "purge of all, ×": ("purge", None),
+    "purge of everything, ms": ("purge", 1e3),
+    "purge of everything, ×": ("purge", None),
 }
-_ROOM = {"bytes for each origin": ("bytes", 1.0), "×": ("bytes", None)}
+_ROOM = {"bytes per origin": ("bytes", 1.0), "×": ("bytes", None)}
 
 
 def _table(
@@ -333,7 +333,7 @@ def _table(
             (store, *(cell(figures, *column) for column in columns.values()))
             for store, figures in stores.items()
         ],
-        notes=("×: how many times what a MemoryStore takes.",),
+        notes=("×: how many times as slow or as large as MemoryStore.",),
     )
 
 

@@ -88,7 +88,7 @@ def test_command_writes_the_page_and_fails_where_google_differs(
     text = page.read_text(encoding="utf-8")
     assert status == 1
     assert "unexplained: shop: 'a' 'https://example.com/'" in capsys.readouterr().out
-    assert "has 4 questions about 1 files" in text
+    assert "has 4 lookups in 1 files" in text
     assert "| 1. a letter, a digit or one of `-._~` written as an escape | 1 |" in text
     assert f"| {REFUSED.name} | 1 |" in text
 

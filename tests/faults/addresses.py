@@ -83,44 +83,44 @@ ADDRESSES = Group(
     name="addresses",
     faults=(
         refused(
-            "redirects to an address inside",
+            "redirects to an internal address",
             _to("127.0.0.1"),
             policy=_REDIRECTS,
             accepted=_UNTOUCHED,
         ),
         refused(
-            "redirects to a name that resolves to an address inside",
+            "redirects to a name that resolves to an internal address",
             _to("localhost"),
             policy=_REDIRECTS,
             accepted=_UNTOUCHED,
         ),
         refused(
-            "redirects to a service of the cloud, `169.254.169.254`",
+            "redirects to a cloud metadata service, `169.254.169.254`",
             _to_metadata,
             policy=_REDIRECTS,
             accepted=(1,),
         ),
         refused(
-            "redirects outside, and from there to an address inside",
+            "redirects to an external address, and from there to an internal one",
             _over_two_outside,
             policy=_REDIRECTS,
             accepted=(0, 1, 1),
         ),
         refused(
-            "redirects from inside to outside, and back inside",
+            "redirects from an internal address to an external one, and back",
             _inside_by_way_of_outside,
             policy=_REDIRECTS,
             accepted=(0, 1, 1),
         ),
         refused(
-            "redirects to https at an address inside",
+            "redirects to https at an internal address",
             _to_tls,
             policy=_REDIRECTS,
             accepted=_UNTOUCHED,
         ),
         *(
             refused(
-                f"redirects to an address inside, written `{host}`",
+                f"redirects to an internal address, written `{host}`",
                 _to(host, listening="::1" if host == "[::1]" else "127.0.0.1"),
                 policy=_PUBLIC_ONLY,
                 accepted=_UNTOUCHED,
@@ -143,32 +143,32 @@ ADDRESSES = Group(
             )
         ),
         refused(
-            "has an address inside, with `AddressGuard.PUBLIC_ONLY`",
+            "has an internal address, with `AddressGuard.PUBLIC_ONLY`",
             _inside,
             policy=_PUBLIC_ONLY,
             accepted=(0,),
         ),
         refused(
-            "has a name that resolves to an address inside, with"
+            "has a name that resolves to an internal address, with"
             " `AddressGuard.PUBLIC_ONLY`",
             _by_name,
             policy=_PUBLIC_ONLY,
             accepted=(0,),
         ),
         rules_decide(
-            "has an address inside",
+            "has an internal address",
             _inside,
             policy=_REDIRECTS,
             accepted=(1,),
         ),
         rules_decide(
-            "redirects from inside to inside",
+            "redirects from one internal address to another",
             _inside_to_inside,
             policy=_REDIRECTS,
             accepted=(1, 1),
         ),
         rules_decide(
-            "redirects to an address inside, with `AddressGuard.OFF`",
+            "redirects to an internal address, with `AddressGuard.OFF`",
             _to("127.0.0.1"),
             policy=_OFF,
             accepted=(1, 1),

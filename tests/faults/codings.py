@@ -98,9 +98,9 @@ CODINGS = Group(
             _coded("gzip", zlib.compress(RULES)),
             says="CodingError",
         ),
-        no_rules("sends gzip and does not say so", answering(Reply(body=_GZIPPED))),
+        no_rules("sends gzip without announcing it", answering(Reply(body=_GZIPPED))),
         unreachable(
-            "sends gzip that ends too early",
+            "sends truncated gzip",
             _coded("gzip", _GZIPPED[:-12]),
             says="cut off",
         ),
@@ -121,7 +121,7 @@ CODINGS = Group(
             says="CodingError",
         ),
         rules_decide(
-            "sends gzip in several members",
+            "sends several gzip members",
             _coded("gzip", gzip.compress(RULES[:9]) + gzip.compress(RULES[9:])),
         ),
         unreachable(
@@ -130,10 +130,10 @@ CODINGS = Group(
             says="CodingError",
         ),
         rules_decide(
-            "sends gzip with rubbish after it", _coded("gzip", _GZIPPED + RULES)
+            "sends gzip followed by garbage", _coded("gzip", _GZIPPED + RULES)
         ),
         rules_decide(
-            "sends deflate with rubbish after it, for ever",
+            "sends deflate followed by endless garbage",
             answering(
                 Raw(
                     head("200 OK", "Content-Encoding: deflate") + zlib.compress(RULES),
@@ -142,13 +142,15 @@ CODINGS = Group(
             ),
         ),
         rules_decide(
-            "sends 64 KiB of gzip that become 64 MiB", _bomb("gzip", _GZIP_WINDOW)
+            "sends 64 KiB of gzip that decompress to 64 MiB",
+            _bomb("gzip", _GZIP_WINDOW),
         ),
         rules_decide(
-            "sends 64 KiB of deflate that become 64 MiB", _bomb("deflate", _RAW_WINDOW)
+            "sends 64 KiB of deflate that decompress to 64 MiB",
+            _bomb("deflate", _RAW_WINDOW),
         ),
         unreachable(
-            "sends empty members of gzip for ever",
+            "sends empty gzip members forever",
             answering(
                 Raw(
                     head("200 OK", "Content-Encoding: gzip"),
@@ -159,7 +161,7 @@ CODINGS = Group(
             max_bytes=4 * _MEBIBYTE,
         ),
         rules_decide(
-            "sends gzip and keeps the connection",
+            "sends gzip and keeps the connection open",
             answering(
                 Raw(
                     head(

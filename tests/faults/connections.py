@@ -105,13 +105,14 @@ CONNECTIONS = Group(
     faults=(
         unreachable("refuses the connection", _refusing, says="ConnectError"),
         timed_out(
-            "lets its system accept the connection, and never reads", _never_accepting
+            "never takes the connection from the queue of its system", _never_accepting
         ),
         timed_out(
-            "accepts, reads, and says nothing", answering(Raw(b"", Connection.hang))
+            "accepts and reads, but never responds",
+            answering(Raw(b"", Connection.hang)),
         ),
         unreachable(
-            "says nothing for longer than `read_timeout`",
+            "is silent for longer than `read_timeout`",
             answering(Raw(b"", Connection.hang)),
             policy=Policy(read_timeout=SHORT_DEADLINE),
             says="ReadTimeout",
@@ -122,46 +123,46 @@ CONNECTIONS = Group(
             says="",
         ),
         unreachable(
-            "closes instead of answering",
+            "closes instead of responding",
             answering(Raw(b"")),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "resets instead of answering",
+            "resets instead of responding",
             answering(Raw(b"", Connection.reset)),
             says="ReadError",
         ),
         unreachable(
-            "closes within the head",
+            "closes in the middle of the head",
             answering(Raw(b"HTTP/1.1 200 OK\r\nX: ")),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "resets within the head",
+            "resets in the middle of the head",
             answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.reset)),
             says="ReadError",
         ),
         timed_out(
-            "falls silent within the head",
+            "stops in the middle of the head",
             answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.hang)),
         ),
         unreachable(
-            "closes within the body",
+            "closes in the middle of the body",
             answering(Raw(_SIZED + RULES[:_HALF])),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "resets within the body",
+            "resets in the middle of the body",
             answering(Raw(_SIZED + RULES[:_HALF], Connection.reset)),
             says="ReadError",
         ),
         unreachable(
-            "resets within a body without a length",
+            "resets in the middle of a body without a length",
             answering(Raw(head("200 OK") + RULES, Connection.reset)),
             says="ReadError",
         ),
         timed_out(
-            "falls silent within the body",
+            "stops in the middle of the body",
             answering(Raw(_SIZED + RULES[:_HALF], Connection.hang)),
         ),
         rules_decide(
@@ -169,11 +170,11 @@ CONNECTIONS = Group(
             answering(Raw(_SIZED + RULES, Connection.hang)),
         ),
         rules_decide(
-            "answers before it is asked",
+            "responds before the request",
             answering(Raw(_SIZED + RULES, Connection.hang), reads_requests=False),
         ),
         rules_decide(
-            "sends a second answer after the first",
+            "sends a second response after the first",
             answering(Raw((_SIZED + RULES) * 2, Connection.hang)),
         ),
     ),
@@ -183,11 +184,11 @@ TIMES = Group(
     name="times",
     faults=(
         timed_out(
-            "sends its head one byte at a time, for ever",
+            "sends its head one byte at a time, forever",
             answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", dripping(b"x"))),
         ),
         timed_out(
-            "sends its body one byte at a time, for ever",
+            "sends its body one byte at a time, forever",
             answering(Raw(head("200 OK") + RULES, dripping(b"#"))),
         ),
         timed_out(
@@ -199,12 +200,12 @@ TIMES = Group(
             answering(_redirecting_slowly()),
         ),
         rules_decide(
-            "ends a slow body before the deadline",
+            "sends a slow body that ends before the deadline",
             answering(Raw(_SIZED + RULES[:_HALF], _ending_later(0.3))),
             deadline=2.0,
         ),
         timed_out(
-            "ends a slow body after the deadline",
+            "sends a slow body that ends after the deadline",
             answering(Raw(_SIZED + RULES[:_HALF], _ending_later(0.3))),
         ),
     ),
@@ -238,28 +239,26 @@ HANDSHAKES = Group(
             says="certificate",
         ),
         unreachable(
-            "has a certificate of an unknown authority",
+            "has a certificate from an unknown authority",
             answering(
                 Reply(body=RULES), ssl_context=certificates.of_another_authority()
             ),
             says="certificate",
         ),
         unreachable(
-            "asks for a certificate of the client",
+            "requires a client certificate",
             answering(
                 Reply(body=RULES), ssl_context=certificates.asking_for_a_certificate()
             ),
             says="",  # the alert may be lost, because the connection ends behind it
         ),
+        timed_out("is silent during the TLS handshake", _before_http(Connection.hang)),
         timed_out(
-            "says nothing in the handshake of TLS", _before_http(Connection.hang)
-        ),
-        timed_out(
-            "announces an answer to the handshake, and does not send it",
+            "announces a handshake message, but never sends it",
             _before_http(_answer_handshake(_LONG_RECORD)),
         ),
         unreachable(
-            "asks to begin the handshake again, for ever",
+            "asks for a new handshake forever",
             _before_http(endless(_HELLO_REQUESTS)),
             says="the response is too large",
         ),
@@ -271,18 +270,20 @@ HANDSHAKES = Group(
             says="the response is too large",
         ),
         unreachable(
-            "says nothing in the handshake for longer than `connect_timeout`",
+            "is silent during the handshake for longer than `connect_timeout`",
             _before_http(Connection.hang),
             policy=Policy(connect_timeout=SHORT_DEADLINE),
             says="ConnectTimeout",
         ),
         unreachable(
-            "closes within the handshake",
+            "closes in the middle of the handshake",
             _before_http(Connection.close),
             says="Connect",
         ),
         unreachable(
-            "resets within the handshake", _before_http(_reset_handshake), says=""
+            "resets in the middle of the handshake",
+            _before_http(_reset_handshake),
+            says="",
         ),
         unreachable(
             "ends the handshake with an alert",
@@ -300,7 +301,7 @@ HANDSHAKES = Group(
             says="",
         ),
         unreachable(
-            "closes within the body, over TLS",
+            "closes in the middle of the body, over TLS",
             answering(Raw(_SIZED + RULES[:_HALF]), ssl_context=certificates.valid()),
             says="RemoteProtocolError",
         ),

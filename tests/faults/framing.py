@@ -32,41 +32,41 @@ HEADS = Group(
     name="heads",
     faults=(
         unreachable(
-            "sends the rules without any head, as HTTP/0.9 did",
+            "sends the rules without a head, like HTTP/0.9",
             answering(Raw(RULES)),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "greets as SSH does, and closes",
+            "sends an SSH banner, and closes",
             answering(Raw(b"SSH-2.0-OpenSSH_9.9\r\n")),
             says="RemoteProtocolError",
         ),
         timed_out(
-            "greets as SSH does, and waits for a greeting",
+            "sends an SSH banner, and waits for one",
             answering(Raw(b"SSH-2.0-OpenSSH_9.9\r\n", Connection.hang)),
         ),
         unreachable(
-            "answers with an alert of TLS",
+            "responds with a TLS alert",
             answering(Raw(b"\x15\x03\x03\x00\x02\x02\x28", Connection.hang)),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends the preface of HTTP/2",
+            "sends the HTTP/2 preface",
             answering(Raw(bytes.fromhex("000000040000000000"), Connection.hang)),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends bytes that are not HTTP, for ever",
+            "sends bytes that are not HTTP, forever",
             answering(Raw(b"", endless(_BINARY))),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends zeros for ever",
+            "sends zeros forever",
             answering(Raw(b"", endless(bytes(_PIECE)))),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends empty lines for ever",
+            "sends empty lines forever",
             answering(Raw(b"", endless(b"\r\n" * _PIECE))),
             says="RemoteProtocolError",
         ),
@@ -76,12 +76,12 @@ HEADS = Group(
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends a status of two digits",
+            "sends a status with two digits",
             answering(Raw(head("20 OK"), Connection.hang)),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends a status of four digits",
+            "sends a status with four digits",
             answering(Raw(head("2000 OK"), Connection.hang)),
             says="RemoteProtocolError",
         ),
@@ -95,7 +95,7 @@ HEADS = Group(
             says="RemoteProtocolError",
         ),
         rules_decide(
-            "sends `103 Early Hints` ten times before its answer",
+            "sends `103 Early Hints` ten times before its response",
             answering(
                 Raw(
                     head("103 Early Hints", "Link: </style.css>; rel=preload") * 10
@@ -106,17 +106,17 @@ HEADS = Group(
             ),
         ),
         unreachable(
-            "sends `103 Early Hints` for ever",
+            "sends `103 Early Hints` forever",
             answering(Raw(b"", endless(head("103 Early Hints") * 64))),
             says="the response is too large",
         ),
         unreachable(
-            "sends header lines for ever",
+            "sends header lines forever",
             answering(Raw(b"HTTP/1.1 200 OK\r\n", endless(b"X-Header: x\r\n" * 999))),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends one header line for ever",
+            "sends one header line forever",
             answering(Raw(b"HTTP/1.1 200 OK\r\nX-Header: ", endless(b"x" * _PIECE))),
             says="RemoteProtocolError",
         ),
@@ -171,18 +171,18 @@ BODIES = Group(
     name="bodies",
     faults=(
         unreachable(
-            "announces more than it sends, and closes",
+            "announces a longer body than it sends, and closes",
             answering(Raw(head("200 OK", "Content-Length: 9999") + RULES)),
             says="RemoteProtocolError",
         ),
         timed_out(
-            "announces more than it sends, and waits",
+            "announces a longer body than it sends, and waits",
             answering(
                 Raw(head("200 OK", "Content-Length: 9999") + RULES, Connection.hang)
             ),
         ),
         rules_decide(
-            "announces less than it sends",
+            "announces a shorter body than it sends",
             answering(
                 Raw(
                     head("200 OK", f"Content-Length: {len(RULES) - 3}") + RULES,
@@ -202,7 +202,7 @@ BODIES = Group(
             says="RemoteProtocolError",
         ),
         unreachable(
-            "announces a length of 5,000 digits",
+            "announces a length with 5,000 digits",
             answering(Raw(head("200 OK", "Content-Length: " + "9" * 5_000) + RULES)),
             says="RemoteProtocolError",
         ),
@@ -214,7 +214,7 @@ BODIES = Group(
             says="RemoteProtocolError",
         ),
         rules_decide(
-            "announces one length twice",
+            "announces the same length twice",
             answering(_with_lines(_LENGTH)),
         ),
         rules_decide(
@@ -253,12 +253,12 @@ BODIES = Group(
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends the size of a chunk for ever",
+            "sends an endless chunk size",
             answering(Raw(_CHUNKED, endless(b"1" * _PIECE))),
             says="RemoteProtocolError",
         ),
         unreachable(
-            "sends the extension of a chunk for ever",
+            "sends an endless chunk extension",
             answering(Raw(_CHUNKED + b"9;x=", endless(b"x" * _PIECE))),
             says="RemoteProtocolError",
         ),
@@ -273,13 +273,13 @@ BODIES = Group(
             ),
         ),
         unreachable(
-            "sends chunks of one byte, for ever",
+            "sends chunks of one byte, forever",
             answering(Raw(_CHUNKED + _OPEN_CHUNKS[:-3], endless(b"1\r\n#\r\n" * 999))),
             says="pieces",
             max_bytes=4 * _MEBIBYTE,
         ),
         unreachable(
-            "sends chunks of ten bytes, for ever",
+            "sends chunks of ten bytes, forever",
             answering(Raw(_CHUNKED, endless(b"a\r\n#########\n\r\n" * 999))),
             says="pieces",
         ),
@@ -305,12 +305,12 @@ BODIES = Group(
             says="the response is too large",
         ),
         unreachable(
-            "sends trailer lines for ever",
+            "sends trailer lines forever",
             answering(Raw(_CHUNKED + _OPEN_CHUNKS, endless(b"X-Trailer: x\r\n" * 999))),
             says="RemoteProtocolError",
         ),
         rules_decide(
-            "sends a body for ever",
+            "sends an endless body",
             answering(Raw(head("200 OK") + RULES, endless(b"#" * _PIECE))),
             max_bytes=4 * _MEBIBYTE,
         ),

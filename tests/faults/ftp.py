@@ -40,10 +40,10 @@ FTP = Group(
     faults=(
         rules_decide("sends the file over FTP", _ftp(FtpPart(data=_sending_rules))),
         rules_decide(
-            "names another address for the data, which is not dialled",
+            "names another address for the data, which the checker ignores",
             _ftp(FtpPart(data=_sending_rules, host="127,9,9,9")),
         ),
-        rules_decide("sends a file without end", _ftp(FtpPart(data=_sending_for_ever))),
+        rules_decide("sends an endless file", _ftp(FtpPart(data=_sending_for_ever))),
         unavailable(
             "has no such file (550)", _ftp(FtpPart(replies={"RETR": b"550 no"}))
         ),
@@ -68,7 +68,7 @@ FTP = Group(
             says="550 no",
         ),
         unreachable(
-            "names a port where nobody listens",
+            "names a port on which nothing listens",
             _ftp(FtpPart(replies={"PASV": b"227 (127,0,0,1,0,1)"})),
             says="Connection refused",
         ),
@@ -98,7 +98,7 @@ FTP = Group(
             says="got more than 8192 bytes",
         ),
         unreachable(
-            "replies with lines without end",
+            "replies with endless lines",
             _ftp(FtpPart(replies={"USER": flood(b"331-more\r\n" * 1_000, 900)})),
             says="the FTP replies are too long",
         ),
@@ -108,7 +108,7 @@ FTP = Group(
             says="HTTP/1.1",
         ),
         timed_out(
-            "says nothing over FTP", _ftp(FtpPart(replies={"USER": Connection.hang}))
+            "is silent over FTP", _ftp(FtpPart(replies={"USER": Connection.hang}))
         ),
         timed_out(
             "opens the data connection and sends nothing",

@@ -102,7 +102,7 @@ REDIRECTS = Group(
             asked=("/robots.txt", "/other"),
         ),
         rules_decide(
-            "redirects to a query alone, `?other`",
+            "redirects to only a query, `?other`",
             _to("?other", "/robots.txt?other"),
             asked=("/robots.txt", "/robots.txt?other"),
         ),
@@ -162,11 +162,11 @@ REDIRECTS = Group(
         ),
         unreachable("redirects to an empty `Location`", _to("", "/"), says="Location"),
         unreachable(
-            "answers 304, which nobody asked for",
+            "returns 304 to an unconditional request",
             answering(Raw(head("304 Not Modified"), Connection.hang)),
         ),
         unreachable(
-            "answers 304 with a `Location`, which is not followed",
+            "returns 304 with a `Location`, which is not followed",
             answering(Raw(head("304 Not Modified", "Location: /a"), Connection.hang)),
             asked=("/robots.txt",),
         ),
@@ -200,7 +200,7 @@ REDIRECTS = Group(
             says="loop",
             asked=("/robots.txt",),
         ),
-        unavailable("redirects there and back", _between_two, says="loop"),
+        unavailable("redirects back and forth", _between_two, says="loop"),
         unavailable(
             "redirects to a new path each time",
             _growing,

@@ -34,53 +34,55 @@ STATUSES = Group(
     name="statuses",
     faults=(
         unavailable(
-            "answers 404 with a body without an end",
+            "returns 404 with an endless body",
             answering(_with_endless_body("404 Not Found")),
         ),
         unavailable(
-            "answers 404 with 10 GB",
+            "returns 404 with 10 GB",
             answering(_with_endless_body("404 No", f"Content-Length: {10 * 10**9}")),
         ),
         unavailable(
-            "answers 404 with a body that is cut off",
+            "returns 404 with a body that is cut off",
             answering(Raw(head("404 Not Found", "Content-Length: 99") + b"x")),
         ),
         unavailable(
-            "answers 403 and says nothing more",
+            "returns 403 and nothing else",
             answering(Raw(head("403 No", "Content-Length: 9"), Connection.hang)),
         ),
         unreachable(
-            "answers 206, a part of the file that nobody asked for",
+            "returns 206, a part of the file, unasked",
             answering(Reply(status=206, body=RULES)),
         ),
-        unreachable("answers 407, as only a proxy may", answering(Reply(status=407))),
         unreachable(
-            "answers 429 with a body without an end",
+            "returns 407, which only a proxy may do", answering(Reply(status=407))
+        ),
+        unreachable(
+            "returns 429 with an endless body",
             answering(_with_endless_body("429 Too Many Requests")),
         ),
         unavailable(
-            "answers 500 with a page that says “not found”",
+            "returns 500 with a page that says “not found”",
             answering(Reply(status=500, body=_NOT_FOUND)),
         ),
         unreachable(
-            "answers 500 with a page about pages that are “not found”",
+            "returns 500 with a page that mentions pages “not found”",
             answering(Reply(status=500, body=_ABOUT_NOT_FOUND)),
         ),
         unreachable(
-            "answers 500 with another page",
+            "returns 500 with another page",
             answering(Reply(status=500, body=_SORRY)),
         ),
         unreachable(
-            "answers 500 with a page without an end",
+            "returns 500 with an endless page",
             answering(_with_endless_body("500 Internal Server Error")),
         ),
         unreachable(
-            "answers 503 with a page that comes one byte at a time",
+            "returns 503 with a page that comes one byte at a time",
             answering(Raw(head("503 Later") + _SORRY[:9], dripping(b"x"))),
             deadline=1.0,
         ),
         rules_decide(
-            "redirects with a body without an end",
+            "redirects with an endless body",
             answering(
                 Routes(
                     {
@@ -104,7 +106,7 @@ STATUSES = Group(
             ),
         ),
         no_rules(
-            "answers 200 with an HTML page that says “not found”",
+            "returns 200 with an HTML page that says “not found”",
             answering(Reply(body=_NOT_FOUND)),
         ),
     ),

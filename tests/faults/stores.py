@@ -28,14 +28,14 @@ STORES = Group(
     name="stores",
     faults=(
         rules_decide(
-            "serves rules, while another process has locked the file of the store",
+            "serves rules while another process has locked the file of the store",
             _SERVING,
             store=_known_and_locked,
             policy=_IMPATIENT,
         ),
         rules_decide(
-            "serves rules, while another process has locked the file that is to become"
-            " the store",
+            "serves rules while another process has locked the file in which the store"
+            " is created",
             _SERVING,
             store=_new_and_locked,
             policy=_IMPATIENT,

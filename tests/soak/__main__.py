@@ -57,14 +57,14 @@ def _bars(soaking: Soaking, more_threads: int) -> list[Bar]:
     start, end, counts = soaking.start, soaking.end, soaking.counts
     warm, last = soaking.rounds[:_WARM_UP_ROUNDS][-1], soaking.rounds[-1]
     growth = (last.held.resident - warm.held.resident) / 2**20
-    most = "memory, more than after the warm-up"
+    most = "growth of memory after the warm-up"
     values = {
         "wrong answers": counts["wrong"],
-        "fetches with another result than expected": counts["odd fetches"],
-        "connections that the address guard should refuse": counts["knocks"],
-        "file descriptors, more than at the start": end.descriptors - start.descriptors,
-        "tasks, more than at the start": end.tasks - start.tasks,
-        "threads, more than at the start": more_threads,
+        "fetches with an unexpected result": counts["odd fetches"],
+        "connections that the address guard should have refused": counts["knocks"],
+        "additional file descriptors at the end": end.descriptors - start.descriptors,
+        "additional tasks at the end": end.tasks - start.tasks,
+        "additional threads at the end": more_threads,
     }
     return [
         *(

@@ -29,7 +29,7 @@ def test_soak_of_few_origins_breaks_no_promise(
     figures = command.soaked(small)
 
     missed = {bar.what for bar in figures if isinstance(bar, Bar) and bar.is_missed}
-    assert missed <= {"threads, more than at the start"}  # trio ends them late
+    assert missed <= {"additional threads at the end"}  # trio ends them late
 
 
 @pytest.mark.parametrize(("fetches", "effects"), [
