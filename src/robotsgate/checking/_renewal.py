@@ -207,7 +207,7 @@ class Renewals:
         while True:  # the renewal under way may only have looked into the store
             renewal = await self.flights.result_of(origin.key, work)
             if renewal.is_fetched:
-                renewal.standing.forget_body()  # nobody may ask soon
+                renewal.standing.forget_body()  # it may not be needed soon
                 return
 
     async def forget(self, origin: Origin) -> None:
