@@ -124,8 +124,8 @@ class RobotsArchive:
             url: an absolute URL: a `str`, or an object whose `str()` is one.
 
         Raises:
-            InvalidProductTokenError: `agent` is not the name of a crawler (but the
-                header of a browser, for example), or the arguments are swapped.
+            InvalidProductTokenError: `agent` does not name a crawler (it is the header
+                of a browser, for example), or the arguments are swapped.
             InvalidURLError: `url` has no origin.
             TypeError: `find` returned a value of the wrong type.
         """

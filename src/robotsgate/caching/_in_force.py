@@ -67,7 +67,7 @@ class InForce:
 
     Attributes:
         effect: what applies.
-        reason: why; `None` if the fetched rules apply.
+        reason: the reason; `None` if the fetched rules apply.
         is_outage: whether this depends on the outage, not just on the answer.
         until: when it has to be decided again, epoch seconds.
     """

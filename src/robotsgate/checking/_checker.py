@@ -191,8 +191,8 @@ class RobotsChecker:
             url: an absolute URL: a `str`, or an object whose `str()` is one.
 
         Raises:
-            InvalidProductTokenError: `agent` is not the name of a crawler (but the
-                header of a browser, for example), or the arguments are swapped.
+            InvalidProductTokenError: `agent` does not name a crawler (it is the header
+                of a browser, for example), or the arguments are swapped.
             InvalidURLError: `url` has no origin.
             UnsupportedError: the scheme of `url` is ftp, and the checker has a client.
             RuntimeError: the checker is closed.

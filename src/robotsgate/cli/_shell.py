@@ -135,7 +135,7 @@ def complain(message: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print `text` to stderr, ignoring failures, because there is an exit code."""
+    """Print `text` to stderr, ignoring write errors."""
     with suppress(OSError):
         sys.stderr.write(f"{text}\n")
 

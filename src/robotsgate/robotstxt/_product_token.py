@@ -73,7 +73,7 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
         One token or more, in lower case; tokens compare case-insensitively.
 
     Raises:
-        InvalidProductTokenError: `agent` is not the name of a crawler (but the header
+        InvalidProductTokenError: `agent` does not name a crawler (it is the header
             of a browser, for example), looks like a URL, is an empty sequence, or is
             not a str.
     """

@@ -1,4 +1,4 @@
-"""The records of a group, and parsing the values of those that are not rules.
+"""The records of a group, with parsers for the values of those that are not rules.
 
 RFC 9309 does not define delays, rates and sitemaps, but permits crawlers to use them
 (§2.2.4). Invalid values are ignored.

@@ -246,7 +246,7 @@ class LeaseContract:
 
     @pytest.fixture
     def make_lease(self) -> Callable[[], Any]:
-        """Return a function that creates stores, which share their leases in a test."""
+        """Return a function that creates stores; their leases are shared in a test."""
         raise NotImplementedError
 
     @pytest.fixture
