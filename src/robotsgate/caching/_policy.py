@@ -94,8 +94,8 @@ class Policy:
     used; 0 means never."""
 
     unreachable_limit: float = 30 * _DAY
-    """How long an unreachable origin without a usable copy stays disallowed: the
-    "reasonably long period of time" of RFC 9309 §2.3.1.4."""
+    """How long an unreachable origin without a usable copy stays disallowed, which is
+    the "reasonably long period of time" of RFC 9309 §2.3.1.4."""
 
     unreachable_limit_without_copy: float | None = None
     """The same limit if the last response had no file; `None` means
@@ -160,14 +160,14 @@ class Policy:
     """Whether a 5xx page that says "not found" is treated as a 404."""
 
     on_access_denied: AccessResult = AccessResult.UNAVAILABLE
-    """How to treat 401 and 403: UNAVAILABLE, UNREACHABLE or RESTRICTED."""
+    """How to treat 401 and 403, as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     on_too_many_requests: AccessResult = AccessResult.UNREACHABLE
-    """How to treat 429: UNAVAILABLE, UNREACHABLE or RESTRICTED."""
+    """How to treat 429, as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     on_too_many_redirects: AccessResult = AccessResult.UNAVAILABLE
-    """How to treat redirect loops and more redirects than `max_redirects`: UNAVAILABLE,
-    UNREACHABLE or RESTRICTED."""
+    """How to treat redirect loops and more redirects than `max_redirects`, as
+    UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     address_guard: AddressGuard = AddressGuard.REDIRECTS
     """Which addresses a fetch may connect to."""

@@ -31,7 +31,7 @@ class Reason(enum.Enum):
     UNAVAILABLE = "unavailable"
     """Allowed, because there is no robots.txt (RFC 9309 §2.3.1.3)."""
     UNREACHABLE = "unreachable"
-    """Disallowed: the origin failed, and there is no copy (RFC 9309 §2.3.1.4)."""
+    """Disallowed, because the origin failed and there is no copy (§2.3.1.4)."""
     UNREACHABLE_TOO_LONG = "unreachable-too-long"
     """The origin has failed for longer than `Policy.unreachable_limit`.
 

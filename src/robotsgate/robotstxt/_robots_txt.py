@@ -158,9 +158,9 @@ class RobotsTxt:
         """All rules that match; raises like `match`.
 
         Returns:
-            The rules in the order of priority, each once: the longest pattern first,
-            then allow before disallow, then by line. `match` returns the first one.
-            Empty for /robots.txt if the dialect always allows it.
+            The rules in the order of priority, each once. The longest pattern comes
+            first, then allow before disallow, then by line. `match` returns the first
+            one. Empty for /robots.txt if the dialect always allows it.
         """
         agent_rules = self.rules_for(agent)
         rules = agent_rules.rules
