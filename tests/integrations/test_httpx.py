@@ -144,7 +144,7 @@ def get_by_blocking_client(library: ModuleType) -> None:
             transport=library.MockTransport(sent.append),
             event_hooks={"request": [hook]},
         ) as client,
-        pytest.raises(TypeError, match="an AsyncClient that calls the hook itself"),
+        pytest.raises(TypeError, match="an AsyncClient to call the hook directly"),
     ):
         client.get(PRIVATE)
     assert sent == []

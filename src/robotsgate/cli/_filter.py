@@ -1,7 +1,7 @@
-"""`robotsgate filter`: of very many URLs, those that an agent may fetch.
+"""`robotsgate filter`: filters a large number of URLs by what an agent may fetch.
 
-`_line_filter` decides which lines are answered together; the answers are found here.
-`check_many` would cost more, because it makes a verdict for each URL.
+`_line_filter` decides which lines are processed together; this module checks them.
+`check_many` would be slower, because it creates a verdict for each URL.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from robotsgate import RobotsChecker
     from robotsgate.cli._captures import Responses
 
-# With the lines and the program itself, so many of real files take 122 MiB, and hostile
-# ones at most 32 KiB each. A store in a temporary file has the other origins, so
-# that none is fetched twice.
+# Including the lines and the program itself, this many real files take 122 MiB; hostile
+# ones take at most 32 KiB each. The other origins are in a store in a temporary file,
+# so that none is fetched twice.
 _MOST_ORIGINS = 10_000
 
 # So many reasons of usual lengths take 10 MiB.
@@ -49,10 +49,13 @@ _ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
     "--rejected",
     type=click.File("wb", lazy=False),
     metavar="FILE",
-    help="A file for the other lines, each with its reason.",
+    help="Write all other lines to this file, each with its reason.",
 )
 @click.option(
-    "--json", "is_json", is_flag=True, help="Each line is a JSON object, also of FILE."
+    "--json",
+    "is_json",
+    is_flag=True,
+    help="Lines are JSON objects, including those in FILE.",
 )
 @click.option(
     "--field",
@@ -60,7 +63,7 @@ _ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
     default="url",
     show_default=True,
     metavar="NAME",
-    help="The name under which a JSON object has its URL.",
+    help="The field of a JSON object that contains the URL.",
 )
 @responses_options
 @fetching_options
@@ -74,13 +77,12 @@ def filter_(
     unknown: IO[bytes] | None,
     settings: Settings,
 ) -> Exit:
-    """Which URLs of stdin may AGENT fetch?
+    """Print the URLs from stdin that AGENT may fetch.
 
-    Prints them in their order. If they are of more than 10,000 sites, this is fastest
-    if the URLs of one site stand together. A line without a URL does not stop the
-    command, but is counted, and makes it exit with 1. With --store, a second run does
-    not fetch again what the first one fetched; without it, a temporary folder keeps the
-    files.
+    The order stays the same. With more than 10,000 sites, this is fastest if the URLs
+    are grouped by site. Lines without a URL are counted and skipped, and the exit code
+    is then 1. With --store, a later run can reuse the fetched files; without it, they
+    are kept in a temporary folder.
 
     With --responses, nothing is fetched: archived responses say what was allowed on
     a date. URLs of sites that have none are neither allowed nor rejected, and make the
@@ -119,7 +121,7 @@ class _Filter:
     """One run of the command.
 
     Attributes:
-        counts: how far it has come.
+        counts: its progress.
     """
 
     def __init__(
@@ -130,7 +132,7 @@ class _Filter:
         unknown: IO[bytes] | None,
         url_field: str | None,
     ) -> None:
-        """Prepare.
+        """Do nothing yet.
 
         Args:
             agent: the crawler.
@@ -226,7 +228,7 @@ class _Answers:
             source: has at most `_MOST_ORIGINS` in memory.
             agent: the crawler.
             url_field: as in `_Filter`.
-            has_reasons: whether the results of rejected lines have a text.
+            has_reasons: whether the results of rejected lines contain a text.
         """
         self._source = source
         self._agent = agent
@@ -254,12 +256,12 @@ class _Answers:
         return max(0, min(stats.store_hits, loads - _MOST_ORIGINS))
 
     def origin_of(self, line: bytes) -> str:
-        """As `Answerer.origin_of`."""
+        """See `Answerer.origin_of`."""
         url, _ = self._question(line)
         return url[: url.find("/", 8)]
 
     async def answer(self, lines: Iterable[bytes]) -> list[bytes]:
-        """As `Answerer.answer`."""
+        """See `Answerer.answer`."""
         lines = [line for line in map(bytes.strip, lines) if line]
         questions = [self._question(line) for line in lines]
         urls = [url for url, _ in questions]
@@ -276,7 +278,7 @@ class _Answers:
         return results
 
     def _question(self, line: bytes) -> tuple[str, str | None]:
-        """The URL in `line` and `None`, or "" and why `line` has no URL."""
+        """The URL in `line` and `None`, or "" and the reason why there is none."""
         if len(line) > LONGEST_LINE:
             return "", f"expected a line of at most {LONGEST_LINE} bytes"
         try:

@@ -1,4 +1,4 @@
-"""Obeys robots.txt in clients of httpx and httpx2: by an event hook, or a transport.
+"""robots.txt for clients of httpx and httpx2: an event hook, and a transport.
 
 Both libraries have classes of the same names: `_httpx2.py` has the classes of this
 module for httpx2. An `AsyncClient` may run on asyncio or trio; a blocking `Client`
@@ -50,12 +50,12 @@ class RobotsDisallowedError(DisallowedRequestError, httpx.RequestError):
     """A request that was not sent, because robots.txt does not allow it.
 
     Both a `DisallowedError` and an `httpx.RequestError`, but not an
-    `httpx.TransportError`, which a library for retries would send again. A client of
-    httpx2 raises a class of the same name, with the errors of httpx2 as bases.
+    `httpx.TransportError`, which a retry library would send again. With a client of
+    httpx2, it is a class of the same name that inherits from the errors of httpx2.
 
     Attributes:
-        request: the one that was not sent; after a redirect the one that follows it.
-        verdict: the whole answer, with the rule and the line that decided.
+        request: the request that was not sent, which may be the target of a redirect.
+        verdict: the full verdict, including the rule and its line.
     """
 
 
@@ -97,7 +97,7 @@ def robots_hook(
     There is no `gate`, because a hook for requests cannot end a turn: a transport can.
 
     Args:
-        checker: answers; close it yourself.
+        checker: checks the URLs; close it yourself.
         agent: as in `RobotsChecker.can_fetch`.
 
     Returns:
@@ -129,8 +129,8 @@ def robots_hook(
             )
         if not (blocks or is_awaited):
             raise TypeError(
-                "expected an AsyncClient that calls the hook itself, got a blocking"
-                " one, or a plain function around the hook"
+                "expected an AsyncClient to call the hook directly, got a sync client,"
+                " or a plain function around the hook"
             )
         if hasattr(request, "status_code"):
             raise TypeError("expected a hook for requests, got a response")
@@ -168,7 +168,7 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
     """A transport that refuses what robots.txt disallows, and sends the rest on.
 
     A client does not use it for requests through `proxy=` or `mounts=`, but
-    `robots_hook` sees all requests. Both let the same requests pass without a question.
+    `robots_hook` sees all requests. Both skip the check for the same requests.
     """
 
     def __init__(
@@ -183,15 +183,15 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
         """Wrap a transport.
 
         Args:
-            checker: answers; close it yourself.
+            checker: checks the URLs; close it yourself.
             agent: as in `RobotsChecker.can_fetch`.
-            wrapped: sends the requests; closed with this one. `None`: an
+            wrapped: sends the requests; closed with this one. By default, an
                 `httpx.AsyncHTTPTransport`. A client of httpx2 needs one of httpx2.
-            gate: gives each request its turn, which ends when the response is closed.
-                The gate asks its own checker about its own agent. A request that
-                passes without a question has no turn.
-            on_disallowed: "raise" a `RobotsDisallowedError`, or answer with a
-                "response": 403, with the verdict in the header x-robotsgate-verdict.
+            gate: provides a turn for each request, which ends when the response is
+                closed. The gate uses its own checker and agent. Requests that are not
+                checked have no turn.
+            on_disallowed: "raise" a `RobotsDisallowedError`, or return a "response"
+                with status 403 and the verdict in the header x-robotsgate-verdict.
 
         Raises:
             TypeError: `checker` is not a checker, or `gate` is not a gate.
@@ -205,11 +205,11 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
         self._gate = gate
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send `request` through the wrapped transport, if it may be sent.
+        """Send `request` through the wrapped transport if it is allowed.
 
         Raises:
-            RobotsDisallowedError: it may not.
-            RequestError: of the client: the checker cannot ask about its URL.
+            RobotsDisallowedError: it is disallowed.
+            RequestError: of the client, if the checker does not support its URL.
         """
         with _errors_of_client(request):
             url = _asked_url(request)
@@ -365,10 +365,10 @@ def _raise_refusal(request: httpx.Request, verdict: Verdict | None) -> None:
 
 
 def _asked_url(request: httpx.Request) -> str | None:
-    """The URL of `request` as it will be sent; `None` if it passes unasked.
+    """The URL of `request` as it will be sent; `None` if no check is needed.
 
     Raises:
-        InvalidURLError: as `asked_url`.
+        InvalidURLError: as in `asked_url`.
     """
     if request.extensions.get("robots") == "ignore":
         return None
