@@ -168,7 +168,7 @@ def _outage_after(
 def _outage_without_attempt(
     outage: Outage | None, outcome: Failed, *, origin: str, now: float, policy: Policy
 ) -> Outage:
-    """The outage after a fetch that did not leave our machine, so it is no evidence."""
+    """The outage after a fetch that did not leave our machine: not evidence."""
     retry_at = now + retry_delay(failures=1, status=None, origin=origin, policy=policy)
     if outage is not None:
         return replace(

@@ -1,4 +1,4 @@
-"""`robotsgate filter`: filters a large number of URLs by what an agent may fetch.
+"""`robotsgate filter`: keeps those of many URLs that an agent may fetch.
 
 `_line_filter` decides which lines are processed together; this module checks them.
 `check_many` would be slower, because it creates a verdict for each URL.

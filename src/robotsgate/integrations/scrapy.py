@@ -185,8 +185,7 @@ class RobotsGateMiddleware:
 
         Raises:
             scrapy.exceptions.IgnoreRequest: robots.txt disallows it, or the checker
-            does
-                not support its URL, for example because the scheme is ftp.
+                does not support its URL, for example because the scheme is ftp.
         """
         if request.meta.get("dont_obey_robotstxt"):
             return

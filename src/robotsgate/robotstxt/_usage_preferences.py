@@ -4,9 +4,8 @@ They are kept separate and not translated into each other, so that callers see
 contradictions.
 
 - Content-Usage of the IETF, according to two drafts that may change: rules of a group
-and a
-  response header (draft-ietf-aipref-attach-05, 2026-08-19); categories, values, and
-  how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
+  and a response header (draft-ietf-aipref-attach-05, 2026-08-19); categories, values,
+  and how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
 - Content-Signal of Cloudflare (contentsignals.org, 2025-09-24; for `use` Cloudflare,
   2026-07-01), which is also a response header (Cloudflare's Markdown for Agents, 2026).
   There is no published grammar. Letter case is ignored here.

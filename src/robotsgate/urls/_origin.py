@@ -312,7 +312,7 @@ def _ipv6(text: str) -> str:
 
 
 def _ends_in_number(host: str) -> bool:
-    """Whether the host is an IPv4 address for WHATWG, valid or not."""
+    """Whether WHATWG parses the host as an IPv4 address, valid or not."""
     last = host.rpartition(".")[2]
     return (last.isdigit() and last.isascii()) or _ipv4_number(last) is not None
 

@@ -84,7 +84,7 @@ class Query:
                     paths=tuple(paths),
                 )
         raise BadRequestError(
-            "expected text, url, agents and paths, all but the text of at most"
+            "expected text, url, agents and paths, each except the text with at most"
             f" {_LONGEST_NAME} characters"
         )
 
