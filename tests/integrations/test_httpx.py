@@ -169,7 +169,7 @@ def test_blocking_client_of_an_asynchronous_transport_is_refused(
     transport = RobotsTransport(checker_of(site_of()), AGENT)
     client = library.Client(transport=transport)
 
-    with pytest.raises(TypeError, match="a blocking Client, which needs a SyncRobots"):
+    with pytest.raises(TypeError, match="a sync Client, which needs a SyncRobots"):
         client.__enter__() if is_entered else client.get(PRIVATE)
 
 

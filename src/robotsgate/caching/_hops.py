@@ -78,7 +78,7 @@ class Hops:
     def _follow(
         self, url: str, status: int, headers: HeadersLike
     ) -> TooManyRedirects | None:
-        """Go on with `url`, unless that makes a loop, or is one redirect too many."""
+        """Continue with `url`, unless it is a loop or one redirect too many."""
         next_url = wire_url(url)
         if next_url in self._statuses:
             error = f"a redirect loop at {url}"

@@ -99,7 +99,7 @@ class Answers:
                 or target == ROBOTS_TXT_PATH
                 or LOGGER.isEnabledFor(DEBUG)
             ):
-                return None  # the slower way decides, and logs
+                return None  # the slower path decides, and logs
             self._reporter.disallowed[rules.refusal] += 1
             return False
         self._reporter.allowed += 1
@@ -108,9 +108,9 @@ class Answers:
     def refusal_key(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> tuple[object, ...] | None:
-        """What URLs have in common whose refusals differ in nothing but the URL.
+        """A key that URLs share if their refusals differ only in the URL.
 
-        `None` if `url` is not refused, or if `at_once` cannot tell.
+        `None` if `url` is not disallowed, or if `at_once` would return `None`.
         """
         known = self._rules_and_target(agent, url)
         if known is None:
@@ -127,9 +127,9 @@ class Answers:
     def _rules_and_target(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> tuple[StandingFor, str] | None:
-        """What is in force for `agent` at the origin of `url`, and the target in `url`.
+        """The rules for `agent` at the origin of `url`, and the target in `url`.
 
-        `None` unless two look-ups tell.
+        `None` unless two dictionary lookups are enough.
         """
         try:
             slash = url.index("/", 8)  # type: ignore[union-attr]  # EAFP: not a str

@@ -105,10 +105,10 @@ class Entries:
         return None
 
     async def get_many(self, origins: Iterable[str], now: float) -> list[Entry]:
-        """The entries that `get` would give, as far as one look-up for all gives them.
+        """Like `get`, but with a single lookup for many origins.
 
-        None if the store has no such look-up. Leaves out the large ones, and those that
-        cannot be read, which `get` reports.
+        Returns no entries if the store does not support this. Large and unreadable
+        entries are omitted; `get` reports the latter.
         """
         batches = self._batches
         keys = {key_of(origin, self._terms): origin for origin in origins}

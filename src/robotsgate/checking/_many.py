@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 _URL = str | URLLike
 
-# One look-up in a file for so many takes a hundredth of as many look-ups.
+# One lookup of this many in a file takes a hundredth of single lookups.
 _LOADED_AT_ONCE = 100
 
 _NO_QUESTION = (InvalidURLError, UnsupportedError)
@@ -95,8 +95,8 @@ async def answer_each(
     turns = LoopTurns(answers.clock.monotonic)
     allowed: list[bool | None] = []
     unknown: dict[Origin, list[tuple[int, _URL]]] = {}
-    # By key: of the URLs that begin with the key of their origin, as most do, only the
-    # first one is parsed.
+    # By key: most URLs start with the key of their origin, and only the first of them
+    # is parsed.
     origins: dict[str, Origin] = {}
 
     def from_memory(url: _URL) -> bool | Origin:
@@ -135,7 +135,7 @@ async def answer_each(
 
     others = await _work_on_stored(unknown, answer_origin, renewals=renewals)
     await for_each(others, answer_origin, at_once=at_once)
-    return cast("list[bool]", allowed)  # each `None` has been answered by now
+    return cast("list[bool]", allowed)  # no `None` is left by now
 
 
 async def _work_on_stored(
@@ -144,7 +144,7 @@ async def _work_on_stored(
     *,
     renewals: Renewals,
 ) -> list[Origin]:
-    """Do `work` for those of `origins` that the store knows; returns the others."""
+    """Do `work` for the `origins` that are in the store; return the others."""
     waiting = iter(origins)
     others = []
     while some := [*islice(waiting, _LOADED_AT_ONCE)]:
@@ -158,7 +158,7 @@ async def _work_on_stored(
 
 
 def _beginning(url: _URL) -> str:
-    """The part of `url` where most have the key of their origin; may be empty."""
+    """The part of `url` that is usually the key of its origin; may be empty."""
     return url[: max(url.find("/", 8), 0)] if isinstance(url, str) else ""
 
 

@@ -116,7 +116,7 @@ class Renewals:
         self._clock = clock
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
         self._loading = anyio.Lock()
-        self._fetch_ends: dict[Hashable, FetchEnd] = {}  # that somebody waits for
+        self._fetch_ends: dict[Hashable, FetchEnd] = {}  # for which someone is waiting
         self._forgetting: set[str] = set()
         self._forgotten: set[str] = set()  # whose renewals must not use earlier entries
         self._times_forgotten = 0
@@ -160,10 +160,10 @@ class Renewals:
         return self._live.admit(entry, self._clock.now())
 
     async def load(self, origins: Iterable[Origin]) -> None:
-        """Hold in memory what one look-up in the store brings of `origins`.
+        """Load `origins` into memory with one lookup in the store.
 
-        The origins that are not in memory then must be renewed one by one. One call
-        loads at a time, so that none loads what another one is loading.
+        Origins that are not in memory afterwards have to be renewed one by one. Only
+        one call loads at a time, so that no origin is loaded twice.
         """
         async with self._loading:
             keys = [one.key for one in origins if one.key not in self._live.by_origin]

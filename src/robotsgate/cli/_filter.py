@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 # so that none is fetched twice.
 _MOST_ORIGINS = 10_000
 
-# So many reasons of usual lengths take 10 MiB.
+# This many reasons of usual length take 10 MiB.
 _MOST_REASONS = 30_000
 _LONGEST_REASON = 500
 
-# How a result begins. The rest is the line itself, or the text for the file of
-# rejected lines.
+# The first byte of a result. The rest is the line, or the text for the file of rejected
+# lines.
 _ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
 
 
@@ -84,10 +84,9 @@ def filter_(
     is then 1. With --store, a later run can reuse the fetched files; without it, they
     are kept in a temporary folder.
 
-    With --responses, nothing is fetched: archived responses say what was allowed on
-    a date. URLs of sites that have none are neither allowed nor rejected, and make the
-    command exit with 3. With --json, each object gets the date of the response that
-    decided.
+    With --responses, archived responses are used instead of fetching. URLs of sites
+    without a response are neither allowed nor rejected, and the exit code is then 3.
+    With --json, the date of the response is added to each object.
 
     \b
     Examples:
@@ -97,9 +96,9 @@ def filter_(
       robotsgate filter -a ExampleBot --json --field link < pages.jsonl
       robotsgate filter -a ExampleBot --responses robots.warc.gz \\
         --as-of 2024-01-31 --unknown unknown.txt < urls.txt > allowed.txt
-    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
     named = agent_of(agent)
-    RobotsTxt.parse("").rules_for(named)  # refuses what names no crawler
+    RobotsTxt.parse("").rules_for(named)  # raises if it is not a crawler
     work = _Filter(
         named,
         rejected=rejected,
@@ -136,9 +135,9 @@ class _Filter:
 
         Args:
             agent: the crawler.
-            rejected: gets the other lines; `None`: nothing does.
-            unknown: gets the lines of which nothing is archived; `None`: nothing does.
-            url_field: the name under which a JSON object has its URL; `None`: each
+            rejected: the file for rejected lines, or `None`.
+            unknown: the file for lines without an archived response, or `None`.
+            url_field: the field of a JSON object that contains the URL; `None` if each
                 line is a URL.
         """
         self._agent = agent
@@ -148,7 +147,7 @@ class _Filter:
         self.counts = Counts()
 
     async def run(self, settings: Settings, captures: Captures | None = None) -> None:
-        """Filter stdin to stdout by `captures`, or by what a checker fetches."""
+        """Filter stdin to stdout with `captures`, or with a checker."""
         with (
             TemporaryDirectory(prefix="robotsgate-") as folder,
             progress(self.counts, is_quiet=settings.is_quiet) as show,
@@ -212,7 +211,7 @@ class _Filter:
 
 
 class _Answers:
-    """The answers of a checker or of captures to lines: an `Answerer`."""
+    """Checks lines with a checker or captures: an `Answerer`."""
 
     def __init__(
         self,
@@ -222,10 +221,10 @@ class _Answers:
         url_field: str | None,
         has_reasons: bool,
     ) -> None:
-        """Ask `source` for `agent`; results have a text for lines that are rejected.
+        """Check lines for `agent` with `source`.
 
         Args:
-            source: has at most `_MOST_ORIGINS` in memory.
+            source: keeps at most `_MOST_ORIGINS` in memory.
             agent: the crawler.
             url_field: as in `_Filter`.
             has_reasons: whether the results of rejected lines contain a text.
@@ -240,7 +239,7 @@ class _Answers:
             self._raise_unless_url: Callable[[str], object] = Origin.from_url
             self._refusal_key: Callable[..., Hashable] = lambda *_: None
         else:
-            # Most URLs need not be parsed for that.
+            # Most URLs need not be parsed for this.
             self._raise_unless_url = partial(source.peek, agent)
             self._refusal_key = source._answers.refusal_key  # noqa: SLF001 (one package)
         # By that key, if it is not `None`: a verdict as JSON types, or its text.
@@ -248,7 +247,7 @@ class _Answers:
 
     @property
     def reloads(self) -> int:
-        """As `Answerer.reloads`: memory that is not full has dropped nothing."""
+        """See `Answerer.reloads`; there are none before the memory is full."""
         if isinstance(self._source, Captures):
             return self._source.reloads
         stats = self._source.stats
@@ -296,7 +295,7 @@ class _Answers:
         return url, None
 
     async def _rejection(self, line: bytes, url: str, error: str | None) -> bytes:
-        """The result of `line`, which is not allowed; `error`: why it has no URL."""
+        """The result for the rejected `line`; `error` is why it has no URL, if so."""
         kind = _DISALLOWED if error is None else _WITHOUT_URL
         reason = None
         if error is None:
@@ -321,7 +320,7 @@ class _Answers:
         return kind + row
 
     async def _reason(self, url: str) -> Any:  # noqa: ANN401 (JSON types)
-        """The verdict about `url`: a text, or JSON types; most URLs share it."""
+        """The verdict for `url`, as text or JSON types; most URLs share it."""
         key = self._refusal_key(self._agent, url)
         reason = self._reasons.get(key)
         if reason is not None:

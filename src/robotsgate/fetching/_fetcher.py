@@ -228,14 +228,14 @@ def passes_unasked(url: str) -> bool:
 
 
 def counts_as_public(address: str, policy: Policy) -> bool:
-    """Whether `address` is a public one, or in `policy.allowed_networks`.
+    """Whether `address` is public, or in `policy.allowed_networks`.
 
-    A client for pages that refuses all other addresses when it dials has the guard
-    `AddressGuard.PUBLIC_ONLY`, whatever the guard of `policy`.
+    A client for pages that refuses to connect to all other addresses has the same
+    protection as `AddressGuard.PUBLIC_ONLY`, whatever the guard of `policy`.
 
     Args:
-        address: of IPv4 or IPv6, without brackets.
-        policy: that of the checker.
+        address: an IPv4 or IPv6 address, without brackets.
+        policy: the policy of the checker.
 
     Raises:
         ValueError: `address` is not an IP address.

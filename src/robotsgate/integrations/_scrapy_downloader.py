@@ -35,7 +35,7 @@ _BYTES_LEFT = "robotsgate_bytes_left"
 # Most who set ROBOTSGATE_POLICY do it for other fields than its address guard.
 _DEFAULT_POLICY = Policy()
 
-# How long a body may become when Scrapy decodes it; a longer one counts as broken.
+# The maximum size of a body decoded by Scrapy; a longer one is considered corrupt.
 _MOST_DECODED_BYTES = 32 * 1024 * 1024
 
 # The first matching class applies.

@@ -33,15 +33,15 @@ def missing_extra(name: str) -> ImportError:
 def check_arguments(
     checker: object, gate: object = None, *, is_blocking: bool = False
 ) -> None:
-    """Refuse another checker or gate than the client needs, before it sends anything.
+    """Check that `checker` and `gate` fit the client.
 
     Args:
-        checker: what the caller gave.
-        gate: what the caller gave; `None` for none.
-        is_blocking: whether both must be those of `robotsgate.sync`.
+        checker: the argument of the caller.
+        gate: the argument of the caller, or `None`.
+        is_blocking: whether both must be from `robotsgate.sync`.
 
     Raises:
-        TypeError: `checker` or `gate` is something else.
+        TypeError: `checker` or `gate` has the wrong type.
     """
     room = import_module("robotsgate.sync" if is_blocking else "robotsgate")
     if not isinstance(checker, room.RobotsChecker):
@@ -53,14 +53,14 @@ def check_arguments(
 
 
 def is_blocking(checker: object) -> bool:
-    """Whether `checker` is one of `robotsgate.sync`.
+    """Whether `checker` is from `robotsgate.sync`.
 
     Raises:
-        TypeError: it is not a checker at all.
+        TypeError: it is not a checker.
     """
     if isinstance(checker, RobotsChecker):
         return False
-    # Only now, because it takes time that most programs need not spend.
+    # Imported here, because most programs do not need it.
     from robotsgate import sync  # noqa: PLC0415
 
     if isinstance(checker, sync.RobotsChecker):
@@ -88,13 +88,13 @@ def enter_turn(
     gate: sync.PolitenessGate | None,
     block: ExitStack,
 ) -> sync.Turn | None:
-    """Ask about a request of a blocking client, and wait for its turn.
+    """Check a request of a sync client, and wait for its turn.
 
     Args:
-        urls: the ways in which the request may be read; none if it passes unasked.
-        checker: asked about each URL that the gate is not.
+        urls: the possible URLs of the request; none if no check is needed.
+        checker: checks each URL that the gate does not check.
         agent: as in `RobotsChecker.can_fetch`.
-        gate: gives the turn, if there is one.
+        gate: provides the turn, if there is one.
         block: the turn ends with it.
 
     Returns:
@@ -182,7 +182,7 @@ class TurnOfResponse:
 
 
 class BodyInTurn:
-    """The body of a response of an `AsyncClient`; when it is closed, the turn ends."""
+    """The body of a response of an `AsyncClient`, which ends the turn when closed."""
 
     def __init__(self, stream: Any, turn: TurnOfResponse) -> None:  # noqa: ANN401 (the library's)
         self._stream = stream
@@ -199,7 +199,7 @@ class BodyInTurn:
 
 
 class SyncBodyInTurn:
-    """The body of a response of a `Client`; when it is closed, the turn ends."""
+    """The body of a response of a `Client`, which ends the turn when closed."""
 
     def __init__(self, stream: Any, turn: ExitStack) -> None:  # noqa: ANN401 (the library's)
         self._stream = stream

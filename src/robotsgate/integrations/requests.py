@@ -86,9 +86,9 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
         super().__init__(checker, agent, wrapped=inner, gate=gate)
 
     def _asked_urls(self, request: requests.PreparedRequest) -> Iterator[str]:
-        """A second one if urllib3 changes the path of a request to a proxy."""
+        """Adds a second one if urllib3 changes the path of a request to a proxy."""
         try:
-            sent = urlsplit(request.url or "")  # as an HTTPAdapter does
+            sent = urlsplit(request.url or "")  # like an HTTPAdapter
             port = sent.port
             to_proxy = parse_url(request.url or "").request_uri
         except ValueError as error:

@@ -90,7 +90,7 @@ def wide_encoding(body: bytes) -> str | None:
 
     Otherwise `None`: some editors put such a mark before ASCII text.
     """
-    if not body.startswith(_MARKS):  # nearly no file has one
+    if not body.startswith(_MARKS):  # almost no file has one
         return None
     encoding = _WIDE_ENCODINGS.get(_mark(body))
     if encoding is None:
@@ -99,7 +99,7 @@ def wide_encoding(body: bytes) -> str | None:
 
 
 def without_mark(body: bytes) -> bytes:
-    """`body` without the byte order mark of whichever encoding."""
+    """`body` without a byte order mark of any encoding."""
     return body[len(_mark(body)) :] if body.startswith(_MARKS) else body
 
 

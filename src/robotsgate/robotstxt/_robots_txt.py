@@ -322,7 +322,7 @@ class RobotsTxt:
         """
         outside = self._outline.outside
         if not (outside.end and may_state_usage(self._outline.text[: outside.end])):
-            return ()  # nearly all files; reading would take longer
+            return ()  # nearly all files; parsing would take longer
         others = read(self._outline, [outside], self._grammar).others
         return tuple(one for one in others if one[0] in USAGE_FIELDS_OF_ALL)
 

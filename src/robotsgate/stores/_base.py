@@ -74,10 +74,10 @@ class ListableStore(Store, Protocol):
 
 @runtime_checkable
 class BatchStore(Protocol):
-    """A store that looks up many keys together in less time than one by one."""
+    """A store in which one lookup of many keys is faster than many lookups."""
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """The bytes under those of `keys` that hold any, as `Store.get` gives them."""
+        """Like `Store.get` for several keys; omits those without bytes."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Makes a file a store, opens it, reads it, and refuses a file that is not one."""
+"""Creates, opens and reads the file of a store, and refuses other files."""
 
 from __future__ import annotations
 
@@ -158,25 +158,25 @@ def pragma(connection: sqlite3.Connection, name: str) -> int:
 
 def value_of(connection: sqlite3.Connection, key: str) -> bytes | None:
     """The bytes under `key`; `None` if there are none."""
-    # A cast, because another program may have written a text or a number.
+    # Cast, because another program may have written text or a number.
     query = "SELECT CAST(value AS BLOB) FROM kept WHERE key = ?"
     row = connection.execute(query, (key,)).fetchone()
     return None if row is None else row[0]
 
 
 def values_of(connection: sqlite3.Connection, keys: Iterable[str]) -> dict[str, bytes]:
-    """The bytes under those of `keys` that hold any."""
+    """The bytes under `keys`, omitting those without bytes."""
     values = ((key, value_of(connection, key)) for key in keys)
     return {key: value for key, value in values if value is not None}
 
 
 def slice_of_keys(connection: sqlite3.Connection, after: str, rows: int) -> list[str]:
-    """The first keys after the one given, in their order; at most `rows`."""
+    """The first keys after `after`, sorted; at most `rows`."""
     query = "SELECT key FROM kept WHERE key > ? ORDER BY key LIMIT ?"
     return [key for (key,) in connection.execute(query, (after, rows))]
 
 
 def count(connection: sqlite3.Connection) -> int:
-    """How many keys there are."""
+    """Return the number of keys."""
     (count,) = connection.execute("SELECT count(*) FROM kept").fetchone()
     return int(count)

@@ -18,8 +18,8 @@ _MAX_LOCATION_LENGTH = 16_384
 _SCHEMES = frozenset({"http", "https"})
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
-# What a URL may hold apart from letters and digits: all of ASCII but the characters
-# that the WHATWG URL Standard escapes in paths and queries.
+# The characters besides letters and digits that the WHATWG URL Standard does not escape
+# in paths and queries.
 _SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
 
 
