@@ -251,7 +251,7 @@ class Answers:
     async def part(
         self, origin: Origin, part: Callable[[RobotsTxt], _Result]
     ) -> _Result | None:
-        """Apply `part` to the file that applies; `None` if there is no file."""
+        """Call `part` with the file, and return its result; `None` without a file."""
         standing = await self._renewals.standing(origin)
         if standing.effect is not Effect.RULES:
             return None

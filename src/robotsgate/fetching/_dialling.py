@@ -82,7 +82,7 @@ async def connect_to_any(
     The next one is tried if one has failed, or has not responded for 0.25 s.
 
     Raises:
-        OSError: none of them accepts.
+        OSError: none of them accepts the connection.
     """
     if len(addresses) == 1:
         return await connect(str(addresses[0]), port)

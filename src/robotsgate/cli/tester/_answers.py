@@ -84,7 +84,7 @@ class Query:
                     paths=tuple(paths),
                 )
         raise BadRequestError(
-            "expected text, url, agents and paths, each except the text with at most"
+            "expected text, url, agents and paths; all but the text are limited to"
             f" {_LONGEST_NAME} characters"
         )
 
