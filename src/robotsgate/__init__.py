@@ -1,14 +1,14 @@
-"""Fetches, keeps and obeys robots.txt for asynchronous crawlers.
+"""An async robots.txt client for crawlers.
 
 Everything a user needs is here; modules with a leading underscore are private.
-Each name is imported when it is first used. So `robotsgate.robotstxt` loads neither an
-event loop nor a network library, and a program needs only the extras that it uses.
+Each name is imported when it is first used. So `robotsgate.robotstxt` does not load an
+event loop or a network library, and a program needs only the extras that it uses.
 """
 
 from typing import TYPE_CHECKING
 
-# Each public name stands twice: here for type checkers, which follow only imports and
-# take one for public if it is renamed to itself, and below for the interpreter.
+# Each public name is listed twice: here for type checkers, which only follow imports
+# and treat one as public if it is renamed to itself, and below for the interpreter.
 if TYPE_CHECKING:
     from robotsgate._clock import Clock as Clock
     from robotsgate._clock import SystemClock as SystemClock
@@ -144,14 +144,14 @@ _NAMES = {
     "stores.sqlite": "SQLiteStore",
     "urls._origin": "Origin URLLike",
 }
-# What needs the extra redis does not stand in `__all__`, so that `import *` works
-# without it.
+# Names that need the extra redis are not in `__all__`, so that `import *` works without
+# it.
 _EXTRA_HOMES = {
     "RedisLedger": "politeness.redis_ledger",
     "RedisStore": "stores.redis",
 }
 
-if not TYPE_CHECKING:  # pragma: no branch (a type checker would take any name)
+if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept any name)
     _HOMES = dict(
         sorted((name, home) for home, names in _NAMES.items() for name in names.split())
     )

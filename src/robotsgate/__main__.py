@@ -8,7 +8,7 @@ _NEEDED = {"click", "rich"}
 
 
 def main() -> None:
-    """Run the program and exit with its code; say what to install if it is missing."""
+    """Run the program and exit, or print how to install the missing extra."""
     try:
         from robotsgate.cli import run  # noqa: PLC0415 (needs an extra)
     except ModuleNotFoundError as error:

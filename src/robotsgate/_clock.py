@@ -1,4 +1,4 @@
-"""The only module that knows the time, and the only one that waits."""
+"""Clocks. This is the only module that reads the time, and the only one that waits."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import anyio
 
 
 class Clock(Protocol):
-    """Where the checker asks for the time, and where it waits.
+    """Tells a checker the time, and waits.
 
     `now` and `monotonic` must not block and must not raise.
     """
 
     def now(self) -> float:
-        """Seconds since the epoch (UTC), fractions included.
+        """Seconds since the epoch (UTC), including fractions.
 
-        May jump in either direction: the checker copes with a clock that is set.
+        May jump in either direction: the checker can handle a clock that is set.
         """
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some fixed moment; never goes back."""
+        """Seconds since an arbitrary moment; never goes back."""
         ...
 
     async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
@@ -31,7 +31,7 @@ class Clock(Protocol):
         Other tasks run at least once, even if there is nothing to wait for.
 
         Args:
-            seconds: by `monotonic`; 0 or less: only lets other tasks run.
+            seconds: by `monotonic`; 0 or less just lets other tasks run.
             event: ends the wait as soon as it is set.
 
         Returns:
@@ -43,11 +43,11 @@ class Clock(Protocol):
 class SystemClock:
     """The clock of this machine.
 
-    `now` is wall-clock time, because entries outlive the process and are compared
-    with dates in HTTP headers.
+    `now` is wall-clock time, because entries outlive the process and are compared with
+    dates in HTTP headers.
     """
 
-    # Static builtins rather than methods: one call less on each check.
+    # Static builtins instead of methods, which saves a call for each lookup.
     now = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
 

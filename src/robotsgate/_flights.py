@@ -1,18 +1,17 @@
-"""Does work that belongs to no caller, once for all callers that want the same.
+"""Shared work: done once for all callers that need the result, and owned by none.
 
 Think of a flight as a bus: the first caller starts it, others get on, and it arrives
-even if all of them have got off on the way.
+even if everyone has got off on the way.
 
     begin ──► under way ──► over: with a value, or an error, or cancelled (neither)
                  │  ▲
                  │  └─ callers come and go; none of them ends it
                  └──── `close`, `cancel` and `end` end it early
 
-Each flight is a task of the event loop. A task group would tie its owner to one
-task, and would break generator fixtures and owners that close in the order in which
-they were opened.
-The only module that knows the tasks of asyncio and of trio. `Threads` is its
-counterpart for calls that block.
+Each flight is a task of the event loop. A task group would tie its owner to a single
+task, and would break generator fixtures and owners that are closed in the order in
+which they were opened. This is the only module that uses the tasks of asyncio and trio
+directly. `Threads` is the counterpart for blocking calls.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ _Result = TypeVar("_Result")
 
 
 class Flight(Generic[_Result]):
-    """One piece of work, under way or over.
+    """One piece of work, running or over.
 
     Attributes:
-        flights: those that it belongs to.
-        scope: ends it.
+        flights: the `Flights` that it belongs to.
+        scope: cancels it.
         over_event: set when it is over.
         value: its result; `None` until it has succeeded.
-        error: what it raised, else `None`.
-        callers: how many wait for it.
+        error: the exception that it raised, or `None`.
+        callers: the number of callers that are waiting for it.
         task: its task on asyncio, which itself keeps only weak references to tasks.
-        call_soon: calls a function in the event loop; may be called in any thread.
+        call_soon: calls a function in the event loop, from any thread.
     """
 
     __slots__ = (
@@ -80,7 +79,7 @@ class Flight(Generic[_Result]):
 
         Raises:
             RuntimeError: the owner is closed, or something else cancelled the work.
-            Exception: what the work raised.
+            Exception: raised by the work.
         """
         self.callers += 1
         try:
@@ -90,7 +89,7 @@ class Flight(Generic[_Result]):
         return self._outcome()
 
     async def result_within(self, seconds: float, clock: Clock) -> _Result:
-        """As `result`, but wait for at most `seconds` by `clock`.
+        """Like `result`, but wait for at most `seconds` by `clock`.
 
         Raises:
             TimeoutError: there is no result yet.
@@ -117,11 +116,11 @@ class Flight(Generic[_Result]):
 
 
 class Flights(Generic[_Result]):
-    """Pieces of work under way, by key; `len` tells how many there are.
+    """The running pieces of work, by key; `len` is their number.
 
     Attributes:
-        owner: the word for their owner in errors.
-        joined: how many callers got the result of work that another one had begun.
+        owner: the name of the owner in error messages.
+        joined: how many callers shared work that another caller had started.
     """
 
     def __init__(
@@ -130,7 +129,7 @@ class Flights(Generic[_Result]):
         *,
         on_end: Callable[[Hashable, Flight[_Result]], None] | None = None,
     ) -> None:
-        """Begin with nothing; `on_end` gets each flight that is over, with its key."""
+        """Start empty; `on_end` is called with each key and flight that is over."""
         self.owner = owner
         self._on_end = on_end
         self.joined = 0
@@ -144,7 +143,7 @@ class Flights(Generic[_Result]):
         return key in self._flights
 
     def check_open(self) -> None:
-        """Refuse to begin anything once the owner is closed.
+        """Raise if the owner is closed.
 
         Raises:
             RuntimeError: it is closed.
@@ -155,15 +154,15 @@ class Flights(Generic[_Result]):
     async def result_of(
         self, key: Hashable, work: Callable[[], Awaitable[_Result]]
     ) -> _Result:
-        """The result of `work`, or of the work that is under way for `key` already.
+        """Return the result of `work`, or of work that is already running for `key`.
 
         Args:
-            key: names the result.
-            work: makes it; never returns `None`.
+            key: identifies the result.
+            work: computes it; never returns `None`.
 
         Raises:
             RuntimeError: the owner is closed, or something else cancelled the work.
-            Exception: what the work raised.
+            Exception: raised by the work.
         """
         is_joined = key in self._flights
         result = await self.begin(key, work).result()
@@ -173,7 +172,7 @@ class Flights(Generic[_Result]):
     def begin(
         self, key: Hashable, work: Callable[[], Awaitable[_Result]]
     ) -> Flight[_Result]:
-        """Begin `work`, unless work is under way for `key`; the flight of either.
+        """Start `work` unless work is already running for `key`; return its flight.
 
         Raises:
             RuntimeError: the owner is closed.
@@ -183,9 +182,9 @@ class Flights(Generic[_Result]):
         return self._begin(key, work) if flight is None else flight
 
     def cancel(self, key: Hashable) -> None:
-        """End soon what is under way for `key`, if anything.
+        """Cancel the work for `key`, if any, without waiting.
 
-        May be called in any thread: the garbage collector does so.
+        Can be called in any thread, as the garbage collector does.
         """
         flight = self._flights.get(key)
         if flight is not None:
@@ -193,20 +192,20 @@ class Flights(Generic[_Result]):
                 flight.call_soon(flight.scope.cancel)
 
     async def end(self, key: Hashable) -> None:
-        """End what is under way for `key`, if anything, and wait until it has ended."""
+        """Cancel the work for `key`, if any, and wait until it has ended."""
         flight = self._flights.get(key)
         if flight is not None:
             flight.scope.cancel()
             await flight.over_event.wait()
 
     def close(self) -> None:
-        """Let nothing more begin, and let what is under way end soon."""
+        """Refuse new work, and cancel running work without waiting."""
         self._is_closed = True
         for flight in self._flights.values():
             flight.scope.cancel()
 
     async def aclose(self) -> None:
-        """End what is under way; may be called more than once."""
+        """Refuse new work, and cancel running work. Can be called more than once."""
         self.close()
         for flight in list(self._flights.values()):
             await flight.over_event.wait()
@@ -222,7 +221,7 @@ class Flights(Generic[_Result]):
                     flight.value = await work()
             except Exception as error:
                 flight.error = error
-                if not flight.callers:  # nothing else would tell of the mistake
+                if not flight.callers:  # nothing else would report the error
                     _LOGGER.exception(
                         "%s failed, and no caller was waiting for it", key
                     )
@@ -230,7 +229,8 @@ class Flights(Generic[_Result]):
                 end()
 
         def end(*_: object) -> None:
-            # On asyncio this runs twice, and the next flight may have begun meanwhile.
+            # On asyncio this runs twice, and the next flight may have started in
+            # between.
             if self._flights.get(key) is flight:
                 del self._flights[key]
                 if self._on_end is not None:
@@ -252,37 +252,37 @@ class Flights(Generic[_Result]):
 
 
 def task_id() -> int:
-    """The number of the task that calls; faster than `anyio.get_current_task`."""
+    """The id of the current task; faster than `anyio.get_current_task`."""
     trio = _trio()
     return id(asyncio.current_task() if trio is None else trio.lowlevel.current_task())
 
 
 def _trio() -> Any:  # noqa: ANN401 (a module that need not be installed)
-    """The module trio if it runs the task that calls, else `None`."""
+    """The module trio if it runs the current task, otherwise `None`."""
     trio = sys.modules.get("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None
 
 
 class Threads:
-    """A limited number of threads for one event loop; abandoned ones count, too.
+    """A limited number of threads for one event loop, including abandoned ones.
 
-    A limiter of anyio is not enough: on asyncio it forgets a thread whose caller has
-    given up, so threads pile up if callers give up again and again.
+    A limiter of anyio is not enough: on asyncio it forgets a thread whose caller was
+    cancelled, so threads pile up if callers are cancelled again and again.
     """
 
     def __init__(self, most: int) -> None:
-        """Start no thread yet; at most `most` (≥ 1) will work at once."""
+        """Start no thread yet; at most `most` (≥ 1) will run at once."""
         self._places = anyio.CapacityLimiter(most)
         self._no_limit = anyio.CapacityLimiter(math.inf)
 
     async def result_of(self, work: Callable[[], _Result]) -> _Result:
-        """The result of `work`, which runs in a thread as soon as one may start.
+        """Run `work` in a thread as soon as one is available, and return its result.
 
-        A caller that is cancelled leaves at once. Work that has not begun is then
-        dropped; other work goes on and keeps its place until it ends.
+        A cancelled caller returns immediately. Work that has not started is then
+        dropped; otherwise it continues and occupies its thread until it ends.
 
         Raises:
-            Exception: what `work` raises.
+            Exception: raised by `work`.
         """
         future: Future[_Result] = Future()
 
@@ -306,8 +306,8 @@ class Threads:
         return future.result()
 
     def _release_after(self, future: Future[Any]) -> None:
-        """Free the place of `future` when its thread ends."""
-        # asyncio and trio each have such a call; it does not block the thread.
+        """Free the slot of `future` when its thread ends."""
+        # asyncio and trio each have such a call, which does not block the thread.
         loop: Any = current_token().native_token
         call = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
 

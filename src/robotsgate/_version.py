@@ -1,3 +1,3 @@
-"""The version of robotsgate: the one place where it is written down."""
+"""The version of robotsgate, defined only here."""
 
 __version__ = "0.1.0"

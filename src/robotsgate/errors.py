@@ -5,13 +5,13 @@ RobotsError
 ├── InvalidProductTokenError  (also a ValueError)
 ├── UnsupportedError
 ├── StoreError
-├── FetchFailedError          (fetching/_fetcher.py: a Fetcher raises it)
-├── DisallowedError           (caching/_verdict.py: it carries a Verdict)
+├── FetchFailedError          (fetching/_fetcher.py: raised by a Fetcher)
+├── DisallowedError           (caching/_verdict.py: contains a Verdict)
 └── TurnNotInTimeError
 
-A dead host, a broken robots.txt or a refused connection leads to a `Verdict`, not to
+A dead host, a malformed robots.txt or a refused connection leads to a `Verdict`, not to
 an exception.
-This module imports nothing of robotsgate, so two of them stand beside their evidence.
+This module imports nothing from robotsgate, so two of them are defined elsewhere.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = [
 
 
 class RobotsError(Exception):
-    """The base of every exception that robotsgate raises."""
+    """The base class of all exceptions raised by robotsgate."""
 
 
 class InvalidURLError(RobotsError, ValueError):
-    """A URL without an origin: it is relative, malformed, or of another scheme.
+    """A URL without an origin: relative, malformed, or with an unsupported scheme.
 
     Attributes:
-        url: what the caller gave, unchanged; it may hold a password, which the
+        url: the value passed by the caller; it may contain a password, which the
             message does not show.
     """
 
@@ -45,15 +45,15 @@ class InvalidURLError(RobotsError, ValueError):
         self.url = url
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled, for pools of processes."""
+        """Support pickling, for process pools."""
         return partial(type(self), url=self.url), self.args
 
 
 class InvalidProductTokenError(RobotsError, ValueError):
-    """An agent in which no product token can be found (RFC 9309 §2.2.1).
+    """An agent without a product token (RFC 9309 §2.2.1).
 
     Attributes:
-        agent: what the caller gave, unchanged; it may hold a password, which the
+        agent: the value passed by the caller; it may contain a password, which the
             message does not show.
     """
 
@@ -62,27 +62,27 @@ class InvalidProductTokenError(RobotsError, ValueError):
         self.agent = agent
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled, for pools of processes."""
+        """Support pickling, for process pools."""
         return partial(type(self), agent=self.agent), self.args
 
 
 class UnsupportedError(RobotsError):
-    """Something that robotsgate cannot do, such as FTP through a caller's client."""
+    """Something that robotsgate does not support, such as FTP with a custom client."""
 
 
 class StoreError(RobotsError):
     """A store that cannot be opened or used.
 
-    A checker raises this only if its argument `store` is not a store or cannot be
-    opened. If a store fails later, the checker goes on without the store.
+    A checker raises this only if its `store` argument is not a store or cannot be
+    opened. If a store fails later, the checker continues without it.
     """
 
 
 class TurnNotInTimeError(RobotsError):
-    """The turn of a host does not come within the patience of the caller.
+    """The next turn of a host is further away than the caller is willing to wait.
 
     Attributes:
-        ready_at: the earliest time of the turn, epoch seconds.
+        ready_at: the earliest time of the next turn, epoch seconds.
     """
 
     def __init__(self, message: str, *, ready_at: float) -> None:
@@ -90,5 +90,5 @@ class TurnNotInTimeError(RobotsError):
         self.ready_at = ready_at
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled, for pools of processes."""
+        """Support pickling, for process pools."""
         return partial(type(self), ready_at=self.ready_at), self.args

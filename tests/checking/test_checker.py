@@ -415,7 +415,7 @@ class NoStore:
         pytest.param({"clock": 7}, TypeError, "clock .* got 7"),
         pytest.param({"clock": time}, TypeError, "clock .* wait, got <module"),
         pytest.param({"on_event": 7}, TypeError, "on_event .* got 7"),
-        pytest.param({"on_event": anyio.sleep_forever}, TypeError, "on_event .* plain"),
+        pytest.param({"on_event": anyio.sleep_forever}, TypeError, "on_event .* sync"),
     ],
 )
 def test_wrong_argument_of_the_constructor_is_refused_by_name(
@@ -1236,12 +1236,12 @@ async def test_changed_access_is_told_and_logged(
         (
             "robotsgate.checker",
             "INFO",
-            f"{ORIGIN} was successful and is unreachable now (no error)",
+            f"{ORIGIN} changed from successful to unreachable (no error)",
         ),
         (
             "robotsgate.checker",
             "INFO",
-            f"{ORIGIN} was unreachable and is successful now (no error)",
+            f"{ORIGIN} changed from unreachable to successful (no error)",
         ),
     ]
 

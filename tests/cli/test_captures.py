@@ -338,7 +338,8 @@ def test_without_its_extra_it_says_what_to_install(
 
     assert ran.code == 2
     assert ran.stderr == (
-        "robotsgate: expected the extra warc: pip install 'robotsgate[cli,warc]'\n"
+        "robotsgate: --responses needs the extra warc:"
+        " pip install 'robotsgate[cli,warc]'\n"
     )
 
 

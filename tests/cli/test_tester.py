@@ -201,7 +201,7 @@ def test_each_client_has_a_bucket_that_fills() -> None:
     "deep JSON": (b"[" * 100_000, "expected JSON"),
     "other JSON": (b"[]", "expected text, url, agents and paths"),
     "a long path": (b'{"text":"","url":"","agents":[],"paths":["%s"]}' % (b"x" * 2_001),
-                    "all but the text of at most 2000 characters"),
+                    "all but the text are limited to 2000"),
     "too many questions": (b'{"text":"","url":"","agents":[],"paths":[%s]}'
                            % b",".join([b'""'] * 51), "expected at most 50 results"),
     "too many lines": (b'{"text":"%s","url":"","agents":[],"paths":[]}'

@@ -144,7 +144,7 @@ def get_by_blocking_client(library: ModuleType) -> None:
             transport=library.MockTransport(sent.append),
             event_hooks={"request": [hook]},
         ) as client,
-        pytest.raises(TypeError, match="an AsyncClient that calls the hook itself"),
+        pytest.raises(TypeError, match="an AsyncClient to call the hook directly"),
     ):
         client.get(PRIVATE)
     assert sent == []
@@ -169,7 +169,7 @@ def test_blocking_client_of_an_asynchronous_transport_is_refused(
     transport = RobotsTransport(checker_of(site_of()), AGENT)
     client = library.Client(transport=transport)
 
-    with pytest.raises(TypeError, match="a blocking Client, which needs a SyncRobots"):
+    with pytest.raises(TypeError, match="a sync Client, which needs a SyncRobots"):
         client.__enter__() if is_entered else client.get(PRIVATE)
 
 

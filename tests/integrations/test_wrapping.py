@@ -130,7 +130,7 @@ async def test_hook_for_responses_is_refused() -> None:
     hooks = {"response": [robots_hook(checker, AGENT)]}
 
     async with httpx.AsyncClient(transport=site_of(), event_hooks=hooks) as client:
-        with pytest.raises(TypeError, match="a hook for requests, got a response"):
+        with pytest.raises(TypeError, match="used for requests, got a response"):
             await client.get(PUBLIC)
 
 

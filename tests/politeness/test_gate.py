@@ -1257,7 +1257,7 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         "to be callable, got 'example'",
     ),
     "ledger no ledger": ({"ledger": {}}, TypeError, "ledger to have start, end, peek"),
-    "on_event no callable": ({"on_event": 7}, TypeError, "a plain callable, got 7"),
+    "on_event no callable": ({"on_event": 7}, TypeError, "a sync callable, got 7"),
     "agent a browser": ({"agent": "!"}, InvalidProductTokenError, "a crawler's name"),
     "no checker": ({"checker": AGENT}, TypeError, "a RobotsChecker, got 'ExampleBot'"),
 }

@@ -1,7 +1,7 @@
-"""Answers from responses that somebody else fetched: what did robots.txt allow then?
+"""Applies archived robots.txt responses, for example from a web archive.
 
-Pure: no event loop, no network and no clock; a caller's function finds the responses.
-`Hops` is here for what reads responses and their redirects from files.
+Pure: no event loop, no network and no clock; a function of the caller finds the
+responses. `Hops` is exported for code that reads responses and redirects from files.
 """
 
 from robotsgate.archive._archive import RobotsArchive

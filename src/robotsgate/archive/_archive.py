@@ -1,7 +1,7 @@
-"""Answers questions from archived responses, by the decisions of `caching`. Pure.
+"""Lookups in archived responses, with the rules of `caching`. Pure.
 
-The way of a question: two look-ups, or `Question.of` → `find` → `archived_outcome` →
-`entry_after` → `Standing` → `StandingFor` the agent → the answer.
+The path of a lookup: two dictionary lookups, or `Question.of` → `find` →
+`archived_outcome` → `entry_after` → `Standing` → `StandingFor` the agent → the result.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
 _OK = 200
 
-# The date of a response whose date nobody knows: before that of any other.
+# The date of a response with an unknown date: before any other.
 _NO_DATE = -1.0
 
 
 class RobotsArchive:
-    """Applies archived robots.txt responses: what was allowed when they were fetched?
+    """Checks URLs against archived robots.txt responses.
 
-    It answers as a `RobotsChecker` with the same policy and an empty store would have
-    at the instant of the fetch, so nothing is stale and nothing expires. `None` always
-    means that nothing is archived for the origin, never that nobody was refused.
+    The results are those of a `RobotsChecker` with the same policy and an empty store
+    at the time of the fetch, so nothing is stale and nothing expires. `None` always
+    means that nothing is archived for the origin.
 
-    Threads may share it. A pickle holds `find` and the settings, but nothing parsed, so
-    it is cheap to send to worker processes.
+    It can be shared between threads. When pickled, it contains `find` and the settings,
+    but no parsed files, so it is cheap to send to worker processes.
     """
 
     def __init__(
@@ -64,20 +64,21 @@ class RobotsArchive:
         dialect: Dialect = Dialect.RFC9309,
         max_origins: int = 10_000,
     ) -> None:
-        """Make an archive; it does not call `find` yet.
+        """Create an archive without calling `find`.
 
         Args:
-            find: gets an origin, `str(Origin.from_url(url))`, such as
-                "https://example.com"; returns the archived response to a GET of its
-                /robots.txt, or just its body if the status was 200, or `None` if
-                nothing is archived. The archive calls it again for an origin only after
-                dropping it, and to follow a redirect to that origin's /robots.txt; any
-                other redirect makes the first origin unreachable. Its exceptions go to
-                the caller. Threads may call it at the same time.
-            policy: what a response means. Its lifetimes and pauses have no effect.
-            dialect: the way to read a robots.txt.
-            max_origins: how many origins stay parsed in memory, ≥ 1, or fewer if their
-                files are very large; the least recently used are dropped first.
+            find: a function that takes an origin, `str(Origin.from_url(url))`, such as
+                "https://example.com", and returns the archived response to a GET of its
+                /robots.txt, or just the body if the status was 200, or `None` if
+                nothing is archived. It is called again for an origin only after the
+                origin was dropped from memory, and to follow a redirect to that
+                origin's /robots.txt; with any other redirect, the first origin is
+                unreachable. Exceptions propagate. It may be called from several threads
+                at once.
+            policy: how to treat status codes. Lifetimes and retries have no effect.
+            dialect: the dialect for parsing robots.txt.
+            max_origins: the maximum number of parsed origins in memory, ≥ 1; fewer if
+                their files are very large. The least recently used are dropped first.
 
         Raises:
             TypeError: an argument has the wrong type.
@@ -99,10 +100,10 @@ class RobotsArchive:
         )
         self._by_agent = self._live.by_agent
         self._not_archived: set[str] = set()
-        self._lock = Lock()  # for all but look-ups
+        self._lock = Lock()  # for everything except lookups
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle what it was made of."""
+        """Pickle the arguments."""
         made_by = partial(
             type(self),
             policy=self._policy,
@@ -114,19 +115,19 @@ class RobotsArchive:
     def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """Whether `agent` was allowed to fetch `url`; `None` if nothing is archived.
 
-        /robots.txt itself is allowed wherever something is archived.
+        /robots.txt itself is allowed if anything is archived.
 
         Args:
             agent: a product token, a whole User-Agent header that names a crawler,
-                "*" for the fallback group alone, or a sequence of those, most
-                specific first: the first that has a group counts.
+                "*" for just the fallback group, or a sequence of these, the most
+                specific first: the first one with a group is used.
             url: an absolute URL: a `str`, or an object whose `str()` is one.
 
         Raises:
-            InvalidProductTokenError: `agent` names no crawler (the header of a
-                browser, for example), or the arguments are swapped.
-            InvalidURLError: `url` names no origin.
-            TypeError: `find` returned something else than it should.
+            InvalidProductTokenError: `agent` does not name a crawler (it is the header
+                of a browser, for example), or the arguments are swapped.
+            InvalidURLError: `url` has no origin.
+            TypeError: `find` returned a value of the wrong type.
         """
         answer = self._at_once(agent, url)
         if answer is None:
@@ -136,15 +137,15 @@ class RobotsArchive:
     def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
     ) -> list[bool | None]:
-        """The answers of `can_fetch` for many URLs, in the order of `urls`.
+        """Call `can_fetch` for many URLs, and return the results in order.
 
-        `False` for a URL without an origin. With more than `max_origins` origins, it is
-        fast only if the URLs of an origin come together.
+        A URL without an origin is `False`. With more than `max_origins` origins, this
+        is fast only if the URLs are grouped by origin.
 
         Raises:
-            InvalidProductTokenError: as `can_fetch`; TypeError, too.
-            InvalidURLError: one of `urls` is neither text nor a URL object.
-            TypeError: `urls` is a single URL, or not iterable.
+            InvalidProductTokenError: as in `can_fetch`.
+            InvalidURLError: an item of `urls` is neither a str nor a URL object.
+            TypeError: `urls` is a single URL, or not iterable; or as in `can_fetch`.
         """
         check_urls(urls, agent=agent)
         Agent.of(agent)
@@ -164,11 +165,11 @@ class RobotsArchive:
         return answers
 
     def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict | None:
-        """The answer of `can_fetch` with what led to it; takes and raises the same.
+        """Like `can_fetch`, with a `Verdict` as the result; raises the same.
 
-        `Verdict.fetched_at` is that of the response which `find` returned for the
-        origin of `url`, or `None` if that is unreachable; `Verdict.fresh_until` is
-        always `None`.
+        `Verdict.fetched_at` is the date of the response that `find` returned for the
+        origin of `url`, or `None` if it is unreachable. `Verdict.fresh_until` is always
+        `None`.
         """
         question = Question.of(agent, url, self._grammar)
         known = self._known(question.origin, [question.agent])
@@ -184,14 +185,14 @@ class RobotsArchive:
     def refused_agents(
         self, agents: Iterable[str], url: str | URLLike
     ) -> tuple[str, ...] | None:
-        """Those of `agents` that were not allowed to fetch `url`, in their order.
+        """The `agents` that were not allowed to fetch `url`, in order.
 
-        Quicker than `can_fetch` for each agent: the file is read once, and the URL is
-        matched once for all agents that share a group. Raises as `can_fetch`; also
-        raises TypeError if `agents` is a single agent, or not iterable.
+        Faster than `can_fetch` for each agent: the file is parsed once, and the URL is
+        matched once for all agents with the same group. Raises like `can_fetch`, and a
+        TypeError if `agents` is a single agent, or not iterable.
 
         Returns:
-            The agents as you gave them; empty if nobody was refused; `None` if nothing
+            The disallowed agents as you passed them, possibly none; `None` if nothing
             is archived.
         """
         if isinstance(agents, str | bytes) or not isinstance(agents, Iterable):
@@ -220,12 +221,12 @@ class RobotsArchive:
         *,
         headers: HeadersLike | None = None,
     ) -> UsagePreferences | None:
-        """What the origin wanted `url` to be used for; `None` if nothing is archived.
+        """The preferences for how `url` may be used; `None` if nothing is archived.
 
-        Every preference is unknown if `agent` was not allowed to fetch `url`. Takes and
-        raises as `can_fetch`; also raises TypeError if `headers` does not hold pairs of
-        text. The archived headers of the page, if you have them, may hold Content-Usage
-        and Content-Signal, too.
+        If `agent` was not allowed to fetch `url`, all preferences are unknown. If you
+        have the archived `headers` of the page, pass them, because they may contain
+        Content-Usage and Content-Signal as well. Raises like `can_fetch`, and a
+        TypeError if `headers` does not contain pairs of str.
         """
         question = Question.of(agent, url, self._grammar)
         known = self._known(question.origin, [question.agent])
@@ -235,10 +236,10 @@ class RobotsArchive:
         return rules.usage_preferences(question.readings, self._grammar, headers)
 
     def _at_once(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
-        """The answer by two look-ups; `None` if there must be more, as for `Answers`.
+        """The result of two dictionary lookups; `None` if that is not enough.
 
-        The rules of one agent stand by the key of the origin, with which most URLs
-        begin.
+        The rules of one agent are stored by the key of the origin, which is the start
+        of most URLs.
         """
         try:
             slash = url.index("/", 8)  # type: ignore[union-attr]  # EAFP: not a str
@@ -247,7 +248,7 @@ class RobotsArchive:
         except (KeyError, ValueError, TypeError, AttributeError):
             return None
         rules.is_used = True
-        if is_plain(target):  # nearly all are, and most of them are allowed
+        if is_plain(target):  # nearly all are plain, and most of them are allowed
             return rules.rules.allows_at_once(target) or rules.allows([target])
         return rules.allows(self._grammar.readings_of(target_of(target)))
 
@@ -261,9 +262,9 @@ class RobotsArchive:
     def _known(
         self, origin: Origin, agents: Iterable[Agent]
     ) -> tuple[Standing, list[StandingFor]] | None:
-        """How `origin` stood when it was fetched, and what that meant for each agent.
+        """The state of `origin` when it was fetched, in general and for each agent.
 
-        `None` if nothing is archived. The file is read at most once.
+        `None` if nothing is archived. The file is parsed at most once.
         """
         standing = self._standing(origin)
         if standing is None:

@@ -1,4 +1,4 @@
-"""One archived response, and how a fetch ends that such responses answer. Pure."""
+"""Archived responses, and the outcome of a fetch that uses them. Pure."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedResponse:
-    """One response to a GET of a robots.txt, as an archive has it.
+    """One archived response to a GET of a robots.txt.
 
     Attributes:
         status: 100 to 999; for FTP the reply code, 226 or 550.
-        headers: pairs (name, value) in the order of arrival; you may give a mapping.
-            Only Location and Retry-After can change an answer.
-        body: the decoded content: no chunks, no gzip. If you have cut it, then beyond
-            `Policy.max_body_bytes`.
-        redirects: those that were followed before this response, in order: pairs
-            (absolute URL that was followed; status of the response that led there, 300
-            to 399), as in `Verdict.redirects`. Not needed if the archive has those
-            responses, because it follows redirects itself.
+        headers: pairs (name, value) in the order of arrival; a mapping is accepted,
+            too. Only Location and Retry-After can affect a result.
+        body: the decoded content, without chunking or compression. It may be truncated
+            beyond `Policy.max_body_bytes`.
+        redirects: the redirects that were followed before this response, in order:
+            pairs (absolute target URL; status of the redirect response, 300 to 399), as
+            in `Verdict.redirects`. Not needed if the redirect responses are archived,
+            because the archive follows them itself.
         fetched_at: when it was received, epoch seconds ≥ 0; `None` if unknown.
 
     Raises:
@@ -71,9 +71,9 @@ def archived_outcome(
     find: Callable[[str], ArchivedResponse | None],
     policy: Policy,
 ) -> Outcome:
-    """How the fetch of `origin` ended, whose first response was `response`.
+    """The outcome of a fetch of `origin` whose first response is `response`.
 
-    `find` gives that of another origin, for redirects.
+    `find` returns the response of another origin, for redirects.
     """
     hops = Hops(origin, max_redirects=policy.max_redirects)
     guard = FetchGuard(GuardRules(policy))
@@ -108,7 +108,7 @@ def archived_outcome(
 def _hop_by_hop(
     response: ArchivedResponse,
 ) -> Iterator[tuple[int, HeadersLike, bytes]]:
-    """Status, headers and body of its redirects, in order, and of `response`."""
+    """The status, headers and body of its redirects, in order, and of `response`."""
     for url, status in response.redirects:
         yield status, [("location", url)], b""
     yield response.status, response.headers, response.body

@@ -1,4 +1,4 @@
-"""Decides which of the captures of an origin counts. Pure."""
+"""Selects the capture of an origin that applies on a date. Pure."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def last_capture(
 ) -> ArchivedResponse | None:
     """The last capture of an origin, or the good copy before an outage.
 
-    A 429 or 5xx is passed over if the last capture with another status was successful
-    and is at most `Policy.stale_window` older: a crawler would have used its cached
-    copy. It is not if the policy has an `outage_grace`, and a 429 is not if the policy
-    takes it for an answer.
+    A 429 or 5xx is skipped if the last capture with another status was successful and
+    is at most `Policy.stale_window` older, because a crawler would have used its cached
+    copy. It is not skipped if the policy has an `outage_grace`; a 429 is not skipped if
+    the policy does not treat it as unreachable.
 
     Args:
-        captures: those of one origin, in any order; if several have the same date, the
-            last of them counts as the latest.
-        as_of: leave out captures of a later date, epoch seconds, and those without a
-            date. `None`: leave out none; those without a date count as the oldest.
-        policy: that of the `RobotsArchive`.
+        captures: the captures of one origin, in any order; if several have the same
+            date, the last one is the latest.
+        as_of: ignore captures with a later date, epoch seconds, and those without a
+            date. `None` to use all; those without a date are then the oldest.
+        policy: the policy of the `RobotsArchive`.
 
     Returns:
         One of `captures`; `None` if there is none.

@@ -1,4 +1,4 @@
-"""Decides how long a robots.txt is kept, what an outage means, and what is in force.
+"""Caching: how long a robots.txt is valid, and what applies during an outage.
 
 Pure: no network, no disk; the time is always an argument.
 """

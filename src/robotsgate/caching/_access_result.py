@@ -1,6 +1,6 @@
-"""Decides which access result the outcome of a fetch is (RFC 9309 §2.3.1). Pure.
+"""Maps the outcome of a fetch to an access result (RFC 9309 §2.3.1). Pure.
 
-Google's specification: a 5xx that is really a missing page counts as a 404.
+Google's specification: a 5xx that is really a missing page is treated as a 404.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _NO_EVIDENCE = frozenset(
     {HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, HTTPStatus.TOO_MANY_REQUESTS}
 )
 
-# An incomplete answer and one of our own proxy say nothing about the file.
+# A partial response, or one from our own proxy, says nothing about the file.
 _UNREACHABLE = frozenset(
     {HTTPStatus.PARTIAL_CONTENT, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
 )
 
 BYTES_TO_READ = 4_096
-"""How much of an error page is looked at: enough for the title and first heading."""
+"""How much of an error page is examined: enough for the title and first heading."""
 
 _PLACES = (b"<title", b"<h1")
 _TAG = re.compile(r"<[^<>]*>")
@@ -53,15 +53,15 @@ _PHRASES = (
     "no such page",
 )
 
-# The words that may stand next to a phrase. Next to others it tells of something else:
-# a backend, a host, a key. Google's own page ends with "!!1".
+# The words that may surround a phrase. With other words, the phrase is about something
+# else: a backend, a host, a key. Google's own page ends with "!!1".
 _WORDS_BESIDE = frozenset({
     "1", "404", "410", "a", "be", "can", "could", "error", "file", "http", "oops",
     "page", "requested", "sorry", "status", "that", "the", "this", "url", "was",
 })  # fmt: skip
 
-# The label of a host that names the site, and the rest of the host. Shorter labels are
-# mostly those of a public suffix, as in "co.uk".
+# The host label that names the site, and the rest of the host. Shorter labels mostly
+# belong to a public suffix, as in "co.uk".
 _SITE = re.compile(r".*[./]([^./:]{4,})(\.[^:]+)")
 _SIGN = re.compile(r"[\W_]")
 
@@ -73,9 +73,9 @@ def access_result(
     origin: str,
     last_access: AccessResult | None = None,
 ) -> AccessResult:
-    """Which access result `outcome` is under `policy` (RFC 9309 §2.3.1).
+    """The access result of `outcome` under `policy` (RFC 9309 §2.3.1).
 
-    `last_access` is that of the last answer of `origin` that is kept.
+    `last_access` is the access result of the cached response of `origin`, if any.
     """
     match outcome:
         case Answered():
@@ -92,10 +92,10 @@ def access_result(
 
 
 def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
-    """Whether a fetch that is UNREACHABLE shows that the origin itself is at fault.
+    """Whether an UNREACHABLE fetch is evidence that the origin itself is at fault.
 
-    Each status does, except 429, which asks for fewer requests, and 407, which our own
-    proxy sends; a failure without a status does if `counts_network`.
+    Every status is, except 429, which asks for fewer requests, and 407, which comes
+    from our own proxy. A failure without a status is evidence if `counts_network`.
     """
     status = None if isinstance(outcome, Failed) else outcome.status
     if status is None:
@@ -136,7 +136,7 @@ def _access_result_of_answer(
 
 
 def _is_missing_page(answer: Answered, origin: str) -> bool:
-    """Whether a 5xx is really a 404: 503 and Retry-After promise a file later."""
+    """Whether a 5xx is really a 404; 503 and Retry-After mean that it is temporary."""
     return (
         is_server_error(answer.status)
         and answer.status != HTTPStatus.SERVICE_UNAVAILABLE
@@ -148,9 +148,9 @@ def _is_missing_page(answer: Answered, origin: str) -> bool:
 def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
     """Whether the title and the first heading of an HTML page say that it is missing.
 
-    At least one of them must hold such a phrase, and neither anything else but a status
-    and the name of the site: pages of an outage also tell of something that was not
-    found. The page of `origin` may name `status`, 404 and 410.
+    At least one of them must contain such a phrase, and they may contain nothing else
+    except a status (`status`, 404 or 410) and the name of the site `origin`, because
+    error pages during an outage may also mention something that was not found.
     """
     start = page[:BYTES_TO_READ].lower()
     beside = _WORDS_BESIDE | {str(status)}
@@ -178,9 +178,9 @@ def _is_phrase(words: list[str], beside: frozenset[str]) -> bool:
 
 
 def _names_site(words: list[str], origin: str) -> bool:
-    """Whether `words` are the label before the public suffix, or all from there on.
+    """Whether `words` name the site, ignoring spaces and punctuation.
 
-    "Example" and "example.com" at www.example.com, spaces and punctuation aside.
+    For www.example.com, these are "Example" and "example.com".
     """
     site = _SITE.match(origin)
     name = _SIGN.sub("", "".join(words))

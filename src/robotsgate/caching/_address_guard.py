@@ -1,7 +1,7 @@
-"""Decides which addresses a fetch may dial, hop after hop.
+"""Decides which addresses a fetch may connect to, hop by hop.
 
-A stranger chooses where a redirect leads and what a name resolves to, and may
-choose a service in the crawler's own network (server-side request forgery).
+Redirect targets and DNS answers are controlled by others, who could point them at a
+service in the crawler's own network (server-side request forgery).
 Pure, except for the state of one fetch. Must never resolve names: `_dialling` does.
 """
 
@@ -21,46 +21,46 @@ if TYPE_CHECKING:
 
 
 class AddressRefusedError(ConnectionError):
-    """The guard permits no address of a host."""
+    """The guard refused all addresses of a host."""
 
 
 class GuardRules:
-    """Which addresses count as public under a policy, and its mode."""
+    """The mode of the guard, and the addresses that a policy treats as public."""
 
     def __init__(self, policy: Policy) -> None:
-        """Take the mode and the allowed networks of `policy`."""
+        """Use the mode and the allowed networks of `policy`."""
         self.mode = policy.address_guard
         self._allowed: list[IPNetwork] = [
             ip_network(text) for text in policy.allowed_networks
         ]
 
     def counts_as_public(self, address: IPAddress) -> bool:
-        """Whether `address` is public, or the policy treats it so."""
+        """Whether `address` is public, or the policy treats it as public."""
         return address_class(address) is AddressClass.PUBLIC or any(
             address in network for network in self._allowed
         )
 
 
 class FetchGuard:
-    """Which addresses one fetch may dial; knows whether a hop was at a public one."""
+    """The guard of one fetch; remembers whether a hop has used a public address."""
 
     def __init__(self, rules: GuardRules) -> None:
-        """Begin a fetch under `rules`."""
+        """Start a fetch under `rules`."""
         self._rules = rules
         self._was_public = False
 
     def permit(self, host: str, addresses: Sequence[IPAddress]) -> Sequence[IPAddress]:
-        """Those of `addresses` that the next hop may dial, in their order.
+        """Return the `addresses` that the next hop may connect to, in order.
 
-        If one of them is public, the fetch counts as having been at a public address
+        If one of them is public, the fetch is considered to have used a public address
         from then on.
 
         Args:
-            host: whose addresses they are, for the error.
+            host: the host of the addresses, for the error message.
             addresses: not empty.
 
         Raises:
-            AddressRefusedError: it may dial none of them.
+            AddressRefusedError: all addresses are refused.
         """
         public = [one for one in addresses if self._rules.counts_as_public(one)]
         permitted = addresses if self._permits_special() else public
@@ -75,13 +75,13 @@ class FetchGuard:
         return permitted
 
     def check_host(self, host: str) -> None:
-        """As `permit`, if a client of the caller resolves and dials `host`.
+        """Like `permit`, if the caller's client resolves and connects to `host`.
 
-        Knows the address only if `host` is one, or localhost. Takes any other name
-        for public.
+        The address is known only if `host` is an IP address or localhost. Any other
+        name is considered public.
 
         Raises:
-            AddressRefusedError: the address may not be dialled.
+            AddressRefusedError: the address is refused.
         """
         address = literal_address(host)
         if address is None:
@@ -90,7 +90,7 @@ class FetchGuard:
             self.permit(host, [address])
 
     def _permits_special(self) -> bool:
-        """Whether the next hop may dial what does not count as public."""
+        """Whether the next hop may use special addresses."""
         match self._rules.mode:
             case AddressGuard.OFF:
                 return True
@@ -103,11 +103,11 @@ class FetchGuard:
 
 
 def literal_address(host: str) -> IPAddress | None:
-    """The address that `host` stands for; `None` for a name that must be resolved.
+    """The address written as `host`; `None` for a name that must be resolved.
 
     Args:
-        host: of an `Origin`, whose numbers are in canonical form; an IPv6 address
-            with or without brackets.
+        host: the host of an `Origin`, so that numbers are in canonical form; an IPv6
+            address with or without brackets.
     """
     name = host.strip("[]").rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 §6.3

@@ -1,4 +1,4 @@
-"""Decides what is known about an origin once a fetch has ended.
+"""Computes the entry of an origin after a fetch.
 
 Pure: the time is an argument. Sources: RFC 9309 §2.3.1 and §2.4.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _DAY = 86_400.0
 
-# A server can make the text of an error hundreds of kilobytes long.
+# A server can make an error message hundreds of kilobytes long.
 _LONGEST_ERROR = 300
 
 _NETWORK_IS_EVIDENCE = (AfterUnreachableLimit.ALLOW, AfterUnreachableLimit.LAST_COPY)
@@ -53,11 +53,11 @@ def entry_after(
     policy: Policy,
     pack: Callable[[bytes], PackedBody] = PackedBody.of,
 ) -> Entry:
-    """What is known about `origin` after a fetch from `began_at` to `now`.
+    """The entry of `origin` after a fetch that lasted from `began_at` to `now`.
 
-    `known` is all that was known when it ended, including by other processes.
-    `began_at` is at least the date of the answer that was known then, even if another
-    clock gave that date. `pack` keeps the body.
+    `known` is the entry at the end of the fetch, including updates by other processes.
+    `began_at` must not be before the response that was known when the fetch started,
+    even if that was dated by another clock. `pack` compresses the body.
     """
     last = _last_answer(known, now=now, policy=policy)
     known = usable(known, now=now, policy=policy)
@@ -71,7 +71,7 @@ def entry_after(
             access, outcome, origin=origin, now=now, policy=policy, pack=pack
         )
         if last is not None and not is_overtaken and not last.is_ahead(now):
-            # If our clock is minutes behind, the new answer must not seem the older.
+            # If our clock is minutes behind, the new answer must not look older.
             answered_at = max(now, math.nextafter(last.answered_at, math.inf))
             answer = replace(answer, answered_at=answered_at)
         entry = Entry(origin=origin, terms=terms_of(policy), answer=answer)
@@ -85,15 +85,15 @@ def entry_after(
 def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer | None:
     """The last answer, if it is usable or says that there is no file.
 
-    Otherwise a store that has missed an answer "no file" could bring back the copy that
-    this answer ended.
+    The latter is kept, because a store that has missed it could otherwise bring back an
+    earlier copy.
     """
     if known is None or known.answer is None:
         return None
     if usable(known, now=now, policy=policy) is not None:
         return known.answer
     if known.answer.access is AccessResult.UNAVAILABLE:
-        return replace(known.answer, fresh_until=0.0)  # also if our clock is set back
+        return replace(known.answer, fresh_until=0.0)  # even if our clock is set back
     return None
 
 
@@ -114,7 +114,7 @@ def _answer(
         if outcome.status in ASK_FOR_LESS:
             asked = retry_after(outcome.headers, now=now, policy=policy)
     if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
-        # One byte more than counts shows the parser that the file was cut.
+        # One byte more than is used, so that the parser knows that the file was cut.
         packed = pack(outcome.body[: policy.max_body_bytes + 1])
     return Answer(
         access=access,
@@ -131,7 +131,7 @@ def _answer(
 def _outage_after(
     known: Entry | None, outcome: Outcome, *, origin: str, now: float, policy: Policy
 ) -> Outage:
-    """The outage with one more failure."""
+    """The outage after one more failure."""
     answer, outage = (None, None) if known is None else (known.answer, known.outage)
     if isinstance(outcome, Failed) and outcome.kind is FailureKind.POOL:
         return _outage_without_attempt(
@@ -188,7 +188,7 @@ def _outage_without_attempt(
 
 
 def _with_evidence(outage: Outage, *, now: float, gap: float) -> Outage:
-    """`outage`, whose last attempt shows that the origin is at fault."""
+    """`outage` with its last attempt as evidence that the origin is at fault."""
     since, last, days = outage.evidence_since, outage.last_evidence_at, outage.days
     if since is None or last is None or now > last + gap:
         since, days = now, 1

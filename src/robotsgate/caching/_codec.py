@@ -1,14 +1,14 @@
-"""Writes an entry as bytes for a store, and reads it back; without pickle. Pure.
+"""Serializes entries for a store, without pickle. Pure.
 
 The bytes are:
 
 - a version (1 byte)
-- a CRC-32 of the key and of all that follows (4 bytes)
+- a CRC-32 of the key and everything that follows (4 bytes)
 - the length of the head (4 bytes)
 - the head, a JSON object with the fields of `Answer` and `Outage` that are set
 - the packed body
 
-The checksum shows that the bytes are damaged, or belong to another key.
+The checksum detects bytes that are damaged or belong to another key.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ _VERSION = bytes([VERSION])
 _FRAME = struct.Struct(">BII")
 _BYTES_BEFORE_CHECKED = 5
 
-# Real heads have a few kilobytes. To read this much JSON takes 10 ms.
+# Real heads have a few kilobytes. Reading this much JSON takes 10 ms.
 _LONGEST_HEAD = 512 * 1024
 
-# A checker never keeps a longer file, so a longer one is damage.
+# A checker never stores a longer file, so a longer one is damaged.
 _LONGEST_BODY = 2**28
 
 
 class CodecError(ValueError):
-    """Bytes that are not an entry, or are one of another key."""
+    """Bytes that are not an entry, or belong to another key."""
 
 
 class LaterVersionError(CodecError):
-    """Bytes that a later version of robotsgate has written."""
+    """Bytes that were written by a later version of robotsgate."""
 
 
 def encode(entry: Entry) -> bytes:
-    """`entry` as bytes, which its body shares from then on."""
+    """Serialize `entry`; its body shares the returned bytes from then on."""
     parts = {"answer": _fields(entry.answer), "outage": _fields(entry.outage)}
     head = json.dumps(
         {name: fields for name, fields in parts.items() if fields},
@@ -71,17 +71,17 @@ def encode(entry: Entry) -> bytes:
 
 
 def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
-    """The entry that `data` holds.
+    """Deserialize an entry.
 
     Args:
-        data: what `encode` gave.
-        origin: that of the key under which it was stored.
-        terms: those of the key under which it was stored.
-        max_bytes: the most bytes that the unpacked body may have.
+        data: the result of `encode`.
+        origin: the origin in the key under which it was stored.
+        terms: the terms in the key under which it was stored.
+        max_bytes: the maximum size of the decompressed body, bytes.
 
     Raises:
-        LaterVersionError: a later version has written it.
-        CodecError: it is damaged, of an earlier version, or of another key.
+        LaterVersionError: it was written by a later version.
+        CodecError: it is damaged, from an earlier version, or from another key.
     """
     if is_of_later_version(data):
         raise LaterVersionError(
@@ -108,22 +108,22 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
 
 
 def is_of_later_version(data: object) -> bool:
-    """Whether a later version has written `data`, which must not be overwritten."""
+    """Whether `data` is from a later version, and must not be overwritten."""
     return isinstance(data, bytes) and data[:1] > _VERSION
 
 
 def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
-    """What a store keeps under `key`, as JSON types, without the robots.txt itself.
+    """A stored entry as JSON types, without the robots.txt itself.
 
     Args:
-        key: as `ListableStore.keys` gives it.
-        data: as `Store.get` gives it.
+        key: a key from `ListableStore.keys`.
+        data: the result of `Store.get` for it.
 
     Returns:
         The `origin` and the `terms` of the key; `access`; `checked_at` and
         `next_fetch_at`, epoch seconds; and the fields of `answer` and `outage`, with
-        `body_bytes` for the file. All after the terms is `None` if the bytes cannot
-        be read.
+        `body_bytes` for the file. Everything after `terms` is `None` if the bytes are
+        unreadable.
     """
     origin, _, terms = key.partition(" ")
     try:
@@ -157,7 +157,7 @@ def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
 
 
 def _fields(value: Answer | Outage | None) -> dict[str, Any]:
-    """The fields that are set, without the body."""
+    """All fields that are not `None`, without the body."""
     if value is None:
         return {}
     return {
@@ -168,7 +168,7 @@ def _fields(value: Answer | Outage | None) -> dict[str, Any]:
 
 
 def _all_fields(value: Answer | Outage | None) -> dict[str, Any] | None:
-    """The fields as JSON types, with the length of the body in place of the body."""
+    """All fields as JSON types, with the length of the body instead of the body."""
     if value is None:
         return None
     fields = {name: as_json(getattr(value, name)) for name in value.__slots__}
@@ -200,7 +200,7 @@ def _read(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_body(packed: PackedBody, max_bytes: int) -> None:
-    """Unpack it once, so that later readers need not expect damage."""
+    """Decompress it once, so that later readers need not handle damage."""
     unpacking = zlib.decompressobj()
     body = unpacking.decompress(packed.packed, max_bytes + 1)
     if len(body) > max_bytes or not unpacking.eof or unpacking.unused_data:
@@ -216,7 +216,7 @@ def _refuse(constant: str) -> Never:
 
 
 def _time(value: object) -> float:
-    # Python takes JSON's true for an int.
+    # In Python, JSON's true is an int.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CodecError(f"expected epoch seconds, got {value!r}")
     if not math.isfinite(value):

@@ -1,6 +1,6 @@
-"""Holds what is known about one origin, and decides until when that counts.
+"""Entries: what is known about one origin, and for how long it is valid.
 
-Pure values; `_codec` turns them into bytes for stores. Source: RFC 9309 §2.3.1.4, §2.4.
+Pure values; `_codec` serializes them for stores. Source: RFC 9309 §2.3.1.4, §2.4.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Redirects
     from robotsgate.caching._policy import Policy
 
-# Even without synchronisation, the clocks of a fleet differ by less. A time that is
-# further ahead shows that somebody set a clock.
+# Even without synchronization, the clocks of a fleet differ by less. A time further
+# ahead means that a clock was set.
 LARGEST_SKEW = 5 * 60.0
 
 _TWO_DAYS = 2 * 86_400.0
 
 
 class PackedBody:
-    """A robots.txt, compressed by zlib, at the end of bytes that may hold more.
+    """A robots.txt, compressed with zlib, at the end of a longer bytes object.
 
-    So an origin in memory and its entry in a `MemoryStore` share the same bytes.
+    This way, an origin in memory and its entry in a `MemoryStore` share the same bytes.
     """
 
     __slots__ = ("_data", "_length")
 
     def __init__(self, data: bytes, start: int = 0) -> None:
-        """Use the bytes of `data` from the index `start` on."""
+        """Use the bytes of `data` from index `start`."""
         self._data = data
         self._length = len(data) - start
 
     @classmethod
     def of(cls, body: bytes) -> PackedBody:
-        """Pack `body`, at the best speed: a hostile one takes 11 ms, and not 50."""
+        """Compress `body` at the best speed: a hostile one takes 11 ms, not 50."""
         return cls(zlib.compress(body, zlib.Z_BEST_SPEED))
 
     def move_to(self, data: bytes) -> None:
-        """Keep `data`, which ends with the same packed body, in place of its own bytes.
+        """Use `data`, which ends with the same compressed body, instead.
 
-        Threads that read meanwhile see either.
+        Threads that read at the same time see one or the other.
         """
         self._data = data
 
     @property
     def packed(self) -> memoryview:
-        """The packed body alone."""
+        """The compressed body."""
         data = self._data
         return memoryview(data)[len(data) - self._length :]
 
@@ -61,29 +61,29 @@ class PackedBody:
         return zlib.decompress(self.packed)
 
     def body_within(self, max_bytes: int) -> bytes | None:
-        """The robots.txt if it has at most `max_bytes` (≥ 1); unpacks no more."""
+        """The robots.txt if it has at most `max_bytes` (≥ 1), otherwise `None`."""
         body = zlib.decompressobj().decompress(self.packed, max_bytes + 1)
         return body if len(body) <= max_bytes else None
 
     def __bytes__(self) -> bytes:
-        """The packed body alone, in bytes of its own."""
+        """The compressed body as a separate bytes object."""
         return bytes(self.packed)
 
     def __len__(self) -> int:
-        """How many bytes the packed body has."""
+        """The size of the compressed body, bytes."""
         return self._length
 
     def __eq__(self, other: object) -> bool:
-        """Whether `other` has the same packed body."""
+        """Whether `other` has the same compressed body."""
         return isinstance(other, PackedBody) and self.packed == other.packed
 
     def __hash__(self) -> int:
-        """By the packed body alone."""
+        """The hash of the compressed body."""
         return hash(bytes(self))
 
 
 class PlainBody(PackedBody):
-    """A robots.txt as it is, for an entry that goes into no store."""
+    """An uncompressed robots.txt, for an entry that is not stored."""
 
     __slots__ = ()
 
@@ -93,13 +93,13 @@ class PlainBody(PackedBody):
         return bytes(self)
 
     def body_within(self, max_bytes: int) -> bytes | None:
-        """As that of a `PackedBody`."""
+        """See `PackedBody.body_within`."""
         return self.body if len(self) <= max_bytes else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The last thing that the server or the address guard said.
+    """The last conclusive result of a fetch, from the server or the address guard.
 
     Attributes:
         access: SUCCESSFUL, UNAVAILABLE, RESTRICTED or REFUSED.
@@ -108,10 +108,10 @@ class Answer:
             `retry_at`.
         retry_at: the end of the Retry-After of a 429 or 503, epoch seconds; `None` if
             there was none.
-        status: that of the response; `None` if there was none.
-        redirects: those that were followed.
-        error: what was wrong, for people; `None` if nothing.
-        packed: the part of the body that counts, and one byte more if it is longer;
+        status: the status of the response; `None` if there was no response.
+        redirects: the redirects that were followed.
+        error: what was wrong, human-readable; `None` if nothing was.
+        packed: the part of the body that is used, plus one byte if it is longer;
             `None` unless `access` is SUCCESSFUL.
     """
 
@@ -140,7 +140,7 @@ class Answer:
             raise ValueError(f"expected an answer, got {self!r}")
 
     def is_ahead(self, now: float) -> bool:
-        """Whether its date is so far ahead of `now` that somebody set a clock."""
+        """Whether its date is so far ahead of `now` that a clock must have been set."""
         return self.answered_at > now + LARGEST_SKEW
 
     def is_fresh(self, now: float) -> bool:
@@ -154,10 +154,7 @@ OVERRIDE = Answer(
     fresh_until=math.inf,
     packed=PackedBody.of(b""),
 )
-"""The answer of an overridden origin.
-
-The file itself stands in `LiveOrigins.overrides`.
-"""
+"""The answer of an origin with an override; the file is in `LiveOrigins.overrides`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,21 +162,21 @@ class Outage:
     """The fetches that have failed since the last answer.
 
     Attributes:
-        since: when the first of them ended, epoch seconds; of no meaning while
-            `attempts` is 0.
+        since: when the first of them ended, epoch seconds; meaningless if `attempts`
+            is 0.
         last_attempt_at: when the last of them ended, epoch seconds.
         retry_at: when the origin may be fetched again, epoch seconds.
-        attempts: how many of them left our machine, ≥ 0. 0: so far no connection was
-            free.
-        evidence_since: when the first attempt ended that shows that the origin is at
-            fault (`is_evidence`), epoch seconds; `None` if there is none.
-        last_evidence_at: when the last such attempt ended, epoch seconds, or `None`.
-        days: on how many different days (UTC) such attempts ended, ≥ 0.
+        attempts: how many of them left our machine, ≥ 0; 0 if no connection has been
+            available so far.
+        evidence_since: the end of the first attempt that is evidence that the origin
+            is at fault (`is_evidence`), epoch seconds; `None` if there is none.
+        last_evidence_at: the end of the last such attempt, epoch seconds, or `None`.
+        days: the number of different days (UTC) with such attempts, ≥ 0.
         failure: where the last fetch failed, or why it did not leave our machine;
             `None` if there was a response.
-        status: that of the last attempt; `None` if there was no response.
-        redirects: those that the last attempt followed.
-        error: what went wrong in the last fetch, for people; `None` if the status
+        status: the status of the last attempt; `None` if there was no response.
+        redirects: the redirects that the last attempt followed.
+        error: what went wrong in the last fetch, human-readable; `None` if the status
             says it all.
     """
 
@@ -202,9 +199,9 @@ class Entry:
 
     Attributes:
         origin: scheme, host and port, without a default port.
-        terms: those under which it was fetched (`terms_of`).
-        answer: the last one; `None` if there was none yet.
-        outage: the one since that answer; `None` if no fetch has failed since.
+        terms: the terms under which it was fetched (`terms_of`).
+        answer: the last answer; `None` if there is none yet.
+        outage: the outage since that answer; `None` if no fetch has failed since.
     """
 
     origin: str
@@ -213,7 +210,7 @@ class Entry:
     outage: Outage | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an entry that says nothing.
+        """Refuse an empty entry.
 
         Raises:
             ValueError: there is neither an answer nor an outage.
@@ -237,16 +234,15 @@ class Entry:
 
     @property
     def next_fetch_at(self) -> float:
-        """When the origin is fetched again at the earliest, epoch seconds."""
+        """The earliest time of the next fetch, epoch seconds."""
         if self.outage is not None:
             return self.outage.retry_at
         return cast("Answer", self.answer).fresh_until
 
     def is_current(self, now: float) -> bool:
-        """Whether it answers questions at `now` without another fetch.
+        """Whether it can be used at `now` without another fetch.
 
-        An entry from the future does not: our clock was set back, so nobody can tell
-        how old the entry is.
+        An entry from the future cannot: our clock was set back, so its age is unknown.
         """
         return self.checked_at - LARGEST_SKEW <= now < self.next_fetch_at
 
@@ -257,9 +253,9 @@ def key_of(origin: str, terms: str) -> str:
 
 
 def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
-    """The part of `entry` that counts by our clock; `None` if nothing counts.
+    """The part of `entry` that is valid by our clock; `None` if there is none.
 
-    After `keep_until` nothing counts.
+    Nothing is valid after `keep_until`.
     """
     entry = by_our_clock(entry, now=now)
     if entry is None or now >= keep_until(entry, policy):
@@ -268,7 +264,7 @@ def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
 
 
 def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
-    """`entry` without its outage, if that is dated far ahead of our clock."""
+    """`entry`, without its outage if that is dated far ahead of our clock."""
     if entry is None or entry.outage is None:
         return entry
     if entry.outage.last_attempt_at <= now + LARGEST_SKEW:
@@ -277,7 +273,7 @@ def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
 
 
 def limit(answer: Answer | None, policy: Policy) -> float:
-    """How long an unreachable origin with this last answer stays closed, seconds."""
+    """How long an unreachable origin with this answer stays disallowed, seconds."""
     without_copy = policy.unreachable_limit_without_copy
     if without_copy is None or _is_successful(answer):
         return policy.unreachable_limit
@@ -285,18 +281,18 @@ def limit(answer: Answer | None, policy: Policy) -> float:
 
 
 def span(answer: Answer | None, policy: Policy) -> float:
-    """For how many seconds an outage after this answer can change what is in force."""
+    """How long an outage after this answer can affect what is allowed, seconds."""
     stale_window = policy.stale_window if _is_successful(answer) else 0.0
     return max(limit(answer, policy), policy.outage_grace, stale_window)
 
 
 def longest_gap(answer: Answer | None, policy: Policy) -> float:
-    """Seconds without a fetch after which a failure begins another outage."""
+    """Seconds without a fetch after which a failure starts a new outage."""
     return max(span(answer, policy), _TWO_DAYS)
 
 
 def keep_until(entry: Entry, policy: Policy) -> float:
-    """When `entry` ceases to count, epoch seconds; infinite: never."""
+    """When `entry` expires, epoch seconds; infinity means never."""
     answer, outage = entry.answer, entry.outage
     times = []
     if answer is not None:

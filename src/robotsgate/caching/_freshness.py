@@ -1,7 +1,7 @@
-"""Decides how long an answer is fresh, and when an origin may be fetched again.
+"""Computes how long a response is fresh, and when an origin may be fetched again.
 
 Pure. Sources: RFC 9309 §2.4, RFC 9111 §4.2 and §5.2.2, RFC 9110 §10.2.3.
-Headers are mappings of lower-case names. Values that make no sense are ignored.
+Headers are mappings with lower-case names. Invalid values are ignored.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from robotsgate.caching._policy import Policy
 
 CACHING_HEADERS = ("age", "cache-control", "date", "expires", "retry-after")
-"""The only headers that a decision here depends on."""
+"""The only headers that are used here."""
 
 ASK_FOR_LESS = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
-"""The statuses by which a server asks for fewer requests, whatever else they mean."""
+"""The statuses with which a server asks for fewer requests."""
 
-# RFC 9111 §1.2.2: a delta-seconds too large to handle counts as 2^31.
+# RFC 9111 §1.2.2: a delta-seconds that is too large to handle is 2^31.
 _LARGEST_DELTA = 2**31
 _DIGITS_OF_LARGEST_DELTA = 10
 
-# Spreads the retries of origins that failed together over a tenth of the delay.
+# Spreads the retries of origins that failed at the same time over 10 % of the delay.
 _JITTER = 0.1
 
 
@@ -34,8 +34,8 @@ def freshness_lifetime(
 ) -> float:
     """Seconds from `now` for which a response is fresh (RFC 9111 §4.2.1).
 
-    What the headers ask for, within `min_lifetime` and `max_lifetime`; if they ask
-    for nothing, `default_lifetime`.
+    This is what the headers specify, between `min_lifetime` and `max_lifetime`, or
+    `default_lifetime` if they specify nothing.
     """
     asked = _lifetime_asked_for(headers, now)
     if asked is None:
@@ -46,9 +46,9 @@ def freshness_lifetime(
 def retry_delay(
     *, failures: int, status: int | None, origin: str, policy: Policy
 ) -> float:
-    """Seconds of our own back-off after `failures` (≥ 1), the last with `status`.
+    """Seconds to back off after `failures` (≥ 1), the last of them with `status`.
 
-    Grows with each failure up to `retry_max`, with the jitter of the origin.
+    Grows with each failure up to `retry_max`, plus the jitter of the origin.
     """
     is_503 = status == HTTPStatus.SERVICE_UNAVAILABLE
     delay = policy.retry_initial_503 if is_503 else policy.retry_initial
@@ -60,19 +60,19 @@ def retry_delay(
 
 
 def refusal_lifetime(*, origin: str, policy: Policy) -> float:
-    """Seconds for which an address that the guard refused is not tried again."""
+    """Seconds before an address that the guard refused is tried again."""
     return with_jitter(policy.retry_max, origin)
 
 
 def retry_after(
     headers: Mapping[str, str], *, now: float, policy: Policy
 ) -> float | None:
-    """Seconds that Retry-After asks to wait (RFC 9110 §10.2.3), `None` if it does not.
+    """Seconds to wait according to Retry-After (RFC 9110 §10.2.3); `None` if missing.
 
-    If there are several, the longest counts. At most `retry_after_max`; negative if a
-    date has passed.
+    The longest if there are several, and at most `retry_after_max`; negative if a date
+    is in the past.
     """
-    # A date has a comma, too. The part before it, the weekday, is ignored.
+    # A date also contains a comma. The part before it, the weekday, is ignored.
     parts = headers.get("retry-after", "").split(",")
     delays = [_delay_asked_for(part.strip(), now) for part in parts]
     longest = max((delay for delay in delays if delay is not None), default=None)
@@ -80,15 +80,15 @@ def retry_after(
 
 
 def with_jitter(seconds: float, name: str) -> float:
-    """`seconds` and up to a tenth more, which depends only on the `name`.
+    """`seconds` plus up to 10 %, which depends only on `name`.
 
-    So origins or hosts that failed together are not asked again together.
+    Origins or hosts that failed at the same time are thus retried at different times.
     """
     return seconds * (1 + _JITTER * zlib.crc32(name.encode()) / 2**32)
 
 
 def http_date(value: str) -> float | None:
-    """Epoch seconds of an HTTP-date (RFC 9110 §5.6.7); `None` if it is none."""
+    """Epoch seconds of an HTTP-date (RFC 9110 §5.6.7); `None` if it is invalid."""
     # Imported here, because it imports `socket`.
     from email.utils import mktime_tz, parsedate_tz  # noqa: PLC0415
 
@@ -126,7 +126,7 @@ def _lifetime_asked_for(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _directives(cache_control: str) -> dict[str, str]:
-    """Lower-case directives with their values; the first of each name counts."""
+    """Values by lower-case directive; the first of each name is used."""
     directives: dict[str, str] = {}
     for part in _outside_quotes(cache_control):
         name, _, value = part.partition("=")
@@ -135,7 +135,7 @@ def _directives(cache_control: str) -> dict[str, str]:
 
 
 def _outside_quotes(value: str) -> Iterator[str]:
-    """The parts of a header's list; commas in quoted strings do not separate."""
+    """The items of a comma-separated header; commas in quoted strings are ignored."""
     part = ""
     for number, piece in enumerate(value.replace('\\"', "").split('"')):
         if number % 2:

@@ -1,6 +1,6 @@
-"""Decides where the next GET of a fetch goes, or how the fetch ends.
+"""Follows redirects: decides whether a fetch ends, or where its next GET goes.
 
-Pure: knows responses, but sends nothing. RFC 9309 §2.3.1.2.
+Pure: it looks at responses, but sends nothing. RFC 9309 §2.3.1.2.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ if TYPE_CHECKING:
 
 _NOT_MODIFIED = 304
 
-# How much of a URL that a server sent is kept in the entry.
+# How much of a URL from a server is kept in the entry.
 _LONGEST_URL = 2_048
 
-# The content type decides nothing, but may tell the author of the file something.
+# The content type has no effect, but may interest the author of the file.
 _KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
 
 
 class Hops:
-    """The GETs of one fetch, from the robots.txt of an origin on.
+    """The GETs of one fetch, starting with the robots.txt of an origin.
 
     Attributes:
-        origin: where the current GET goes.
-        url: that of the current GET; ASCII.
+        origin: the origin of the current GET.
+        url: the URL of the current GET; ASCII.
     """
 
     def __init__(self, origin: Origin, *, max_redirects: int) -> None:
         self.origin = origin
         self.url = origin.robots_url
         self._max_redirects = max_redirects
-        # By the URL of each GET, the status that led there; `None` for the first.
+        # By the URL of each GET, the status that redirected there; `None` for the
+        # first.
         self._statuses: dict[str, int | None] = {self.url: None}
 
     @property
     def redirects(self) -> Redirects:
-        """Those that were followed so far."""
+        """The redirects followed so far."""
         return tuple(
             (url[:_LONGEST_URL], status)
             for url, status in self._statuses.items()
@@ -51,11 +52,11 @@ class Hops:
         )
 
     def after(self, status: int, headers: HeadersLike, body: bytes) -> Outcome | None:
-        """How the fetch ends with this response; `None` if it goes on with `url`.
+        """The outcome if the fetch ends with this response; `None` if `url` is next.
 
         Args:
             status: 100 to 999.
-            headers: those of the response; names in any case.
+            headers: the headers of the response; names in any case.
             body: as in `Answered`.
         """
         error = None
@@ -77,7 +78,7 @@ class Hops:
     def _follow(
         self, url: str, status: int, headers: HeadersLike
     ) -> TooManyRedirects | None:
-        """Go on with `url`, unless that makes a loop, or is one redirect too many."""
+        """Continue with `url`, unless it is a loop or one redirect too many."""
         next_url = wire_url(url)
         if next_url in self._statuses:
             error = f"a redirect loop at {url}"

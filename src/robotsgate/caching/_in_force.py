@@ -1,17 +1,17 @@
-"""Decides what is in force for an origin: its rules, everything, or nothing; and why.
+"""Decides what applies to an origin: its rules, full allow, or full disallow; and why.
 
 Pure: the time is an argument. Source: RFC 9309 §2.3.1.
 
-How to think of it: an answer is in force while it is fresh, or nothing has failed
-since. Otherwise the outage is in one of these phases, some of which may have no length:
+How to think of it: an answer applies while it is fresh, or if no fetch has failed
+since. Otherwise the outage is in one of these phases, some of which may be empty:
 
     until since + outage_grace    disallow
     until since + stale_window    what the copy allows; disallow without a copy
     until opens_at                disallow
-    from then on                  what `after_unreachable_limit` says
+    from then on                  as `after_unreachable_limit`
 
-Time alone ends the first three, but opens nothing: see `_is_at_fault`. A new answer
-ends the outage in any phase.
+Elapsed time ends the first three phases, but is not enough to allow everything: see
+`_is_at_fault`. A new answer ends the outage in any phase.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 _DAY = 86_400.0
 
-# After one of these answers, an outage does not open the origin, however long it is.
+# After one of these answers, an origin stays disallowed however long an outage lasts.
 _CLOSED = (AccessResult.RESTRICTED, AccessResult.REFUSED)
 
 
 class Effect(enum.Enum):
-    """What is in force for an origin."""
+    """What applies to an origin."""
 
     RULES = "rules"
-    """Those of the last robots.txt (conditional allow)."""
+    """The rules of the last robots.txt (conditional allow)."""
 
     ALLOW = "allow"
     """Full allow."""
@@ -50,7 +50,7 @@ class Effect(enum.Enum):
     """Full disallow, except for /robots.txt itself."""
 
     REFUSE = "refuse"
-    """Full disallow, also of /robots.txt: its fetch would dial the refused address."""
+    """Full disallow, even of /robots.txt, because of the refused address."""
 
 
 _OF_ANSWER = {
@@ -63,13 +63,13 @@ _OF_ANSWER = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InForce:
-    """What is in force for an origin, why, and until when.
+    """What applies to an origin, why, and until when.
 
     Attributes:
-        effect: what is in force.
-        reason: why; `None` if rules that were fetched decide.
-        is_outage: whether the outage decides, and not the answer alone.
-        until: when it must be decided again, epoch seconds.
+        effect: what applies.
+        reason: the reason; `None` if the fetched rules apply.
+        is_outage: whether this depends on the outage, not just on the answer.
+        until: when it has to be decided again, epoch seconds.
     """
 
     effect: Effect
@@ -110,17 +110,17 @@ def explain(
     url: str,
     agent: str | tuple[str, ...],
 ) -> Verdict:
-    """The verdict about one URL.
+    """The verdict for one URL.
 
-    In a full allow or a full disallow, only `is_robots_txt` of `match` counts. `url` is
-    without userinfo.
+    For a full allow or a full disallow, only `is_robots_txt` of `match` is used. `url`
+    has no userinfo.
     """
     has_rules = decision.effect is Effect.RULES
     answer = entry.answer
     decides = answer if has_rules or not decision.is_outage else None
     if answer is OVERRIDE:
         decides = None
-    # While the answer is fresh, it counts, even if an early refresh has failed.
+    # The answer applies while it is fresh, even if an early refresh has failed.
     source = cast("Answer | Outage", entry.outage if decision.is_outage else answer)
     return Verdict(
         allowed=match.is_robots_txt
@@ -147,7 +147,7 @@ def explain(
 def _of_outage(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> tuple[Effect, Reason | None]:
-    """Effect and reason in the phase that the outage has reached at `now`."""
+    """The effect and reason in the phase of the outage at `now`."""
     access = None if answer is None else answer.access
     closed = Effect.REFUSE if access is AccessResult.REFUSED else Effect.DISALLOW
     if outage.attempts and now < outage.since + policy.outage_grace:
@@ -173,7 +173,7 @@ def _copy_may_be_used(
     answer: Answer, outage: Outage, *, now: float, policy: Policy
 ) -> bool:
     window_of_answer = answer.fresh_until + policy.stale_window
-    if outage.attempts == 0:  # the outage has not begun
+    if outage.attempts == 0:  # the outage has not started
         return now < window_of_answer
     if policy.after_unreachable_limit is AfterUnreachableLimit.LAST_COPY:
         return True
@@ -183,7 +183,7 @@ def _copy_may_be_used(
 def _opens_at(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> float | None:
-    """When the limit after the first evidence is over; `None` without evidence.
+    """When the limit after the first evidence ends; `None` without evidence.
 
     Not while the answer is fresh: fetches that fail until then are early refreshes.
     """
@@ -198,9 +198,9 @@ def _opens_at(
 def _is_at_fault(
     answer: Answer | None, outage: Outage, *, opens_at: float, policy: Policy
 ) -> bool:
-    """Whether the origin has failed for as long as the limit, and still does.
+    """Whether the origin has failed for as long as the limit, and is still failing.
 
-    Time alone proves nothing. There must be evidence on enough days, and the last
+    Elapsed time is not enough. There must be evidence on enough days, and the last
     attempt must be evidence from after the limit.
     """
     most_days = max(1.0, limit(answer, policy) / _DAY)
@@ -222,7 +222,7 @@ def _ends(
     if answer is not None:
         ends += [
             answer.fresh_until + policy.stale_window,
-            answer.answered_at - LARGEST_SKEW,  # from then on it may be fresh
+            answer.answered_at - LARGEST_SKEW,  # it may be fresh from then on
         ]
     opens_at = _opens_at(answer, outage, now=now, policy=policy)
     return ends if opens_at is None else [*ends, opens_at]

@@ -1,4 +1,4 @@
-"""Holds origins ready for questions: how they stand, with their rules parsed.
+"""The origins in memory, with their rules parsed and ready for lookups.
 
 No network and no clock: the time is an argument.
 """
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Dialect
 
-# All live origins together may take this much for each of `max_origins`. The prepared
-# rules and the packed body of an average robots.txt take 8 KiB; those of a hostile one
-# take a thousand times as much.
+# All origins in memory together may take this much times `max_origins`. The parsed
+# rules and the compressed body of an average robots.txt take 8 KiB; those of a hostile
+# one take a thousand times as much.
 _BYTES_PER_ORIGIN = 32 * 1024
 
-# If all were used, at most this many get a second chance, which takes a millisecond.
+# If all were used, at most this many get a second chance, which takes 1 ms.
 _MOST_CHANCES = 1_000
 
-# Measured on CPython 3.11: a `StandingFor` with its items in the dictionaries, and a
-# usage line without the characters of its value.
+# Measured on CPython 3.11: a `StandingFor` including its dictionary items, and a usage
+# line without the characters of its value.
 _BYTES_OF_AN_AGENT = 250
 _BYTES_OF_A_USAGE_LINE = 160
 
 
 class LiveOrigins:
-    """The origins that were asked about last, bounded in number and bytes.
+    """The origins that were looked up last, limited in number and bytes.
 
     Attributes:
-        max_origins: how many are held at most.
-        overrides: files of the caller's own, by the key of the origin.
+        max_origins: the maximum number of origins.
+        overrides: the caller's files, by the key of the origin.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class LiveOrigins:
         dialect: Dialect,
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
     ) -> None:
-        """Hold nothing yet; raises as `_files_by_origin`."""
+        """Start empty; raises like `_files_by_origin`."""
         self.overrides = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )
@@ -62,12 +62,12 @@ class LiveOrigins:
         self._policy = policy
         self._dialect = dialect
         self.by_origin: OrderedDict[str, Standing] = OrderedDict()
-        """By the key of the origin; the first one is the next to be dropped."""
+        """By the key of the origin; the first one is the next to be evicted."""
         self.by_agent: dict[AgentName, dict[str, StandingFor]] = {}
-        """For each agent that was asked about, what is in force at each origin."""
+        """By agent and origin, the rules that apply."""
 
     def current(self, origin: str, now: float) -> Standing | None:
-        """The origin, if it can be answered from memory at `now`."""
+        """The origin if it can be looked up in memory at `now`, otherwise `None`."""
         standing = self.by_origin.get(origin)
         if standing is None and origin in self.overrides:
             return self.admit(Entry(origin=origin, answer=OVERRIDE), now)
@@ -81,12 +81,12 @@ class LiveOrigins:
     def admit(
         self, entry: Entry, now: float, *, new_body: bytes | None = None
     ) -> Standing:
-        """Hold `entry` from now on; origins that were not used for long may go for it.
+        """Add `entry`, which may evict origins that have not been used for long.
 
         Args:
             entry: current at `now`.
             now: epoch seconds.
-            new_body: that of the entry, if it was fetched just now.
+            new_body: the body of the entry, if it was fetched just now.
         """
         self.discard(entry.origin)
         standing = Standing(entry, now=now, policy=self._policy, new_body=new_body)
@@ -96,19 +96,19 @@ class LiveOrigins:
         return standing
 
     def discard(self, origin: str) -> None:
-        """Hold the origin no longer."""
+        """Remove the origin."""
         standing = self.by_origin.pop(origin, None)
         if standing is not None:
             self._let_go(standing)
 
     def clear(self) -> None:
-        """Hold nothing any more."""
+        """Remove everything."""
         self.overrides.clear()
         for origin in list(self.by_origin):
             self.discard(origin)
 
     def standing_for(self, standing: Standing, agent: Agent) -> StandingFor | None:
-        """What is in force for `agent`; `None` if the file must be read first."""
+        """What applies to `agent`; `None` if the file has to be parsed first."""
         if agent.name in standing.agents:
             return self.by_agent[agent.name][standing.entry.origin]
         if standing.effect is Effect.RULES:
@@ -118,7 +118,7 @@ class LiveOrigins:
     def hold(
         self, standing: Standing, agent: Agent, agent_rules: AgentRules
     ) -> StandingFor:
-        """Hold what the file of `standing` has for `agent`, sharing equal rules."""
+        """Add the rules of `standing` for `agent`, sharing equal rules."""
         standing.forget_body()
         if len(standing.agents) >= MAX_KNOWN_AGENTS:
             self._drop_agents(standing)
@@ -135,10 +135,10 @@ class LiveOrigins:
         return self._hold(standing, agent, agent_rules, weight=weight)
 
     def robots_txt(self, standing: Standing, body: bytes) -> RobotsTxt:
-        """The file of `standing`, parsed: the caller's own, or `body`.
+        """The parsed file of `standing`: the override, or `body`.
 
-        It is not kept, because most origins are asked about by one agent only, whose
-        rules are kept.
+        It is not cached, because most origins are looked up for only one agent, whose
+        rules are cached.
         """
         override = self.overrides.get(standing.entry.origin)
         if override is not None:
@@ -155,12 +155,12 @@ class LiveOrigins:
         *,
         weight: int = 0,
     ) -> StandingFor:
-        """What is in force for `agent`, held for quick answers if `standing` is."""
+        """What applies to `agent`, cached for quick lookups if `standing` is."""
         origin = standing.entry.origin
         standing_for = StandingFor(standing, agent_rules)
         if self.by_origin.get(origin) is not standing or agent.name in standing.agents:
             return standing_for
-        # Most origins have one agent, and share its tuple.
+        # Most origins have only one agent, and share its tuple.
         known = standing.agents
         standing.agents = (*known, agent.name) if known else agent.names
         self.by_agent.setdefault(agent.name, {})[origin] = standing_for
@@ -185,11 +185,11 @@ class LiveOrigins:
         standing.weight = standing.weight_of_body
 
     def _shrink(self, newest: Standing) -> None:
-        """Let go of what has not been used for long, but never of the newest.
+        """Evict origins that have not been used for long, but never the newest.
 
-        An origin that was used since `_shrink` last looked at it gets a second chance.
-        So nearly always the origin that was used longest ago goes, although a use only
-        sets a mark. To move the origin to the end would also touch its neighbours.
+        An origin that was used since `_shrink` last saw it gets a second chance. So the
+        evicted origin is almost always the least recently used one, although a use only
+        sets a flag: moving the origin to the end would touch its neighbours as well.
         """
         chances = _MOST_CHANCES
         while len(self.by_origin) > self.max_origins or (
@@ -203,7 +203,7 @@ class LiveOrigins:
                 self._let_go(standing)
 
     def _was_used(self, standing: Standing) -> bool:
-        """Whether it was asked about since the last call; removes the mark."""
+        """Whether it was looked up since the last call; clears the flag."""
         was_used = standing.is_used
         standing.is_used = False
         for name in standing.agents:
@@ -216,18 +216,18 @@ class LiveOrigins:
 def _files_by_origin(
     overrides: object, *, dialect: Dialect, max_bytes: int
 ) -> dict[str, RobotsTxt]:
-    """The files of `overrides`, parsed, by the key of the origin.
+    """The parsed files of `overrides`, by the key of the origin.
 
     Args:
         overrides: files by a URL of the origin; `None` for none.
-        dialect: how the checker reads files.
-        max_bytes: how many bytes of a file count, unless it is parsed already.
+        dialect: the dialect of the checker.
+        max_bytes: how many bytes of a file are read, unless it is already parsed.
 
     Raises:
         TypeError: `overrides` is not a mapping, or a file is neither RobotsTxt, bytes
             nor str.
-        ValueError: a key names no origin, or the same one as another key, or a
-            RobotsTxt is of another dialect.
+        ValueError: a key has no origin, or the same one as another key, or a
+            RobotsTxt uses another dialect.
     """
     if not isinstance(overrides, Mapping | None):
         raise TypeError(f"expected overrides to be a mapping, got {overrides!r}")

@@ -1,20 +1,20 @@
-"""Joins what two processes know of one origin, so that nothing they learned is lost.
+"""Merges the entries of one origin from two processes, so that nothing is lost.
 
-How to think of it: the fetches of an origin, by whichever process, lead from answer to
-answer, and failures make an outage between two of them:
+How to think of it: the fetches of an origin, by any process, lead from answer to
+answer, and the failures between two answers are an outage:
 
     answer 1 ── fails ──▶ answer 1 + outage ── fails ──▶ answer 1 + outage ─┐
         └───────────────────────────┬──────────── a fetch is answered ──────┘
                                     ▼
     answer 2 ── fails ──▶ …
 
-Each process holds one of these states. A later answer ends all that was before it, so
-that of two states with different answers the later one wins whole. In two states with
-the same answer, each process may have seen other failures of one outage: it began with
-the first failure, and the last one says how it stands.
+Each process is in one of these states. A later answer supersedes everything before it,
+so if two states have different answers, the later one wins entirely. If two states have
+the same answer, the processes may have seen different failures of one outage: it began
+with the first failure, and its current state is that of the last one.
 
-Both are a maximum in some order, so `merge` is associative, commutative and idempotent,
-and processes may write to a store in any order. Pure.
+Both cases are a maximum in some order, so `merge` is associative, commutative and
+idempotent, and processes may write to a store in any order. Pure.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def merge(known: Entry | None, stored: Entry | None, *, now: float) -> Entry | None:
-    """What two entries of one origin and the same terms say together.
+    """Merge two entries of one origin and the same terms.
 
-    An answer that is ahead of `now` (`Answer.is_ahead`) counts as earlier than others.
+    An answer that is ahead of `now` (`Answer.is_ahead`) is treated as the earlier one.
     """
     if known is None or stored is None:
         return known or stored
@@ -60,7 +60,7 @@ def _joint_outage(one: Outage, other: Outage) -> Outage:
 
 
 def _order(answer: Answer | None, now: float) -> tuple[object, ...]:
-    """The sort key of an answer; that of the latest answer is the greatest."""
+    """The sort key of an answer; the latest answer has the greatest key."""
     if answer is None:
         return (0,)
     return (
@@ -80,7 +80,7 @@ def _order(answer: Answer | None, now: float) -> tuple[object, ...]:
 
 
 def _order_of_outage(outage: Outage) -> tuple[object, ...]:
-    """The sort key of an outage: what `_joint_outage` takes from the later one."""
+    """The sort key of an outage: the fields of the later one in `_joint_outage`."""
     failure = None if outage.failure is None else outage.failure.value
     return (
         outage.last_attempt_at,
@@ -90,10 +90,10 @@ def _order_of_outage(outage: Outage) -> tuple[object, ...]:
 
 
 def _sortable(*fields: object) -> list[tuple[bool, object]]:
-    """`fields` with an order between `None` and anything else."""
+    """`fields` in a form that sorts `None` before anything else."""
     return [(field is not None, field) for field in fields]
 
 
 def _set(*times: float | None) -> list[float]:
-    """Those of `times` that are not `None`."""
+    """The `times` that are not `None`."""
     return [time for time in times if time is not None]

@@ -1,6 +1,6 @@
-"""How a fetch can end, and the access results that its end can mean.
+"""The outcomes of a fetch, and the access results that they can lead to.
 
-Pure values. Source of the access results: RFC 9309 §2.3.1.
+Pure values. The access results are those of RFC 9309 §2.3.1.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 FTP_RETRIEVED = 226
 FTP_NO_FILE = 550
-"""Both replies of FTP are answers (RFC 959 §4.2); all others are failures."""
+"""These two FTP replies are responses (RFC 959 §4.2); all others are failures."""
 
 
 class AccessResult(enum.Enum):
-    """The access results of RFC 9309 §2.3.1, and two of our own.
+    """The access results of RFC 9309 §2.3.1, and two additional ones.
 
-    Redirects (§2.3.1.2) are followed and so end in one of these.
+    Redirects (§2.3.1.2) are followed, so they end in one of these.
     """
 
     SUCCESSFUL = "successful"
-    """The file was fetched; its rules decide (§2.3.1.1)."""
+    """The file was fetched; its rules apply (§2.3.1.1)."""
 
     UNAVAILABLE = "unavailable"
     """There is no file; everything is allowed (§2.3.1.3)."""
@@ -33,16 +33,16 @@ class AccessResult(enum.Enum):
     """The server or the network failed; everything is disallowed (§2.3.1.4)."""
 
     RESTRICTED = "restricted"
-    """The policy takes the answer for "keep out"; everything is disallowed.
+    """The policy treats the response as "keep out"; everything is disallowed.
 
-    RFC 9309 does not have it. `Policy.strict()` counts 401 and 403 so, which the
-    standard counts as unavailable; no other preset uses it.
+    This is not part of RFC 9309. `Policy.strict()` uses it for 401 and 403, which the
+    standard treats as unavailable; no other preset does.
     """
 
     REFUSED = "refused"
     """The address guard refused all addresses; everything is disallowed.
 
-    RFC 9309 does not have it. /robots.txt itself is disallowed as well.
+    This is not part of RFC 9309. Even /robots.txt itself is disallowed.
     """
 
 
@@ -50,29 +50,29 @@ class FailureKind(enum.Enum):
     """Where a fetch failed."""
 
     NAME_RESOLUTION = "name-resolution"
-    """The name of the host has no address."""
+    """The host name could not be resolved."""
     CONNECT = "connect"
-    """No connection was made."""
+    """The connection failed."""
     TLS = "tls"
     """The TLS handshake failed, or the certificate is not valid for the host."""
     TIMEOUT = "timeout"
-    """A timeout or the deadline of the fetch passed."""
+    """A timeout or the deadline of the fetch was exceeded."""
     TRANSFER = "transfer"
-    """The connection broke before the end of the response."""
+    """The connection was lost before the end of the response."""
     PROTOCOL = "protocol"
-    """The server did not speak HTTP, sent less than it announced, or refused FTP."""
+    """The server violated HTTP, sent less than it announced, or refused FTP."""
     CODING = "coding"
-    """The content coding is unknown, chained, broken or cut off."""
+    """The content coding is unknown, chained, corrupt or truncated."""
     ADDRESS_REFUSED = "address-refused"
     """The address guard refused the address."""
     POOL = "pool"
-    """No connection was free in the pool of the caller's own client."""
+    """The connection pool of the caller's client was exhausted."""
     OTHER = "other"
-    """None of these."""
+    """Any other failure."""
 
 
 Redirects = tuple[tuple[str, int], ...]
-"""Pairs (URL that was followed, status of the response that led there), in order."""
+"""Pairs (target URL, status of the redirect response), in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +80,15 @@ class Answered:
     """The last response of a fetch.
 
     Attributes:
-        status: 100 to 999; that of a redirect if its Location cannot be followed;
-            for FTP the reply code, 226 or 550.
-        headers: lower-case name to value; lines of one name joined with ", ";
+        status: 100 to 999; the status of a redirect if its Location cannot be
+            followed; for FTP the reply code, 226 or 550.
+        headers: values by lower-case name; repeated headers are joined with ", ";
             at least `CACHING_HEADERS`.
-        body: decoded, cut one byte beyond the limit of the policy; at most a few
-            kilobytes unless the status is 2xx.
-        redirects: those that were followed before.
-        error: why a redirect was not followed, for people; `None` if none was left.
+        body: decoded, truncated one byte beyond the limit of the policy; at most a
+            few kilobytes unless the status is 2xx.
+        redirects: the redirects that were followed.
+        error: why the last redirect was not followed, human-readable; otherwise
+            `None`.
     """
 
     status: int
@@ -102,11 +103,11 @@ class TooManyRedirects:
     """More redirects than the policy follows, or a loop.
 
     Attributes:
-        status: that of the response that was not followed; `None` if a client of the
-            caller did not tell it.
+        status: the status of the redirect that was not followed; `None` if the
+            caller's client did not report it.
         headers: as in `Answered`.
-        error: what is wrong, for people.
-        redirects: those that were followed before it.
+        error: what is wrong, human-readable.
+        redirects: the redirects that were followed.
     """
 
     status: int | None
@@ -121,9 +122,9 @@ class Failed:
 
     Attributes:
         kind: where it failed.
-        error: what happened, for people.
-        redirects: those that were followed before.
-        cause: the exception behind it, for logs; not compared.
+        error: what happened, human-readable.
+        redirects: the redirects that were followed.
+        cause: the underlying exception, for logs; not compared.
     """
 
     kind: FailureKind

@@ -1,4 +1,4 @@
-"""Every number and choice about fetching, keeping and obeying a robots.txt. Pure.
+"""All settings for fetching, caching and applying a robots.txt. Pure.
 
 Sources: RFC 9309 §2.3.1 and §2.4, and the editions of Google's specification.
 """
@@ -19,46 +19,46 @@ _DAY = 24 * _HOUR
 
 
 class AddressGuard(enum.Enum):
-    """Which addresses a fetch may dial.
+    """Which addresses a fetch may connect to.
 
-    Special addresses are those of loopback, of private, provider-internal and
-    link-local networks, of cloud metadata services, of multicast, and all others
-    that are not public. An IPv6 address that embeds one of them is special too.
+    Special addresses are loopback, private, carrier-internal, link-local and multicast
+    addresses, cloud metadata services, and all others that are not public, including
+    IPv6 addresses that embed one of these.
     """
 
     REDIRECTS = "redirects"
-    """No special address after a hop of the same fetch to a public one."""
+    """Refuse special addresses once the same fetch has contacted a public one."""
 
     PUBLIC_ONLY = "public-only"
-    """No special address at all."""
+    """Refuse all special addresses."""
 
     OFF = "off"
-    """Fetches may dial any address; for closed networks."""
+    """Permit all addresses; for closed networks."""
 
 
 class AfterUnreachableLimit(enum.Enum):
-    """What is allowed when an origin is unreachable for longer than the limit.
+    """What is allowed once an origin has been unreachable for longer than the limit.
 
-    Time alone opens nothing: see `Policy.days_of_evidence`.
+    Elapsed time is not enough to allow anything: see `Policy.days_of_evidence`.
     """
 
     ALLOW_IF_ANSWERING = "allow-if-answering"
-    """Everything, but only while the server answers with a status, such as 500.
+    """Everything, but only if the server still responds with a status, such as 500.
 
-    An origin that sends no answer at all stays disallowed.
+    An origin that does not respond at all stays disallowed.
     """
 
     ALLOW = "allow"
-    """Everything; a MAY of RFC 9309 §2.3.1.4."""
+    """Everything, which RFC 9309 §2.3.1.4 permits (MAY)."""
 
     LAST_COPY = "last-copy"
-    """What the last good copy allows, without an end; without a copy, as `ALLOW`."""
+    """Whatever the last good copy allows, indefinitely; without one, as `ALLOW`."""
 
     DISALLOW = "disallow"
-    """Nothing, until the origin answers."""
+    """Nothing, until the origin responds."""
 
 
-# What a field may hold, besides a value of the type of its default. Numbers are ≥ 0.
+# Bounds of a field, besides the type of its default. Numbers are ≥ 0.
 _ABOVE_ZERO = {"lowest": math.ulp(0.0)}
 _ONE_OR_MORE = {"lowest": 1}
 
@@ -71,38 +71,38 @@ _ALLOWED_OUTCOMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How robots.txt files are fetched, kept and obeyed.
+    """How robots.txt files are fetched, cached and applied.
 
-    All spans are seconds, and finite. An origin that nobody asks about is forgotten,
-    and then counts as never seen: a file 30 days after it went stale by default, or the
-    longest of `stale_window`, `outage_grace` and `unreachable_limit`. Under `LAST_COPY`
-    no file is ever forgotten.
+    All durations are finite and in seconds. If an origin is not looked up, its file is
+    discarded some time after it has become stale, and the origin is then treated as
+    new: after 30 days by default, or after the longest of `stale_window`,
+    `outage_grace` and `unreachable_limit`. With `LAST_COPY`, files are never discarded.
     """
 
     default_lifetime: float = 24 * _HOUR
-    """Freshness lifetime of a 2xx or 4xx answer whose headers say nothing about it."""
+    """The freshness lifetime of a 2xx or 4xx response whose headers specify none."""
 
     min_lifetime: float = field(default=_HOUR, metadata={"at_most": ("max_lifetime",)})
-    """The shortest lifetime that headers can ask for; the default gives way to a
-    shorter `max_lifetime`."""
+    """The shortest freshness lifetime that headers can specify; the default is lowered
+    to `max_lifetime` if that is shorter."""
 
     max_lifetime: float = 7 * _DAY
-    """The longest lifetime that headers can ask for."""
+    """The longest freshness lifetime that headers can specify."""
 
     stale_window: float = 30 * _DAY
-    """How long after the first failure the last good copy answers for an unreachable
-    origin, which it never does if this is 0."""
+    """How long after the first failure the last good copy of an unreachable origin is
+    used; 0 means never."""
 
     unreachable_limit: float = 30 * _DAY
-    """How long an unreachable origin without a usable copy stays disallowed,
-    RFC 9309 §2.3.1.4's "reasonably long period of time"."""
+    """How long an unreachable origin without a usable copy stays disallowed, which is
+    the "reasonably long period of time" of RFC 9309 §2.3.1.4."""
 
     unreachable_limit_without_copy: float | None = None
-    """The same limit if the last answer brought no file; `None` stands for
+    """The same limit if the last response had no file; `None` means
     `unreachable_limit`."""
 
     outage_grace: float = 0.0
-    """How long after the first failure an unreachable origin is disallowed even though
+    """How long after the first failure an unreachable origin is disallowed even if
     there is a copy."""
 
     after_unreachable_limit: AfterUnreachableLimit = (
@@ -111,69 +111,69 @@ class Policy:
     """What is allowed after the limit."""
 
     days_of_evidence: int = field(default=5, metadata=_ONE_OR_MORE)
-    """On how many different days (UTC) fetches must have failed before an unreachable
-    origin is allowed; fewer are enough if the limit has fewer days."""
+    """The number of different days (UTC) on which fetches must have failed before an
+    unreachable origin is allowed; fewer if the limit is shorter than that."""
 
     retry_initial: float = field(
         default=_MINUTE,
         metadata=_ABOVE_ZERO | {"at_most": ("retry_max", "retry_after_max")},
     )
-    """The pause after the first failure."""
+    """The delay before the first retry."""
 
     retry_factor: float = field(default=2.0, metadata=_ONE_OR_MORE)
-    """How many times longer each pause is than the one before."""
+    """The factor by which the delay grows with each retry."""
 
     retry_max: float = field(default=_HOUR, metadata=_ABOVE_ZERO)
-    """The longest pause; up to a tenth is added to each pause."""
+    """The longest delay before a retry, to which up to 10 % of jitter is added."""
 
     retry_initial_503: float = field(
         default=30.0, metadata=_ABOVE_ZERO | {"at_most": ("retry_max",)}
     )
-    """The pause after the first failure if it was a 503, which promises to be short."""
+    """The delay before the first retry after a 503, which is usually temporary."""
 
     retry_after_max: float = field(default=24 * _HOUR, metadata=_ABOVE_ZERO)
-    """The longest pause that a server can ask for by Retry-After; a Retry-After that is
-    shorter than our own pause changes nothing."""
+    """The longest delay that a server can request with Retry-After; it never shortens
+    the delay that the other settings give."""
 
     max_redirects: int = 5
-    """How many redirects a fetch follows; RFC 9309 asks for 5 or more."""
+    """The maximum number of redirects; RFC 9309 §2.3.1.2 recommends at least 5."""
 
     fetch_deadline: float = field(default=30.0, metadata=_ABOVE_ZERO)
-    """How long a fetch may take, with all of its redirects."""
+    """The time limit for a fetch, including all redirects."""
 
     connect_timeout: float = field(default=10.0, metadata=_ABOVE_ZERO)
-    """How long it may take to resolve a name and to connect; a TLS handshake may take
-    as long again."""
+    """The time limit for resolving the name and connecting; the TLS handshake has the
+    same limit again."""
 
     read_timeout: float = field(default=20.0, metadata=_ABOVE_ZERO)
     """How long to wait for the next bytes of a response."""
 
     store_timeout: float = field(default=5.0, metadata=_ABOVE_ZERO)
-    """How long an operation of a store may take; after it the checker goes on without
+    """The time limit for a store operation; after that, the checker continues without
     the store."""
 
     max_body_bytes: int = 512_000
-    """How many decoded bytes of a robots.txt count; RFC 9309 §2.5 asks for 512,000 or
-    more."""
+    """How many decoded bytes of a robots.txt are read; RFC 9309 §2.5 requires at least
+    512,000."""
 
     detect_missing_page: bool = True
-    """Whether a 5xx page that says "not found" counts as a 404."""
+    """Whether a 5xx page that says "not found" is treated as a 404."""
 
     on_access_denied: AccessResult = AccessResult.UNAVAILABLE
-    """Whether 401 and 403 count as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
+    """How to treat 401 and 403, as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     on_too_many_requests: AccessResult = AccessResult.UNREACHABLE
-    """Whether 429 counts as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
+    """How to treat 429, as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     on_too_many_redirects: AccessResult = AccessResult.UNAVAILABLE
-    """Whether more redirects than `max_redirects`, or a loop, count as UNAVAILABLE,
-    UNREACHABLE or RESTRICTED."""
+    """How to treat redirect loops and more redirects than `max_redirects`, as
+    UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     address_guard: AddressGuard = AddressGuard.REDIRECTS
-    """Which addresses a fetch may dial."""
+    """Which addresses a fetch may connect to."""
 
     allowed_networks: Sequence[str] = ()
-    """Networks that count as public for the address guard, such as "10.1.0.0/16" or
+    """Networks that the address guard treats as public, such as "10.1.0.0/16" or
     "fd00:1::/32"."""
 
     def __post_init__(self) -> None:
@@ -181,8 +181,8 @@ class Policy:
 
         Raises:
             TypeError: a value has the wrong type.
-            ValueError: a value is out of range, or two of them disagree, or a
-                network cannot be read.
+            ValueError: a value is out of range, two values contradict each other, or a
+                network is invalid.
         """
         networks = _networks(self.allowed_networks)
         object.__setattr__(self, "allowed_networks", networks)
@@ -207,13 +207,13 @@ class Policy:
 
     @classmethod
     def google_today(cls) -> Policy:
-        """Google's page of 2026.
+        """Google's rules as documented in 2026.
 
-        An outage allows nothing for 12 hours, then what the copy allows until day
-        30. Without a copy, everything is allowed after the 12 hours if the server
-        answers with a status; that includes a copy that was forgotten because nobody
-        asked for 30 days after it went stale. If no answer comes, it is stricter than
-        Google.
+        During an outage, nothing is allowed for 12 hours, then whatever the copy allows
+        until day 30. Without a copy, everything is allowed after the 12 hours if the
+        server responds with a status; this includes a copy that was discarded because
+        the origin was not looked up for 30 days after it became stale. If there is no
+        response at all, this policy is stricter than Google.
         """
         return cls(outage_grace=12 * _HOUR, unreachable_limit_without_copy=12 * _HOUR)
 
@@ -221,8 +221,9 @@ class Policy:
     def google_2021(cls) -> Policy:
         """Google's specification of 2021.
 
-        An outage allows nothing for 30 days, then what the last copy allows, which is
-        never forgotten. Without a copy, everything is allowed after the 30 days.
+        During an outage, nothing is allowed for 30 days, then whatever the last copy
+        allows, which is never discarded. Without a copy, everything is allowed after
+        the 30 days.
         """
         return cls(
             outage_grace=30 * _DAY,
@@ -231,10 +232,10 @@ class Policy:
 
     @classmethod
     def rfc9309(cls) -> Policy:
-        """The letter of RFC 9309 §2.3.1.
+        """RFC 9309 §2.3.1 to the letter.
 
-        An outage is as in `google_2021`; 429 counts as any other 4xx, nothing is
-        fresh for more than a day, and a 5xx never counts as a 404.
+        Outages are handled as in `google_2021`. 429 is treated like any other 4xx,
+        nothing is fresh for more than a day, and a 5xx is never treated as a 404.
         """
         return replace(
             cls.google_2021(),
@@ -245,10 +246,10 @@ class Policy:
 
     @classmethod
     def strict(cls) -> Policy:
-        """All that is not clearly allowed is disallowed.
+        """Everything that is not clearly allowed is disallowed.
 
-        An outage without a copy, or with one that was forgotten, allows nothing,
-        however long it lasts.
+        During an outage without a copy, or with one that was discarded, nothing is
+        allowed, no matter how long it lasts.
         """
         return cls(
             after_unreachable_limit=AfterUnreachableLimit.DISALLOW,
@@ -259,9 +260,9 @@ class Policy:
 
 
 def _check(name: str, value: object, *, default: object, lowest: float) -> None:
-    """Refuse a `value` of another type than the `default`, or a number below `lowest`.
+    """Refuse a `value` of a type other than the `default`, or a number below `lowest`.
 
-    A float may be an int, and the default `None` stands for a float.
+    An int is valid as a float; a default of `None` means a float.
     """
     kind = float if default is None else type(default)
     if kind in {int, float} and (value is not None or default is not None):
@@ -275,14 +276,16 @@ def _check(name: str, value: object, *, default: object, lowest: float) -> None:
 
 
 def _networks(value: object) -> tuple[str, ...]:
-    """The networks of `value` in canonical form."""
+    """The networks in `value`, in canonical form."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeError(
             f"expected allowed_networks to be a list or tuple, got {value!r}"
         )
     networks = []
     for text in value:
-        if isinstance(text, int | bytes):  # `ip_network` takes them for an address
+        if isinstance(
+            text, int | bytes
+        ):  # `ip_network` would accept them as an address
             raise TypeError(f"expected each network to be a str, got {text!r}")
         try:
             networks.append(str(ipaddress.ip_network(text)))
@@ -307,8 +310,8 @@ def _check_number(name: str, value: object, lowest: float) -> None:
         )
 
 
-# The fields that decide what a fetch can bring and what it means, with the names
-# that they have in a store for ever.
+# The fields that affect the result of a fetch and its meaning, with their permanent
+# names in a store.
 _TERMS = {
     "guard": "address_guard",
     "networks": "allowed_networks",
@@ -326,9 +329,9 @@ _USUAL = Policy()
 def terms_of(policy: Policy) -> str:
     """The fields of `policy` that an entry depends on and that are not the default.
 
-    Empty for the default policy. Entries of other terms must not be used, not even
-    their copies: a copy may come from an address that `policy` would not dial, or may
-    have been cut at a smaller limit.
+    Empty for the default policy. Entries with other terms must not be used, not even
+    their copies: a copy may come from an address that `policy` would refuse, or may
+    have been truncated at a smaller limit.
     """
     return " ".join(
         f"{term}={_text(getattr(policy, name))}"

@@ -1,7 +1,4 @@
-"""Reads the arguments of a caller: which agent, which origin, which path. Pure.
-
-Refuses wrong ones by their names.
-"""
+"""Validates the caller's arguments: agent, origin and path. Pure."""
 
 from __future__ import annotations
 
@@ -22,17 +19,17 @@ if TYPE_CHECKING:
 
 AgentName = str | tuple[str, ...]
 
-# The agents are those of the caller, and few. The bound limits the harm of a mistake.
+# Callers use few agents. The limit contains the damage if one does not.
 _MAX_AGENTS = 1_000
 
 
 class Agent(NamedTuple):
-    """An agent as a caller names it.
+    """An agent as named by the caller.
 
     Attributes:
-        name: the key under which its rules are held.
-        tokens: its product tokens, most specific first.
-        names: a tuple of its name alone, which all origins share.
+        name: the key under which its rules are cached.
+        tokens: its product tokens, the most specific first.
+        names: a tuple with just its name, shared by all origins.
     """
 
     name: AgentName
@@ -41,25 +38,26 @@ class Agent(NamedTuple):
 
     @classmethod
     def of(cls, agent: str | Sequence[str]) -> Agent:
-        """The agent that a caller means.
+        """Parse the `agent` argument.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
         """
         if isinstance(agent, str):
             return _agent(agent)
-        product_tokens(agent)  # refuses what is not a sequence of agents
+        product_tokens(agent)  # raises unless it is a sequence of agents
         return _agent(tuple(agent))
 
 
 class Question(NamedTuple):
-    """May `agent` fetch a target at `origin`?
+    """One lookup: whether `agent` may fetch a target at `origin`.
 
     Attributes:
-        agent: the one that asks.
-        origin: the one that it asks about.
-        readings: those of the target, path and query, in the spelling of the grammar.
-        url: as the caller gave it; it may hold a password.
+        agent: the agent.
+        origin: the origin of the URL.
+        readings: the readings of the target (path and query), normalized as in the
+            grammar.
+        url: the URL as passed by the caller; it may contain a password.
     """
 
     agent: Agent
@@ -71,11 +69,11 @@ class Question(NamedTuple):
     def of(
         cls, agent: str | Sequence[str], url: str | URLLike, grammar: Grammar
     ) -> Question:
-        """The question that a caller asks.
+        """Parse the arguments of a lookup.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
-            InvalidURLError: `url` names no origin.
+            InvalidURLError: `url` has no origin.
         """
         known_agent = Agent.of(agent)
         origin, target = split_url(url)
@@ -88,7 +86,7 @@ def _agent(name: AgentName) -> Agent:
 
 
 def check_bound(name: str, bound: object) -> None:
-    """Refuse what is not an int of 1 or more.
+    """Check that `bound` is an int of 1 or more.
 
     Raises:
         TypeError: it is not an int.
@@ -101,7 +99,7 @@ def check_bound(name: str, bound: object) -> None:
 
 
 def check_policy(policy: object) -> None:
-    """Refuse what is not a `Policy` with a TypeError."""
+    """Raise a TypeError unless `policy` is a `Policy`."""
     if not isinstance(policy, Policy):
         raise TypeError(f"expected policy to be a Policy, got {policy!r}")
 
@@ -109,12 +107,12 @@ def check_policy(policy: object) -> None:
 def check_urls(
     urls: object, *, agent: object = None, may_be_async: bool = False
 ) -> None:
-    """Refuse what is not several URLs.
+    """Check that `urls` is an iterable of URLs.
 
     Args:
-        urls: the argument of the caller.
-        agent: the argument before it, if there is one.
-        may_be_async: whether an asynchronous iterable is accepted.
+        urls: the argument to check.
+        agent: the preceding argument, if there is one.
+        may_be_async: whether an async iterable is accepted.
 
     Raises:
         TypeError: `urls` is a single URL, or not iterable.

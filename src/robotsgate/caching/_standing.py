@@ -1,4 +1,4 @@
-"""Holds what is in force at an origin now, and what that means for one agent.
+"""The current state of an origin in memory, in general and for one agent.
 
 No network and no clock: the time is an argument.
 """
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._model import UsagePreferences
 
-# 98 % of real files are smaller. The worst file of this size is read within 30 ms.
+# 98 % of real files are smaller. The worst file of this size is parsed within 30 ms.
 MAX_BYTES_AT_ONCE = 65_536
 
-# The worst dictionaries of Content-Usage take a microsecond for each character.
+# The worst Content-Usage dictionaries take a microsecond per character.
 _MAX_USAGE_CHARACTERS_AT_ONCE = 4_096
 
 _EVERYTHING = RuleLines(["/"], [0], ["/"])
@@ -44,23 +44,23 @@ RULES_WITHOUT_FILE = {
     Effect.DISALLOW: _FULL_DISALLOW,
     Effect.REFUSE: _REFUSAL,
 }
-"""The rules for every agent if no file is in force."""
+"""The rules for all agents if there is no file."""
 
 
 class Standing:
-    """One origin as it stands now.
+    """The current state of an origin in memory.
 
     Attributes:
-        entry: what is known about it.
-        effect: what is in force from `usable_from` until `usable_until`.
+        entry: the entry of the origin.
+        effect: what applies from `usable_from` until `usable_until`.
         refusal: the reason if a URL is disallowed: the value of a `Reason`, because
-            that is counted three times as fast.
+            counting that is three times as fast.
         usable_from: epoch seconds.
-        usable_until: epoch seconds; from then on `in_force` must decide again.
-        agents: those that were asked about.
-        weight: about how many bytes the body and the rules take.
-        is_used: whether it was asked about since `LiveOrigins` last thought of dropping
-            it; each `StandingFor` has a mark of its own.
+        usable_until: epoch seconds; from then on, `in_force` has to decide again.
+        agents: the agents that were looked up.
+        weight: roughly how many bytes the body and the rules take.
+        is_used: whether it was looked up since `LiveOrigins` last considered evicting
+            it; each `StandingFor` has its own flag.
     """
 
     __slots__ = (
@@ -78,10 +78,10 @@ class Standing:
     def __init__(
         self, entry: Entry, *, now: float, policy: Policy, new_body: bytes | None = None
     ) -> None:
-        """Decide what `entry`, current at `now`, means.
+        """Decide what `entry`, which is current at `now`, means.
 
-        `new_body` is that of the entry if it was fetched just now, so that the first
-        question need not unpack it.
+        `new_body` is the body of the entry if it was fetched just now, so that the
+        first lookup need not decompress it.
         """
         standing = in_force(entry, now=now, policy=policy)
         self.entry = entry
@@ -97,19 +97,19 @@ class Standing:
 
     @property
     def weight_of_body(self) -> int:
-        """About how many bytes the packed body takes."""
+        """Roughly how many bytes the compressed body takes."""
         answer = self.entry.answer
         return 0 if answer is None or answer.packed is None else len(answer.packed)
 
     def is_usable(self, now: float) -> bool:
-        """Whether it is in force at `now`."""
+        """Whether it is valid at `now`."""
         return self.usable_from <= now < self.usable_until
 
     @property
     def body_at_once(self) -> bytes | None:
-        """The file in force if it is small, else `None`; kept until `forget_body`.
+        """The file that applies if it is small, otherwise `None`.
 
-        Empty if no file is in force.
+        Empty if no file applies. It is cached until `forget_body`.
         """
         packed = self._packed_file
         if packed is None:
@@ -120,7 +120,7 @@ class Standing:
 
     @property
     def body(self) -> bytes:
-        """The file in force, however long it takes to unpack; empty if none is."""
+        """The file that applies, decompressed; empty if there is none."""
         return b"" if self._packed_file is None else self._packed_file.body
 
     @property
@@ -130,23 +130,23 @@ class Standing:
         return answer.packed if answer is not None and has_file else None
 
     def forget_body(self) -> None:
-        """Let go of the unpacked file, which is seldom asked for again."""
+        """Drop the decompressed file, which is rarely needed again."""
         self._body = None
 
 
 class StandingFor:
-    """What is in force for one agent at one origin: all that a quick answer needs.
+    """What applies to one agent at one origin: everything a quick lookup needs.
 
-    It refers to few objects, because each is a cache miss if origins come in no order.
+    It refers to few objects, because each is a cache miss if origins are in no order.
 
     Attributes:
-        usable_from: that of the origin, epoch seconds.
-        usable_until: that of the origin, epoch seconds.
-        is_used: the mark for this agent, as `Standing.is_used`.
-        refusal: that of the origin.
-        rules: those of `agent_rules`.
-        agent_rules: what the file holds for the agent, or what is in force without
-            a file.
+        usable_from: as in `Standing`, epoch seconds.
+        usable_until: as in `Standing`, epoch seconds.
+        is_used: the flag for this agent, as in `Standing`.
+        refusal: as in `Standing`.
+        rules: the rules in `agent_rules`.
+        agent_rules: what the file contains for the agent, or what applies without a
+            file.
     """
 
     __slots__ = (
@@ -159,7 +159,7 @@ class StandingFor:
     )
 
     def __init__(self, standing: Standing, agent_rules: AgentRules) -> None:
-        """Hold `agent_rules`, which are in force at `standing`."""
+        """Use `agent_rules`, which apply to `standing`."""
         self.usable_from = standing.usable_from
         self.usable_until = standing.usable_until
         self.is_used = False
@@ -168,9 +168,9 @@ class StandingFor:
         self.agent_rules = agent_rules
 
     def allows_at_once(self, readings: Sequence[str]) -> bool | None:
-        """Whether a target may be fetched in each of its `readings`.
+        """Whether a target may be fetched in all of its `readings`.
 
-        `None` if that takes long to find out.
+        `None` if that would take long to determine.
         """
         if len(readings) > 1 and not self.explains_at_once(readings):
             return None
@@ -181,15 +181,15 @@ class StandingFor:
         return True
 
     def allows(self, readings: Iterable[str]) -> bool:
-        """As `allows_at_once`, however long that takes."""
+        """Like `allows_at_once`, however long it takes."""
         return all(map(self._allows, readings))
 
     def explain(
         self, standing: Standing, question: Question, *, policy: Policy
     ) -> Verdict:
-        """The answer to `question`, with all that led to it.
+        """The full verdict for `question`.
 
-        Of several readings, the first that is refused decides.
+        If a target has several readings, the first disallowed one is used.
         """
         target = decisive(question.readings, self._allows)
         match = self.agent_rules.match(target, is_robots_txt=self._is_implied(target))
@@ -203,7 +203,7 @@ class StandingFor:
         )
 
     def refusal_of(self, readings: Sequence[str]) -> str:
-        """Why a target with these `readings` may not be fetched, for the log."""
+        """Why a target with these `readings` is disallowed, for the log."""
         if self.agent_rules.group is None or not self.explains_at_once(readings):
             return self.refusal
         target = decisive(readings, self._allows)
@@ -211,16 +211,16 @@ class StandingFor:
         return f"{self.refusal}, {str(rule)!r} on line {rule and rule.line}"
 
     def explains_at_once(self, readings: Iterable[str]) -> bool:
-        """Whether `explain` takes at most some milliseconds."""
+        """Whether `explain` takes at most a few milliseconds."""
         return sum(map(len, readings)) <= self.rules.quick_length
 
     def usage_preferences(
         self, readings: Sequence[str], grammar: Grammar, headers: HeadersLike | None
     ) -> UsagePreferences:
-        """What a target may be used for, however long that takes to find out.
+        """What a target may be used for, however long that takes to determine.
 
         Raises:
-            TypeError: `headers` does not hold pairs of text.
+            TypeError: `headers` does not contain pairs of str.
         """
         return usage_preferences(
             self.agent_rules.usage_lines,
@@ -231,7 +231,7 @@ class StandingFor:
         )
 
     def tells_usage_at_once(self, readings: Iterable[str]) -> bool:
-        """Whether `usage_preferences` takes at most some milliseconds."""
+        """Whether `usage_preferences` takes at most a few milliseconds."""
         values = (value for _, value, _ in self.agent_rules.usage_lines)
         is_quick = sum(map(len, values)) <= _MAX_USAGE_CHARACTERS_AT_ONCE
         return is_quick and self.explains_at_once(readings)
@@ -240,9 +240,9 @@ class StandingFor:
         return self._is_implied(target) or self.rules.allows(target)
 
     def _is_implied(self, target: str) -> bool:
-        """Whether `target` is allowed although no rule says so.
+        """Whether `target` is implicitly allowed.
 
-        Only here does a checker decide that: /robots.txt is allowed (RFC 9309
-        §2.2.2), unless the address guard refused the origin.
+        This is the only place where a checker decides that: /robots.txt is allowed (RFC
+        9309 §2.2.2), unless the address guard refused the origin.
         """
         return target == ROBOTS_TXT_PATH and self.rules is not _REFUSAL.rules

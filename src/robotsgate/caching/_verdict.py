@@ -1,4 +1,4 @@
-"""The answer to "may this agent fetch this URL?", with all that led to it."""
+"""Verdicts: whether an agent may fetch a URL, and why."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
 
 
 class Reason(enum.Enum):
-    """What decided a verdict."""
+    """Why a verdict is what it is."""
 
     ALLOWED_BY_RULE = "allowed-by-rule"
-    """An allow line decided; `Verdict.rule` holds it."""
+    """Allowed by an allow line, which is `Verdict.rule`."""
     DISALLOWED_BY_RULE = "disallowed-by-rule"
-    """A disallow line decided; `Verdict.rule` holds it."""
+    """Disallowed by a disallow line, which is `Verdict.rule`."""
     NO_MATCHING_RULE = "no-matching-rule"
-    """Allowed, because no rule of the agent's group matches."""
+    """Allowed, because no rule in the agent's group matches."""
     NO_GROUP = "no-group"
-    """Allowed, because the file has no group for the agent, and none for "*"."""
+    """Allowed, because the file has no group for the agent or for "*"."""
     ROBOTS_TXT = "robots-txt"
     """The URL is /robots.txt itself, which is always allowed (RFC 9309 §2.2.2)."""
     UNAVAILABLE = "unavailable"
     """Allowed, because there is no robots.txt (RFC 9309 §2.3.1.3)."""
     UNREACHABLE = "unreachable"
-    """Disallowed, because the origin failed without a copy (RFC 9309 §2.3.1.4)."""
+    """Disallowed, because the origin failed and there is no copy (§2.3.1.4)."""
     UNREACHABLE_TOO_LONG = "unreachable-too-long"
     """The origin has failed for longer than `Policy.unreachable_limit`.
 
-    `Policy.after_unreachable_limit` says what is allowed then.
+    `Policy.after_unreachable_limit` determines what is allowed then.
     """
     ADDRESS_REFUSED = "address-refused"
-    """Disallowed, because the address guard refused the address of the origin."""
+    """Disallowed, because the address guard refused the origin's address."""
     RESTRICTED = "restricted"
-    """Disallowed, because the policy takes the answer for "keep out"."""
+    """Disallowed, because the policy treats the response as "keep out"."""
     OVERRIDDEN = "overridden"
-    """The caller's own file for the origin decided; `Verdict.rule` is its line."""
+    """Determined by an override for the origin; `Verdict.rule` is a line of it."""
 
 
 _SENTENCES = {
@@ -64,31 +64,31 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict(JSONValue):
-    """May the agent fetch the URL, and why; true if it may.
+    """Whether an agent may fetch a URL, and why. Truthy if it may.
 
     Attributes:
         allowed: whether the agent may fetch the URL.
-        url: as the caller gave it, without its userinfo.
-        agent: as the caller gave it; a tuple if it was a sequence.
-        reason: what decided.
-        rule: the allow or disallow line that decided; `None` if none did.
-        group: the product token whose groups were used, "*" for the fallback,
-            `None` if no group was.
-        access: the access result of the answer while it is fresh, else UNREACHABLE;
-            SUCCESSFUL for an override.
-        is_stale: whether the rules are those of a copy that is used beyond its
-            freshness lifetime because the origin is unreachable.
+        url: the URL as passed by the caller, without userinfo.
+        agent: the agent as passed by the caller; a sequence becomes a tuple.
+        reason: why the URL is allowed or disallowed.
+        rule: the allow or disallow line that applies; `None` if there is none.
+        group: the product token whose groups apply, "*" for the fallback group, or
+            `None`.
+        access: the access result of the last response while it is fresh, otherwise
+            UNREACHABLE; SUCCESSFUL for an override.
+        is_stale: whether the rules are from a stale copy that is still used because
+            the origin is unreachable.
         origin: scheme, host and port, without a default port.
         status: the HTTP status behind `access`, or the FTP reply 226 or 550; `None`
-            if there was none.
-        redirects: those that the fetch followed, in order: pairs (URL that was
-            followed, cut at 2 KB; status of the response that led there).
-        error: what went wrong in the fetch; `None` if nothing.
-        fetched_at: when the answer that decides was received, epoch seconds;
-            `None` if no answer decides.
-        fresh_until: until when the verdict holds, epoch seconds; for an unreachable
-            origin, when the checker may fetch it again; `None` for an override,
-            which holds as long as the checker is open, and from a `RobotsArchive`.
+            if there was no response.
+        redirects: the redirects that the fetch followed, in order: pairs (target URL,
+            truncated to 2 KB; status of the redirect response).
+        error: what went wrong in the fetch; `None` if nothing did.
+        fetched_at: when the response that the verdict is based on was received, epoch
+            seconds; `None` if it is not based on one.
+        fresh_until: when the verdict expires, epoch seconds; for an unreachable
+            origin, when the checker may fetch it again; `None` for an override, which
+            is valid as long as the checker is open, and for a `RobotsArchive`.
     """
 
     allowed: bool
@@ -111,7 +111,7 @@ class Verdict(JSONValue):
         return self.allowed
 
     def __str__(self) -> str:
-        """One sentence for people, without a final period."""
+        """A human-readable sentence, without a final period."""
         sentence = "allowed" if self.allowed else "disallowed"
         file = f"{self.origin}/robots.txt"
         group = "all agents" if self.group == "*" else self.group
@@ -134,10 +134,10 @@ class Verdict(JSONValue):
 
 
 class DisallowedError(RobotsError):
-    """A URL that robots.txt does not let the agent fetch.
+    """Raised if robots.txt does not allow the agent to fetch a URL.
 
     Attributes:
-        verdict: the whole answer, with the rule and the line that decided.
+        verdict: the full verdict, including the rule and its line.
     """
 
     def __init__(self, verdict: Verdict) -> None:
@@ -145,12 +145,12 @@ class DisallowedError(RobotsError):
         self.verdict = verdict
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled, for pools of processes."""
+        """Support pickling, for process pools."""
         return type(self), (self.verdict,)
 
 
 def printable(text: str) -> str:
-    """`text` with characters escaped by which a server could upset a terminal."""
+    """`text` with control characters escaped, which could corrupt a terminal."""
     if text.isprintable():
         return text
     return "".join(
@@ -160,7 +160,7 @@ def printable(text: str) -> str:
 
 
 def date_text(epoch_seconds: float | None) -> str:
-    """The moment for people, in UTC; "unknown date" for `None`."""
+    """A human-readable date in UTC; "unknown date" for `None`."""
     if epoch_seconds is None:
         return "unknown date"
     try:

@@ -1,5 +1,5 @@
-"""Answers questions: the checker, what it holds in memory, and what it fetches.
+"""The checker: lookups, origins in memory, renewals.
 
-Its modules touch the network, files and servers only through `fetching` and `stores`,
-and must not import `politeness` or what is above it.
+These modules access the network, files and servers only through `fetching` and
+`stores`, and must not import `politeness` or any package above it.
 """

@@ -1,4 +1,4 @@
-"""Reads what a caller makes a checker of; refuses wrong arguments by their names."""
+"""Validates the arguments of a checker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLOCK_METHODS = ("now", "monotonic", "wait")
 
 
 def user_agent_of(user_agent: str | None, client: object) -> str:
-    """`user_agent`, else that of robotsgate, with a warning if `client` dials."""
+    """`user_agent`, or a default, with a warning if `client` uses the network."""
     if user_agent is not None:
         return user_agent
     if not getattr(client, "dials_nothing", False):
@@ -28,7 +28,7 @@ def user_agent_of(user_agent: str | None, client: object) -> str:
 
 
 def check_clock(clock: object) -> None:
-    """Refuse what is not a `Clock` with a TypeError."""
+    """Raise a TypeError unless `clock` is a `Clock`."""
     if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
         raise TypeError(
             f"expected clock to have now, monotonic and wait, got {clock!r}"
@@ -36,7 +36,7 @@ def check_clock(clock: object) -> None:
 
 
 def check_store(store: object) -> None:
-    """Refuse what is neither a store, nor the URL of one, nor `None`.
+    """Check that `store` is a store, a URL or `None`.
 
     Raises:
         StoreError: it is something else.

@@ -1,9 +1,9 @@
-"""Answers "may this agent fetch this URL now?": start reading here.
+"""The checker: whether an agent may fetch a URL. Start reading here.
 
-The way of a question: `can_fetch` → `Answers.at_once` (two look-ups) → or
+The path of a lookup: `can_fetch` → `Answers.at_once` (two dictionary lookups) → or
 `Question.of` → `Renewals` (memory, then the store, then the network) → `Standing` →
-`StandingFor` the agent → the answer.
-Longer than other modules, because it is the public surface: half of it is docstrings.
+`StandingFor` the agent → the result.
+Longer than other modules, because it is the public API: half of it is docstrings.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
 
 class RobotsChecker:
-    """Fetches, keeps and obeys the robots.txt of every origin it is asked about.
+    """Checks URLs against robots.txt, which it fetches and caches for each origin.
 
-    Use it as an async context manager, or call `aclose` at the end. Any number of
-    tasks of one event loop (asyncio or trio) may use it; threads may not share it.
+    Use it as an async context manager, or call `aclose` at the end. It can be shared by
+    any number of tasks in one event loop (asyncio or trio), but not between threads.
     """
 
     _own_store: Store | None = None  # for `__del__`, if `__init__` raises
@@ -74,34 +74,33 @@ class RobotsChecker:
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
         on_event: Callable[[CheckerEvent], object] | None = None,
     ) -> None:
-        """Make a checker, which fetches nothing yet.
+        """Create a checker without fetching anything.
 
         Args:
-            user_agent: the User-Agent header of your crawler, for fetches of a
-                robots.txt. `None`: that of robotsgate, with a UserWarning (unless
-                `client` is a FakeSite), because servers may treat a
-                library differently.
+            user_agent: the User-Agent header of your crawler, for fetching robots.txt.
+                By default, that of robotsgate, with a UserWarning (unless `client` is a
+                FakeSite), because servers may treat a library differently.
             client: sends the requests: an `AsyncClient` of httpx or httpx2, one of
-                their transports, or a `Fetcher`. The checker never closes it.
-                `None`: a new connection for each fetch, without proxies; only then
-                the checker can fetch over ftp.
-            store: keeps entries: a store, which the checker never closes, or the URL
-                of one, which it opens and closes: "memory:", "sqlite:///robots.db",
-                "redis://host". `None`: "memory:".
-            policy: what answers mean and how long they are kept.
-            dialect: the way to read a robots.txt.
-            max_origins: how many origins stay parsed in memory, ≥ 1.
-            max_concurrent_fetches: how many fetches run at once, ≥ 1.
-            clock: tells the time, and waits.
-            overrides: files to use in place of a fetched robots.txt, for origins that
-                are yours or have permitted it; keys are URLs of those origins.
-            on_event: called with each `CheckerEvent`; it must not block. The checker
-                logs its exceptions.
+                their transports, or a `Fetcher`. You close it; the checker does not.
+                By default, each fetch opens a new connection and uses no proxy. Only
+                then can the checker fetch over FTP.
+            store: where to cache entries: a store, which you close yourself, or a URL,
+                whose store the checker opens and closes: "memory:" (the default),
+                "sqlite:///robots.db" or "redis://host".
+            policy: how to treat status codes and outages, and all limits.
+            dialect: the dialect for parsing robots.txt.
+            max_origins: the maximum number of parsed origins in memory, ≥ 1.
+            max_concurrent_fetches: the maximum number of concurrent fetches, ≥ 1.
+            clock: the clock to use, for tests.
+            overrides: files to use instead of a fetched robots.txt, for origins that
+                you own or that permit it; the keys are URLs of these origins.
+            on_event: called with each `CheckerEvent`; it must not block. Exceptions
+                that it raises are logged.
 
         Raises:
             TypeError: an argument has the wrong type.
-            ValueError: an argument is out of range, or a key of `overrides` names
-                no origin, or the same one as another key.
+            ValueError: an argument is out of range, or a key of `overrides` has no
+                origin, or the same one as another key.
             StoreError: `store` is not a store, or cannot be opened.
         """
         check_policy(policy)
@@ -109,7 +108,7 @@ class RobotsChecker:
         check_bound("max_origins", max_origins)
         check_bound("max_concurrent_fetches", max_concurrent_fetches)
         grammar = grammar_of(dialect)
-        # Imported here, because h11 and ssl load slowly, and a parser needs neither.
+        # Imported here, because h11 and ssl load slowly, and parsing needs neither.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
         user_agent = user_agent_of(user_agent, client)
@@ -119,7 +118,9 @@ class RobotsChecker:
             max_origins=max_origins, policy=policy, dialect=dialect, overrides=overrides
         )
         check_store(store)
-        if store is None or isinstance(store, str):  # last: no error leaves it open
+        if store is None or isinstance(
+            store, str
+        ):  # last, so that no error leaves it open
             store = self._own_store = open_store("memory:" if store is None else store)
         self._entries = Entries(store, self._reporter, policy=policy, clock=clock)
         self._renewals = Renewals(
@@ -143,7 +144,7 @@ class RobotsChecker:
         self._max_concurrent_fetches = max_concurrent_fetches
 
     async def __aenter__(self) -> Self:
-        """Give the checker. Its own store keeps connections open from now on."""
+        """Return the checker, whose own store now keeps its connections open."""
         own_store: object = self._own_store
         if isinstance(own_store, AbstractAsyncContextManager):
             await own_store.__aenter__()
@@ -154,10 +155,10 @@ class RobotsChecker:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the fetches under way, and forget what is in memory.
+        """Cancel all running fetches, and clear the memory.
 
-        A caller that waits for a fetch, or needs one from now on, gets a
-        RuntimeError. Your client and store stay open. You may call it more than once.
+        Callers that are waiting for a fetch, or need one afterwards, get a
+        RuntimeError. Your client and store stay open. Can be called more than once.
         """
         parts = (self._sources, self._renewals.flights, self._answers)
         try:
@@ -172,27 +173,27 @@ class RobotsChecker:
                 self._own_store = None
 
     def __del__(self) -> None:
-        """Warn if its own store was never closed."""
+        """Warn if its own store was not closed."""
         if self._own_store is not None and not isinstance(self._own_store, MemoryStore):
             message = f"unclosed {self!r}"
             warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
 
     async def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
-        """Whether `agent` may fetch `url` now.
+        """Whether `agent` may fetch `url`.
 
-        Fetches the robots.txt of an origin that is not known and fresh; otherwise it
-        does not suspend. A failing server never raises an exception.
+        Fetches the robots.txt if it is not cached and fresh; otherwise, it does not
+        suspend. A failing server never raises an exception.
 
         Args:
             agent: a product token, a whole User-Agent header that names a crawler,
-                "*" for the fallback group alone, or a sequence of those, most
-                specific first: the first that has a group counts.
+                "*" for just the fallback group, or a sequence of these, the most
+                specific first: the first one with a group is used.
             url: an absolute URL: a `str`, or an object whose `str()` is one.
 
         Raises:
-            InvalidProductTokenError: `agent` names no crawler (the header of a
-                browser, for example), or the arguments are swapped.
-            InvalidURLError: `url` names no origin.
+            InvalidProductTokenError: `agent` does not name a crawler (it is the header
+                of a browser, for example), or the arguments are swapped.
+            InvalidURLError: `url` has no origin.
             UnsupportedError: the scheme of `url` is ftp, and the checker has a client.
             RuntimeError: the checker is closed.
         """
@@ -204,16 +205,16 @@ class RobotsChecker:
         return answer
 
     async def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict:
-        """The answer of `can_fetch` with what led to it; takes and raises the same."""
+        """Like `can_fetch`, with a `Verdict` as the result; raises the same."""
         question = Question.of(agent, url, self._answers.grammar)
         return await self._answers.verdict(question)
 
     async def refusal(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> Verdict | None:
-        """The verdict that refuses `url`; `None` if `agent` may fetch it.
+        """Like `check`, but returns `None` if `agent` may fetch `url`.
 
-        As fast as `can_fetch` for a URL that is allowed; takes and raises the same.
+        For allowed URLs, it is as fast as `can_fetch`. Raises the same.
         """
         answer = self.peek(agent, url)
         return await self._answers.refusal(agent, url, answer=answer)
@@ -221,16 +222,17 @@ class RobotsChecker:
     async def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
     ) -> list[bool]:
-        """The answers of `can_fetch` for many URLs, in the order of `urls`.
+        """Call `can_fetch` for many URLs, and return the results in order.
 
-        `False` for a URL without an origin, or with one that the checker cannot fetch;
-        `check_many` says why. The checker reads all URLs first, then fetches unknown
-        origins concurrently.
+        A URL without an origin, or one that the checker cannot fetch, is `False`; use
+        `check_many` to see why. All URLs are read first; then the robots.txt files that
+        are not cached are fetched concurrently.
 
         Raises:
-            InvalidProductTokenError: as `can_fetch`; RuntimeError, too.
-            InvalidURLError: one of `urls` is neither text nor a URL object.
+            InvalidProductTokenError: as in `can_fetch`.
+            InvalidURLError: an item of `urls` is neither a str nor a URL object.
             TypeError: `urls` is a single URL, or not iterable.
+            RuntimeError: the checker is closed.
         """
         check_urls(urls, agent=agent)
         self._renewals.flights.check_open()
@@ -249,26 +251,25 @@ class RobotsChecker:
         *,
         window: int = 1_000,
     ) -> CheckResults:
-        """The answers of `check` for any number of URLs, in the order of `urls`.
+        """Call `check` for any number of URLs, and iterate over the results in order.
 
-        While the first URL waits for its answer, the checker reads later URLs and
-        fetches the robots.txt of their origins. You may leave the loop, or cancel it,
-        at any time; while you keep the iterator, reading goes on until you call its
-        `aclose`.
+        While the first URL is pending, the checker reads further URLs and fetches their
+        robots.txt files. You can leave or cancel the loop at any time; if you keep the
+        iterator, reading continues until you call its `aclose`.
 
         Args:
             agent: as in `can_fetch`.
-            urls: may be endless. Another task reads it, so an async iterable may wait
-                for what you do with earlier answers. An async generator is closed
-                when the loop ends.
-            window: how many URLs are read ahead of the one that you get, ≥ 1.
+            urls: any iterable or async iterable, including an endless one. It is read
+                in another task, so an async iterable can wait for what you do with
+                earlier results. An async generator is closed at the end of the loop.
+            window: how many URLs to read ahead, ≥ 1.
 
         Raises:
-            InvalidProductTokenError: as `can_fetch`.
+            InvalidProductTokenError: as in `can_fetch`.
             TypeError: `urls` is a single URL, or not iterable.
-            RuntimeError: while you iterate: the checker is closed.
-            Exception: while you iterate: what `urls` raises, after the answers to
-                the URLs before.
+            RuntimeError: the checker is closed; raised while you iterate.
+            Exception: raised by `urls`; passed on while you iterate, after the results
+                for the URLs before it.
         """
         check_urls(urls, agent=agent, may_be_async=True)
         check_bound("window", window)
@@ -282,15 +283,15 @@ class RobotsChecker:
         )
 
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
-        """The answer of `can_fetch` if it is in memory, without waiting.
+        """The result of `can_fetch` if it is in memory, without waiting.
 
-        `None` if the answer needs a fetch, the store, or a worker thread, as it does
-        for unparsed files of more than 64 KiB, for more than 2,000 wildcard patterns
-        of `agent`, and for hostile rules on long URLs.
+        `None` if a fetch, the store, or a worker thread is needed. The latter applies
+        to unparsed files of more than 64 KiB, to more than 2,000 wildcard patterns for
+        `agent`, and to hostile rules with long URLs.
 
         Raises:
-            InvalidProductTokenError: as `can_fetch`.
-            InvalidURLError: as `can_fetch`.
+            InvalidProductTokenError: as in `can_fetch`.
+            InvalidURLError: as in `can_fetch`.
         """
         answer = self._answers.at_once(agent, url)
         if answer is None:
@@ -299,23 +300,23 @@ class RobotsChecker:
         return answer
 
     async def robots_txt(self, url: str | URLLike) -> RobotsTxt | None:
-        """The robots.txt in force for `url`, parsed; raises as `can_fetch`.
+        """The parsed robots.txt that applies to `url`; raises like `can_fetch`.
 
-        `None` if the origin has none, or is unreachable and no copy may be used.
+        `None` if the origin has none, or is unreachable without a usable cached copy.
         """
         return await self._answers.part(Origin.from_url(url), lambda file: file)
 
     async def crawl_delay(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> float | None:
-        """The crawl-delay for `agent`, seconds ≥ 0, if any; raises as `can_fetch`."""
+        """The crawl-delay for `agent`, seconds, or `None`; raises like `can_fetch`."""
         rules = await self._answers.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.crawl_delay
 
     async def request_rate(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> RequestRate | None:
-        """The request rate for `agent`, if any; raises as `can_fetch`."""
+        """The request rate for `agent`, or `None`; raises like `can_fetch`."""
         rules = await self._answers.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.request_rate
 
@@ -326,18 +327,18 @@ class RobotsChecker:
         *,
         headers: HeadersLike | None = None,
     ) -> UsagePreferences:
-        """What the origin wants `url` to be used for.
+        """What the origin permits `url` to be used for.
 
-        Every preference is unknown if `agent` may not fetch `url`. Takes and raises as
-        `can_fetch`; also raises TypeError if `headers` does not hold pairs of text.
-        The headers of the page, if you have it, may hold Content-Usage and
-        Content-Signal, too.
+        If `agent` may not fetch `url`, all preferences are unknown. If you have fetched
+        the page, pass its `headers`, which may contain Content-Usage and Content-Signal
+        as well. Raises like `can_fetch`, and a TypeError if `headers` does not contain
+        pairs of str.
         """
         question = Question.of(agent, url, self._answers.grammar)
         return await self._answers.usage_preferences(question, headers)
 
     async def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
-        """The absolute URLs of the origin's sitemaps; raises as `can_fetch`."""
+        """The absolute URLs of the origin's sitemaps; raises like `can_fetch`."""
         origin = Origin.from_url(url)
         urls = await self._answers.part(
             origin, lambda file: absolute_sitemaps(file.sitemaps, origin.key)
@@ -345,10 +346,10 @@ class RobotsChecker:
         return urls or ()
 
     async def prefetch(self, urls: Iterable[str | URLLike]) -> None:
-        """Fetch those origins of `urls` that are not known, concurrently.
+        """Concurrently fetch the robots.txt files for `urls` that are not cached.
 
-        Skips a URL without an origin, or with one that the checker cannot fetch.
-        Raises as `can_fetch_many`.
+        URLs without an origin, and those that the checker cannot fetch, are skipped.
+        Raises like `can_fetch_many`.
         """
         check_urls(urls)
         self._renewals.flights.check_open()
@@ -360,33 +361,33 @@ class RobotsChecker:
         )
 
     async def refresh(self, url: str | URLLike) -> None:
-        """Fetch the robots.txt of the origin of `url`, however fresh it is.
+        """Fetch the robots.txt for `url` again, even if it is fresh.
 
-        Joins a fetch that is under way; does nothing for an override. Raises as
-        `can_fetch`.
+        If a fetch is already running, this waits for it. Has no effect on an override.
+        Raises like `can_fetch`.
         """
         await self._renewals.refresh(Origin.from_url(url))
 
     async def forget(self, url: str | URLLike) -> None:
-        """Drop what is known of the origin of `url`, in memory and in the store.
+        """Discard the robots.txt for `url`, in memory and in the store.
 
-        A fetch that is under way goes on, and the checker keeps its result. An
-        override stays in force. Raises InvalidURLError as `can_fetch`.
+        A fetch that is already running continues, and its result is cached. Overrides
+        are not affected. Raises InvalidURLError like `can_fetch`.
         """
         await self._renewals.forget(Origin.from_url(url))
 
     async def purge(self) -> int | None:
-        """Drop from the store what nothing can use any more.
+        """Delete expired entries from the store, and return how many.
 
-        Call it now and then for a `SQLiteStore`, which keeps such entries.
-        `Policy.store_timeout` does not bound it. Returns how many entries it dropped;
-        `None` if the store failed.
+        Call it from time to time for a `SQLiteStore`, which does not delete them by
+        itself. `Policy.store_timeout` does not apply. Returns `None` if the store
+        failed.
         """
         return await self._entries.purge()
 
     @property
     def stats(self) -> CheckerStats:
-        """The counters as they are now."""
+        """The current counters."""
         return self._reporter.stats(
             joined=self._renewals.flights.joined,
             live_origins=len(self._live.by_origin),

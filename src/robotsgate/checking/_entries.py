@@ -1,6 +1,6 @@
-"""The entries of a store, guarded: if the store fails, the checker goes on without it.
+"""The entries of a store; if the store fails, the checker continues without it.
 
-The only module of the checker that calls the codec.
+The only module of the checker that uses the codec.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ _LOGGER = logging.getLogger("robotsgate.checker")
 
 _Result = TypeVar("_Result")
 
-# More operations would wait for each other inside the store, and it would seem slow.
+# More operations would wait for each other inside the store, making it seem slow.
 _MOST_AT_ONCE = 64
 
 # If an operation takes more than this part of the timeout and fails, the store is not
-# asked for a while, because each question would wait for it.
+# used for a while, because every lookup would wait for it.
 _PATIENCE = 0.5
 _REST_SECONDS = 30.0
 
 
 class Entries:
-    """What a store knows about origins, under the terms of one policy.
+    """The entries of a store under the terms of one policy.
 
-    No method raises because the store fails. None but `purge` takes longer than
+    If the store fails, no method raises. Only `purge` takes longer than
     `Policy.store_timeout`, unless the store cannot be cancelled.
 
     Attributes:
-        lease_seconds: how long a lease lasts: enough for a fetch, and for the
-            operations of the store around it.
-        has_lease: whether the store has leases, by which other processes may fetch.
+        lease_seconds: how long a lease lasts: enough for a fetch and the store
+            operations around it.
+        has_lease: whether the store supports fetch leases.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Entries:
         self._policy = policy
         self._clock = clock
         self._terms = terms_of(policy)
-        # Our own memory neither fails nor waits.
+        # A `MemoryStore` neither fails nor waits.
         self._is_guarded = type(store) is not MemoryStore
         self._one_at_a_time = anyio.CapacityLimiter(1)
         self._places = anyio.Semaphore(_MOST_AT_ONCE, fast_acquire=True)
@@ -86,7 +86,7 @@ class Entries:
         self._owner = secrets.token_hex(16)
 
     async def get(self, origin: str, now: float) -> Entry | None:
-        """The entry of `origin`, if the store works and holds one that is usable."""
+        """The usable entry of `origin`; `None` if there is none, or the store fails."""
         data = await self._call_store("get", origin, self._store.get)
         read = partial(self._entry, origin, data, now)
         try:
@@ -105,10 +105,10 @@ class Entries:
         return None
 
     async def get_many(self, origins: Iterable[str], now: float) -> list[Entry]:
-        """The entries that `get` would give, as far as one look-up for all gives them.
+        """Like `get`, but with a single lookup for many origins.
 
-        None if the store has no such look-up. Leaves out the large ones, and those that
-        cannot be read, which `get` reports.
+        Returns no entries if the store does not support this. Large and unreadable
+        entries are omitted; `get` reports the latter.
         """
         batches = self._batches
         keys = {key_of(origin, self._terms): origin for origin in origins}
@@ -127,16 +127,16 @@ class Entries:
     async def update(
         self, origin: str, now: float, change: Callable[[Entry | None], Entry]
     ) -> Entry:
-        """Replace the stored entry of `origin` by the one that `change` makes of it.
+        """Replace the stored entry of `origin` with the result of `change`.
 
         Args:
             origin: scheme, host and port.
             now: epoch seconds.
-            change: pure; gets the entry if it is usable at `now`, else `None`. May be
-                called several times.
+            change: pure; takes the entry if it is usable at `now`, otherwise `None`.
+                May be called several times.
 
         Returns:
-            The last entry that `change` made, even if the store failed.
+            The last result of `change`, even if the store failed.
         """
         made: list[Entry] = []
 
@@ -157,13 +157,13 @@ class Entries:
         return made[-1] if made else change(None)
 
     async def delete(self, origin: str) -> None:
-        """Drop what is known of `origin`, if the store can."""
+        """Delete the entry of `origin`, unless the store fails."""
         await self._call_store("delete", origin, self._store.delete)
 
     async def purge(self) -> int | None:
-        """Drop what nothing can use any more; how many keys, `None` if that failed.
+        """Delete expired entries, and return how many; `None` on failure.
 
-        It has no timeout, because no answer waits for it.
+        It has no timeout, because no lookup waits for it.
         """
         try:
             return await self._store.purge(self._clock.now())
@@ -172,9 +172,9 @@ class Entries:
             return None
 
     async def acquire(self, origin: str) -> bool:
-        """Whether this process alone may fetch `origin` now; `release` must follow.
+        """Try to become the only process that fetches `origin`; call `release` after.
 
-        Also true if the store has no leases, or fails.
+        Returns `True` if the store has no leases, or fails.
         """
         lease = self._lease
         if lease is None:
@@ -184,13 +184,13 @@ class Entries:
             is_ours = await self._call_store(
                 "acquire", origin, lambda key: lease.acquire(key, owner, seconds)
             )
-        except BaseException:  # cancelled when the lease may be ours already
+        except BaseException:  # cancelled when we may already have the lease
             await self.release(origin)
             raise
         return is_ours is not False
 
     async def release(self, origin: str) -> None:
-        """Let other processes fetch `origin`, even if this task is cancelled."""
+        """Release the lease of `origin`, even if this task is cancelled."""
         lease = self._lease
         if lease is None:
             return
@@ -200,10 +200,10 @@ class Entries:
             )
 
     def _entry(self, origin: str, data: bytes | None, now: float) -> Entry | None:
-        """The usable entry in `data`; `None` if nothing in it counts at `now`.
+        """The usable entry in `data`; `None` if it has expired at `now`.
 
         Raises:
-            CodecError: `data` cannot be read.
+            CodecError: `data` is unreadable.
         """
         if data is None:
             return None
@@ -221,9 +221,9 @@ class Entries:
     async def _call_store(
         self, operation: str, origin: str, work: Callable[[str], Awaitable[_Result]]
     ) -> _Result | None:
-        """The result of `work`, which gets the key of `origin`.
+        """Call `work` with the key of `origin`, and return its result.
 
-        `None` if the store fails, hangs, or hung lately.
+        `None` if the store fails, hangs, or hung recently.
         """
         key = key_of(origin, self._terms)
         if not self._is_guarded:
@@ -243,7 +243,7 @@ class Entries:
             )
         except Exception as raised:  # noqa: BLE001 (a store may be anybody's code)
             error = raised
-        if began_at is None:  # it hung lately, or other operations took all the time
+        if began_at is None:  # it hung recently, or other operations took all the time
             self._reporter.report_store_skip()
             return None
         self._failures[operation] += 1

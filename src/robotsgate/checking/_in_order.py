@@ -1,8 +1,8 @@
-"""Works through a source of items in order, while later ones are already prepared.
+"""Processes an iterable in order, while later items are already being prepared.
 
-A flight reads the source in a task of its own, because the source may wait for what
-the caller does with the answers: the frontier of a crawl does. It is not a task group,
-because none may be open while the caller has an answer.
+The iterable is read in a separate task (a flight), because it may wait for what the
+caller does with the results, like the frontier of a crawl. This cannot be a task group,
+because none may be open while the caller has the result.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _Answer = TypeVar("_Answer")
 
 _MOST_ITEMS_IN_A_TURN = 500
 
-# An answer takes 2 µs, but with hostile rules 16 ms.
+# A lookup takes 2 µs, but 16 ms with hostile rules.
 _LONGEST_TURN_SECONDS = 0.005
 
 
 class LoopTurns:
-    """Lets other tasks run now and then during a loop over many items."""
+    """Lets other tasks run from time to time during a loop over many items."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -48,13 +48,13 @@ class LoopTurns:
 
 
 class OneTask:
-    """Lets one task at a time into its `with` block."""
+    """A `with` block for one task at a time."""
 
     def __init__(self) -> None:
         self._is_inside = False
 
     def __enter__(self) -> None:
-        """Go in.
+        """Enter.
 
         Raises:
             RuntimeError: another task is inside.
@@ -66,7 +66,7 @@ class OneTask:
         self._is_inside = True
 
     def __exit__(self, *exc_info: object) -> None:
-        """Let the next one in."""
+        """Leave."""
         self._is_inside = False
 
 
@@ -74,7 +74,7 @@ async def read_all(
     source: Iterable[_Item] | AsyncIterable[_Item],
     take: Callable[[_Item], Awaitable[None]],
 ) -> None:
-    """Give each item of `source` to `take`; an async generator is closed in the end."""
+    """Pass each item of `source` to `take`; an async generator is closed at the end."""
     try:
         if isinstance(source, AsyncIterable):
             async for item in source:
@@ -88,9 +88,9 @@ async def read_all(
 
 
 class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
-    """The answers to the items of a source, in its order.
+    """The results for the items of an iterable, in order.
 
-    Not an async generator: trio warns of those that are not read to their end.
+    Not an async generator, because trio warns about those that are not exhausted.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         """Read nothing yet.
 
         Args:
-            source: may be endless; an async generator is closed in the end.
+            source: may be endless; an async generator is closed at the end.
             prepare: called as soon as an item is read.
-            answer: called when all items before have been answered.
-            window: how many items are read ahead, ≥ 1.
+            answer: called when all items before it are done.
+            window: how many items to read ahead, ≥ 1.
             flights: runs the task that reads the source.
-            monotonic: tells the time, seconds.
+            monotonic: the current time, seconds.
         """
         self._ahead = ReadAhead(source, prepare, window, LoopTurns(monotonic))
         self._turns = LoopTurns(monotonic)
@@ -121,12 +121,12 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         self._one_task = OneTask()
 
     async def __anext__(self) -> _Answer:
-        """The answer to the next item; a caller that is cancelled may ask again.
+        """Return the result for the next item. After a cancellation, call it again.
 
         Raises:
-            RuntimeError: the checker is closed, or another task waits for an answer.
-            Exception: what the source, `prepare` or `answer` raised. After one of
-                `answer`, the answers to later items may follow.
+            RuntimeError: the checker is closed, or another task is waiting.
+            Exception: raised by the source, `prepare` or `answer`. After one from
+                `answer`, the results for later items may follow.
         """
         if self._is_closed:
             raise StopAsyncIteration
@@ -151,24 +151,24 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         return answer
 
     async def aclose(self) -> None:
-        """Read no further, and give no more answers."""
+        """Stop reading and returning results."""
         self._is_closed = True
         self._ahead.end = StopAsyncIteration()
         await self._flights.end(self._ahead)
 
     def __del__(self) -> None:
-        """Read no further, because nobody can get the answers any more."""
+        """Stop reading, because the results are no longer accessible."""
         self._flights.cancel(self._ahead)
 
 
 class ReadAhead(Generic[_Item, _Prepared]):
-    """The items of a source that were read and have not been answered yet.
+    """The items that have been read but not processed.
 
-    Apart from `InOrder`, because the task that reads must not keep that alive.
+    Separate from `InOrder`, because the reading task must not keep that alive.
 
     Attributes:
-        items: in order.
-        end: the exception that follows them; `None` until the source is read.
+        items: the prepared items, in order.
+        end: the exception that follows them; `None` until everything is read.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class ReadAhead(Generic[_Item, _Prepared]):
         window: int,
         turns: LoopTurns,
     ) -> None:
-        """Read nothing yet; the arguments are those of `InOrder`."""
+        """Read nothing yet; the arguments are as in `InOrder`."""
         self._source = source
         self._prepare = prepare
         self._window = window
@@ -208,12 +208,12 @@ class ReadAhead(Generic[_Item, _Prepared]):
             await self.wait_for_change()
 
     def drop_first(self) -> None:
-        """Make room: the first item has been answered."""
+        """Remove the first item, which has been processed."""
         self.items.popleft()
         self.wake()
 
     async def wait_for_change(self) -> None:
-        """Wait until the other side has taken an item, or brought one."""
+        """Wait until the other side has added or removed an item."""
         if self._change_event is None:
             self._change_event = anyio.Event()
         await self._change_event.wait()

@@ -1,6 +1,6 @@
-"""Questions about many URLs: for the answers alone, or in order from any source.
+"""Lookups of many URLs: for booleans only, or in order from any iterable.
 
-A bad link does not stop the others: a URL without an origin gets an answer, too.
+An invalid URL does not stop the others: it has a result like any other.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 _URL = str | URLLike
 
-# One look-up in a file for so many takes a hundredth of as many look-ups.
+# One lookup of this many in a file takes a hundredth of single lookups.
 _LOADED_AT_ONCE = 100
 
 _NO_QUESTION = (InvalidURLError, UnsupportedError)
 
 
 class CheckResult(NamedTuple):
-    """What `check_many` says about one URL.
+    """The result of `check_many` for one URL.
 
     Attributes:
-        url: as the caller gave it; it may hold a password.
-        verdict: the answer; `None` if there is an error.
-        error: why there is no answer: `url` names no origin, or one that the client of
-            the checker cannot fetch; `None` if there is a verdict.
+        url: the URL as passed by the caller; it may contain a password.
+        verdict: the verdict; `None` if there is an error.
+        error: why there is no verdict: `url` has no origin, or the checker's client
+            cannot fetch it; `None` if there is a verdict.
     """
 
     url: str | URLLike
@@ -56,7 +56,7 @@ class CheckResult(NamedTuple):
 
 
 class CheckResults(Protocol):
-    """What `check_many` returns: an async iterator that can be closed."""
+    """The return type of `check_many`: an async iterator that can be closed."""
 
     def __aiter__(self) -> AsyncIterator[CheckResult]:
         """The iterator itself."""
@@ -67,9 +67,9 @@ class CheckResults(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Read no further, and give no more answers; may be called more than once.
+        """Stop reading and yielding results. Can be called more than once.
 
-        Fetches that are under way go on, because they belong to the checker.
+        Running fetches continue, because they belong to the checker.
         """
         ...
 
@@ -85,22 +85,22 @@ async def answer_each(
     """Whether `agent` may fetch each of `urls`; `False` for one without an origin.
 
     Args:
-        agent: as the caller named it.
+        agent: as passed by the caller.
         urls: read to the end before anything is fetched.
-        answers: those of the checker.
-        renewals: those of the checker.
-        at_once: how many origins are fetched at the same time, ≥ 1.
+        answers: the `Answers` of the checker.
+        renewals: the `Renewals` of the checker.
+        at_once: how many origins to fetch concurrently, ≥ 1.
     """
     known_agent = Agent.of(agent)
     turns = LoopTurns(answers.clock.monotonic)
     allowed: list[bool | None] = []
     unknown: dict[Origin, list[tuple[int, _URL]]] = {}
-    # By key: of the URLs that begin with the key of their origin, as most do, only the
-    # first one is parsed.
+    # By key: most URLs start with the key of their origin, and only the first of them
+    # is parsed.
     origins: dict[str, Origin] = {}
 
     def from_memory(url: _URL) -> bool | Origin:
-        """The answer, or the origin if it is unknown."""
+        """The result, or the origin if it is not in memory."""
         try:
             question = Question.of(agent, url, answers.grammar)
             renewals.check_usable(question.origin)
@@ -135,7 +135,7 @@ async def answer_each(
 
     others = await _work_on_stored(unknown, answer_origin, renewals=renewals)
     await for_each(others, answer_origin, at_once=at_once)
-    return cast("list[bool]", allowed)  # each `None` has been answered by now
+    return cast("list[bool]", allowed)  # no `None` is left by now
 
 
 async def _work_on_stored(
@@ -144,7 +144,7 @@ async def _work_on_stored(
     *,
     renewals: Renewals,
 ) -> list[Origin]:
-    """Do `work` for those of `origins` that the store knows; returns the others."""
+    """Do `work` for the `origins` that are in the store; return the others."""
     waiting = iter(origins)
     others = []
     while some := [*islice(waiting, _LOADED_AT_ONCE)]:
@@ -158,7 +158,7 @@ async def _work_on_stored(
 
 
 def _beginning(url: _URL) -> str:
-    """The part of `url` where most have the key of their origin; may be empty."""
+    """The part of `url` that is usually the key of its origin; may be empty."""
     return url[: max(url.find("/", 8), 0)] if isinstance(url, str) else ""
 
 
@@ -169,7 +169,7 @@ async def prefetch(
     at_once: int,
     monotonic: Callable[[], float],
 ) -> None:
-    """Fetch those origins of `urls` that are not known, `at_once` at the same time."""
+    """Fetch the origins of `urls` that are not cached, `at_once` at the same time."""
     turns = LoopTurns(monotonic)
     usable: dict[Origin, None] = {}
     for url in urls:
@@ -185,7 +185,7 @@ async def prefetch(
 
     async def prepare(origin: Origin) -> None:
         standing = await renewals.standing(origin)
-        standing.forget_body()  # nobody may ask soon
+        standing.forget_body()  # it may not be needed soon
 
     await for_each(usable, prepare, at_once=at_once)
 
@@ -199,7 +199,7 @@ def check_in_order(
     sources: Flights[bool],
     window: int,
 ) -> CheckResults:
-    """The results for `urls`, in order; up to `window` later ones are prepared."""
+    """The results for `urls`, in order; up to `window` URLs are read ahead."""
     Agent.of(agent)
 
     def prepare(url: _URL) -> Question | CheckResult:
@@ -229,15 +229,15 @@ def check_in_order(
 async def for_each(
     items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]], *, at_once: int
 ) -> None:
-    """Do `work` for each of `items`; other tasks run after each.
+    """Do `work` for each of `items`, letting other tasks run in between.
 
     Args:
-        items: in the order in which work on them begins.
+        items: in the order in which to start.
         work: the work for one item.
-        at_once: how many at most are under way at the same time, ≥ 1.
+        at_once: the maximum number of concurrent calls, ≥ 1.
 
     Raises:
-        Exception: the first one that `work` raises, not in a group; the other work is
+        Exception: the first exception of `work`, not in a group; all other work is
             cancelled.
     """
     every = list(items)

@@ -1,4 +1,4 @@
-"""Brings what is known about an origin up to date: from the store, else its server.
+"""Renews origins: from the store, or otherwise from their server.
 
 Each origin is renewed once for all callers. `caching` decides what a fetch means.
 A renewal is one flight:
@@ -9,9 +9,9 @@ A renewal is one flight:
     [lease] ──► another process is fetching: pause, look up again
         │ ours, or the store has no leases
         ▼
-    fetch ──► `Fetch.over_event`, for those who only wait for the request
+    fetch ──► `FetchEnd.over_event`, for callers that only wait for the request
         ▼
-    update the store, hold the result in memory: done
+    update the store and the memory: done
 
 Longer than other modules, because renewals with and without a lease share their steps.
 """
@@ -45,22 +45,22 @@ if TYPE_CHECKING:
     from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
     from robotsgate.urls._origin import Origin
 
-# The pauses between looks into the store while another process fetches. Most fetches
+# The intervals at which to poll the store while another process fetches. Most fetches
 # take less than a second.
 _SHORTEST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
 _PAUSE_FACTOR = 1.5
 
-# Long enough for the lease of a process that has died, and that of the next one. If
-# the lease has not ended then, this process fetches without it.
+# Long enough for the lease of a process that has died, and for the next one. If the
+# lease has not expired by then, this process fetches without it.
 _LONGEST_WAIT_IN_LEASES = 2
 
 
 class Renewal(NamedTuple):
-    """What a renewal has brought.
+    """The result of a renewal.
 
     Attributes:
-        standing: how the origin stands.
+        standing: the state of the origin.
         is_fetched: whether this renewal made a request.
     """
 
@@ -69,12 +69,12 @@ class Renewal(NamedTuple):
 
 
 class FetchEnd:
-    """Tells when the fetch of a renewal under way has ended, and how.
+    """The end of the fetch of a running renewal.
 
     Attributes:
-        over_event: set when the fetch has ended, or the renewal without one.
-        outcome: how the fetch ended; `None` if no request was made, or if it ended
-            without an outcome.
+        over_event: set when the fetch has ended, or the renewal without a fetch.
+        outcome: the outcome of the fetch; `None` if there was no request, or no
+            outcome.
     """
 
     __slots__ = ("outcome", "over_event")
@@ -88,9 +88,9 @@ class Renewals:
     """The renewals of one checker's origins.
 
     Attributes:
-        flights: those under way.
-        max_origins: how many origins memory holds at most.
-        policy: what answers mean and how long they are kept.
+        flights: the running renewals.
+        max_origins: the maximum number of origins in memory.
+        policy: the policy of the checker.
     """
 
     def __init__(
@@ -116,29 +116,29 @@ class Renewals:
         self._clock = clock
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
         self._loading = anyio.Lock()
-        self._fetch_ends: dict[Hashable, FetchEnd] = {}  # that somebody waits for
+        self._fetch_ends: dict[Hashable, FetchEnd] = {}  # for which someone is waiting
         self._forgetting: set[str] = set()
-        self._forgotten: set[str] = set()  # whose renewal must not use what was known
+        self._forgotten: set[str] = set()  # whose renewals must not use earlier entries
         self._times_forgotten = 0
 
     def check_usable(self, origin: Origin) -> None:
-        """Refuse an origin that cannot be fetched, and all once the checker is closed.
+        """Raise if `origin` cannot be fetched, or if the checker is closed.
 
         Raises:
             RuntimeError: the checker is closed.
-            UnsupportedError: the scheme is ftp, and there is a client.
+            UnsupportedError: the scheme is ftp, and the checker has a client.
         """
         self.flights.check_open()
         if origin.key not in self._live.overrides:
             self._fetcher.check_scheme(origin)
 
     def current(self, origin: Origin) -> Standing | None:
-        """How `origin` stands, if memory knows; raises as `check_usable`."""
+        """The state of `origin` if it is in memory; raises like `check_usable`."""
         self.check_usable(origin)
         return self._live.current(origin.key, self._clock.now())
 
     async def standing(self, origin: Origin) -> Standing:
-        """How `origin` stands now, renewed if need be; raises as `check_usable`."""
+        """The state of `origin`, renewed if necessary; raises like `check_usable`."""
         standing = self.current(origin)
         if standing is not None:
             return standing
@@ -146,9 +146,9 @@ class Renewals:
         return (await self.flights.result_of(origin.key, work)).standing
 
     async def look_up(self, origin: Origin) -> Standing | None:
-        """How `origin` stands by what memory and the store know, without a request.
+        """The state of `origin` from memory and the store, without a request.
 
-        `None` if its robots.txt has to be fetched. `current` must have said `None`.
+        `None` if its robots.txt has to be fetched. `current` must have returned `None`.
         """
         times_forgotten = self._times_forgotten
         entry = await self._look_up(origin.key)
@@ -160,10 +160,10 @@ class Renewals:
         return self._live.admit(entry, self._clock.now())
 
     async def load(self, origins: Iterable[Origin]) -> None:
-        """Hold in memory what one look-up in the store brings of `origins`.
+        """Load `origins` into memory with one lookup in the store.
 
-        The origins that are not in memory then must be renewed one by one. One call
-        loads at a time, so that none loads what another one is loading.
+        Origins that are not in memory afterwards have to be renewed one by one. Only
+        one call loads at a time, so that no origin is loaded twice.
         """
         async with self._loading:
             keys = [one.key for one in origins if one.key not in self._live.by_origin]
@@ -178,7 +178,7 @@ class Renewals:
                     self._live.admit(entry, now)
 
     def begin(self, origin: Origin) -> Flight[Renewal]:
-        """Begin to renew `origin`, or join the renewal under way; do not wait for it.
+        """Start to renew `origin`, or join the running renewal, without waiting for it.
 
         Raises:
             RuntimeError: the checker is closed.
@@ -188,7 +188,7 @@ class Renewals:
         )
 
     def fetch_end(self, origin: Origin) -> FetchEnd:
-        """The end of the fetch of `origin`, whose renewal has begun."""
+        """The end of the fetch of `origin`, whose renewal is running."""
         end = FetchEnd()
         if origin.key not in self.flights:  # it is over already
             end.over_event.set()
@@ -196,24 +196,24 @@ class Renewals:
         return self._fetch_ends.setdefault(origin.key, end)
 
     async def refresh(self, origin: Origin) -> None:
-        """Fetch `origin` however fresh it is, unless it has an override.
+        """Fetch `origin` even if it is fresh, unless it has an override.
 
-        Joins a fetch that is under way. Raises as `check_usable`.
+        Joins a fetch that is already running. Raises like `check_usable`.
         """
         self.check_usable(origin)
         if origin.key in self._live.overrides:
             return
         work = partial(self._renew, origin, is_forced=True)
-        while True:  # the renewal under way may only have looked into the store
+        while True:  # the running renewal may only have read the store
             renewal = await self.flights.result_of(origin.key, work)
             if renewal.is_fetched:
-                renewal.standing.forget_body()  # nobody may ask soon
+                renewal.standing.forget_body()  # it may not be needed soon
                 return
 
     async def forget(self, origin: Origin) -> None:
-        """Drop what memory and the store know of `origin`, but not a fetch under way.
+        """Discard `origin` in memory and in the store, without cancelling a fetch.
 
-        A renewal under way does not use what was known before.
+        A running renewal does not use the discarded entry.
         """
         key = origin.key
         with self._forgetting_of(key):
@@ -233,10 +233,10 @@ class Renewals:
 
     async def _renew(self, origin: Origin, *, is_forced: bool) -> Renewal:
         key = origin.key
-        self._forgotten.discard(key)  # that was of an earlier renewal
+        self._forgotten.discard(key)  # it was meant for an earlier renewal
         self._forgotten |= {key} & self._forgetting
         known, standing = await self._look_up_standing(key, is_forced=is_forced)
-        if not is_forced:  # a refresh fetches, whatever the store has
+        if not is_forced:  # a refresh always fetches
             self._reporter.report_look_up(is_hit=standing is not None)
         if standing is not None:
             return Renewal(standing, is_fetched=False)
@@ -246,7 +246,7 @@ class Renewals:
             return await self._fetch(origin, known)
 
     async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewal:
-        """As `_renew`, if one process of a fleet fetches for all."""
+        """Like `_renew`, if one process of a fleet fetches for all."""
         key = origin.key
         began_at = self._clock.monotonic()
         seconds = _SHORTEST_PAUSE_SECONDS
@@ -256,7 +256,7 @@ class Renewals:
                 is_over = self._clock.monotonic() - began_at >= longest
                 if await self._entries.acquire(key) or is_over:
                     try:
-                        # Another process may have fetched it meanwhile.
+                        # Another process may have fetched it in the meantime.
                         known, standing = await self._look_up_standing(
                             key, is_forced=is_forced
                         )
@@ -273,10 +273,10 @@ class Renewals:
                 return Renewal(standing, is_fetched=False)
 
     async def _look_up(self, key: str) -> Entry | None:
-        """What memory and the store know of an origin.
+        """The entry of an origin from memory and the store.
 
-        Looks into the store even if the origin is in memory, because another process
-        that shares the store may have fetched it since.
+        Reads the store even if the origin is in memory, because another process that
+        shares the store may have fetched it since.
         """
         stored = await self._entries.get(key, self._clock.now())
         now = self._clock.now()
@@ -285,7 +285,7 @@ class Renewals:
     async def _look_up_standing(
         self, key: str, *, is_forced: bool
     ) -> tuple[Entry | None, Standing | None]:
-        """As `_look_up`, and how the origin stands, unless it has to be fetched."""
+        """Like `_look_up`, plus the state of the origin unless it has to be fetched."""
         known = await self._look_up(key)
         now = self._clock.now()
         if is_forced or known is None or not known.is_current(now):
@@ -295,9 +295,9 @@ class Renewals:
         return known, self._live.admit(known, now)
 
     async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Renewal:
-        """Fetch the robots.txt from its server, and keep what is known then.
+        """Fetch the robots.txt from its server, and store the new entry.
 
-        `looked_up` is what was known before, in case the store fails after the fetch.
+        `looked_up` is the entry from before, in case the store fails after the fetch.
         """
         key = origin.key
         began_at = self._clock.now()
@@ -329,7 +329,7 @@ class Renewals:
     async def _keep(
         self, key: str, outcome: Outcome, looked_up: Entry | None, *, began_at: float
     ) -> tuple[Entry, Entry | None]:
-        """Update the store; what is known after the fetch, and what was before it."""
+        """Update the store; return the entries after and before the fetch."""
         now = self._clock.now()
         looked_up = by_our_clock(looked_up, now=now)
         known = merge(self._from_memory(key, now), looked_up, now=now)
@@ -357,10 +357,9 @@ class Renewals:
             end.over_event.set()
 
     def _from_memory(self, key: str, now: float) -> Entry | None:
-        """The entry in memory if it is usable at `now`, or if there is no file.
+        """The entry in memory if it is usable at `now` or says that there is no file.
 
-        An answer that there is no file, which the store has missed, must win over the
-        copy that it ended.
+        The latter must win over an older copy in a store that has missed it.
         """
         standing = self._live.by_origin.get(key)
         if standing is None:
@@ -371,7 +370,7 @@ class Renewals:
 
 
 def _new_body(entry: Entry, previous: Entry | None, outcome: Outcome) -> bytes | None:
-    """The file in `entry` if `outcome` has brought it, else `None`."""
+    """The file in `entry` if it comes from `outcome`, otherwise `None`."""
     answer = entry.answer
     if answer is None or answer.packed is None or not isinstance(outcome, Answered):
         return None

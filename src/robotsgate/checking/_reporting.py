@@ -1,4 +1,4 @@
-"""What a checker reports: events to its listener, counters, and the log."""
+"""The reporting of a checker: events, counters, and the log."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ LOGGER = logging.getLogger("robotsgate.checker")
 
 
 class Event(JSONValue):
-    """The base of all events."""
+    """The base class of all events."""
 
     __slots__ = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The event as JSON types: its class as "event", then its attributes."""
+        """The event as JSON types: its class as "event", and its attributes."""
         return {"event": type(self).__name__} | JSONValue.as_dict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchStarted(Event):
-    """A fetch of a robots.txt begins; `RobotsTxtFetched` or `FetchCancelled` follows.
+    """A fetch of a robots.txt starts; `RobotsTxtFetched` or `FetchCancelled` follows.
 
     Attributes:
         origin: the key of the origin.
@@ -51,11 +51,11 @@ class FetchCancelled(Event):
     """A fetch ended without an outcome.
 
     Either the checker was closed, or the caller's client raised an error such as
-    TypeError, which is a mistake in the program.
+    TypeError, which is a bug in the program.
 
     Attributes:
         origin: the key of the origin.
-        elapsed_seconds: since the fetch began, ≥ 0.
+        elapsed_seconds: the duration of the fetch, ≥ 0.
     """
 
     origin: str
@@ -64,22 +64,21 @@ class FetchCancelled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsTxtFetched(Event):
-    """The robots.txt of an origin was fetched, or could not be.
+    """A fetch of a robots.txt has ended, successfully or not.
 
     Attributes:
         origin: the key of the origin.
-        access: what the fetch means.
-        status: that of the last response; `None` if there was none.
-        redirects: those that were followed, in order: pairs (URL that was followed,
-            cut at 2 KB; status of the response that led there).
-        headers: of the last response, pairs (lower-case name, value): Content-Type,
-            and those that decide how long the answer counts.
+        access: the access result.
+        status: the status of the last response; `None` if there was none.
+        redirects: the redirects that were followed, in order: pairs (target URL,
+            truncated to 2 KB; status of the redirect response).
+        headers: headers of the last response, pairs (lower-case name, value):
+            Content-Type, and those that affect how long the response is fresh.
         failure: where the fetch failed; `None` if there was a response.
-        error: what went wrong; `None` if nothing.
+        error: what went wrong; `None` if nothing did.
         body_bytes: how many decoded bytes of the body were read, ≥ 0.
-        elapsed_seconds: since the fetch began, ≥ 0.
-        next_fetch_at: when the origin will be fetched again at the earliest,
-            epoch seconds.
+        elapsed_seconds: the duration of the fetch, ≥ 0.
+        next_fetch_at: the earliest time of the next fetch, epoch seconds.
     """
 
     origin: str
@@ -96,12 +95,12 @@ class RobotsTxtFetched(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessChanged(Event):
-    """A fetch means something else than the one before.
+    """The access result of an origin has changed since the previous fetch.
 
     Attributes:
         origin: the key of the origin.
-        before: what the previous fetch meant.
-        after: what this one means.
+        before: the access result of the previous fetch.
+        after: the access result of this fetch.
     """
 
     origin: str
@@ -111,13 +110,13 @@ class AccessChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFailed(Event):
-    """An operation of a store failed; the checker went on without it.
+    """A store operation failed; the checker continued without it.
 
     Attributes:
         origin: the key of the origin; empty for "purge", and for a "get" of many
             origins.
         operation: "get", "update", "delete", "acquire", "release" or "purge".
-        error: what the store raised.
+        error: the exception raised by the store.
     """
 
     origin: str
@@ -132,29 +131,30 @@ CheckerEvent = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckerStats(JSONValue):
-    """What a checker has done since it was made; a snapshot.
+    """A snapshot of the counters of a checker since it was created.
 
     Attributes:
-        checks: questions answered about an agent and a URL.
-        allowed: how many were answered with yes; the reasons are not counted,
-            because finding one takes longer than the answer.
-        disallowed: how many were answered with no, by reason; reasons that never
-            decided are left out.
-        fetches: fetches of a robots.txt, each counted once with its redirects.
-        successful: fetches that brought a file.
-        unavailable: fetches that showed that there is none.
+        checks: lookups of an agent and a URL.
+        allowed: how many were allowed; their reasons are not counted, because finding
+            the reason takes longer than the lookup.
+        disallowed: how many were disallowed, by reason; reasons with a count of 0 are
+            omitted.
+        fetches: fetches of a robots.txt, each counted once, including its redirects.
+        successful: fetches that returned a file.
+        unavailable: fetches that found that there is no file.
         unreachable: fetches that failed.
-        restricted: fetches whose answer the policy takes for "keep out".
+        restricted: fetches whose response the policy treats as "keep out".
         refused: fetches that the address guard refused.
-        joined: questions that waited for a fetch that another question began.
+        joined: lookups that waited for a fetch started by another lookup.
         store_hits: how often the store had a current entry of an origin.
         store_misses: how often it had none.
-        lease_waits: pauses made because another process was fetching an origin.
-        store_failures: operations that the store could not do.
-        store_skips: operations not tried, because the store had just hung.
+        lease_waits: pauses while another process was fetching an origin.
+        store_failures: store operations that failed.
+        store_skips: store operations that were skipped, because the store had just
+            hung.
         event_failures: calls of `on_event` that raised.
-        live_origins: origins held parsed in memory now.
-        fetches_under_way: renewals that have not ended yet.
+        live_origins: parsed origins currently in memory.
+        fetches_under_way: renewals that are currently running.
     """
 
     checks: int = 0
@@ -181,7 +181,7 @@ _Told = TypeVar("_Told", bound=Event)
 
 
 class Listener(Generic[_Told]):
-    """The callback `on_event`, if there is one.
+    """The `on_event` callback, if there is one.
 
     Attributes:
         failures: how many of its calls have raised.
@@ -193,12 +193,12 @@ class Listener(Generic[_Told]):
         """Call `on_event`, and log its exceptions with `logger`.
 
         Raises:
-            TypeError: it cannot be called, or is a coroutine function.
+            TypeError: it is not callable, or a coroutine function.
         """
         is_usable = callable(on_event) and not iscoroutinefunction(on_event)
         if not (on_event is None or is_usable):
             raise TypeError(
-                f"expected on_event to be a plain callable, got {on_event!r}"
+                f"expected on_event to be a sync callable, got {on_event!r}"
             )
         self.failures = 0
         self._on_event = on_event
@@ -210,26 +210,26 @@ class Listener(Generic[_Told]):
             return
         try:
             self._on_event(event)
-        except Exception:  # a listener may be anybody's code
+        except Exception:  # a callback may raise anything
             self.failures += 1
             self._logger.exception("on_event raised for %r", event)
 
 
 class Reporter:
-    """Where the parts of a checker report what happened.
+    """Collects the reports from all parts of a checker.
 
     Attributes:
         listener: the callback of the caller.
-        counts: by the names of `CheckerStats`.
-        allowed: how many questions were answered with yes.
-        disallowed: how many with no, by the value of the `Reason`.
+        counts: counters by their names in `CheckerStats`.
+        allowed: the number of allowed lookups.
+        disallowed: the number of disallowed lookups, by the value of the `Reason`.
     """
 
     def __init__(self, on_event: Callable[[CheckerEvent], object] | None) -> None:
-        """Tell `on_event`, if there is one.
+        """Report to `on_event`, if there is one.
 
         Raises:
-            TypeError: it cannot be called, or is a coroutine function.
+            TypeError: it is not callable, or a coroutine function.
         """
         self.listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
         self.counts: Counter[str] = Counter()
@@ -239,7 +239,7 @@ class Reporter:
     def stats(
         self, *, joined: int, live_origins: int, fetches_under_way: int
     ) -> CheckerStats:
-        """The counters as they are now, with the counts in the arguments."""
+        """The current counters, including those in the arguments."""
         return CheckerStats(
             checks=self.allowed + sum(self.disallowed.values()),
             allowed=self.allowed,
@@ -254,7 +254,7 @@ class Reporter:
     def report_answer(
         self, question: Question, rules: StandingFor, *, allowed: bool
     ) -> None:
-        """`question` was answered by `rules`."""
+        """Report that `question` was looked up in `rules`."""
         if allowed:
             self.allowed += 1
             return
@@ -268,11 +268,11 @@ class Reporter:
             )
 
     def report_start(self, origin: str) -> None:
-        """A fetch begins; `report_fetch` or `report_cancellation` follows."""
+        """Report the start of a fetch; its outcome or cancellation follows."""
         self.listener.tell(FetchStarted(origin=origin))
 
     def report_cancellation(self, origin: str, *, seconds: float) -> None:
-        """A fetch ended without an outcome after so many `seconds`."""
+        """Report that a fetch ended without an outcome after `seconds`."""
         self.listener.tell(FetchCancelled(origin=origin, elapsed_seconds=seconds))
 
     def report_fetch(
@@ -283,7 +283,7 @@ class Reporter:
         outcome: Outcome,
         seconds: float,
     ) -> None:
-        """A fetch of so many `seconds` has made `previous` into `entry`."""
+        """Report a fetch that took `seconds` and changed `previous` into `entry`."""
         self.counts["fetches"] += 1
         self.counts[entry.access.value] += 1
         body = outcome.body if isinstance(outcome, Answered) else b""
@@ -309,17 +309,17 @@ class Reporter:
             self._report_change(entry, previous.access, outcome)
 
     def report_look_up(self, *, is_hit: bool) -> None:
-        """The store was asked for a current entry."""
+        """Report a lookup of a current entry in the store."""
         self.counts["store_hits" if is_hit else "store_misses"] += 1
 
     def report_lease_wait(self) -> None:
-        """Another process is fetching what is wanted here."""
+        """Report a pause, because another process is fetching the origin."""
         self.counts["lease_waits"] += 1
 
     def report_store_failure(
         self, operation: str, origin: str, *, error: Exception, is_first: bool
     ) -> None:
-        """The store failed; `is_first`: for the first time in a row."""
+        """Report a store failure; `is_first` if it is the first in a row."""
         self.counts["store_failures"] += 1
         level = logging.WARNING if is_first else logging.DEBUG
         LOGGER.log(
@@ -328,18 +328,18 @@ class Reporter:
         self.listener.tell(StoreFailed(origin=origin, operation=operation, error=error))
 
     def report_store_recovery(self, operation: str) -> None:
-        """The store has done `operation` again, after it had failed at that."""
+        """Report that `operation` has succeeded again after failures."""
         LOGGER.info("store works again: %s", operation)
 
     def report_store_skip(self) -> None:
-        """The store was not asked, because it had just hung or failed."""
+        """Report a skipped operation, because the store had just hung or failed."""
         self.counts["store_skips"] += 1
 
     def _report_change(
         self, entry: Entry, before: AccessResult, outcome: Outcome
     ) -> None:
         LOGGER.info(
-            "%s was %s and is %s now (%s)",
+            "%s changed from %s to %s (%s)",
             entry.origin,
             before.value,
             entry.access.value,

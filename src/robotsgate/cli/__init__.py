@@ -1,7 +1,7 @@
 """The command line: `robotsgate check` and the other commands (extra `cli`).
 
-A command reads its options, asks the checker or the parser, and prints. It must never
-decide anything about robots.txt. Its modules may touch files, the terminal and the
+A command parses its options, calls the checker or the parser, and prints. It must never
+make decisions about robots.txt. These modules may use files, the terminal and the
 network, but must not import `integrations` or `testing`.
 """
 

@@ -31,7 +31,7 @@ _UNREADABLE = "unreadable"
 
 
 def _existing(_context: object, _option: object, store_url: str) -> str:
-    """`store_url`, unless it names a missing file, which opening it would make."""
+    """`store_url`, unless it is a missing file, which opening would create."""
     _, is_sqlite, path = store_url.partition("sqlite:///")
     if is_sqlite and not Path(path).exists():
         raise click.BadParameter(f"there is no store at {path!r}")
@@ -56,7 +56,7 @@ def cache() -> None:
     Examples:
       robotsgate cache ls --store sqlite:///robots.db
       robotsgate cache forget --store redis://localhost https://example.com/
-    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
 
 
 @cache.command()
@@ -167,9 +167,9 @@ async def _open(store_url: str) -> AsyncIterator[ListableStore]:
 
 
 async def _records(store: ListableStore) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Each key with what the store keeps under it, read key by key."""
+    """Each key with its entry, read key by key."""
     async for key in store.keys():
-        data = await store.get(key) or b""  # `None` if it was deleted meanwhile
+        data = await store.get(key) or b""  # `None` if it was deleted in the meantime
         yield key, entry_as_dict(key, data)
 
 
@@ -178,7 +178,7 @@ def _without_parts(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The names and values in `record`, for people."""
+    """The names and values in `record`, human-readable."""
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _rows(value, f"{name} ")

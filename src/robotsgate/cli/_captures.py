@@ -1,7 +1,7 @@
-"""Answers `robotsgate filter` from WARC files, without a network.
+"""Archived responses from WARC files for `robotsgate filter`, without a network.
 
-WARC files ──► for each origin and status the last capture, on disk
-                   │ of each origin that a URL needs, the one that counts
+WARC files ──► the last capture of each origin and status, on disk
+                   │ for each origin of a URL, the one that applies
                    ▼
                RobotsArchive
 """
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-# Only the status tells a failure from an answer. So the last capture of each status is
-# enough to find the one that counts, under any policy.
+# Only the status distinguishes failures from answers. So the last capture of each
+# status is enough to find the one that applies, under any policy.
 _CREATE = """
     PRAGMA journal_mode = OFF;
     CREATE TABLE capture (
@@ -63,11 +63,11 @@ _ONLY_WITH_RESPONSES = ("as_of", "unknown", "more_files")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Responses:
-    """Which archived responses answer.
+    """The archived responses to use.
 
     Attributes:
         files: the names of the WARC files.
-        as_of: captures after this date do not count, epoch seconds; `None`: all count.
+        as_of: captures after this date are ignored, epoch seconds; `None` for no limit.
     """
 
     files: Sequence[str]
@@ -78,11 +78,11 @@ class Captures(AbstractContextManager["Captures"]):
     """Captures of robots.txt, in a temporary file without a name.
 
     Attributes:
-        reloads: as `Answerer.reloads`.
+        reloads: see `Answerer.reloads`.
     """
 
     def __init__(self, settings: Settings, *, max_origins: int) -> None:
-        """Hold none yet; `max_origins` stay parsed in memory."""
+        """Start empty; `max_origins` stay parsed in memory."""
         self._policy = settings.policy
         self._is_quiet = settings.is_quiet
         self._archive = RobotsArchive(
@@ -94,7 +94,7 @@ class Captures(AbstractContextManager["Captures"]):
         self._database = sqlite3.connect("")
         self._database.executescript(_CREATE)
         self._numbers = count()
-        self._was_loaded = bytearray()  # for each row of an origin that is its first
+        self._was_loaded = bytearray()  # for the first row of each origin
         self._max_origins = max_origins
         self._dates: dict[str, float | None] = {}
         self.reloads = 0
@@ -104,7 +104,7 @@ class Captures(AbstractContextManager["Captures"]):
         self._database.close()
 
     def read(self, responses: Responses) -> None:
-        """Take what the files have, and tell on stderr what that is.
+        """Read the files, and print a summary to stderr.
 
         Raises:
             ClickException: the extra is missing, or a file cannot be read.
@@ -119,17 +119,17 @@ class Captures(AbstractContextManager["Captures"]):
     async def can_fetch_many(
         self, agent: str | tuple[str, ...], urls: Sequence[str]
     ) -> list[bool | None]:
-        """As `RobotsArchive.can_fetch_many`."""
+        """See `RobotsArchive.can_fetch_many`."""
         return self._archive.can_fetch_many(agent, urls)
 
     async def check(self, agent: str | tuple[str, ...], url: str) -> Verdict | None:
-        """As `RobotsArchive.check`."""
+        """See `RobotsArchive.check`."""
         return self._archive.check(agent, url)
 
     def dated(self, line: bytes, url: str | None) -> bytes:
-        """The JSON object in `line` with the date of the capture that decided on `url`.
+        """The JSON object in `line`, with the date of the capture used for `url`.
 
-        As one more field, epoch seconds; null for `None`.
+        The date is an additional field, in epoch seconds; null for `None`.
         """
         date = None if url is None else self._fetched_at(url)
         if _DATE.encode() in line:  # from an earlier run
@@ -146,14 +146,14 @@ class Captures(AbstractContextManager["Captures"]):
 
     def _read(self, file: str, *, as_of: float | None) -> WarcCounts:
         try:
-            # An extra that only this needs.
+            # Only this needs the extra.
             from robotsgate.integrations.warc import (  # noqa: PLC0415
                 DamagedWarcError,
                 responses,
             )
         except ImportError as error:
             raise click.ClickException(
-                "expected the extra warc: pip install 'robotsgate[cli,warc]'"
+                "--responses needs the extra warc: pip install 'robotsgate[cli,warc]'"
             ) from error
         try:
             with responses(file, policy=self._policy) as captures:
@@ -195,9 +195,9 @@ class Captures(AbstractContextManager["Captures"]):
 
 
 def responses_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Give `command` what chooses archived responses, as the argument `responses`.
+    """Add the options for archived responses, as the argument `responses`.
 
-    That is `None` if it shall fetch. Also gives it the file `unknown`.
+    It is `None` if the command has to fetch. Also adds the file `unknown`.
     """
 
     @click.option(
@@ -205,21 +205,21 @@ def responses_options(command: Callable[..., _Result]) -> Callable[..., _Result]
         "files",
         multiple=True,
         metavar="FILE",
-        help="A WARC file with robots.txt responses, which answer in place of fetches."
+        help="Use the robots.txt responses in a WARC file instead of fetching."
         " More FILEs may follow.",
     )
     @click.option(
         "--as-of",
         callback=_end_of,
         metavar="DATE",
-        help="The day or time whose last responses apply, in UTC unless it has an"
-        " offset. Default: the end.",
+        help="Ignore responses after this day or time, in UTC unless it has an offset."
+        " Default: use all responses.",
     )
     @click.option(
         "--unknown",
         type=click.File("wb", lazy=False),
         metavar="FILE",
-        help="A file for the lines whose site has no response.",
+        help="Write lines whose site has no response to this file.",
     )
     @click.argument("more_files", nargs=-1, metavar="[FILE]...")
     @functools.wraps(command)
@@ -240,10 +240,10 @@ def responses_options(command: Callable[..., _Result]) -> Callable[..., _Result]
 
 
 def _refuse(name: str, *, has_responses: bool) -> None:
-    """Refuse the argument `name` if it is given.
+    """Refuse the argument `name` if it was passed.
 
     Raises:
-        UsageError: it is.
+        UsageError: it was passed.
     """
     context = click.get_current_context()
     if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
@@ -260,7 +260,7 @@ def _refuse(name: str, *, has_responses: bool) -> None:
 def _end_of(
     _context: click.Context, _option: click.Parameter, value: str | None
 ) -> float | None:
-    """The last moment of a day, or the moment that `value` is, epoch seconds."""
+    """The end of a day, or the time in `value`, epoch seconds."""
     if value is None:
         return None
     try:
@@ -276,7 +276,7 @@ def _end_of(
 
 
 def _text_of(counts: WarcCounts) -> str:
-    """One line for people, without what is 0."""
+    """One human-readable line, without counts of 0."""
     numbers = asdict(counts)
     del numbers["records"]
     return ", ".join(

@@ -38,7 +38,7 @@ _UNDECIDED = {
     Reason.ADDRESS_REFUSED,
 }
 
-# Lines of stdin may be long, so only this many are in memory.
+# Lines of stdin may be long, so only this many are kept in memory.
 _WINDOW = 100
 
 _STYLES = {
@@ -76,7 +76,7 @@ def check(
       robotsgate check https://example.com/
       robotsgate check -a ExampleBot -a Googlebot --explain https://example.com/a
       robotsgate check -a ExampleBot --json < urls.txt
-    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
     question = _Check(agents, settings, explains=explains, as_json=as_json)
     return anyio.run(question.run, urls)
 

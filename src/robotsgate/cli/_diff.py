@@ -58,7 +58,7 @@ def diff(
     Examples:
       robotsgate diff https://example.com/ robots.txt
       robotsgate diff -a ExampleBot old.txt new.txt /private /public
-    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
     both = (robots_txt_of(old, settings), robots_txt_of(new, settings))
     asked = tuple(map(agent_of, agents)) or _agents_named_in(both)
     code = Exit.ALLOWED
@@ -75,7 +75,7 @@ def diff(
 def _differences(
     both: tuple[RobotsTxt, RobotsTxt], agents: Sequence[_Agent], urls: Iterable[str]
 ) -> Iterator[tuple[_Agent, str, Match, Match]]:
-    """Agent, URL, old and new match, if only one of the two allows."""
+    """Agent, URL, old and new match, if only one of the two is allowed."""
     for url in urls:
         for agent in agents:
             was, is_ = (robots.match(agent, url) for robots in both)
@@ -96,7 +96,7 @@ def _agents_named_in(both: Iterable[RobotsTxt]) -> tuple[str, ...]:
 
 
 def _paths_of(both: Iterable[RobotsTxt]) -> list[str]:
-    """Paths that the patterns of both files match, or just miss."""
+    """Paths that the patterns in either file match, or narrowly miss."""
     patterns = {
         rule.pattern
         for robots in both

@@ -1,6 +1,6 @@
-"""Explains a verdict: the lines around the one that decides, and what competes. Pure.
+"""Explains a verdict: the lines around the one that applies, and other rules. Pure.
 
-Must never ask the network: it takes the verdict and the file.
+Must never use the network: it takes the verdict and the file.
 """
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ _WITHOUT_RULE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What led to a verdict.
+    """The explanation of a verdict.
 
     Attributes:
-        lines: those around the line that decides; empty if no line decides.
-        deciding_line: its number, 1 for the first; `None` if no line decides.
-        competing_rules: "line 2: Disallow: /a" for each rule that matches, in the
-            order of their priority; at most ten.
-        redirects: "301 to https://…" for each that was followed.
-        changes: phrases, each of which names a change that would change the answer.
+        lines: the lines around the one that applies; empty if there is none.
+        deciding_line: the number of the line that applies, 1 for the first; `None` if
+            there is none.
+        competing_rules: "line 2: Disallow: /a" for each matching rule, in the order of
+            priority; at most ten.
+        redirects: "301 to https://…" for each redirect that was followed.
+        changes: phrases for changes to the file or server that would change the
+            verdict.
     """
 
     lines: tuple[Line, ...]
@@ -61,11 +63,11 @@ class Explanation:
 
 
 def explanation(verdict: Verdict, robots: RobotsTxt | None) -> Explanation:
-    """What led to `verdict`.
+    """The explanation of `verdict`.
 
     Args:
-        verdict: the answer.
-        robots: the file in force; `None` if there is none.
+        verdict: the verdict.
+        robots: the file that applies; `None` if there is none.
     """
     rule = verdict.rule
     lines: tuple[Line, ...] = ()

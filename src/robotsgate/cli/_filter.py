@@ -1,7 +1,7 @@
-"""`robotsgate filter`: of very many URLs, those that an agent may fetch.
+"""`robotsgate filter`: keeps those of many URLs that an agent may fetch.
 
-`_line_filter` decides which lines are answered together; the answers are found here.
-`check_many` would cost more, because it makes a verdict for each URL.
+`_line_filter` decides which lines are processed together; this module checks them.
+`check_many` would be slower, because it creates a verdict for each URL.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from robotsgate import RobotsChecker
     from robotsgate.cli._captures import Responses
 
-# With the lines and the program itself, so many of real files take 122 MiB, and hostile
-# ones at most 32 KiB each. A store in a temporary file has the other origins, so
-# that none is fetched twice.
+# Including the lines and the program itself, this many real files take 122 MiB; hostile
+# ones take at most 32 KiB each. The other origins are in a store in a temporary file,
+# so that none is fetched twice.
 _MOST_ORIGINS = 10_000
 
-# So many reasons of usual lengths take 10 MiB.
+# This many reasons of usual length take 10 MiB.
 _MOST_REASONS = 30_000
 _LONGEST_REASON = 500
 
-# How a result begins. The rest is the line itself, or the text for the file of
-# rejected lines.
+# The first byte of a result. The rest is the line, or the text for the file of rejected
+# lines.
 _ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
 
 
@@ -49,10 +49,13 @@ _ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
     "--rejected",
     type=click.File("wb", lazy=False),
     metavar="FILE",
-    help="A file for the other lines, each with its reason.",
+    help="Write all other lines to this file, each with its reason.",
 )
 @click.option(
-    "--json", "is_json", is_flag=True, help="Each line is a JSON object, also of FILE."
+    "--json",
+    "is_json",
+    is_flag=True,
+    help="Lines are JSON objects, including those in FILE.",
 )
 @click.option(
     "--field",
@@ -60,7 +63,7 @@ _ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
     default="url",
     show_default=True,
     metavar="NAME",
-    help="The name under which a JSON object has its URL.",
+    help="The field of a JSON object that contains the URL.",
 )
 @responses_options
 @fetching_options
@@ -74,18 +77,16 @@ def filter_(
     unknown: IO[bytes] | None,
     settings: Settings,
 ) -> Exit:
-    """Which URLs of stdin may AGENT fetch?
+    """Print the URLs from stdin that AGENT may fetch.
 
-    Prints them in their order. If they are of more than 10,000 sites, this is fastest
-    if the URLs of one site stand together. A line without a URL does not stop the
-    command, but is counted, and makes it exit with 1. With --store, a second run does
-    not fetch again what the first one fetched; without it, a temporary folder keeps the
-    files.
+    The order stays the same. With more than 10,000 sites, this is fastest if the URLs
+    are grouped by site. Lines without a URL are counted and skipped, and the exit code
+    is then 1. With --store, a later run can reuse the fetched files; without it, they
+    are kept in a temporary folder.
 
-    With --responses, nothing is fetched: archived responses say what was allowed on
-    a date. URLs of sites that have none are neither allowed nor rejected, and make the
-    command exit with 3. With --json, each object gets the date of the response that
-    decided.
+    With --responses, archived responses are used instead of fetching. URLs of sites
+    without a response are neither allowed nor rejected, and the exit code is then 3.
+    With --json, the date of the response is added to each object.
 
     \b
     Examples:
@@ -95,9 +96,9 @@ def filter_(
       robotsgate filter -a ExampleBot --json --field link < pages.jsonl
       robotsgate filter -a ExampleBot --responses robots.warc.gz \\
         --as-of 2024-01-31 --unknown unknown.txt < urls.txt > allowed.txt
-    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
     named = agent_of(agent)
-    RobotsTxt.parse("").rules_for(named)  # refuses what names no crawler
+    RobotsTxt.parse("").rules_for(named)  # raises if it is not a crawler
     work = _Filter(
         named,
         rejected=rejected,
@@ -119,7 +120,7 @@ class _Filter:
     """One run of the command.
 
     Attributes:
-        counts: how far it has come.
+        counts: its progress.
     """
 
     def __init__(
@@ -130,13 +131,13 @@ class _Filter:
         unknown: IO[bytes] | None,
         url_field: str | None,
     ) -> None:
-        """Prepare.
+        """Do nothing yet.
 
         Args:
             agent: the crawler.
-            rejected: gets the other lines; `None`: nothing does.
-            unknown: gets the lines of which nothing is archived; `None`: nothing does.
-            url_field: the name under which a JSON object has its URL; `None`: each
+            rejected: the file for rejected lines, or `None`.
+            unknown: the file for lines without an archived response, or `None`.
+            url_field: the field of a JSON object that contains the URL; `None` if each
                 line is a URL.
         """
         self._agent = agent
@@ -146,7 +147,7 @@ class _Filter:
         self.counts = Counts()
 
     async def run(self, settings: Settings, captures: Captures | None = None) -> None:
-        """Filter stdin to stdout by `captures`, or by what a checker fetches."""
+        """Filter stdin to stdout with `captures`, or with a checker."""
         with (
             TemporaryDirectory(prefix="robotsgate-") as folder,
             progress(self.counts, is_quiet=settings.is_quiet) as show,
@@ -210,7 +211,7 @@ class _Filter:
 
 
 class _Answers:
-    """The answers of a checker or of captures to lines: an `Answerer`."""
+    """Checks lines with a checker or captures: an `Answerer`."""
 
     def __init__(
         self,
@@ -220,13 +221,13 @@ class _Answers:
         url_field: str | None,
         has_reasons: bool,
     ) -> None:
-        """Ask `source` for `agent`; results have a text for lines that are rejected.
+        """Check lines for `agent` with `source`.
 
         Args:
-            source: has at most `_MOST_ORIGINS` in memory.
+            source: keeps at most `_MOST_ORIGINS` in memory.
             agent: the crawler.
             url_field: as in `_Filter`.
-            has_reasons: whether the results of rejected lines have a text.
+            has_reasons: whether the results of rejected lines contain a text.
         """
         self._source = source
         self._agent = agent
@@ -238,7 +239,7 @@ class _Answers:
             self._raise_unless_url: Callable[[str], object] = Origin.from_url
             self._refusal_key: Callable[..., Hashable] = lambda *_: None
         else:
-            # Most URLs need not be parsed for that.
+            # Most URLs need not be parsed for this.
             self._raise_unless_url = partial(source.peek, agent)
             self._refusal_key = source._answers.refusal_key  # noqa: SLF001 (one package)
         # By that key, if it is not `None`: a verdict as JSON types, or its text.
@@ -246,7 +247,7 @@ class _Answers:
 
     @property
     def reloads(self) -> int:
-        """As `Answerer.reloads`: memory that is not full has dropped nothing."""
+        """See `Answerer.reloads`; there are none before the memory is full."""
         if isinstance(self._source, Captures):
             return self._source.reloads
         stats = self._source.stats
@@ -254,12 +255,12 @@ class _Answers:
         return max(0, min(stats.store_hits, loads - _MOST_ORIGINS))
 
     def origin_of(self, line: bytes) -> str:
-        """As `Answerer.origin_of`."""
+        """See `Answerer.origin_of`."""
         url, _ = self._question(line)
         return url[: url.find("/", 8)]
 
     async def answer(self, lines: Iterable[bytes]) -> list[bytes]:
-        """As `Answerer.answer`."""
+        """See `Answerer.answer`."""
         lines = [line for line in map(bytes.strip, lines) if line]
         questions = [self._question(line) for line in lines]
         urls = [url for url, _ in questions]
@@ -276,7 +277,7 @@ class _Answers:
         return results
 
     def _question(self, line: bytes) -> tuple[str, str | None]:
-        """The URL in `line` and `None`, or "" and why `line` has no URL."""
+        """The URL in `line` and `None`, or "" and the reason why there is none."""
         if len(line) > LONGEST_LINE:
             return "", f"expected a line of at most {LONGEST_LINE} bytes"
         try:
@@ -294,7 +295,7 @@ class _Answers:
         return url, None
 
     async def _rejection(self, line: bytes, url: str, error: str | None) -> bytes:
-        """The result of `line`, which is not allowed; `error`: why it has no URL."""
+        """The result for the rejected `line`; `error` is why it has no URL, if so."""
         kind = _DISALLOWED if error is None else _WITHOUT_URL
         reason = None
         if error is None:
@@ -319,7 +320,7 @@ class _Answers:
         return kind + row
 
     async def _reason(self, url: str) -> Any:  # noqa: ANN401 (JSON types)
-        """The verdict about `url`: a text, or JSON types; most URLs share it."""
+        """The verdict for `url`, as text or JSON types; most URLs share it."""
         key = self._refusal_key(self._agent, url)
         reason = self._reasons.get(key)
         if reason is not None:

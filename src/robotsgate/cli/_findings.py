@@ -1,4 +1,4 @@
-"""Finds what lint reports about a file, and about the answer that brought it. Pure."""
+"""The findings of lint about a file, and about the response with it. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _DAY = 86_400.0
 
-# Gives the lifetime that the headers ask for, without the bounds of a crawler.
+# The lifetime that the headers specify, without a crawler's limits.
 _AS_ASKED = Policy(min_lifetime=0, max_lifetime=1e12, default_lifetime=_DAY)
 
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -27,14 +27,14 @@ _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that lint reports.
+    """One finding of lint.
 
     Attributes:
-        line: the line it is about, 1 for the first; 0 for the whole file.
-        column: where in the line, 1 for its first character; 0 for the whole line.
+        line: the line number, 1 for the first; 0 for the whole file.
+        column: the first character in the line, 1 for the first; 0 for the whole line.
         severity: how much it matters.
-        code: what it is; `docs/reference/lint.md` has a paragraph on each.
-        message: one sentence for people, without a final period.
+        code: the kind of finding; each has a paragraph in `docs/reference/lint.md`.
+        message: a human-readable sentence, without a final period.
     """
 
     line: int
@@ -49,7 +49,7 @@ class Finding:
 
 
 def about_file(robots: RobotsTxt, *, most: int | None = None) -> list[Finding]:
-    """What is odd about a file; the first `most` findings, or all."""
+    """The findings about a file: the first `most`, or all."""
     return [
         Finding(
             line=one.line,
@@ -70,17 +70,19 @@ def about_answer(
     redirects: Iterable[tuple[str, int]],
     now: float,
 ) -> list[Finding]:
-    """What is odd about the answer that `origin` gave when asked for its file.
+    """The findings about the response of `origin`.
 
     Args:
-        origin: the one that was asked.
-        status: of the last response; `None` if there was none.
-        headers: of the last response, by lower-case names.
-        redirects: pairs (URL that was followed, status), in order.
-        now: when the answer came, epoch seconds.
+        origin: the origin of the file.
+        status: the status of the last response; `None` if there was none.
+        headers: the headers of the last response, by lower-case name.
+        redirects: pairs (target URL, status), in order.
+        now: when the response was received, epoch seconds.
     """
     facts = [*_about_redirects(origin, redirects)]
-    if status is not None and origin.scheme != "ftp":  # other codes, and no headers
+    if (
+        status is not None and origin.scheme != "ftp"
+    ):  # it has other codes, and no headers
         facts += _about_response(status, headers, now)
     return [
         Finding(line=0, column=0, severity=severity, code=code, message=message)
@@ -130,8 +132,8 @@ def sarif(findings: Sequence[Finding], source: str, *, version: str) -> dict[str
 
     Args:
         findings: in order.
-        source: the URL or the file that they are about.
-        version: of robotsgate.
+        source: the URL or file of the findings.
+        version: the version of robotsgate.
     """
     uri = source if "://" in source else quote(source)
     codes = sorted({one.code for one in findings})

@@ -1,13 +1,13 @@
-"""Passes stdin through an `Answerer`, line by line, in order and in bounded memory.
+"""Passes stdin through an `Answerer`, line by line, in order and with limited memory.
 
-Knows neither URLs nor how an answer is found.
+Independent of URLs and of how lines are checked.
 
-    stdin ──► batches, some at a time ──► results in order
+    stdin ──► batches, a few at a time ──► results in order
       │
-      │ memory loads the same origins again and again, and more lines are there
+      │ the same origins are loaded again and again, and more lines are available
       ▼
-    a window: the lines that are there, sorted by origin on disk
-      ──► batches, some at a time ──► results in order again
+    a window: the available lines, sorted by origin on disk
+      ──► batches, a few at a time ──► results in order again
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 
     from anyio.streams.memory import MemoryObjectReceiveStream
 
-# Each batch has 64 KiB, and takes ten times as much while it is answered.
+# Each batch has 64 KiB, and takes ten times as much while it is processed.
 _BATCHES_AHEAD = 3
 
-# If one line in twenty loads an origin again, those lines take more time than all the
-# others, and a window saves most of it.
+# If one line in twenty reloads an origin, these lines take more time than all others,
+# and a window saves most of it.
 _LINES_FOR_A_LOOK = 5_000
 _MOST_LINES_FOR_A_RELOAD = 20
 
-# How long a window waits for more lines, all in all. A source that makes us wait for
-# longer during a look is slower than we are, and gets no window.
+# How long a window waits for more lines, in total. If a source makes us wait longer
+# between two checks, it is slower than we are, and a window would not help.
 _PATIENCE_SECONDS = 2.0
 
 
 class Answerer(Protocol):
-    """Finds the results of lines."""
+    """Computes the results of lines."""
 
     @property
     def reloads(self) -> int:
-        """How often it loaded an origin that it may have held in memory before."""
+        """How often it loaded an origin that may have been in memory before."""
         ...
 
     def origin_of(self, line: bytes) -> Hashable:
-        """What lines of one origin share, nearly always."""
+        """The origin of a line, or another key; nearly always equal for one origin."""
         ...
 
     async def answer(self, lines: Iterable[bytes]) -> list[bytes]:
@@ -60,7 +60,7 @@ class Answerer(Protocol):
 
 @dataclass(slots=True)
 class _Batch:
-    """Some lines, what takes their results, and the results once they are there."""
+    """A batch of lines, a callback for their results, and the results."""
 
     lines: list[bytes]
     take: Callable[[list[bytes]], None]
@@ -81,9 +81,9 @@ class LineFilter:
         """Read nothing yet.
 
         Args:
-            answerer: answers the lines.
-            take: gets results, in order, and how many bytes of stdin are done then.
-            folder: the place for temporary files.
+            answerer: checks the lines.
+            take: called with results, in order, and the number of bytes of stdin done.
+            folder: the folder for temporary files.
         """
         self._answerer = answerer
         self._take = take
@@ -106,10 +106,10 @@ class LineFilter:
                     await anyio.lowlevel.checkpoint()
 
     async def _answer_all(self, batches: AsyncIterator[_Batch]) -> None:
-        """Answer some batches at a time; their results are taken in order."""
+        """Process a few batches at a time, and pass on their results in order."""
         send, receive = anyio.create_memory_object_stream[_Batch](_BATCHES_AHEAD)
-        # It is closed last: a batch that nobody could receive any more would be an
-        # error besides the one that ended the taking.
+        # It is closed last: otherwise, a batch that can no longer be received would be
+        # an additional error.
         async with receive, anyio.create_task_group() as tasks:
             tasks.start_soon(_take_all, receive)
             async with send:
@@ -122,7 +122,7 @@ class LineFilter:
         batch.answered_event.set()
 
     async def _batches_of_stdin(self) -> AsyncIterator[_Batch]:
-        """Batches to the end, or until a window would be faster."""
+        """Batches until the end, or until a window would be faster."""
         before = self._look()
         async for lines in self._source:
             yield _Batch(
@@ -138,12 +138,12 @@ class LineFilter:
                 return
 
     def _look(self) -> tuple[float, ...]:
-        """Lines that are done, reloads, and seconds of waiting for stdin; so far."""
+        """The lines done, reloads, and seconds waited for stdin so far."""
         waited = self._source.seconds_waited
         return self._lines_done, self._answerer.reloads, waited
 
     async def _fill(self, window: Window) -> None:
-        """Add lines to `window` until it is full, or no more seem to come soon."""
+        """Add lines to `window` until it is full, or no more arrive soon."""
         until = self._source.seconds_waited + _PATIENCE_SECONDS
         while not window.is_full:
             lines = None
@@ -157,7 +157,7 @@ class LineFilter:
     async def _batches_of(self, window: Window) -> AsyncIterator[_Batch]:
         for lines, take in window.blocks():
             yield _Batch(lines, take)
-            self._take([], self._bytes_done)  # shows what is fetched meanwhile
+            self._take([], self._bytes_done)  # shows the fetches in the meantime
 
     def _take_next(self, results: list[bytes], bytes_done: int) -> None:
         self._lines_done += len(results)
@@ -166,7 +166,7 @@ class LineFilter:
 
 
 async def _take_all(batches: MemoryObjectReceiveStream[_Batch]) -> None:
-    """Pass on the results of `batches`, each as soon as those before it are there."""
+    """Pass on the results of `batches` in order, as soon as they are available."""
     async for batch in batches:
         await batch.answered_event.wait()
         batch.take(batch.results)

@@ -52,7 +52,7 @@ def lint(*, form: str, is_strict: bool, settings: Settings, source: str) -> Exit
     Examples:
       robotsgate lint robots.txt
       robotsgate lint --strict --format sarif https://example.com/ > robots.sarif
-    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
     trouble = None
     if is_url(source):
         origin = Origin.from_url(source)
@@ -81,7 +81,7 @@ def lint(*, form: str, is_strict: bool, settings: Settings, source: str) -> Exit
 async def _findings_at(
     origin: Origin, settings: Settings
 ) -> tuple[list[Finding], str | None]:
-    """The findings at `origin`, and why there is no file; `None` if there is one."""
+    """The findings at `origin`, and why there is no file, or `None`."""
     events: list[CheckerEvent] = []
     always_fetching = replace(settings, store=None)
     async with always_fetching.checker(on_event=events.append) as checker:

@@ -1,4 +1,4 @@
-"""The options that commands share, and what they name: a checker, a robots.txt."""
+"""Shared options, and the checkers and files that they specify."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Settings:
     """How a command fetches, and how much it prints.
 
     Attributes:
-        user_agent: the header with which robots.txt files are fetched.
-        store: the URL of a store; `None`: memory.
-        proxy: the URL of a proxy; `None`: none.
-        policy: what answers mean.
-        dialect: the way to read a robots.txt.
-        is_quiet: whether only errors go to stderr.
+        user_agent: the User-Agent header for fetching robots.txt.
+        store: the URL of a store; `None` for memory.
+        proxy: the URL of a proxy, or `None`.
+        policy: the policy of the checker.
+        dialect: the dialect for parsing robots.txt.
+        is_quiet: whether to print only errors to stderr.
     """
 
     user_agent: str
@@ -87,8 +87,8 @@ class Settings:
         """A checker with these settings.
 
         Args:
-            store: the URL of a store in place of memory, if the user named none.
-            max_origins: how many origins stay parsed in memory, ≥ 1.
+            store: the URL of the default store, instead of memory.
+            max_origins: the maximum number of parsed origins in memory, ≥ 1.
             on_event: as in `RobotsChecker`.
         """
         async with AsyncExitStack() as stack:
@@ -170,13 +170,13 @@ agents_option = click.option(
 
 
 def agent_of(text: str) -> str | tuple[str, ...]:
-    """The agent that `text` names: commas separate names, but not in a header."""
+    """Parse an agent: commas separate names, except in a header."""
     is_list = "," in text and not {"/", "("}.intersection(text)
     return tuple(map(str.strip, text.split(","))) if is_list else text
 
 
 def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Give `command` the options for fetching, as the argument `settings`."""
+    """Add the options for fetching to `command`, as the argument `settings`."""
 
     @functools.wraps(command)
     def with_settings(
@@ -230,12 +230,12 @@ def _log_to_stderr(*, is_quiet: bool, is_verbose: bool) -> None:
 
 
 def is_url(source: str) -> bool:
-    """Whether `source` is a URL and not the name of a file."""
+    """Whether `source` is a URL rather than the name of a file."""
     return "://" in source
 
 
 def robots_txt_of(source: str, settings: Settings) -> RobotsTxt:
-    """The robots.txt in force at a URL, or that of a file.
+    """The robots.txt of a URL or a file.
 
     Raises:
         ClickException: there is no file to read.
@@ -258,12 +258,12 @@ async def _robots_txt_at(source: str, settings: Settings) -> RobotsTxt:
 
 
 def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
-    """The robots.txt of a file, or that of stdin for "-".
+    """The robots.txt in a file, or on stdin for "-".
 
     Raises:
         ClickException: the file cannot be read.
     """
-    most = Policy().max_body_bytes + 1  # one more shows that the file is longer
+    most = Policy().max_body_bytes + 1  # one more byte shows that the file is longer
     try:
         if source == "-":
             body = sys.stdin.buffer.read(most)

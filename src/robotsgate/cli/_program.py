@@ -1,4 +1,4 @@
-"""The program: its commands, and how it ends."""
+"""The program: its commands, signals and exit codes."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
     _Handler = Callable[[int, FrameType | None], None]
 
-# As a shell counts what a signal ends.
+# The exit codes of shells for signals start after this.
 _SIGNALLED = 128
 
 
 class _Program(click.Group):
-    """Ends as programs of a shell do; click itself does not."""
+    """Exits like other shell programs, which click itself does not."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command that `ctx` names."""
+        """Run the command in `ctx`."""
         ending: list[int] = []
         try:
             with _ending_as_ctrl_c(ending):
@@ -50,7 +50,9 @@ class _Program(click.Group):
                 sys.stdout.flush()
                 return code
         except KeyboardInterrupt:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends it at once
+            signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            )  # a second one ends it immediately
             ctx.exit(_SIGNALLED + (ending or [signal.SIGINT])[0])
         except OSError as error:
             if error.errno != errno.EPIPE:
@@ -60,10 +62,10 @@ class _Program(click.Group):
 
 @contextmanager
 def _ending_as_ctrl_c(ending: list[int]) -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block as Ctrl-C does, so that it cleans up.
+    """Let SIGTERM and SIGHUP end the block like Ctrl-C, so that it cleans up.
 
     Args:
-        ending: gets the number of such a signal.
+        ending: the number of such a signal is appended here.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -71,8 +73,8 @@ def _ending_as_ctrl_c(ending: list[int]) -> Iterator[None]:
         handler = cast("_Handler", signal.getsignal(signal.SIGINT))
         handler(signal.SIGINT, frame)
 
-    # A job in the background ignores Ctrl-C, and goes on to, because it is blocked; but
-    # the event loop handles it only if it is not ignored.
+    # A background job ignores Ctrl-C, and still does, because the signal is blocked;
+    # but the event loop handles it only if it is not ignored.
     is_in_background = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if is_in_background:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -109,7 +111,7 @@ def program() -> None:
       robotsgate check -a ExampleBot https://example.com/private
       robotsgate lint robots.txt
       robotsgate filter -a ExampleBot < urls.txt > allowed.txt
-    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
 
 
 for command in (check, show, lint, filter_, diff, cache, serve):
@@ -119,8 +121,8 @@ for command in (check, show, lint, filter_, diff, cache, serve):
 def run(arguments: Sequence[str]) -> int:
     """Run the program with `arguments`, and return its exit code.
 
-    Errors are one line on stderr. If nobody reads the output any more, the program ends
-    without a message.
+    Errors are printed as one line on stderr. If the reader of the output has closed the
+    pipe, the program ends without a message.
     """
     open_closed_streams()
     try:
@@ -134,11 +136,11 @@ def run(arguments: Sequence[str]) -> int:
         note(error.format_message())
     except click.ClickException as error:
         complain(_in_one_line(error))
-    except click.Abort:  # Ctrl-C before a command has begun
+    except click.Abort:  # Ctrl-C before a command has started
         return _SIGNALLED + signal.SIGINT
     except (RobotsError, OSError) as error:
         complain(str(error))
-    except Exception:  # noqa: BLE001 (Python would exit with 1, which is an answer)
+    except Exception:  # noqa: BLE001 (Python would exit with 1, which has a meaning)
         note(traceback.format_exc())
     finally:
         drop_unwritten()

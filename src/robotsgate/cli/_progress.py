@@ -1,4 +1,4 @@
-"""Shows on stderr how far `robotsgate filter` has come."""
+"""Shows the progress of `robotsgate filter` on stderr."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """How far the command has come.
+    """The progress of the command.
 
     Attributes:
-        position: how many bytes of stdin are done.
-        urls: how many URLs are done.
-        without_url: how many other lines are done, without blank ones.
-        allowed: how many URLs were printed.
-        unknown: how many URLs are of origins that are not archived; `None` if answers
+        position: the number of bytes of stdin that are done.
+        urls: the number of URLs that are done.
+        without_url: the number of other lines that are done, except blank ones.
+        allowed: the number of URLs printed.
+        unknown: the number of URLs of origins that are not archived; `None` if files
             are fetched.
-        fetches: how many robots.txt were fetched.
-        failures: how many of those fetches failed.
+        fetches: the number of robots.txt files fetched.
+        failures: the number of fetches that failed.
     """
 
     position: int = 0
@@ -46,7 +46,7 @@ class Counts:
     failures: int = 0
 
     def __str__(self) -> str:
-        """One line for people."""
+        """One human-readable line."""
         lines = "line" if self.without_url == 1 else "lines"
         others = f"; {self.without_url:,} {lines} without a URL"
         answers = f"{self.fetches:,} origins fetched, {self.failures:,} failed"
@@ -60,12 +60,12 @@ class Counts:
 
 @contextmanager
 def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
-    """Show `counts` on stderr: at the end, and before if that is a terminal.
+    """Show `counts` on stderr: at the end, and continuously if it is a terminal.
 
-    Not before on the terminal that shows the URLs, too.
+    Not continuously if stdout is a terminal as well.
 
     Args:
-        counts: what the block counts.
+        counts: updated by the block.
         is_quiet: whether to show nothing.
 
     Yields:
@@ -74,7 +74,7 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
     terminal = console(on_stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=10),  # all of it fits into 80 columns
+        BarColumn(bar_width=10),  # so that the line fits into 80 columns
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
         console=terminal,
@@ -95,7 +95,7 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
     bar.start()
     try:
         yield show
-    except OSError:  # nobody can or wants to see more
+    except OSError:  # the output is closed
         is_quiet = True
         raise
     finally:
@@ -106,7 +106,7 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
 
 
 def _bytes_of_stdin() -> int | None:
-    """How many bytes there are to read; `None` if that is not known, as in a pipe."""
+    """The size of stdin in bytes; `None` if unknown, as for a pipe."""
     try:
         status = os.fstat(sys.stdin.fileno())
     except OSError:

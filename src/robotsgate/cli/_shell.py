@@ -1,7 +1,7 @@
-"""How the program talks to a shell: text on stdout, lines of stdin, and its exit code.
+"""The interface to the shell: text on stdout, lines from stdin, and exit codes.
 
-Text is styled on a terminal, else one plain record a line. Control characters are
-escaped, because a server may have sent them to upset a terminal.
+On a terminal, text is styled; otherwise, it is one plain record per line. Control
+characters are escaped, because a server may have sent them to corrupt a terminal.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class Exit(enum.IntEnum):
     ALLOWED = 0
     """All allowed, or nothing to report."""
     DISALLOWED = 1
-    """Some disallowed; for `lint` and `diff`, something to report; for `filter`, some
-    lines without a URL."""
+    """Some disallowed; for `lint` and `diff`, something to report; for `filter`, lines
+    without a URL."""
     TROUBLE = 2
-    """Wrong usage, or something that could not be read or opened."""
+    """Wrong usage, or something that cannot be read or opened."""
     UNDECIDED = 3
     """Some could not be decided."""
     CLOSED_PIPE = 141
-    """Nobody reads the output any more: 128 + SIGPIPE."""
+    """The reader has closed the pipe: 128 + SIGPIPE."""
 
 
 _WORST_FIRST = (Exit.TROUBLE, Exit.UNDECIDED, Exit.DISALLOWED)
 
 
 def worst(codes: set[Exit]) -> Exit:
-    """The code that counts if several things happened."""
+    """The exit code if several things happened."""
     return next((code for code in _WORST_FIRST if code in codes), Exit.ALLOWED)
 
 
@@ -58,9 +58,9 @@ _STREAMS = (
 
 
 def open_closed_streams() -> None:
-    """Open what the shell has closed (`>&-`), so that no other file gets its number.
+    """Open streams that the shell has closed (`>&-`), so that no file reuses their fds.
 
-    Reading from such a stdin fails, and so does writing to such a stdout.
+    Reading from such a stdin fails, as does writing to such a stdout.
     """
     for name, mode, flags in _STREAMS:
         if getattr(sys, name) is None:
@@ -68,7 +68,7 @@ def open_closed_streams() -> None:
 
 
 def drop_unwritten() -> None:
-    """Drop what a stream does not take; Python would exit with 120 because of it."""
+    """Drop output that cannot be written, because Python would exit with 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -81,14 +81,14 @@ Part = str | tuple[str, str]
 
 
 def console(*, on_stderr: bool = False) -> Console:
-    """Rich's console for stdout or stderr, which takes no markup in the text."""
+    """A rich console for stdout or stderr, without markup in the text."""
     return Console(
         stderr=on_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True
     )
 
 
 def tell(*parts: Part) -> None:
-    """Print one line on stdout; control characters are escaped."""
+    """Print one line to stdout, with control characters escaped."""
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
     terminal = console()
     if terminal.is_terminal:
@@ -100,7 +100,7 @@ def tell(*parts: Part) -> None:
 
 
 def tell_raw(lines: Iterable[bytes]) -> None:
-    """Print `lines`, which are UTF-8, as they are; on a terminal, escaped."""
+    """Print `lines`, which are UTF-8, unchanged; on a terminal, escaped."""
     if console().is_terminal:
         for line in lines:
             tell(line.decode().expandtabs())
@@ -110,13 +110,13 @@ def tell_raw(lines: Iterable[bytes]) -> None:
 
 
 def tell_json(value: object) -> None:
-    """Print `value` on stdout as one line of JSON, in ASCII."""
+    """Print `value` to stdout as one line of JSON, in ASCII."""
     sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 
 def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table on a terminal, else its rows with tabs between."""
+    """Print a table on a terminal, or otherwise tab-separated rows."""
     terminal = console()
     if not terminal.is_terminal:
         for row in rows:
@@ -130,12 +130,12 @@ def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def complain(message: str) -> None:
-    """Print one line on stderr about something that went wrong."""
+    """Print an error to stderr, as one line."""
     note(f"robotsgate: {printable(message)}")
 
 
 def note(text: str) -> None:
-    """Print `text` on stderr; ignore a failure, because the exit code tells, too."""
+    """Print `text` to stderr, ignoring write errors."""
     with suppress(OSError):
         sys.stderr.write(f"{text}\n")
 
@@ -143,18 +143,19 @@ def note(text: str) -> None:
 BLOCK_BYTES = 65_536
 
 LONGEST_LINE = 2**20
-"""A line of more bytes is not a URL, nor a record with one."""
+"""Longer lines, in bytes, are neither a URL nor a record with one."""
 
 
 class LinesOfStdin(AsyncIterator[list[bytes]]):
-    """The lines of stdin without their ends, some at a time.
+    """The lines of stdin without line ends, in batches.
 
-    A line of more than `LONGEST_LINE` bytes may be cut, but stays longer than that.
+    A line of more than `LONGEST_LINE` bytes may be truncated, but stays longer than
+    that.
 
     Attributes:
-        bytes_read: how many bytes of stdin were read so far.
-        seconds_waited: for how long there was nothing to read.
-        is_over: whether stdin is at its end.
+        bytes_read: the number of bytes read so far.
+        seconds_waited: the total time spent waiting for input.
+        is_over: whether stdin is exhausted.
     """
 
     def __init__(self) -> None:
@@ -167,7 +168,7 @@ class LinesOfStdin(AsyncIterator[list[bytes]]):
         self._can_wait = True
 
     async def __anext__(self) -> list[bytes]:
-        """The next lines; a caller that is cancelled may ask again."""
+        """Return the next lines. After a cancellation, call it again."""
         while not self.is_over:
             await self._wait()
             block = self._source.read1(BLOCK_BYTES)

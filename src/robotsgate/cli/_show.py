@@ -52,7 +52,7 @@ def show(
     Examples:
       robotsgate show https://example.com/
       robotsgate show --agent ExampleBot robots.txt
-    """  # noqa: D301 (click's mark for a paragraph to keep as it is)
+    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
     robots = robots_txt_of(source, settings)
     groups = robots.groups
     asking = "*" if agent is None else agent_of(agent)

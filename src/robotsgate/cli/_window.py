@@ -1,12 +1,12 @@
-"""Sorts many lines by their origin on disk, and their results back into the order.
+"""Sorts many lines by origin on disk, and their results back into input order.
 
     lines in order ──► piles of lines, each of some origins
-                            │ pile by pile, through a caller who answers
+                            │ pile by pile, processed by the caller
                             ▼
     results in order ◄── piles of results
 
-No pile changes the order of its lines. So the order in which the lines were dealt out
-tells in which pile the next result is.
+Each pile keeps the order of its lines. So the order in which the lines were distributed
+determines the pile of the next result.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from robotsgate.cli._shell import BLOCK_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
-# On disk, the lines take as much, and the results about as much again. Short lines
-# count more, because each takes a byte of memory.
+# The size of the lines on disk; the results take about the same. Short lines count as
+# longer, because each takes a byte of memory.
 _MOST_BYTES = 256 * 2**20
 _LEAST_BYTES_OF_A_LINE = 32
 
-# Of 640,000 origins each pile has 10,000. As many files are open.
+# With 640,000 origins, each pile has 10,000. Each pile is an open file.
 _PILES = 64
 
 _RESULTS_AT_ONCE = 1_000
 
 
 class Window:
-    """Some lines on disk.
+    """Lines on disk, sorted by origin.
 
     Attributes:
-        is_full: whether it should get no more lines.
+        is_full: whether no more lines should be added.
     """
 
     def __init__(self, origin_of: Callable[[bytes], Hashable], *, folder: str) -> None:
-        """Hold nothing yet.
+        """Start empty.
 
         Args:
-            origin_of: what all lines of one origin share.
-            folder: the place for temporary files.
+            origin_of: returns the origin of a line, or any other key.
+            folder: the folder for temporary files.
         """
         self._origin_of = origin_of
         self._folder = folder
         self._files = ExitStack()
         self._piles = [self._new_pile() for _ in range(_PILES)]
         self._result_piles: list[IO[bytes]] = []
-        self._dealt = bytearray()  # for each line the number of its pile
+        self._dealt = bytearray()  # the number of the pile of each line
         self._bytes = 0
 
     def __enter__(self) -> Self:
@@ -67,7 +67,7 @@ class Window:
         return self._bytes >= _MOST_BYTES
 
     def add(self, lines: Iterable[bytes]) -> None:
-        """Deal out `lines`, without those that are blank."""
+        """Distribute `lines`, except blank ones."""
         for line in filter(None, map(bytes.strip, lines)):
             number = hash(self._origin_of(line)) % _PILES
             self._piles[number].write(line + b"\n")
@@ -75,11 +75,11 @@ class Window:
             self._bytes += max(len(line), _LEAST_BYTES_OF_A_LINE)
 
     def blocks(self) -> Iterator[tuple[list[bytes], Callable[[list[bytes]], None]]]:
-        """All lines, pile by pile, some at a time.
+        """All lines, pile by pile, in batches.
 
         Yields:
-            Lines, and a function that takes their results. The results of one pile must
-            come in the order of its lines.
+            A batch of lines, and a function to call with their results. The results of
+            one pile must be in the order of its lines.
         """
         for pile in self._piles:
             results = self._new_pile()
@@ -94,7 +94,7 @@ class Window:
                     yield lines, take
 
     def results(self) -> Iterator[list[bytes]]:
-        """The results in the order in which the lines came, some at a time."""
+        """The results in input order, in batches."""
         for pile in self._result_piles:
             pile.seek(0)
         numbers = iter(self._dealt)

@@ -1,7 +1,7 @@
-"""Fetches one robots.txt; a failure is an outcome, not an exception.
+"""Fetching a robots.txt; a failure is an outcome, not an exception.
 
-Its modules may touch the network, but must not import `stores`, `checking` or what is
-above `checking`. Its public names are for authors of a `Fetcher` or of a wrap.
+These modules may use the network, but must not import `stores`, `checking` or any
+package above `checking`. The public names are for authors of a `Fetcher` or a wrapper.
 """
 
 from robotsgate.fetching._body import Body, CodingError, read_into

@@ -1,7 +1,7 @@
-"""Decides how much of a body matters, and decodes it with a bound on what comes out.
+"""Reads and decompresses as much of a body as is needed, with a size limit.
 
-Takes only codings that were asked for: gzip, deflate, or none (RFC 9110 §8.4.1). A few
-kilobytes can decode to gigabytes, so each step has a limit of decoded bytes.
+Only the requested codings are accepted: gzip, deflate, or none (RFC 9110 §8.4.1). A few
+kilobytes can decompress to gigabytes, so each step has a limit of decoded bytes.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 ACCEPT_ENCODING = "gzip, deflate"
 
-# Limits the coded bytes, because bytes that decode to nothing could go on for ever.
-# Neither coding makes a body much longer than it is.
+# Limits the compressed bytes, because bytes that decode to nothing could go on forever.
+# Neither coding makes a body much longer.
 _RAW_SLACK = 2
 _RAW_BYTES_AT_LEAST = 65_536
 
-# Each piece takes ten to twenty microseconds, whatever is in it. A server may send a
-# file one line at a time, and the lines of real files have 23 bytes or more on average.
+# Each piece takes 10 to 20 microseconds, whatever it contains. A server may send a file
+# line by line, and the lines of real files have 23 bytes or more on average.
 _LEAST_BYTES_OF_A_PIECE = 20
 _PIECES_OF_ANY_LENGTH = 3_000
 
 PIECES_BETWEEN_CHECKPOINTS = 256
-"""Thousands of pieces may come in one segment, and no other task runs between them."""
+"""Thousands of pieces may arrive in one segment, without letting other tasks run."""
 
 ERROR_PAGE_SECONDS = 5.0
-"""How long an error page may take to show its title."""
+"""How long to read an error page for its title."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _WINDOW_GZIP = 31
@@ -47,11 +47,11 @@ _WINDOW_RAW = -15
 
 
 class CodingError(ValueError):
-    """A content coding that is unknown, chained, broken or cut off."""
+    """A content coding that is unknown, chained, corrupt or truncated."""
 
 
 def bytes_worth_reading(status: int, max_bytes: int) -> int:
-    """How many decoded bytes of the body matter in a response with `status`."""
+    """How many decoded bytes of the body are needed for `status`."""
     if 200 <= status <= 299:  # noqa: PLR2004
         return max_bytes
     fetch = own_fetch.get(None)
@@ -61,27 +61,27 @@ def bytes_worth_reading(status: int, max_bytes: int) -> int:
 
 
 class Body:
-    """As much of the decoded body of one response as matters with its status.
+    """The decoded body of one response, up to what is needed for its status.
 
-    Feed it what comes until it is over. Does no I/O itself.
+    Feed it until it is over. It does no I/O itself.
 
     Attributes:
-        is_error_page: whether a failure to read it changes nothing, because the
-            status is enough.
-        is_over: whether no more bytes matter.
-        raw_bytes: how many coded bytes have come.
+        is_error_page: whether a failure to read it has no effect, because the status is
+            enough.
+        is_over: whether no more bytes are needed.
+        raw_bytes: the number of compressed bytes received.
     """
 
     def __init__(
         self, status: int, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> None:
-        """Begin.
+        """Start empty.
 
         Args:
-            status: that of the response.
-            headers: those of the response, of which the content coding matters; none
-                for a body that need not be decoded.
-            max_bytes: the most decoded bytes that matter with any status.
+            status: the status of the response.
+            headers: the headers of the response, of which the content coding is used;
+                none for a body that is already decoded.
+            max_bytes: the maximum number of decoded bytes for any status.
         """
         self._max_bytes = bytes_worth_reading(status, max_bytes)
         self.is_error_page = is_server_error(status)
@@ -93,11 +93,11 @@ class Body:
         self._decoded = bytearray()
 
     def feed(self, chunk: bytes) -> None:
-        """Take coded bytes as they come over the wire.
+        """Add compressed bytes as they arrive.
 
         Raises:
-            CodingError: the coding is not one that was asked for; or the body is not
-                in it, decodes to hardly anything, or comes in very many pieces.
+            CodingError: the coding was not requested; or the body does not use it,
+                decodes to almost nothing, or arrives in very many pieces.
         """
         self._pieces += 1
         if self._pieces > (
@@ -106,7 +106,7 @@ class Body:
             raise CodingError(
                 f"too many pieces: {self._pieces} for {self.raw_bytes} bytes"
             )
-        if chunk and not self.raw_bytes:  # an empty body needs no coding
+        if chunk and not self.raw_bytes:  # an empty body has no coding
             self._decoder = _decoder(self._coding)
         self.raw_bytes += len(chunk)
         if self._decoder is None:
@@ -122,10 +122,10 @@ class Body:
             )
 
     def finish(self) -> None:
-        """End the body, of which nothing more comes.
+        """End the body.
 
         Raises:
-            CodingError: it ends too early.
+            CodingError: it is truncated.
         """
         if not self.is_over:
             self.is_over = True
@@ -133,12 +133,12 @@ class Body:
                 self._decoder.finish()
 
     def __bytes__(self) -> bytes:
-        """What has been decoded so far."""
+        """The bytes decoded so far."""
         return bytes(self._decoded)
 
 
 async def read_into(body: Body, chunks: AsyncIterable[bytes]) -> None:
-    """Feed `body` with `chunks` as far as they matter; an error page for some seconds.
+    """Feed `body` with as many `chunks` as needed; error pages only for some seconds.
 
     Raises:
         CodingError: as for `Body`, unless it is an error page.
@@ -166,9 +166,9 @@ async def _feed_with(chunks: AsyncIterable[bytes], body: Body) -> None:
 
 
 def decoded_body(response: FetchedResponse, *, max_bytes: int) -> bytes:
-    """As much of the body as matters, decoded, that a client of the caller has read.
+    """The decoded body of a response that was read by the caller's client.
 
-    The client may stop at `max_bytes`, so a body of that length need not be whole.
+    The client may stop at `max_bytes`, so a body of that length may be incomplete.
 
     Raises:
         CodingError: as for `Body`, unless it is an error page.
@@ -185,7 +185,7 @@ def decoded_body(response: FetchedResponse, *, max_bytes: int) -> bytes:
 
 
 def check_coding(content_encoding: str) -> None:
-    """Refuse a content coding that was not asked for.
+    """Raise if a content coding was not requested.
 
     Raises:
         CodingError: it is not gzip, deflate or identity.
@@ -194,7 +194,7 @@ def check_coding(content_encoding: str) -> None:
 
 
 def _decoder(content_encoding: str) -> _Inflate | None:
-    """What undoes a content coding; `None` if there is nothing to undo."""
+    """The decoder of a content coding; `None` if there is nothing to decode."""
     coding = content_encoding.strip().lower()
     if coding in {"", "identity"}:
         return None
@@ -221,7 +221,7 @@ class _Inflate:
         self.is_over = False
 
     def decode(self, chunk: bytes, decoded: bytearray, max_bytes: int) -> None:
-        """Add what `chunk` brings to `decoded`, up to `max_bytes` in all."""
+        """Decode `chunk` into `decoded`, up to a total of `max_bytes`."""
         self._waiting += chunk
         while len(decoded) < max_bytes and not self.is_over:
             if self._inflate is None and not self._begin():
@@ -232,13 +232,13 @@ class _Inflate:
             decoded += piece
 
     def finish(self) -> None:
-        """End the input; raises CodingError if the coding has not ended."""
+        """End the input; raises CodingError if it is truncated."""
         is_started = self._waiting and not self._is_after_member
         if not self.is_over and (self._inflate is not None or is_started):
             raise CodingError("the compressed body is cut off")
 
     def _begin(self) -> bool:
-        """Begin a member, if its first two bytes are there; whether it has begun."""
+        """Start a member if its first two bytes are there; return whether it has."""
         if len(self._waiting) < 2:  # noqa: PLR2004
             return False
         if self._is_after_member and self._waiting[:2] != _GZIP_MAGIC:

@@ -1,11 +1,11 @@
-"""Finds the addresses of a host, and dials those that the guard permits.
+"""Resolves host names, and connects to the addresses that the guard permits.
 
-A host is resolved once, the guard checks its addresses, and one of those is dialled. So
-nobody can change what the name means between the check and the connection (DNS
-rebinding). Several addresses are tried as RFC 8305 (happy eyeballs) proposes.
+A host is resolved once, the guard checks its addresses, and the connection is made to
+one of those. So nobody can change the address between the check and the connection (DNS
+rebinding). Several addresses are tried as proposed by RFC 8305 (happy eyeballs).
 
-A connection is a non-blocking socket that anyio waits for: that takes a third of the
-time of `anyio.connect_tcp`, which makes a task group and a task for each connection.
+A connection is a non-blocking socket that anyio waits for: this takes a third of the
+time of `anyio.connect_tcp`, which creates a task group and a task per connection.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ if TYPE_CHECKING:
     from robotsgate.urls._address_class import IPAddress
 
 Resolve = Callable[[str, int], Awaitable["Sequence[IPAddress]"]]
-"""Finds the addresses of a host, for a port."""
+"""Resolves a host, for a port."""
 
 Connect = Callable[[str, int], Awaitable["SocketStream"]]
-"""Opens a connection to an IP address and a port."""
+"""Connects to an IP address and a port."""
 
 # RFC 8305 §8: the recommended delay between two attempts.
 _ATTEMPT_DELAY_SECONDS = 0.25
 
 MOST_ADDRESSES = 8
-"""How many addresses of a name are tried; more would let it send us to many hosts."""
+"""How many addresses of a name are tried; more could send us to many hosts."""
 
-# A name server that does not answer holds a thread for half a minute, and must not
-# hold up the look-ups of others. A thread takes some 100 KB.
+# A name server that does not respond blocks a thread for half a minute, which must not
+# delay other lookups. A thread takes some 100 KB.
 _MOST_LOOK_UPS = 200
 
-# While this much is decrypted and parsed, no other task runs.
+# While this much is being decrypted and parsed, no other task runs.
 _MOST_BYTES_AT_ONCE = 16 * 1024
 
-_look_ups: RunVar[Threads] = RunVar("robotsgate.look_ups")  # of each event loop
+_look_ups: RunVar[Threads] = RunVar("robotsgate.look_ups")  # per event loop
 
 
 async def resolve(host: str, port: int) -> Sequence[IPAddress]:
-    """The addresses of `host`, in the order in which the system prefers them.
+    """The addresses of `host`, in the order of preference of the system.
 
-    Waits while very many look-ups are under way; abandoned ones count, too.
+    Waits while very many lookups are running, including abandoned ones.
 
     Raises:
-        OSError: `host` has no address.
+        OSError: `host` cannot be resolved.
     """
     with suppress(ValueError):
         return [ip_address(host)]
@@ -77,12 +77,12 @@ async def resolve(host: str, port: int) -> Sequence[IPAddress]:
 async def connect_to_any(
     addresses: Sequence[IPAddress], port: int, connect: Connect
 ) -> SocketStream:
-    """A connection to the one of `addresses` that answers first.
+    """Connect to the first of `addresses` that accepts.
 
-    The next one is tried when one has failed, or has not answered for 0.25 s.
+    The next one is tried if one has failed, or has not responded for 0.25 s.
 
     Raises:
-        OSError: none answers.
+        OSError: none of them accepts the connection.
     """
     if len(addresses) == 1:
         return await connect(str(addresses[0]), port)
@@ -105,7 +105,7 @@ async def connect_to_any(
                 attempts.start_soon(attempt, str(address), ended_event)
                 with anyio.move_on_after(_ATTEMPT_DELAY_SECONDS):
                     await ended_event.wait()
-    except BaseException:  # a cancellation, too, must not leave a socket open
+    except BaseException:  # even a cancellation must not leave a socket open
         for winner in winners:
             winner.close()
         raise
@@ -118,7 +118,7 @@ async def connect_to_any(
 
 
 def _families_in_turn(addresses: Sequence[IPAddress]) -> list[IPAddress]:
-    """IPv4 and IPv6 in turn, beginning with the family of the first (RFC 8305 §4)."""
+    """Alternate IPv4 and IPv6, starting with the family of the first (RFC 8305 §4)."""
     is_first_v4 = isinstance(addresses[0], IPv4Address)
     first = [one for one in addresses if isinstance(one, IPv4Address) == is_first_v4]
     second = [one for one in addresses if isinstance(one, IPv4Address) != is_first_v4]
@@ -127,35 +127,35 @@ def _families_in_turn(addresses: Sequence[IPAddress]) -> list[IPAddress]:
 
 
 class TooManyBytesError(Exception):
-    """The peer has sent more than it may."""
+    """The peer has sent too many bytes."""
 
 
 class SocketStream(anyio.abc.ByteStream):
     """A connected socket that one task reads and writes.
 
     Attributes:
-        bytes_left: how many bytes may still come.
+        bytes_left: how many more bytes may be received.
     """
 
     def __init__(self, connected: socket.socket) -> None:
-        """Own `connected`, which must not block."""
+        """Take over `connected`, which must be non-blocking."""
         self._socket = connected
         self.bytes_left = math.inf
 
     async def receive(self, max_bytes: int = _MOST_BYTES_AT_ONCE) -> bytes:
-        """The next bytes; lets other tasks run first.
+        """Receive the next bytes, letting other tasks run first.
 
         Raises:
-            TooManyBytesError: more than `bytes_left` have come.
-            anyio.EndOfStream: the peer has ended the connection in order.
+            TooManyBytesError: more than `bytes_left` were received.
+            anyio.EndOfStream: the peer has closed the connection.
             anyio.ClosedResourceError: it was closed here.
-            OSError: the connection broke.
+            OSError: the connection was lost.
         """
         while self._socket.fileno() >= 0:
             await anyio.wait_readable(self._socket)
             try:
                 data = self._socket.recv(min(max_bytes, _MOST_BYTES_AT_ONCE))
-            except BlockingIOError:  # the system was wrong
+            except BlockingIOError:  # a spurious wakeup
                 continue
             if not data:
                 raise anyio.EndOfStream
@@ -166,7 +166,7 @@ class SocketStream(anyio.abc.ByteStream):
         raise anyio.ClosedResourceError
 
     def has_bytes(self) -> bool:
-        """Whether `receive` would not have to wait."""
+        """Whether `receive` would return without waiting."""
         try:
             self._socket.recv(1, socket.MSG_PEEK)
         except OSError as error:  # `receive` will raise any other
@@ -177,7 +177,7 @@ class SocketStream(anyio.abc.ByteStream):
         """Send all of `item`.
 
         Raises:
-            OSError: the connection broke.
+            OSError: the connection was lost.
         """
         left = memoryview(item)
         while left:
@@ -187,7 +187,7 @@ class SocketStream(anyio.abc.ByteStream):
                 await anyio.wait_writable(self._socket)
 
     async def send_eof(self) -> None:
-        """Tell the peer that nothing more comes."""
+        """Close the sending side."""
         self._socket.shutdown(socket.SHUT_WR)
 
     async def aclose(self) -> None:
@@ -195,15 +195,15 @@ class SocketStream(anyio.abc.ByteStream):
         self.close()
 
     def close(self) -> None:
-        """Close at once; may be called more than once."""
+        """Close immediately. Can be called more than once."""
         self._socket.close()
 
 
 async def connect(address: str, port: int) -> SocketStream:
-    """A connection to the IP address `address`.
+    """Connect to the IP address `address`.
 
     Raises:
-        OSError: the address cannot be reached, or does not answer.
+        OSError: the address is unreachable, or does not accept.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     dialling = socket.socket(family, socket.SOCK_STREAM)
@@ -213,7 +213,7 @@ async def connect(address: str, port: int) -> SocketStream:
         with suppress(BlockingIOError):
             dialling.connect((address, port))
         await anyio.wait_writable(dialling)
-    except BaseException:  # a cancellation, too, must not leave a socket open
+    except BaseException:  # even a cancellation must not leave a socket open
         dialling.close()
         raise
     number = dialling.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

@@ -1,7 +1,6 @@
-"""Sends each GET over a connection of its own: h11 over our own sockets.
+"""The default fetcher: each GET opens its own connection, with h11 over sockets.
 
-robots.txt is one request per origin, so there is no pool. HTTP/2 is off, because it
-does not help a single request.
+robots.txt is one request per origin, so there is no pool, and HTTP/2 would not help.
 """
 
 from __future__ import annotations
@@ -27,20 +26,19 @@ if TYPE_CHECKING:
     from robotsgate.fetching._fetcher import FetchedResponse, OwnFetch
     from robotsgate.urls._address_class import IPAddress
 
-# Libraries that mock requests by replacing what httpx sends them through. Tracers and
-# recorders replace the same methods, but only watch.
+# Libraries that mock requests by patching the transports of httpx. Tracers and
+# recorders patch the same methods, but only observe.
 _MOCKS = {"respx", "pytest_httpx"}
 _MOCKED = (("httpcore", "AsyncConnectionPool"), ("httpx", "AsyncHTTPTransport"))
 
 
 class DirectFetcher:
-    """Sends each GET over a connection of its own, on asyncio and trio.
+    """Sends each GET over a new connection, on asyncio and trio.
 
-    Ignores the proxies of the environment; a caller that needs a proxy gives the
-    checker a client.
+    Ignores proxies from the environment; to use a proxy, pass a client to the checker.
     """
 
-    guard_setting = None  # the guard sees what is dialled
+    guard_setting = None  # the guard sees the addresses
 
     def __init__(
         self,
@@ -49,14 +47,13 @@ class DirectFetcher:
         resolve: Resolve = resolve,
         connect: Connect = connect,
     ) -> None:
-        """Prepare; nothing is opened.
+        """Create a fetcher without connecting.
 
         Args:
-            ssl_context: for https; `None`: httpx's own, which is made once, when
-                the first https origin is fetched, and obeys SSL_CERT_FILE and
-                SSL_CERT_DIR.
-            resolve: finds the addresses of a host; the system's way by default.
-            connect: opens connections to literal addresses.
+            ssl_context: for https. By default that of httpx, which is created once, at
+                the first https fetch, and uses SSL_CERT_FILE and SSL_CERT_DIR.
+            resolve: resolves hosts; by default, as the system does.
+            connect: connects to literal addresses.
         """
         self._ssl_context = ssl_context
         self._making_context = anyio.Lock()
@@ -66,10 +63,10 @@ class DirectFetcher:
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """As `Fetcher.get`; ends at the deadline of the fetch.
+        """See `Fetcher.get`. Ends at the deadline of the fetch.
 
         Raises:
-            TimeoutError: or another exception: the network or the server failed.
+            TimeoutError: or another exception, if the network or the server failed.
         """
         fetch = own_fetch.get()
         if _are_requests_mocked():
@@ -92,13 +89,13 @@ class DirectFetcher:
         )
         try:
             return await exchange.response()
-        finally:  # a cancellation, too, must not leave a socket open
+        finally:  # even a cancellation must not leave a socket open
             exchange.close()
 
     async def _made_context(self, fetch: OwnFetch) -> ssl.SSLContext:
         with anyio.fail_after(fetch.deadline - anyio.current_time()):
             async with self._making_context:
-                # In a thread, because to read all root certificates takes 0.1 s.
+                # In a thread, because reading all root certificates takes 0.1 s.
                 if self._ssl_context is None:
                     from httpx import create_ssl_context  # noqa: PLC0415 (for https only)
 
@@ -106,7 +103,7 @@ class DirectFetcher:
                         self._ssl_context = await anyio.to_thread.run_sync(
                             create_ssl_context
                         )
-                    except OSError as error:  # which is not the fault of an origin
+                    except OSError as error:  # not the fault of an origin
                         raise RuntimeError(
                             f"cannot load the certificate authorities: {error}"
                         ) from error
@@ -115,7 +112,7 @@ class DirectFetcher:
     async def _get_through_httpx(
         self, url: str, headers: Sequence[tuple[str, str]], max_bytes: int
     ) -> FetchedResponse:
-        """The response of a mock, or of the server that the mock passes it on to."""
+        """The response of a mock, or of the server that the mock forwards to."""
         from httpx import AsyncHTTPTransport  # noqa: PLC0415 (in tests of users only)
 
         from robotsgate.fetching._httpx import TransportFetcher  # noqa: PLC0415 (same)
@@ -123,7 +120,7 @@ class DirectFetcher:
         fetch = own_fetch.get()
         addresses: Sequence[IPAddress] = ()
         with anyio.fail_after(fetch.deadline - anyio.current_time()):
-            # A mock may answer for a name that does not exist.
+            # A mock may respond for a name that does not exist.
             with (
                 suppress(OSError, UnicodeError),
                 anyio.fail_after(fetch.policy.connect_timeout),
@@ -139,7 +136,7 @@ class DirectFetcher:
 
 
 def proxy_variable() -> str | None:
-    """The variable of the environment that names a proxy; `None` if none does."""
+    """The environment variable that sets a proxy, or `None`."""
     for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
         for variable in (name, name.lower()):
             if os.environ.get(variable):
@@ -148,7 +145,7 @@ def proxy_variable() -> str | None:
 
 
 def _are_requests_mocked() -> bool:
-    """Whether a test has replaced what httpx sends requests through."""
+    """Whether a test has patched the transports of httpx."""
     for library, name in _MOCKED:
         kind = getattr(sys.modules.get(library), name, None)
         method = getattr(kind, "handle_async_request", None)

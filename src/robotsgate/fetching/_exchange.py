@@ -1,17 +1,17 @@
-"""One GET over a connection of its own: h11 over our own sockets, on asyncio and trio.
+"""One GET over its own connection: h11 over sockets, on asyncio and trio.
 
-A GET is a series of steps: connect, shake hands (https), send, and read to the end.
-All its state is in `Exchange`, so it can stop between two steps and go on. One cancel
-scope surrounds the steps, because scopes are slow to make, and each wait moves its
-deadline.
-A scope whose deadline has passed is cancelled for good, even if the bytes had come and
-only the event loop was too busy to see them. Then the steps go on in a new scope:
+A GET is a series of steps: connect, TLS handshake (https), send, and read to the end.
+All state is in `Exchange`, so it can be interrupted between two steps and continued.
+All steps share a cancel scope, because scopes are slow to create; each wait moves its
+deadline. A scope whose deadline has passed is cancelled permanently, even if the bytes
+had arrived and the event loop was just too busy to see them. The steps then continue in
+a new scope:
 
     scope ends in time ── over ────────────────────────────▶ the response
           │ its deadline has passed
-          ├─ that of the fetch ────────────────────────────▶ TimeoutError
-          ├─ in a wait for something that has not come ────▶ ConnectTimeout, ReadTimeout
-          └─ between two steps, or the bytes are there ────▶ a new scope
+          ├─ the deadline of the fetch ────────────────────▶ TimeoutError
+          ├─ while waiting for something ──────────────────▶ ConnectTimeout, ReadTimeout
+          └─ between two steps, or the bytes are available ▶ a new scope
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from robotsgate.fetching._dialling import Connect, Resolve, SocketStream
     from robotsgate.fetching._fetcher import OwnFetch
 
-# All of a response but its body: the head, informational responses, the framing of
-# chunks, trailers, and one read that is not parsed yet. The longest head that other
-# clients take is 16 KiB (Node.js) to 100 KiB (httpx). A chunk of one line may add half
-# of its length.
+# A response without its body: the header section, informational responses, the framing
+# of chunks, trailers, and one read that is not parsed yet. The limit of other clients
+# for the header section is 16 KiB (Node.js) to 100 KiB (httpx). Framing adds half the
+# length of a chunk with one line.
 _MOST_BYTES_BESIDE_THE_BODY = 64 * 1024
 
-# What TLS may add: a handshake takes 2 to 20 KiB, each record 22 bytes or more. Session
-# tickets of 20 bytes take ten microseconds each.
+# The overhead of TLS: a handshake takes 2 to 20 KiB, each record 22 bytes or more.
+# Session tickets of 20 bytes take 10 microseconds each.
 _MOST_BYTES_OF_TLS = 64 * 1024
 
-# As in httpcore. The bound on all bytes besides the body is reached first.
+# As in httpcore. The limit for all bytes besides the body is reached first.
 _LONGEST_HEAD = 100 * 1024
 
 _TOO_MANY_BYTES = "the response is too large, apart from its body"
@@ -64,23 +64,23 @@ _BROKEN = (
 
 
 class ConnectTimeout(TimeoutError):  # noqa: N818 (verdicts show it; httpx calls it so)
-    """No connection in time."""
+    """The connection was not made in time."""
 
 
 class ReadTimeout(TimeoutError):  # noqa: N818 (verdicts show it; httpx calls it so)
-    """No bytes in time."""
+    """No bytes were received in time."""
 
 
 class ConnectError(Exception):
-    """No connection."""
+    """The connection failed."""
 
 
 class ReadError(Exception):
-    """The connection broke."""
+    """The connection was lost."""
 
 
 class Exchange:
-    """One GET: its connection, and what has come of the response."""
+    """One GET: its connection, and the response so far."""
 
     _scope: anyio.CancelScope
 
@@ -113,7 +113,7 @@ class Exchange:
         self._is_over = False
 
     async def response(self) -> FetchedResponse:
-        """The response, with as much of its body as matters."""
+        """Return the response, with as much of its body as needed."""
         try:
             while not self._is_over:
                 with anyio.CancelScope() as self._scope:
@@ -124,7 +124,7 @@ class Exchange:
                 if self._scope.cancelled_caught:
                     self._check_time()
         except Exception:
-            # What is wrong with an error page changes nothing.
+            # Errors while reading an error page have no effect.
             if self._body is None or not self._body.is_error_page:
                 raise
         return FetchedResponse(
@@ -151,7 +151,7 @@ class Exchange:
                 await self._read(self._socket, self._stream)
         except TooManyBytesError as error:
             raise h11.RemoteProtocolError(_TOO_MANY_BYTES) from error
-        except TimeoutError as error:  # of the operating system
+        except TimeoutError as error:  # from the operating system
             late = ReadTimeout if self._is_sent else ConnectTimeout
             raise late(str(error)) from error
         except (*_BROKEN, UnicodeError) as error:
@@ -162,7 +162,7 @@ class Exchange:
         self._scope.deadline = min(anyio.current_time() + seconds, self._ends_at)
 
     def _check_time(self) -> None:
-        """Raise, unless the steps may go on after the deadline of their scope."""
+        """Raise unless the steps may continue after the deadline of their scope."""
         if self._scope.deadline >= self._ends_at:
             raise TimeoutError
         if self._socket is None or not self._is_sent:
@@ -193,7 +193,7 @@ class Exchange:
 
     async def _send(self, stream: ByteStream) -> None:
         self._is_sent = True
-        # Some servers refuse without listening. What they say counts.
+        # Some servers refuse without reading the request. Their response is used.
         with suppress(*_BROKEN):
             await stream.send(self._request)
 
@@ -218,9 +218,9 @@ class Exchange:
                 await self._take(event, cast("Body", self._body))  # after its head
 
     def _count(self, count: int, socket: SocketStream) -> None:
-        """Bound what is not part of the body, because that could go on for ever."""
-        # Each byte of data allows for one more of TLS: half of a record that holds one
-        # line is framing.
+        """Limit everything besides the body, because it could go on forever."""
+        # Each byte of data allows for one more of TLS: in a record with a single line,
+        # half is framing.
         socket.bytes_left += 2 * count
         self._bytes += count
         of_body = 0 if self._body is None else self._body.raw_bytes

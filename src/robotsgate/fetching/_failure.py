@@ -1,4 +1,4 @@
-"""Translates what clients, h11, anyio and the socket raise into an outcome."""
+"""Translates exceptions of clients, h11, anyio and sockets into outcomes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Redirects
 
 MISTAKES = (RuntimeError, TypeError, AttributeError, LookupError, AssertionError)
-"""What a client raises because its owner made a mistake, not because of the network."""
+"""Exceptions of a client that mean a programming error, not a network failure."""
 
-# Looked for in the whole chain of causes, in this order. Such a cause says more than
-# the exception that it led to.
+# Searched in the whole chain of causes, in this order. Such a cause is more specific
+# than the exception that it led to.
 _KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (AddressRefusedError, FailureKind.ADDRESS_REFUSED),
     (socket.gaierror, FailureKind.NAME_RESOLUTION),
@@ -46,12 +46,12 @@ _KINDS = {
 # A proxy might have helped.
 _UNCONNECTED = (FailureKind.NAME_RESOLUTION, FailureKind.CONNECT)
 
-# ssl raises these to ask for more bytes. Later exceptions have them as their context.
+# ssl raises these to request more bytes. They are the context of later exceptions.
 _NO_CAUSES = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 _QUOTED_BYTES = re.compile(r"""bytearray\(|\bb['"]""")
 
-# A chain of exceptions may be a ring, and a group may be large.
+# A chain of exceptions may be circular, and a group may be large.
 _MAX_CAUSES = 20
 
 
@@ -63,20 +63,20 @@ def outcome_of(
     outer: BaseException | None = None,
     ignored_proxy: str | None = None,
 ) -> Failed:
-    """The outcome that `error` stands for.
+    """The outcome for `error`.
 
     Args:
-        error: anything but one of `MISTAKES`.
-        redirects: those that were followed before.
-        deadline: that of the whole fetch, seconds, for the text of a timeout.
+        error: any exception except `MISTAKES`.
+        redirects: the redirects that were followed before.
+        deadline: the deadline of the whole fetch, seconds, for the text of a timeout.
         outer: the exception that the caller of the fetch was handling. Python makes it
             the context of `error`, but it is not a cause.
-        ignored_proxy: the variable that names a proxy which was not used.
+        ignored_proxy: the variable that sets a proxy that was not used.
     """
     causes = list(_causes(error, outer))
     if isinstance(error, FetchFailedError):
         kind = error.kind
-        causes = causes[1:] or causes  # the cause says more
+        causes = causes[1:] or causes  # the cause is more specific
     else:
         kind = _kind_of_causes(causes) or _kind_of(error)
     text = _text(causes)
@@ -94,7 +94,7 @@ def outcome_of(
 def _causes(
     error: BaseException, outer: BaseException | None
 ) -> Iterator[BaseException]:
-    """`error`, what caused it, and what caused that; nothing of `outer`."""
+    """`error` and its chain of causes, without `outer`."""
     waiting = [error]
     for _ in range(_MAX_CAUSES):
         if not waiting:
@@ -124,11 +124,11 @@ def _kind_of(error: BaseException) -> FailureKind:
 
 
 def _text(causes: list[BaseException]) -> str:
-    """The message of the operating system, if there is one, else the first message."""
+    """The message of the operating system if there is one, or the first message."""
     name = type(causes[0]).__name__
     said = [one for one in causes if isinstance(one, OSError) and one.errno]
     for cause in (*reversed(said), *causes):
-        # What h11 quotes may be a body, a cookie or a password in a Location.
+        # h11 may quote a body, a cookie or a password in a Location.
         text = _QUOTED_BYTES.split(str(cause), maxsplit=1)[0].rstrip(" :(")
         if text:
             return f"{name}: {text}"

@@ -1,10 +1,10 @@
-"""The port for clients: what one must do so that robotsgate can fetch with it.
+"""The fetcher protocol: everything needed to fetch with another HTTP client.
 
-Our own senders have the same port. What they need besides stands in `own_fetch`, which
-also marks the requests of a checker. A client may fetch pages and robots.txt alike: a
-hook that asks the checker before each request must let the checker's own requests pass,
-or it would wait for itself. Tasks that begin during a fetch inherit the mark, so it
-lets them make no other request than the current one of the fetch.
+The built-in fetchers implement it as well. Further details for them are in `own_fetch`,
+which also marks the requests of a checker. A client may fetch both pages and
+robots.txt: a hook that calls the checker before each request must let the checker's own
+requests pass, or it would wait for itself. Tasks that start during a fetch inherit the
+mark, so it permits them only the current request of the fetch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # aiohttp sends a URL without a scheme to a proxy, as if it were http.
 _SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss", ""})
 
-# Characters of a host that clients and resolvers read in different ways.
+# Characters of a host that clients and resolvers interpret differently.
 _AMBIGUOUS = frozenset("\\%/?#@[]")
 
 NEVER_SENT = (
@@ -47,7 +47,7 @@ NEVER_SENT = (
     "proxy-authorization",
     "range",
 )
-"""Headers of a client that identify somebody or make a GET conditional."""
+"""Client headers that identify someone or make a GET conditional."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class FetchedResponse:
         status: 100 to 999.
         headers: pairs (name, value) in the order of arrival; names in any case.
         body: may be empty if the status is neither 2xx nor 5xx.
-        is_decoded: whether the client has undone the content coding of `body`.
+        is_decoded: whether the client has already decompressed `body`.
     """
 
     status: int
@@ -70,35 +70,34 @@ class FetchedResponse:
 class Fetcher(Protocol):
     """Sends single GETs; pass one as `RobotsChecker(client=...)`.
 
-    The checker sets the deadline, follows the redirects and decides what a response
-    means. It cancels `get` when the deadline passes; `get` must leave nothing open
-    then.
+    The checker handles the deadline, the redirects and the meaning of responses. It
+    cancels `get` at the deadline; `get` must not leave anything open then.
     """
 
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """The response to a GET of `url`.
+        """Send a GET for `url`, and return the response.
 
-        Follows no redirect, and sends no cookies, credentials or conditions.
+        Do not follow redirects or send cookies, credentials or conditional headers.
 
         Args:
-            url: absolute, http or https, ASCII, without userinfo and fragment; send
-                it unchanged.
-            headers: pairs (name, value) to send, in place of the client's own.
-            max_bytes: after how many bytes to stop reading the body, coded or
-                decoded; the last read may bring more.
+            url: absolute, http or https, ASCII, without userinfo and fragment; send it
+                unchanged.
+            headers: pairs (name, value) to send instead of the client's own.
+            max_bytes: stop reading the body after this many bytes, compressed or
+                decompressed; the last read may exceed it.
 
         Raises:
-            FetchFailedError: no usable response came.
+            FetchFailedError: there was no usable response.
         """
         ...
 
 
 class FetchFailedError(RobotsError):
-    """A GET that brought no usable response; only a `Fetcher` raises it.
+    """Raised by a `Fetcher` if a GET has no usable response.
 
-    The checker turns it into an answer and never raises it.
+    The checker handles it, and never raises it.
 
     Attributes:
         kind: where the GET failed.
@@ -109,21 +108,21 @@ class FetchFailedError(RobotsError):
         self.kind = kind
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled, for pools of processes."""
+        """Support pickling, for process pools."""
         return partial(type(self), kind=self.kind), self.args
 
 
 @dataclass(slots=True, kw_only=True)
 class OwnFetch:
-    """A fetch of a checker that is under way.
+    """A running fetch of a checker.
 
     Attributes:
-        guard: which addresses may be dialled.
+        guard: the address guard of the fetch.
         policy: timeouts and sizes.
-        deadline: of the whole fetch, by the clock of the event loop.
-        origin: where the current GET goes.
-        has_left_origin: whether a server chose that, now or before. The headers that
-            a client adds are meant only for the origin that the caller asked about.
+        deadline: the deadline of the whole fetch, by the clock of the event loop.
+        origin: the origin of the current GET.
+        has_left_origin: whether it was redirected to another origin, now or before. The
+            client's own headers are meant only for the original one.
         task_id: the task that fetches; `None` once the fetch is over.
         hop: the URL of the current GET; empty once the fetch is over.
     """
@@ -137,7 +136,7 @@ class OwnFetch:
     hop: str = ""
 
     def end(self) -> None:
-        """Let no further request pass as one of this fetch."""
+        """Do not let any further request pass as one of this fetch."""
         self.task_id = None
         self.hop = ""
 
@@ -148,7 +147,7 @@ class OwnFetch:
 
     @property
     def dialled_host(self) -> str:
-        """The name or the address to dial, without brackets."""
+        """The name or address to connect to, without brackets."""
         return self.origin.host.strip("[]")
 
 
@@ -157,13 +156,13 @@ own_fetch: ContextVar[OwnFetch] = ContextVar("robotsgate.own_fetch")
 
 
 def is_own_request(url: str) -> bool:
-    """Whether a request for `url` is one of the fetch that called the current code.
+    """Whether a request for `url` belongs to the fetch that called the current code.
 
-    That is each request of the task that fetches. A client may send in a task or thread
-    of its own, in its own spelling: then only the current GET.
+    These are all requests of the fetching task. If the client sends from another task
+    or thread, with its own normalization, it is only the current GET.
 
     Raises:
-        InvalidURLError: `url` names no origin.
+        InvalidURLError: `url` has no origin.
     """
     fetch = own_fetch.get(None)
     if fetch is None or not fetch.hop:
@@ -179,30 +178,29 @@ def _task_id() -> int | None:
 
 
 def _as_asked(url: str) -> tuple[Origin, bytes]:
-    """`url` without the differences that are left to a client: escapes, an empty query.
+    """`url` without differences that depend on the client: escapes, an empty query.
 
-    This is no spelling for rules, which must tell "/a%2Fb" from "/a/b".
+    Do not use this for rules, which must distinguish "/a%2Fb" from "/a/b".
     """
     origin, target = split_url(url)
     return origin, unquote_to_bytes(target).removesuffix(b"?")
 
 
 def sent_url(scheme: str, host: str, port: int | None, target: str) -> str | None:
-    """The URL of a request as a client will send it, to ask a checker about.
+    """The URL of a request as a client will send it, for the checker.
 
     Args:
         scheme: lower-case.
-        host: the name or the address that the client dials, without brackets.
+        host: the name or address that the client connects to, without brackets.
         port: `None` for the default.
         target: path and query as they will be sent.
 
     Returns:
-        The URL; its origin is normalised, its target unchanged. `None` if the scheme
-        has no robots.txt.
+        The URL, with a normalized origin and an unchanged target. `None` if there is no
+        robots.txt for the scheme.
 
     Raises:
-        InvalidURLError: there is no host, nobody can know which one, or `target` is
-            not a path.
+        InvalidURLError: there is no host, it is ambiguous, or `target` is not a path.
     """
     if scheme not in _SCHEMES:
         return None
@@ -216,28 +214,28 @@ def sent_url(scheme: str, host: str, port: int | None, target: str) -> str | Non
 
 
 def passes_unasked(url: str) -> bool:
-    """Whether a request for `url` may be sent without asking the checker.
+    """Whether a request for `url` may be sent without calling the checker.
 
-    That holds for the checker's own requests, and for /robots.txt.
+    This applies to the checker's own requests, and to /robots.txt.
 
     Args:
-        url: absolute; that of `sent_url` for a request of a client.
+        url: absolute; from `sent_url` for a request of a client.
 
     Raises:
-        InvalidURLError: `url` names no origin.
+        InvalidURLError: `url` has no origin.
     """
     return split_url(url)[1] == ROBOTS_TXT_PATH or is_own_request(url)
 
 
 def counts_as_public(address: str, policy: Policy) -> bool:
-    """Whether `address` is a public one, or in `policy.allowed_networks`.
+    """Whether `address` is public, or in `policy.allowed_networks`.
 
-    A client for pages that refuses all other addresses when it dials has the guard
-    `AddressGuard.PUBLIC_ONLY`, whatever the guard of `policy`.
+    A client for pages that refuses to connect to all other addresses has the same
+    protection as `AddressGuard.PUBLIC_ONLY`, whatever the guard of `policy`.
 
     Args:
-        address: of IPv4 or IPv6, without brackets.
-        policy: that of the checker.
+        address: an IPv4 or IPv6 address, without brackets.
+        policy: the policy of the checker.
 
     Raises:
         ValueError: `address` is not an IP address.
@@ -252,7 +250,7 @@ def has_left_origin() -> bool:
 
 
 def as_pairs(raw: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
-    """Headers as text: a value is UTF-8 if it is valid as that, else Latin-1."""
+    """Headers as text: values are decoded as UTF-8 if valid, otherwise as Latin-1."""
     return [(name.decode("latin-1"), _as_text(value)) for name, value in raw]
 
 

@@ -1,7 +1,7 @@
-"""Retrieves a robots.txt over FTP: anonymous login, passive mode, RETR (RFC 959).
+"""Fetches a robots.txt over FTP: anonymous login, passive mode, RETR (RFC 959).
 
-The standard library's `ftplib` blocks, so it runs in a few threads. Must never decide
-what a reply means: `caching` does.
+The standard library's `ftplib` is blocking, so it runs in a few threads. Must never
+decide what a reply means: `caching` does.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 # Relative to the directory after the login (RFC 1738 §3.2.2).
 _RETRIEVE = "RETR robots.txt"
 
-# A server that hangs holds a thread until the deadline of its fetch.
+# A hanging server blocks a thread until the deadline of its fetch.
 _MOST_SESSIONS = 32
 
 # All replies of a session. Some servers greet with a page of text.
 _MOST_BYTES_OF_REPLIES = 64 * 1024
 
-# How much of a reply is kept; the numbers of a PASV stand at its beginning.
+# How much of a reply is kept; the numbers of PASV are at the start.
 _LONGEST_REPLY = 300
 
 _CHUNK_BYTES = 16 * 1024
 
 
 class FtpFetcher:
-    """Retrieves each file over a new connection.
+    """Fetches each file over a new connection.
 
-    Ignores the proxies of the environment, as `DirectFetcher` does.
+    Ignores proxies from the environment, like `DirectFetcher`.
     """
 
     def __init__(self, *, resolve: Resolve = resolve) -> None:
-        """Prepare; nothing is opened.
+        """Create a fetcher without connecting.
 
         Args:
-            resolve: finds the addresses of a host; the system's way by default.
+            resolve: resolves hosts; by default, as the system does.
         """
         self._resolve = resolve
         self._threads = Threads(_MOST_SESSIONS)
@@ -61,10 +61,10 @@ class FtpFetcher:
         *,
         max_bytes: int,
     ) -> FetchedResponse:
-        """As `Fetcher.get`; the status is FTP's reply code, 226 or 550.
+        """See `Fetcher.get`. The status is the FTP reply code, 226 or 550.
 
         Raises:
-            FetchFailedError: or an OSError: the network or the server failed.
+            FetchFailedError: or an OSError, if the network or the server failed.
         """
         fetch = own_fetch.get()
         host = fetch.origin.host.strip("[]")
@@ -86,10 +86,10 @@ class FtpFetcher:
 
 
 class _Session(ftplib.FTP):
-    """One control connection, which a thread uses and another thread may end.
+    """One control connection, used in one thread; another thread may end it.
 
-    Since Python 3.9, `ftplib` opens the data connection to the address of this one,
-    whatever address a reply to PASV names.
+    Since Python 3.9, `ftplib` opens the data connection to the address of the control
+    connection, ignoring the address in a PASV reply.
     """
 
     def __init__(
@@ -106,14 +106,14 @@ class _Session(ftplib.FTP):
         self._data: socket.socket | None = None
 
     def retrieve(self) -> bytes | None:
-        """The robots.txt, as much of it as counts; `None` if there is none.
+        """The robots.txt, up to the size limit; `None` if there is none.
 
         Raises:
-            ftplib.Error: or a ValueError, EOFError or OSError: it failed.
+            ftplib.Error: or a ValueError, EOFError or OSError, if it failed.
         """
         try:
             self._connect_to_any().settimeout(self._policy.read_timeout)
-            self.timeout = self._policy.read_timeout  # of the data connection
+            self.timeout = self._policy.read_timeout  # for the data connection
             self.login()
             self.voidcmd("TYPE I")
             try:
@@ -128,8 +128,10 @@ class _Session(ftplib.FTP):
             self.close()
 
     def end(self) -> None:
-        """Let the thread end soon; may be called at any time."""
-        self._is_ended = True  # first: the thread looks at it after each new socket
+        """Make the thread end soon. Can be called at any time."""
+        self._is_ended = (
+            True  # first, because the thread checks it after each new socket
+        )
         for one in (self.sock, self._data):
             if one is not None:
                 with suppress(OSError):
@@ -152,7 +154,7 @@ class _Session(ftplib.FTP):
         return super().getmultiline()[:_LONGEST_REPLY]
 
     def _connect_to_any(self) -> socket.socket:
-        """The control connection to the first of the addresses that answers."""
+        """Connect to the first of the addresses that accepts."""
         *others, last = map(str, self._addresses)
         for address in others:
             with suppress(OSError):
@@ -172,5 +174,5 @@ class _Session(ftplib.FTP):
                 body.feed(chunk)
                 if body.is_over:
                     return bytes(body)
-        self.voidresp()  # a transfer that broke off ends in an error here
+        self.voidresp()  # an interrupted transfer raises an error here
         return bytes(body)

@@ -1,7 +1,7 @@
 """Sends GETs through a client or a transport of httpx or httpx2.
 
-Both libraries have the same classes, but one does not accept those of the other. So
-each class is taken from the library of the caller's object, and none is imported.
+Both libraries have the same classes, but do not accept those of the other one. So each
+class is taken from the library of the caller's object, and none is imported.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._policy import Policy
 
-# Closing needs no answer of the peer; this only bounds a broken client.
+# Closing does not depend on the peer; this limit is only for a broken client.
 _CLOSE_SECONDS = 2.0
 
-# More than can wait in the buffers of a closed connection.
+# More than the buffers of a closed connection can contain.
 _MOST_PIECES_TO_DRAIN = 20_000
 
 
@@ -75,12 +75,12 @@ class AsyncTransportLike(Protocol):
 
 
 class TransportFetcher:
-    """Sends each GET straight over a transport: in about half the time of a client."""
+    """Sends each GET directly over a transport, in about half the time of a client."""
 
     guard_setting: str | None = "policy"
 
     def __init__(self, transport: AsyncTransportLike) -> None:
-        """Use `transport`; its owner closes it."""
+        """Use `transport`, which the caller closes."""
         self._transport = transport
         self._request_type = _request_type(type(transport))
         if getattr(transport, "dials_nothing", False) or any(
@@ -91,7 +91,7 @@ class TransportFetcher:
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """As `Fetcher.get`."""
+        """See `Fetcher.get`."""
         fetch = own_fetch.get()
         timeouts = {
             "connect": fetch.policy.connect_timeout,
@@ -113,27 +113,27 @@ class ClientFetcher:
     """Sends each GET through the caller's client, with its proxies and hooks."""
 
     def __init__(self, client: AsyncClientLike) -> None:
-        """Use `client`, with its own timeouts; its owner closes it."""
+        """Use `client` with its own timeouts; the caller closes it."""
         self._client = client
 
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """As `Fetcher.get`.
+        """See `Fetcher.get`.
 
         Sends the client's own headers, except `NEVER_SENT`, until a redirect leads to
-        another origin. Does not send its URL parameters, nor use its cookie jar.
-        httpx parses the Location of a redirect even if it does not follow that, and
-        raises if it cannot. Then the fetch fails.
+        another origin. Its URL parameters and cookie jar are not used. httpx parses the
+        Location of a redirect even if it does not follow it, and raises if it is
+        invalid; the fetch then fails.
         """
         fetch = own_fetch.get()
-        # A copy shares transports, proxies and hooks with the client, but not the jar.
+        # A copy shares transports, proxies and hooks with the client, but not cookies.
         client: Any = copy(self._client)
         client.cookies = None
         if fetch.has_left_origin:
             client.headers = {}
-        # If there is a Host, httpx does not decode international names. It refuses some
-        # that browsers and DNS know.
+        # With a Host header, httpx does not decode international names. It refuses some
+        # that work in browsers and DNS.
         own = {"Host": fetch.host, **dict(headers)}
         request = client.build_request("GET", url, headers=own)
         request.url = type(request.url)(url)
@@ -151,9 +151,9 @@ class ClientFetcher:
 
 
 def _request_type(transport: type) -> type[httpx.Request]:
-    """The class of requests that `transport` takes: that of its own library.
+    """The `Request` class of the library of `transport`.
 
-    For a transport that inherits from neither library, that of httpx.
+    For a transport that inherits from neither library, this is the one of httpx.
     """
     for kind in transport.mro():
         library = sys.modules[kind.__module__.partition(".")[0]]
@@ -167,7 +167,7 @@ def _request_type(transport: type) -> type[httpx.Request]:
 def _pool_timeout(policy: Policy) -> float:
     """How long to wait for a free connection, seconds.
 
-    Less than the deadline, because a missed deadline is blamed on the origin.
+    Less than the deadline, because a missed deadline would be blamed on the origin.
     """
     return policy.fetch_deadline / 2
 
@@ -175,11 +175,11 @@ def _pool_timeout(policy: Policy) -> float:
 async def _fetched_response(
     response: httpx.Response, max_bytes: int
 ) -> FetchedResponse:
-    """`response`, closed, with as much of its body as matters with its status."""
+    """Read as much of the body as needed for the status, and close `response`."""
     status, headers = response.status_code, as_pairs(response.headers.raw)
     try:
         if response.is_stream_consumed and bytes_worth_reading(status, max_bytes):
-            # It came whole, or a hook of the client has read and decoded it.
+            # It is complete, or a hook of the client has read and decoded it.
             check_coding(", ".join(header_values(headers, "content-encoding")))
             content = await response.aread()
         else:
@@ -192,7 +192,7 @@ async def _fetched_response(
 
 
 async def _read(response: httpx.Response, body: Body) -> bytes:
-    # The raw stream and not aiter_bytes, which decodes without a bound, nor
+    # The raw stream, not aiter_bytes, which decodes without a limit, or
     # aiter_raw, which refuses the streams of mock transports. It is an
     # AsyncByteStream, but its type does not say so.
     chunks = aiter(cast("AsyncIterable[bytes]", response.stream))
@@ -206,9 +206,9 @@ async def _read(response: httpx.Response, body: Body) -> bytes:
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read to the end of a body whose connection is closed.
+    """Exhaust the body of a closed connection.
 
-    On trio, a generator of httpcore that is left half-way causes a warning.
+    On trio, an httpcore generator that is not exhausted causes a warning.
     """
     with suppress(Exception):
         for number in range(_MOST_PIECES_TO_DRAIN):
@@ -218,6 +218,6 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
 
 
 async def _close(response: httpx.Response) -> None:
-    """Close even if cancelled; ignore a failure, which does not change the answer."""
+    """Close even if cancelled; ignore failures, which do not affect the result."""
     with anyio.move_on_after(_CLOSE_SECONDS, shield=True), suppress(Exception):
         await response.aclose()

@@ -1,7 +1,7 @@
-"""Fetches one robots.txt: a GET, its redirects, a bounded body, a deadline.
+"""Fetches one robots.txt: GET, redirects, limited body, deadline.
 
 RFC 9309 §2.3.1. The GET is unconditional, without cookies and credentials.
-Must never decide what an answer means, or where a redirect leads: `caching` does.
+Must never decide what a response means, or where a redirect leads: `caching` does.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ _NO_PROXY = (
     " client=httpx.AsyncClient() (on the command line: --proxy)"
 )
 
-_warned: set[str] = set()  # of this process, which may make a checker for each task
+_warned: set[str] = set()  # per process, which may create a checker for each task
 
 
 class RobotsTxtFetcher:
-    """Fetches the robots.txt of origins, also of many at once."""
+    """Fetches robots.txt files, concurrently if called so."""
 
     def __init__(
         self, client: object | None, *, user_agent: str, policy: Policy
     ) -> None:
-        """Prepare; nothing is opened.
+        """Create a fetcher without connecting.
 
         Raises:
             TypeError: `client` cannot send requests, or `user_agent` is not a str.
@@ -89,11 +89,11 @@ class RobotsTxtFetcher:
         )
 
     def check_scheme(self, origin: Origin) -> None:
-        """Refuse what the client of the caller cannot fetch.
+        """Raise if the caller's client cannot fetch from `origin`.
 
         Raises:
-            UnsupportedError: the scheme is ftp, and the caller has brought a client.
-                To dial without the client could bypass its proxy.
+            UnsupportedError: the scheme is ftp, and the caller has passed a client,
+                whose proxy a direct connection could bypass.
         """
         if origin.scheme == "ftp" and not isinstance(self._sender, DirectFetcher):
             raise UnsupportedError(
@@ -101,12 +101,12 @@ class RobotsTxtFetcher:
             )
 
     async def fetch(self, origin: Origin) -> Outcome:
-        """The outcome of asking `origin` for its robots.txt.
+        """Fetch the robots.txt of `origin`, and return the outcome.
 
-        A failure of the network or the server is an outcome, not an exception.
+        A network or server failure is an outcome, not an exception.
 
         Raises:
-            RuntimeError: or another of `MISTAKES`, from a client of the caller, for
+            RuntimeError: or another of `MISTAKES`, from the caller's client, for
                 example because it is closed.
         """
         if self._blind:
@@ -153,8 +153,8 @@ class RobotsTxtFetcher:
             _LOGGER.debug("%s redirects to %s", fetch.hop, hops.url)
 
     async def _get(self, url: str, fetch: OwnFetch) -> FetchedResponse:
-        """The response to one GET, with as much of its body as the sender has read."""
-        # One byte more than counts shows whether the last line was cut.
+        """Send one GET, and return the response, as far as it was read."""
+        # One byte more than is used shows whether the last line was cut.
         max_bytes = self._policy.max_body_bytes + 1
         if fetch.origin.scheme != "ftp" and isinstance(self._sender, DirectFetcher):
             return await self._sender.get(url, self._headers, max_bytes=max_bytes)
@@ -174,12 +174,12 @@ def _warn_once(message: str) -> None:
 
 
 def sender_for(client: object | None) -> Fetcher:
-    """The way to send GETs through `client`.
+    """The fetcher for `client`.
 
     Args:
-        client: a `Fetcher`, or an object with the methods of an `AsyncClient` of
-            httpx or httpx2, or of one of their transports; `None`: a new connection
-            for each GET.
+        client: a `Fetcher`, or an object with the methods of an `AsyncClient` of httpx
+            or httpx2, or of one of their transports; `None` for a new connection for
+            each GET.
 
     Raises:
         TypeError: `client` is something else.
@@ -201,7 +201,7 @@ def sender_for(client: object | None) -> Fetcher:
 
 
 def _is_fetcher(client: object) -> TypeGuard[Fetcher]:
-    """Whether `client` has the `get` of a Fetcher, and not that of a session."""
+    """Whether `client` has the `get` method of a Fetcher, not of a session."""
     get = getattr(client, "get", None)
     return callable(get) and "max_bytes" in inspect.signature(get).parameters
 
@@ -217,7 +217,7 @@ def _check_user_agent(user_agent: object) -> None:
 
 
 def _summary(outcome: Outcome) -> str:
-    """The outcome in a few words, without the body."""
+    """A short description of the outcome, without the body."""
     if isinstance(outcome, Answered) and outcome.error is None:
         return f"status {outcome.status}, {len(outcome.body)} bytes"
     return str(outcome.error)[:_LONGEST_TEXT]

@@ -1,5 +1,5 @@
 """Obeys robots.txt in other clients; most need the extra of their name.
 
-A module may touch all that its client touches, but must not import the client of
-another one, `cli` or `testing`.
+A module may use everything that its client uses, but must not import the client of
+another module, `cli` or `testing`.
 """

@@ -1,4 +1,4 @@
-"""The classes of `httpx.py` for httpx2. Imported when the first request of it comes."""
+"""The classes of `httpx.py` for httpx2. Imported at the first request of httpx2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robotsgate.integrations._wrapping import (
 
 
 class RobotsDisallowedError(DisallowedRequestError, httpx2.RequestError):
-    """As `robotsgate.integrations.httpx.RobotsDisallowedError`, for httpx2."""
+    """Like `robotsgate.integrations.httpx.RobotsDisallowedError`, for httpx2."""
 
 
 class _Body(BodyInTurn, httpx2.AsyncByteStream):

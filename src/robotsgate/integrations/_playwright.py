@@ -1,8 +1,8 @@
-"""Checks where a page of Playwright navigates, including redirects.
+"""Checks the navigation of Playwright pages, including redirects.
 
-`page.route` never sees where a redirect leads. In Chromium, the Fetch domain of the
-DevTools protocol does. In other browsers, `hops` tells it after the navigation. Only
-the main frame counts: frames and images inside a page, and pages that it opens, pass.
+`page.route` does not see the targets of redirects. In Chromium, the Fetch domain of the
+DevTools protocol does. In other browsers, `hops` returns them after the navigation.
+Only the main frame is checked, not frames and images in a page, or pages that it opens.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 async def check_navigations(
     page: Page, may_send: Callable[[str], Awaitable[bool]]
 ) -> bool:
-    """Ask `may_send` before each request that navigates `page`; Chromium only.
+    """Call `may_send` before each request that navigates `page`; Chromium only.
 
-    A navigation that may not be sent fails with net::ERR_BLOCKED_BY_CLIENT.
+    A refused navigation fails with net::ERR_BLOCKED_BY_CLIENT.
 
     Args:
-        page: new, or at least with no navigation under way.
+        page: a new page, or at least one that is not navigating.
         may_send: takes the URL; called in a task of Playwright; must not raise.
 
     Returns:
-        Whether `page` is one of Chromium. If it is not, nothing asks `may_send`.
+        Whether `page` belongs to Chromium. If not, `may_send` is never called.
     """
     from playwright.async_api import Error  # noqa: PLC0415 (there is a page of it)
 
@@ -56,7 +56,7 @@ async def check_navigations(
 
 
 def hops(response: Response) -> list[str]:
-    """The URLs that a navigation has requested, the first one first."""
+    """The URLs that a navigation has requested, in order."""
     request, urls = response.request, [response.request.url]
     while request.redirected_from is not None:
         request = request.redirected_from

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-# How many bytes of the body of a robots.txt may still come: a key of the request's
-# meta, which Scrapy copies with the request.
+# How many more bytes of the body of a robots.txt may be received: a key of the
+# request's meta, which Scrapy copies with the request.
 _BYTES_LEFT = "robotsgate_bytes_left"
 
 # Most who set ROBOTSGATE_POLICY do it for other fields than its address guard.
 _DEFAULT_POLICY = Policy()
 
-# How long a body may become when Scrapy decodes it; a longer one counts as broken.
+# The maximum size of a body decoded by Scrapy; a longer one is considered corrupt.
 _MOST_DECODED_BYTES = 32 * 1024 * 1024
 
-# The first class that fits decides.
+# The first matching class applies.
 _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
     (CannotResolveHostError, FailureKind.NAME_RESOLUTION),
     (DownloadTimeoutError, FailureKind.TIMEOUT),
@@ -54,7 +54,7 @@ _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 class DownloaderFetcher:
     """A `Fetcher` over Scrapy's downloader and its middlewares.
 
-    The User-Agent is the one that Scrapy gives to every request.
+    The User-Agent is the one that Scrapy uses for all requests.
 
     Attributes:
         guard_setting: the setting by which the user chose an address guard, which
@@ -65,7 +65,7 @@ class DownloaderFetcher:
         """Fetch with the engine of `crawler`.
 
         Args:
-            crawler: its engine is made later.
+            crawler: its engine is created later.
             seconds: how long a request may take after it is sent.
         """
         self._crawler = crawler
@@ -78,15 +78,15 @@ class DownloaderFetcher:
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """As `Fetcher.get`.
+        """See `Fetcher.get`.
 
         Scrapy decodes the body and removes the coding from the headers. If it has not
-        decoded the body, the headers still name the coding.
+        decoded the body, the headers still contain the coding.
         """
         own = {name: value for name, value in headers if name != "User-Agent"}
         request = scrapy.Request(
             url,
-            # Scrapy does not send a header of `None`, nor set a default for it.
+            # Scrapy does not send a header that is `None`, or set a default for it.
             headers={**dict.fromkeys(NEVER_SENT), **own},
             callback=NO_CALLBACK,
             dont_filter=True,
@@ -115,14 +115,14 @@ class DownloaderFetcher:
         )
 
     async def _download(self, request: scrapy.Request) -> Response:
-        """The response to `request`.
+        """Send `request`, and return the response.
 
         Raises:
-            FetchFailedError: no usable response came, in a way that Scrapy knows.
+            FetchFailedError: there was no usable response, with an exception of Scrapy.
             Exception: any other, from a middleware or handler of the user.
         """
         crawler = self._crawler
-        # Not always connected, because it costs time for each piece of each page.
+        # Not connected permanently, because it costs time for each piece of each page.
         if not self._under_way:
             crawler.signals.connect(self._bound_body, signals.bytes_received)
         self._under_way += 1
@@ -141,12 +141,12 @@ class DownloaderFetcher:
                 crawler.signals.disconnect(self._bound_body, signals.bytes_received)
 
     def _bound_body(self, data: bytes, request: scrapy.Request) -> None:
-        """End a download of this fetcher when enough has come."""
+        """Stop a download of this fetcher when it has enough."""
         left = request.meta.get(_BYTES_LEFT)
         if left is None:
             return
-        # Scrapy looks this limit up when it decodes. Set from the start, it would also
-        # refuse a file that announces a greater length, of which we take the start.
+        # Scrapy uses this limit when it decodes. If it were set from the start, Scrapy
+        # would also refuse a file that announces more, of which we read the beginning.
         request.meta["download_maxsize"] = _MOST_DECODED_BYTES
         request.meta[_BYTES_LEFT] = left - len(data)
         if left <= len(data):

@@ -1,4 +1,4 @@
-"""Shared by the adapters of requests and of niquests; imports neither of them."""
+"""Shared by the adapters of requests and niquests; imports neither of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SessionErrors(NamedTuple):
-    """The exceptions of requests, or those of niquests."""
+    """The exceptions of requests or niquests."""
 
     refusal: type[DisallowedRequestError]
     url_error: Callable[..., Exception]
@@ -47,11 +47,11 @@ class SessionAdapter(abc.ABC):
         self._gate = gate
 
     def send(self, request: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 (those of BaseAdapter.send)
-        """Send `request` through the wrapped adapter, if it may be sent.
+        """Send `request` through the wrapped adapter if it is allowed.
 
         Raises:
-            RobotsDisallowedError: it may not.
-            InvalidURL: of the library: the checker cannot ask about its URL.
+            RobotsDisallowedError: it is disallowed.
+            InvalidURL: of the library, if the checker does not support its URL.
         """
         errors = self._errors
         with ExitStack() as block:
@@ -70,11 +70,11 @@ class SessionAdapter(abc.ABC):
             response = self._wrapped.send(request, *arguments, **options)
             if turn is not None:
                 turn.report(response)
-                # Digest authentication sends its second request through that.
+                # Digest authentication uses this for its second request.
                 response.connection = self
                 is_streamed = any(arguments[:1]) or options.get("stream", False)
                 if response.is_redirect:
-                    # A session follows one whose body is broken.
+                    # A session follows a redirect even if its body is broken.
                     with suppress(*errors.broken_body):
                         _ = response.content
                 elif not is_streamed:
@@ -90,21 +90,21 @@ class SessionAdapter(abc.ABC):
 
     @abc.abstractmethod
     def _asked_urls(self, request: Any) -> Iterator[str]:  # noqa: ANN401 (a PreparedRequest)
-        """The URLs of `request` as it may be sent; none if it passes unasked.
+        """The possible URLs of `request` when it is sent; none if no check is needed.
 
         Raises:
-            InvalidURLError: it names no origin, or nobody can know which one.
+            InvalidURLError: it has no origin, or an ambiguous one.
         """
 
 
 def _end_with_body(response: Any, end: Callable[[], object]) -> None:  # noqa: ANN401 (the library's)
-    """Call `end` once: when the body of `response` is read, closed or lost."""
+    """Call `end` once, when the body of `response` is read, closed or lost."""
     iter_content, raw = response.iter_content, response.raw
     on_loss = finalize(response, _end_soon, end)
     on_loss.atexit = False
 
     def end_once() -> None:
-        # If the response went on referring to itself, it would stay in memory.
+        # A response that still referred to itself would stay in memory.
         for owner, name, _ in changes:
             vars(owner).pop(name, None)
         changes.clear()
@@ -114,7 +114,7 @@ def _end_with_body(response: Any, end: Callable[[], object]) -> None:  # noqa: A
     def iter_content_and_end(*arguments: Any, **options: Any) -> Iterator[Any]:  # noqa: ANN401 (those of `iter_content`)
         return _then(end_once, iter_content(*arguments, **options))
 
-    # Requests reads every body through `iter_content`, whatever its adapter. Niquests
+    # requests reads all bodies through `iter_content`, whatever the adapter. Niquests
     # reads some from urllib3-future, which releases the connection at the end.
     changes = [
         (response, "close", _with_end(response.close, end_once)),
@@ -129,7 +129,7 @@ def _end_with_body(response: Any, end: Callable[[], object]) -> None:  # noqa: A
 def _with_end(
     call: Callable[[], object], end: Callable[[], object]
 ) -> Callable[[], None]:
-    """`call`, and then `end`."""
+    """A function that calls `call`, and then `end`."""
 
     def call_and_end() -> None:
         try:

@@ -1,8 +1,8 @@
-"""Reads the HTTP response in a WARC record, with the decoder and bounds of a fetch.
+"""Reads the HTTP response in a WARC record, with the decoder and limits of a fetch.
 
-A crawler that stored decoded bodies may have left the headers as they came. Common
-Crawl did until August 2018, and its news crawl until May 2019. So a coding is undone
-only if the body begins like one that has it.
+Some crawlers store decoded bodies with the original headers: Common Crawl did until
+August 2018, and its news crawl until May 2019. So a body is decompressed only if it
+starts like a compressed one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STATUS = re.compile(rb"HTTP/\S*[ \t]+([1-9][0-9]{2})(?![^ \t\r\n])")
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 
 _START = 64
-"""How many bytes of a body show whether it is coded."""
+"""How many bytes of a body show whether it is compressed."""
 _CHUNK = re.compile(rb"[0-9A-Fa-f]{1,16}[ \t]*(?:;[^\r\n]*)?\r?\n")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _GZIP = b"\x1f\x8b"
@@ -36,13 +36,13 @@ _HEAD_BEFORE_CHUNKS = b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class StoredResponse(NamedTuple):
-    """A response as it is stored.
+    """A stored response.
 
     Attributes:
         status: 100 to 999.
         headers: pairs (name, value).
         pieces: the stored body; read it while its record is the current one. Raises
-            `CodingError` at the end if the record is cut off.
+            `CodingError` at the end if the record is truncated.
     """
 
     status: int
@@ -51,7 +51,7 @@ class StoredResponse(NamedTuple):
 
 
 def stored_response(record: WarcRecord) -> StoredResponse | None:
-    """The response in `record`; `None` if its head is incomplete or not HTTP.
+    """The response in `record`; `None` if it is not HTTP or has incomplete headers.
 
     Raises:
         OSError: the record is damaged.
@@ -76,10 +76,10 @@ def stored_response(record: WarcRecord) -> StoredResponse | None:
 
 
 def whole_body(response: StoredResponse, status: int, *, max_bytes: int) -> bytes:
-    """As much of the body of `response` as matters with `status`, decoded.
+    """The decoded body of `response`, as far as needed for `status`.
 
     Raises:
-        CodingError: the body is cut off or broken.
+        CodingError: the body is truncated or corrupt.
         OSError: its record is damaged.
     """
     if Body(status, (), max_bytes=max_bytes).is_over:

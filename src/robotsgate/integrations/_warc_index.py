@@ -1,4 +1,4 @@
-"""Finds the captures of a WARC file by their URL and by the ID of their record."""
+"""Finds captures in a WARC file by URL and by record ID."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NEAREST = """
 class CaptureIndex(AbstractContextManager["CaptureIndex"]):
     """Keys, dates and positions, in a temporary file without a name.
 
-    SQLite holds a few megabytes of it in memory, however many captures there are.
+    SQLite keeps a few megabytes of it in memory, however many captures there are.
     """
 
     def __init__(self) -> None:
@@ -50,14 +50,15 @@ class CaptureIndex(AbstractContextManager["CaptureIndex"]):
         self._database.close()
 
     def fill(self, rows: Iterable[tuple[int, float, int]]) -> None:
-        """Take all `rows`, those of `index_rows`."""
+        """Add all `rows`, from `index_rows`."""
         self._database.executemany(_INSERT, rows)
         self._database.execute(_SORT)
 
     def position(self, key: int, date: float | None, *, within: float) -> int | None:
-        """Where the capture is whose date is nearest to `date`, `within` seconds.
+        """The position of the capture nearest to `date`, `within` seconds.
 
-        The last one in the file, if several are. No date counts as 1970.
+        The last one in the file if there are several. A missing date is treated as
+        1970.
         """
         values = {"key": key, "date": date or 0.0, "within": within}
         row = self._database.execute(_NEAREST, values).fetchone()
@@ -65,7 +66,7 @@ class CaptureIndex(AbstractContextManager["CaptureIndex"]):
 
 
 def index_rows(record: WarcRecord) -> Iterator[tuple[int, float, int]]:
-    """Key, date and position of a capture: one row by its URL, one by its record ID."""
+    """The key, date and position of a capture: by its URL, and by its record ID."""
     origin, target = place(record)
     if origin is not None:
         date, position = date_of(record) or 0.0, record.stream_pos
@@ -77,7 +78,7 @@ def index_rows(record: WarcRecord) -> Iterator[tuple[int, float, int]]:
 def place(
     record: WarcRecord, header: str = "WARC-Target-URI"
 ) -> tuple[Origin | None, str]:
-    """Origin and target of the URL in `header`, if `record` is a capture of one."""
+    """The origin and target of the URL in `header`, if `record` is a capture of one."""
     if record.record_type not in (RESPONSE, REVISIT):
         return None, ""
     try:
@@ -88,12 +89,12 @@ def place(
 
 
 def key_of(origin: Origin, target: str) -> int:
-    """The key of a URL, however its target is escaped; for this process only."""
+    """The key of a URL, independent of its percent-encoding; only for this process."""
     return hash((origin.key, unquote_to_bytes(target)))
 
 
 def date_of(record: WarcRecord, header: str = "WARC-Date") -> float | None:
-    """Epoch seconds ≥ 0; `None` if the date is missing or not one."""
+    """Epoch seconds ≥ 0; `None` if the date is missing or invalid."""
     try:
         date = datetime.fromisoformat(record.headers.get(header) or "")
     except ValueError:

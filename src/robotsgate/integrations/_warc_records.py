@@ -1,11 +1,11 @@
-"""Reads the records of one WARC file in order, past those that are damaged.
+"""Reads the records of one WARC file in order, skipping damaged ones.
 
-fastwarc finds the records. It ends for good at the first damage and takes the end of a
-truncated file for a regular one, so this module finds out where to go on:
+fastwarc finds the records. It stops at the first damage and treats a truncated file
+like a complete one, so this module finds out where to continue:
 
     record ── record ── error, or the file ends within a record ── damaged += 1
       ▲                                                               │
-      └──────── the next member or line that begins with WARC/ ◀──────┘
+      └──────── the next member or line that starts with WARC/ ◀──────┘
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 _BLOCK = 65_536
 
-# A compressed block decodes to a thousand times its length or less.
+# A compressed block decodes to at most a thousand times its length.
 _BLOCK_TO_DECODE = 4_096
 
 _WINDOW_GZIP = 31
@@ -37,17 +37,17 @@ _END_OF_HEAD = b"\r\n\r\n"
 _MEMBER = re.compile(_GZIP + rb"|(?<=\n)" + _RECORD)
 _PADDING = b"\0\t\n\r "
 _OVERLAP = 8
-"""More bytes than any match of `_MEMBER` has, with the line end before it."""
+"""More bytes than the longest match of `_MEMBER`, including the line end before it."""
 
 
 class Records:
-    """The records of one file, which may be read more than once if it is seekable.
+    """The records of one file, which can be read more than once if it is seekable.
 
     Attributes:
-        is_seekable: whether the file is.
-        count: how many records the last reading has given so far.
-        damaged: how many damaged places the last reading has passed so far; adjacent
-            records that are damaged are one.
+        is_seekable: whether the file is seekable.
+        count: how many records have been read so far in the last pass.
+        damaged: how many damaged places have been skipped so far in the last pass;
+            adjacent damaged records are one place.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -58,10 +58,10 @@ class Records:
         self.damaged = 0
 
     def each(self, read: Callable[[WarcRecord], Iterable[_T]]) -> Iterator[_T]:
-        """What `read` gives for each record that is not damaged.
+        """The results of `read` for each record that is not damaged.
 
-        A gzip member may turn out to be damaged when all of its record has been read,
-        so the answers for a record wait for the next one.
+        Damage in a gzip member may become apparent only at the end of its record, so
+        the results for a record are delayed until the next one.
 
         Raises:
             OSError: the file is not seekable, and a record is damaged.
@@ -99,10 +99,10 @@ class Records:
     def read_at(
         self, position: int, read: Callable[[WarcRecord], _T | None]
     ) -> _T | None:
-        """What `read` gives for the record there, which `each` has given before.
+        """The result of `read` for the record at a position from `each`.
 
-        Or for another one, or `None`: in a gzip member with several records, their
-        positions are not exact.
+        Or for another one, or `None`: in a gzip member with several records, positions
+        are not exact.
         """
         try:
             record = next(self._from(position), None)
@@ -119,9 +119,9 @@ class Records:
         return self._file.read(count)
 
     def _end(self, position: int, content_length: int) -> int | None:
-        """Where the record ends that begins there; `None` if it is damaged or cut off.
+        """The end of the record at `position`; `None` if it is damaged or truncated.
 
-        With another compression than gzip, the end of the file.
+        For compression other than gzip, the end of the file.
         """
         start = self._bytes(position)
         size = self._file.seek(0, os.SEEK_END)
@@ -144,7 +144,7 @@ class Records:
         return None
 
     def _next_start(self, position: int) -> int | None:
-        """The next place at or after `position` where a record begins."""
+        """The start of the next record at or after `position`."""
         while len(block := self._bytes(position)) > _OVERLAP:
             for match in _MEMBER.finditer(block):
                 if self._begins_record(position + match.start()):
@@ -163,9 +163,9 @@ class Records:
 
 
 class _From(io.RawIOBase):
-    """The file from a position on, wherever others have moved it.
+    """The file from a position on, even if others move the file position.
 
-    It has a `tell` of its own, because fastwarc crashes if that of a pipe fails.
+    It has its own `tell`, because fastwarc crashes if that of a pipe fails.
     """
 
     def __init__(self, file: BinaryIO, position: int, *, is_seekable: bool) -> None:

@@ -1,4 +1,4 @@
-"""Shared by all integrations: what is asked, their errors, the turn of a response."""
+"""Shared by all integrations: the URL to check, errors, and the turn of a response."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ends: set[asyncio.Task[None]] = set()
 
 
 def missing_extra(name: str) -> ImportError:
-    """The error for an integration whose extra, of the same name, is missing."""
+    """The error for an integration whose extra, with the same name, is missing."""
     return ImportError(
         f"robotsgate.integrations.{name} needs the extra {name}:"
         f" pip install 'robotsgate[{name}]'"
@@ -33,15 +33,15 @@ def missing_extra(name: str) -> ImportError:
 def check_arguments(
     checker: object, gate: object = None, *, is_blocking: bool = False
 ) -> None:
-    """Refuse another checker or gate than the client needs, before it sends anything.
+    """Check that `checker` and `gate` fit the client.
 
     Args:
-        checker: what the caller gave.
-        gate: what the caller gave; `None` for none.
-        is_blocking: whether both must be those of `robotsgate.sync`.
+        checker: the argument of the caller.
+        gate: the argument of the caller, or `None`.
+        is_blocking: whether both must be from `robotsgate.sync`.
 
     Raises:
-        TypeError: `checker` or `gate` is something else.
+        TypeError: `checker` or `gate` has the wrong type.
     """
     room = import_module("robotsgate.sync" if is_blocking else "robotsgate")
     if not isinstance(checker, room.RobotsChecker):
@@ -53,14 +53,14 @@ def check_arguments(
 
 
 def is_blocking(checker: object) -> bool:
-    """Whether `checker` is one of `robotsgate.sync`.
+    """Whether `checker` is from `robotsgate.sync`.
 
     Raises:
-        TypeError: it is not a checker at all.
+        TypeError: it is not a checker.
     """
     if isinstance(checker, RobotsChecker):
         return False
-    # Only now, because it takes time that most programs need not spend.
+    # Imported here, because most programs do not need it.
     from robotsgate import sync  # noqa: PLC0415
 
     if isinstance(checker, sync.RobotsChecker):
@@ -72,9 +72,9 @@ def is_blocking(checker: object) -> bool:
 
 
 def asked_url(scheme: str, host: str, port: int | None, target: str) -> str | None:
-    """The URL to ask about before a request; `None` if it passes without a question.
+    """The URL to check before a request; `None` if no check is needed.
 
-    Takes and raises as `sent_url`.
+    The arguments and exceptions are those of `sent_url`.
     """
     url = sent_url(scheme, host, port, target)
     return None if url is None or passes_unasked(url) else url
@@ -88,13 +88,13 @@ def enter_turn(
     gate: sync.PolitenessGate | None,
     block: ExitStack,
 ) -> sync.Turn | None:
-    """Ask about a request of a blocking client, and wait for its turn.
+    """Check a request of a sync client, and wait for its turn.
 
     Args:
-        urls: the ways in which the request may be read; none if it passes unasked.
-        checker: asked about each URL that the gate is not.
+        urls: the possible URLs of the request; none if no check is needed.
+        checker: checks each URL that the gate does not check.
         agent: as in `RobotsChecker.can_fetch`.
-        gate: gives the turn, if there is one.
+        gate: provides the turn, if there is one.
         block: the turn ends with it.
 
     Returns:
@@ -115,33 +115,33 @@ def enter_turn(
 
 
 class DisallowedRequestError(DisallowedError):
-    """A request that was not sent; also an error of its client."""
+    """A request that was not sent; also an error class of its client."""
 
     def __init__(self, verdict: Verdict, *, request: Any) -> None:  # noqa: ANN401 (the client's)
         super().__init__(verdict)
         self.request = request
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled, for pools of processes."""
+        """Support pickling, for process pools."""
         return partial(type(self), request=self.request), (self.verdict,)
 
 
 class TurnOfResponse:
-    """A turn that has begun before a request, and ends when the response is closed.
+    """A turn that starts before a request and ends when the response is closed.
 
-    Use it as an async context manager around the sending: if that fails, the turn ends
-    with the block.
+    Use it as an async context manager for sending the request: if that fails, the turn
+    ends with the block.
     """
 
     def __init__(self, turn: Turn) -> None:
-        """Use `turn`, which has begun."""
+        """Use `turn`, which has started."""
         self._turn = turn
         self._outlives_block = False
         self._is_over = False
 
     @classmethod
     async def begun(cls, gate: PolitenessGate, url: str) -> Self:
-        """Wait for the turn; raises as `PolitenessGate.turn`."""
+        """Wait for the turn; raises like `PolitenessGate.turn`."""
         return cls(await gate.turn(url).__aenter__())
 
     async def __aenter__(self) -> Self:
@@ -152,8 +152,8 @@ class TurnOfResponse:
             await self._end(*exc_info)
 
     def report(self, *, status: int, retry_after: str | None) -> None:
-        """Report the response; a status that cannot be one counts as a failure."""
-        is_status = 100 <= status <= 999  # noqa: PLR2004 (aiohttp takes 000 too)
+        """Report the response; an invalid status is treated as a failure."""
+        is_status = 100 <= status <= 999  # noqa: PLR2004 (aiohttp also accepts 000)
         self._turn.report(
             status=status if is_status else None,
             retry_after=retry_after,
@@ -161,15 +161,15 @@ class TurnOfResponse:
         )
 
     def outlive_block(self) -> None:
-        """Do not end with the block, but by `aclose` or `end_soon`."""
+        """Do not end with the block, but with `aclose` or `end_soon`."""
         self._outlives_block = True
 
     async def aclose(self) -> None:
-        """End the turn, in any task; may be called more than once."""
+        """End the turn, in any task. Can be called more than once."""
         await self._end(None, None, None)
 
     def end_soon(self) -> None:
-        """End the turn, on asyncio, where nothing can be awaited."""
+        """End the turn, on asyncio, where awaiting is not possible."""
         self._turn.leave_task()
         end = asyncio.create_task(self.aclose())
         _ends.add(end)
@@ -182,7 +182,7 @@ class TurnOfResponse:
 
 
 class BodyInTurn:
-    """The body of a response of an `AsyncClient`; when it is closed, the turn ends."""
+    """The body of a response of an `AsyncClient`, which ends the turn when closed."""
 
     def __init__(self, stream: Any, turn: TurnOfResponse) -> None:  # noqa: ANN401 (the library's)
         self._stream = stream
@@ -199,7 +199,7 @@ class BodyInTurn:
 
 
 class SyncBodyInTurn:
-    """The body of a response of a `Client`; when it is closed, the turn ends."""
+    """The body of a response of a `Client`, which ends the turn when closed."""
 
     def __init__(self, stream: Any, turn: ExitStack) -> None:  # noqa: ANN401 (the library's)
         self._stream = stream
@@ -214,7 +214,7 @@ class SyncBodyInTurn:
 
 
 class HttpxClasses(NamedTuple):
-    """The classes of httpx, or those of httpx2, which have the same names."""
+    """The classes of httpx, or the classes of httpx2 with the same names."""
 
     error: type[DisallowedRequestError]
     url_error: type[httpx.RequestError]

@@ -1,6 +1,6 @@
-"""Obeys robots.txt in a session of aiohttp, and fetches it through one.
+"""robots.txt for aiohttp sessions: a middleware, and a fetcher.
 
-Needs the extra aiohttp; asyncio only, as aiohttp itself.
+Needs the extra aiohttp; asyncio only, like aiohttp itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ __all__ = [
 
 _is_ignored: ContextVar[bool] = ContextVar("robotsgate.is_ignored", default=False)
 
-# The first class that fits decides.
+# The first matching class applies.
 _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
     (aiohttp.ClientConnectorDNSError, FailureKind.NAME_RESOLUTION),
     (aiohttp.ClientSSLError, FailureKind.TLS),
@@ -84,7 +84,7 @@ class RobotsDisallowedError(DisallowedError, aiohttp.ClientError):
     Both a `DisallowedError` and an `aiohttp.ClientError`.
 
     Attributes:
-        verdict: the whole answer, with the rule and the line that decided.
+        verdict: the full verdict, including the rule and its line.
     """
 
 
@@ -94,23 +94,23 @@ def robots_middleware(
     *,
     gate: PolitenessGate | None = None,
 ) -> aiohttp.ClientMiddlewareType:
-    """A middleware that refuses what robots.txt disallows, redirects included.
+    """Create a middleware that refuses disallowed requests, including redirects.
 
     Use it as `ClientSession(middlewares=(robots_middleware(checker, agent),))`.
     Requests for /robots.txt, those of the checker, and those inside `robots_ignored()`
-    pass without a question. The total timeout of the session counts while the checker
-    fetches, and while a request waits for its turn.
+    are not checked. The total timeout of the session includes the time for fetching
+    robots.txt, and for waiting for a turn.
 
     Args:
-        checker: answers; close it yourself.
+        checker: checks the URLs; close it yourself.
         agent: as in `RobotsChecker.can_fetch`.
-        gate: gives each request its turn, which ends when its connection is released.
-            The gate asks its own checker about its own agent. A request that passes
-            without a question has no turn.
+        gate: provides a turn for each request, which ends when its connection is
+            released. The gate uses its own checker and agent. Requests that are not
+            checked have no turn.
 
     Returns:
-        The middleware. It raises a `RobotsDisallowedError`, or an
-        `aiohttp.InvalidURL` for a URL that the checker cannot ask about.
+        The middleware. It raises a `RobotsDisallowedError`, or an `aiohttp.InvalidURL`
+        for a URL that the checker does not support.
 
     Raises:
         TypeError: `checker` is not a checker, or `gate` is not a gate.
@@ -159,10 +159,10 @@ async def _send_in_turn(
 
 @contextmanager
 def robots_ignored() -> Iterator[None]:
-    """Lets all requests inside the block pass without a question.
+    """Do not check requests inside the block.
 
-    A context manager, because a middleware cannot see the options of a request. It
-    counts for the task that enters it, and for tasks that begin inside.
+    This is a context manager, because a middleware cannot see the options of a request.
+    It applies to the task that enters it, and to tasks that start inside.
     """
     token = _is_ignored.set(True)
     try:
@@ -175,8 +175,8 @@ class AiohttpFetcher:
     """A `Fetcher` over an `aiohttp.ClientSession`, with its connector and proxies.
 
     It does not send the session's cookies and credentials, and sends its other headers
-    only until a redirect leads to another origin. It does not call the middlewares of
-    the session, nor put cookies into its jar. Close the session yourself.
+    only until a redirect leads to another origin. It does not use the middlewares of
+    the session, or store cookies. Close the session yourself.
     """
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
@@ -184,11 +184,11 @@ class AiohttpFetcher:
 
         Args:
             session: sends the requests, with its own timeouts. Its connector should
-                have as many connections as the checker runs fetches at once, because
-                a wait for a free connection counts as a timeout of the server.
+                allow as many connections as the checker has concurrent fetches, because
+                waiting for a free connection is treated as a timeout of the server.
 
         Raises:
-            TypeError: `session` is not one of aiohttp.
+            TypeError: `session` is not an aiohttp session.
         """
         given: object = session
         if not isinstance(given, aiohttp.ClientSession):
@@ -198,10 +198,10 @@ class AiohttpFetcher:
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """As `Fetcher.get`; the body is not decoded.
+        """See `Fetcher.get`. The body is not decoded.
 
         Raises:
-            FetchFailedError: no usable response came.
+            FetchFailedError: there was no usable response.
             RuntimeError: the session is closed.
         """
         try:
@@ -226,9 +226,9 @@ class AiohttpFetcher:
 
 
 def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
-    """A middleware that keeps the requests of a fetch apart from the session.
+    """A middleware that separates the requests of a fetch from the session.
 
-    It removes headers of the session from the request, and cookies from the response.
+    It removes the session's headers from the request, and cookies from the response.
     """
     own = {"host", *(name.lower() for name, _ in headers)}
 

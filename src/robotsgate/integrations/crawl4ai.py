@@ -1,6 +1,6 @@
-"""Obeys robots.txt in crawl4ai, in place of its own parser. Needs the extra crawl4ai.
+"""robots.txt for crawl4ai: a replacement for its own parser. Needs the extra crawl4ai.
 
-crawl4ai itself is not imported: an `AsyncWebCrawler` calls what is put into it.
+crawl4ai itself is not imported: its `AsyncWebCrawler` calls the parser.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 __all__ = ["RobotsParser"]
 
-# What crawl4ai takes as a URL but does not fetch.
+# What crawl4ai accepts as a URL but does not fetch.
 _LOCAL = ("file:", "raw:")
 
 
 class RobotsParser:
-    """Answers a crawler of crawl4ai in place of its own parser.
+    """Replaces the robots.txt parser of a crawl4ai crawler.
 
-    Use it as `crawler.robots_parser = RobotsParser(checker, agent)`. The crawler asks
+    Use it as `crawler.robots_parser = RobotsParser(checker, agent)`. The crawler calls
     it before each page that is not in its own cache, but only with
-    `CrawlerRunConfig(check_robots_txt=True)`. `check_page` adds redirects.
+    `CrawlerRunConfig(check_robots_txt=True)`. For redirects, add `check_page`.
     """
 
     def __init__(self, checker: RobotsChecker, agent: str | Sequence[str]) -> None:
-        """Answer with `checker`.
+        """Use `checker`.
 
         Args:
-            checker: answers; close it yourself.
+            checker: checks the URLs; close it yourself.
             agent: as in `RobotsChecker.can_fetch`.
 
         Raises:
@@ -49,23 +49,23 @@ class RobotsParser:
         self._checked_pages: WeakSet[Page] = WeakSet()  # a session keeps its page
 
     async def can_fetch(self, url: str, user_agent: str = "*") -> bool:  # noqa: ARG002 (crawl4ai's)
-        """Whether the agent may fetch `url`; files and HTML in `url` itself pass.
+        """Whether the agent may fetch `url`; files and inline HTML are always allowed.
 
         Args:
-            url: as given to the crawler.
-            user_agent: ignored: the header that the crawler sends, usually a browser's.
+            url: the URL as passed to the crawler.
+            user_agent: ignored, because it is usually the header of a browser.
 
         Raises:
-            InvalidURLError: `url` names no origin.
+            InvalidURLError: `url` has no origin.
         """
         return url.startswith(_LOCAL) or await self._checker.can_fetch(self._agent, url)
 
     async def check_page(self, page: Page, **_: object) -> None:
-        """Refuse what `page` may not navigate to, including redirects; Chromium only.
+        """Refuse disallowed navigation of `page`, including redirects; Chromium only.
 
         Use it as the hook "on_page_context_created" of the crawler's strategy. A
         refused navigation fails with net::ERR_BLOCKED_BY_CLIENT. Images, frames and
-        whatever else the page loads pass.
+        other resources of the page are not checked.
 
         Raises:
             UnsupportedError: the browser is not Chromium.
@@ -74,8 +74,8 @@ class RobotsParser:
             return
         if not await check_navigations(page, self._may_send):
             raise UnsupportedError(
-                "expected Chromium: other browsers do not tell where a redirect leads"
-                " before they follow it"
+                "expected Chromium: other browsers do not report where a redirect"
+                " leads before they follow it"
             )
         self._checked_pages.add(page)
 

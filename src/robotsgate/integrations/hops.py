@@ -1,6 +1,6 @@
-"""Obeys robots.txt in any client that sends a GET without following its redirects.
+"""robots.txt for any client that can send a GET without following redirects.
 
-For clients without a hook that sees each hop, such as curl_cffi. Imports none of them.
+For clients without a hook for each hop, such as curl_cffi. Imports none of them.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ _Response_co = TypeVar("_Response_co", covariant=True)
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
-# Some clients escape the other characters, and so dial another host.
+# Some clients escape the other characters, and so connect to another host.
 _ORIGIN_OF_EACH_CLIENT = re.compile(r"[a-z]+://[0-9a-z._\-\[\]:]+/")
 
-# Headers that are meant for the origin that the caller has named, and no other.
+# Headers that are only meant for the origin that the caller has named.
 _OF_ONE_ORIGIN = frozenset({"authorization", "cookie", "host", "proxy-authorization"})
 
 
 class RobotsGet(Protocol[_Response_co]):
-    """What `robots_get` returns: a function of a URL that gives the last response.
+    """The return type of `robots_get`: a function that returns the last response.
 
-    That is the redirect itself if it has no usable Location, leads to another scheme
-    than http and https, or is one too many. For an asynchronous client, await it.
+    This is a redirect response if its Location is not usable, its scheme is not http or
+    https, or there are too many redirects. For an async client, await the result.
 
     Args:
         url: absolute; userinfo is not sent.
         headers: sent on each hop. After a redirect to another origin, Authorization,
-            Cookie, Host and Proxy-Authorization are left out.
+            Cookie, Host and Proxy-Authorization are omitted.
 
     Raises:
-        DisallowedError: robots.txt does not allow `url`, or where a redirect leads.
-        InvalidURLError: `url` names no origin, or clients disagree which one.
+        DisallowedError: robots.txt does not allow `url`, or the target of a redirect.
+        InvalidURLError: `url` has no origin, or an ambiguous one.
     """
 
     def __call__(
@@ -92,27 +92,27 @@ def robots_get(
     gate: PolitenessGate | sync.PolitenessGate | None = None,
     max_redirects: int = 20,
 ) -> RobotsGet[Any]:
-    """A `get` that follows redirects, and asks the checker before each hop.
+    """Create a `get` that follows redirects and checks each hop.
 
     For GET and HEAD: `get = robots_get(checker, agent, session.get)`, then
     `response = await get(url)`.
-    A request for /robots.txt passes without a question. To let another one pass, call
-    the `get` of the client.
+    Requests for /robots.txt are not checked. To bypass the check for another request,
+    call the `get` of the client.
 
     Args:
-        checker: answers; close it yourself. One of `robotsgate.sync` for a client that
-            blocks.
+        checker: checks the URLs; close it yourself. For a sync client, use a checker of
+            `robotsgate.sync`.
         agent: as in `RobotsChecker.can_fetch`.
         get: sends one request; called as `get(url, headers=..., allow_redirects=False)`
-            with a URL in ASCII and a dict. It follows no redirect, sends the URL as it
-            is, and reads the body.
-        gate: gives each hop its turn, which ends when `get` returns. The gate asks its
-            own checker about its own agent. A request for /robots.txt has no turn.
-        max_redirects: how many to follow, ≥ 0.
+            with a URL in ASCII and a dict. It must not follow redirects, must send the
+            URL unchanged, and must read the body.
+        gate: provides a turn for each hop, which ends when `get` returns. The gate uses
+            its own checker and agent. Requests for /robots.txt have no turn.
+        max_redirects: the maximum number of redirects, ≥ 0.
 
     Raises:
-        TypeError: `checker` or `gate` is something else, or `get` is not an `async`
-            function for a `robotsgate.RobotsChecker`, or is one for another checker.
+        TypeError: `checker` or `gate` has the wrong type; or `get` is an async function
+            and `checker` is not async, or the reverse.
     """
     blocks = is_blocking(checker)
     check_arguments(checker, gate, is_blocking=blocks)
@@ -125,7 +125,7 @@ def robots_get(
 
 @dataclass(frozen=True, slots=True)
 class _Get:
-    """What `robots_get` was given; `checker` and `gate` are of the kind of `get`."""
+    """The arguments of `robots_get`; `checker` and `gate` are of the kind of `get`."""
 
     checker: Any
     agent: str | Sequence[str]
@@ -182,8 +182,8 @@ class _Hops:
     """The GETs for one page.
 
     Attributes:
-        url: that of the current one; ASCII.
-        headers: those of the caller that its origin may see.
+        url: the URL of the current GET; ASCII.
+        headers: the headers of the caller for its origin.
     """
 
     def __init__(
@@ -199,11 +199,11 @@ class _Hops:
 
     @property
     def asked(self) -> list[str]:
-        """The URL to ask about; empty if the GET passes unasked."""
+        """The URL to check; empty if no check is needed."""
         return [] if passes_unasked(self.url) else [self.url]
 
     def follow(self, response: Any) -> bool:  # noqa: ANN401 (of any client)
-        """Go on with where `response` redirects to, if that can be followed."""
+        """Continue with the target of `response`; return whether it can be followed."""
         status = getattr(response, "status_code", None) or response.status
         if status not in _REDIRECTS or not self._redirects_left:
             return False
@@ -224,10 +224,10 @@ class _Hops:
 
 
 def _unambiguous_url(url: str | URLLike) -> str:
-    """`url` as each client sends it.
+    """`url` as all clients send it.
 
     Raises:
-        InvalidURLError: it names no origin, or clients disagree which one.
+        InvalidURLError: it has no origin, or an ambiguous one.
     """
     sent = wire_url(url)
     if not _ORIGIN_OF_EACH_CLIENT.match(sent):

@@ -1,8 +1,8 @@
-"""Obeys robots.txt in clients of httpx and httpx2: by an event hook, or a transport.
+"""robots.txt for clients of httpx and httpx2: an event hook, and a transport.
 
-Both libraries have classes of the same names: `_httpx2.py` has the classes of this
-module for httpx2. An `AsyncClient` may run on asyncio or trio; a blocking `Client`
-needs a checker of `robotsgate.sync`.
+Both libraries have classes with the same names: `_httpx2.py` has the classes of this
+module for httpx2. An `AsyncClient` works on asyncio and trio; a sync `Client` needs a
+checker of `robotsgate.sync`.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class RobotsDisallowedError(DisallowedRequestError, httpx.RequestError):
     """A request that was not sent, because robots.txt does not allow it.
 
     Both a `DisallowedError` and an `httpx.RequestError`, but not an
-    `httpx.TransportError`, which a library for retries would send again. A client of
-    httpx2 raises a class of the same name, with the errors of httpx2 as bases.
+    `httpx.TransportError`, which a retry library would send again. With a client of
+    httpx2, it is a class of the same name that inherits from the errors of httpx2.
 
     Attributes:
-        request: the one that was not sent; after a redirect the one that follows it.
-        verdict: the whole answer, with the rule and the line that decided.
+        request: the request that was not sent, which may be the target of a redirect.
+        verdict: the full verdict, including the rule and its line.
     """
 
 
@@ -86,24 +86,24 @@ def robots_hook(
 def robots_hook(
     checker: RobotsChecker | sync.RobotsChecker, agent: str | Sequence[str]
 ) -> Callable[[Any], Awaitable[None] | None]:
-    """An event hook that refuses what robots.txt disallows, redirects included.
+    """Create an event hook that refuses disallowed requests, including redirects.
 
     Use it as `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`; a
-    blocking `Client` needs a checker of `robotsgate.sync`.
-    These requests pass without a question: those with
-    `extensions={"robots": "ignore"}` and their redirects, those for /robots.txt, and
-    those of the checker, which may have the same client. The timeouts of the client do
-    not count while the checker fetches; `Policy.fetch_deadline` bounds that.
-    There is no `gate`, because a hook for requests cannot end a turn: a transport can.
+    sync `Client` needs a checker of `robotsgate.sync`.
+    These requests are not checked: those with `extensions={"robots": "ignore"}` and
+    their redirects, those for /robots.txt, and those of the checker, which may use the
+    same client. The timeouts of the client do not include the time for fetching
+    robots.txt, which is limited by `Policy.fetch_deadline`.
+    There is no `gate`, because a request hook cannot end a turn, but a transport can.
 
     Args:
-        checker: answers; close it yourself.
+        checker: checks the URLs; close it yourself.
         agent: as in `RobotsChecker.can_fetch`.
 
     Returns:
-        The hook. It raises a `RobotsDisallowedError`, or a `RequestError` of the
-        client for a URL that the checker cannot ask about, and a TypeError in a client
-        that blocks if the checker does not, or the reverse, or as a hook for responses.
+        The hook. It raises a `RobotsDisallowedError`, a `RequestError` of the client
+        for a URL that the checker does not support, and a TypeError as a response hook,
+        or in a sync client if the checker is async, or the reverse.
 
     Raises:
         TypeError: `checker` is not a checker.
@@ -117,23 +117,23 @@ def robots_hook(
             _raise_refusal(request, await ask(agent, url) if url else None)
 
     def hook(request: httpx.Request) -> Awaitable[None] | None:
-        # A blocking client would send the request without awaiting the answer. It may
-        # be used where an event loop runs, so only the caller's frame tells them apart.
+        # A sync client would send the request without awaiting the hook. It may be used
+        # while an event loop is running, so only the caller's frame distinguishes them.
         frame = inspect.currentframe()
         caller = frame and frame.f_back
         is_awaited = bool(caller and caller.f_code.co_flags & inspect.CO_COROUTINE)
         if blocks and is_awaited:
             raise TypeError(
-                "expected a blocking Client for a checker of robotsgate.sync, got an"
+                "expected a sync Client for a checker of robotsgate.sync, got an"
                 " AsyncClient, or an async function around the hook"
             )
         if not (blocks or is_awaited):
             raise TypeError(
-                "expected an AsyncClient that calls the hook itself, got a blocking"
-                " one, or a plain function around the hook"
+                "expected an AsyncClient to call the hook directly, got a sync client,"
+                " or a plain function around the hook"
             )
         if hasattr(request, "status_code"):
-            raise TypeError("expected a hook for requests, got a response")
+            raise TypeError("expected the hook to be used for requests, got a response")
         if not blocks:
             return refuse_disallowed(request)
         with _errors_of_client(request):
@@ -145,7 +145,7 @@ def robots_hook(
 
 
 class _Refusals:
-    """What both transports do with a request that may not be sent."""
+    """How both transports handle disallowed requests."""
 
     def __init__(self, on_disallowed: str) -> None:
         if on_disallowed not in ("raise", "response"):
@@ -158,17 +158,17 @@ class _Refusals:
     def _refusal(self, request: httpx.Request, verdict: Verdict) -> httpx.Response:
         if self._raises:
             _raise_refusal(request, verdict)
-        # The verdict quotes a rule, which may hold any characters.
+        # The verdict quotes a rule, which may contain any characters.
         text = str(verdict).encode("unicode_escape")
         headers = {b"x-robotsgate-verdict": text}
         return _classes_of(request).response(403, headers=headers)
 
 
 class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
-    """A transport that refuses what robots.txt disallows, and sends the rest on.
+    """A transport that refuses disallowed requests, and forwards all others.
 
     A client does not use it for requests through `proxy=` or `mounts=`, but
-    `robots_hook` sees all requests. Both let the same requests pass without a question.
+    `robots_hook` sees all requests. Both skip the check for the same requests.
     """
 
     def __init__(
@@ -183,15 +183,15 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
         """Wrap a transport.
 
         Args:
-            checker: answers; close it yourself.
+            checker: checks the URLs; close it yourself.
             agent: as in `RobotsChecker.can_fetch`.
-            wrapped: sends the requests; closed with this one. `None`: an
+            wrapped: sends the requests; closed with this one. By default, an
                 `httpx.AsyncHTTPTransport`. A client of httpx2 needs one of httpx2.
-            gate: gives each request its turn, which ends when the response is closed.
-                The gate asks its own checker about its own agent. A request that
-                passes without a question has no turn.
-            on_disallowed: "raise" a `RobotsDisallowedError`, or answer with a
-                "response": 403, with the verdict in the header x-robotsgate-verdict.
+            gate: provides a turn for each request, which ends when the response is
+                closed. The gate uses its own checker and agent. Requests that are not
+                checked have no turn.
+            on_disallowed: "raise" a `RobotsDisallowedError`, or return a "response"
+                with status 403 and the verdict in the header x-robotsgate-verdict.
 
         Raises:
             TypeError: `checker` is not a checker, or `gate` is not a gate.
@@ -205,11 +205,11 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
         self._gate = gate
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send `request` through the wrapped transport, if it may be sent.
+        """Send `request` through the wrapped transport if it is allowed.
 
         Raises:
-            RobotsDisallowedError: it may not.
-            RequestError: of the client: the checker cannot ask about its URL.
+            RobotsDisallowedError: it is disallowed.
+            RequestError: of the client, if the checker does not support its URL.
         """
         with _errors_of_client(request):
             url = _asked_url(request)
@@ -221,13 +221,13 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
         return await self._send(request)
 
     def handle_request(self, *_: object) -> NoReturn:
-        """Refuse a blocking client, which would have to await the answer.
+        """Refuse a sync client, which cannot await the response.
 
         Raises:
             TypeError: always.
         """
         raise TypeError(
-            "expected an AsyncClient around a RobotsTransport, got a blocking Client,"
+            "expected an AsyncClient around a RobotsTransport, got a sync Client,"
             " which needs a SyncRobotsTransport"
         )
 
@@ -260,7 +260,7 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
 
 
 class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
-    """A `RobotsTransport` for a blocking `Client`."""
+    """A `RobotsTransport` for a sync `Client`."""
 
     def __init__(
         self,
@@ -271,9 +271,9 @@ class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
         gate: sync.PolitenessGate | None = None,
         on_disallowed: Literal["raise", "response"] = "raise",
     ) -> None:
-        """As `RobotsTransport`, with a checker and a gate of `robotsgate.sync`.
+        """See `RobotsTransport`; `checker` and `gate` are from `robotsgate.sync`.
 
-        If `wrapped` is `None`, it is an `httpx.HTTPTransport`.
+        By default, `wrapped` is an `httpx.HTTPTransport`.
         """
         check_arguments(checker, gate, is_blocking=True)
         super().__init__(on_disallowed)
@@ -283,7 +283,7 @@ class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
         self._gate = gate
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """As `RobotsTransport.handle_async_request`."""
+        """See `RobotsTransport.handle_async_request`."""
         with ExitStack() as block:
             try:
                 with _errors_of_client(request):
@@ -306,13 +306,13 @@ class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
             return response
 
     async def handle_async_request(self, *_: object) -> NoReturn:
-        """Refuse an `AsyncClient`, whose event loop would stand still.
+        """Refuse an `AsyncClient`, whose event loop would be blocked.
 
         Raises:
             TypeError: always.
         """
         raise TypeError(
-            "expected a blocking Client around a SyncRobotsTransport, got an"
+            "expected a sync Client around a SyncRobotsTransport, got an"
             " AsyncClient, which needs a RobotsTransport"
         )
 
@@ -365,10 +365,10 @@ def _raise_refusal(request: httpx.Request, verdict: Verdict | None) -> None:
 
 
 def _asked_url(request: httpx.Request) -> str | None:
-    """The URL of `request` as it will be sent; `None` if it passes unasked.
+    """The URL of `request` as it will be sent; `None` if no check is needed.
 
     Raises:
-        InvalidURLError: as `asked_url`.
+        InvalidURLError: as in `asked_url`.
     """
     if request.extensions.get("robots") == "ignore":
         return None

@@ -1,6 +1,6 @@
-"""Obeys robots.txt in a session of niquests. Needs the extra niquests.
+"""robots.txt for sessions of niquests. Needs the extra niquests.
 
-That extra replaces urllib3 by urllib3-future, for every library of the environment.
+The extra replaces urllib3 with urllib3-future, for all libraries in the environment.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ class RobotsDisallowedError(DisallowedRequestError, niquests.RequestException):
     Both a `DisallowedError` and a `niquests.RequestException`.
 
     Attributes:
-        request: the one that was not sent; after a redirect the one that follows it.
-        verdict: the whole answer, with the rule and the line that decided.
+        request: the request that was not sent, which may be the target of a redirect.
+        verdict: the full verdict, including the rule and its line.
     """
 
 
 class RobotsAdapter(SessionAdapter, BaseAdapter):
-    """An adapter that refuses what robots.txt disallows, redirects included.
+    """An adapter that refuses disallowed requests, including redirects.
 
-    `session.mount("https://", RobotsAdapter(checker, agent))`, and the same for
-    "http://". Requests for /robots.txt pass without a question. To let others pass,
-    mount an `HTTPAdapter` for a longer prefix of their URLs.
+    Use `session.mount("https://", RobotsAdapter(checker, agent))`, and the same for
+    "http://". Requests for /robots.txt are not checked. To bypass the check for other
+    requests, mount an `HTTPAdapter` for a longer prefix of their URLs.
 
     It is for a `Session`, not an `AsyncSession`. It refuses multiplexed requests,
-    because their redirects would not pass through it, and sends no other schemes than
-    http and https: mount an `HTTPAdapter` for those.
+    because it would not see their redirects, and supports only http and https: for
+    other schemes, mount an `HTTPAdapter`.
     """
 
     _errors = SessionErrors(
@@ -76,22 +76,22 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
         wrapped: BaseAdapter | None = None,
         gate: sync.PolitenessGate | None = None,
     ) -> None:
-        """As `robotsgate.integrations.requests.RobotsAdapter`.
+        """See `robotsgate.integrations.requests.RobotsAdapter`.
 
-        `wrapped` is an adapter of niquests. If it is `None`, the adapter does not have
-        the settings of the session, such as `retries` and `resolver`.
+        `wrapped` is an adapter of niquests. If it is `None`, the settings of the
+        session are not used, such as `retries` and `resolver`.
         """
         inner = HTTPAdapter() if wrapped is None else wrapped
         super().__init__(checker, agent, wrapped=inner, gate=gate)
 
     def send(self, request: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 (those of BaseAdapter.send)
-        """Send `request` through the wrapped adapter, if it may be sent.
+        """Send `request` through the wrapped adapter if it is allowed.
 
         Raises:
-            RobotsDisallowedError: it may not.
-            niquests.exceptions.InvalidURL: the checker cannot ask about its URL.
+            RobotsDisallowedError: it is disallowed.
+            niquests.exceptions.InvalidURL: the checker does not support its URL.
             niquests.exceptions.MultiplexingError: the request is multiplexed.
-            TypeError: an `AsyncSession` sends it.
+            TypeError: it comes from an `AsyncSession`.
         """
         if inspect.iscoroutinefunction(options.get("on_post_connection")):
             raise TypeError(
@@ -99,7 +99,8 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
                 " AsyncSession"
             )
         if options.get("multiplexed"):
-            # Not a TypeError, after which niquests sends the request in another way.
+            # Not a TypeError, after which niquests would send the request in another
+            # way.
             raise MultiplexingError(
                 "a RobotsAdapter cannot check the redirects of multiplexed requests:"
                 " expected multiplexed=False, got True",
@@ -108,9 +109,9 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
         return super().send(request, *arguments, **options)
 
     def _asked_urls(self, request: niquests.PreparedRequest) -> Iterator[str]:
-        """A second one if urllib3 changes the path of a request to a proxy."""
+        """Adds a second one if urllib3 changes the path of a request to a proxy."""
         try:
-            sent = parse_url(request.url)  # as an HTTPAdapter does
+            sent = parse_url(request.url)  # like an HTTPAdapter
         except LocationParseError as error:
             raise InvalidURLError(str(error), url=request.url) from error
         if sent.scheme not in {"http", "https"}:

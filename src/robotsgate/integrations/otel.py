@@ -1,7 +1,7 @@
-"""Reports to OpenTelemetry, as metrics and spans, what a checker does.
+"""Reports metrics and spans of checkers and gates to OpenTelemetry.
 
-Needs only the API of OpenTelemetry (extra `otel`); the application chooses the SDK and
-where to export.
+Needs only the OpenTelemetry API (extra `otel`); the application chooses the SDK and the
+exporters.
 """
 
 from __future__ import annotations
@@ -41,26 +41,25 @@ _SCOPE = "robotsgate"
 class Telemetry:
     """The metrics and spans of one checker.
 
-    Metrics of the events that `record` gets:
+    Metrics from the events passed to `record`:
 
     - `robotsgate.fetch.duration` (histogram, seconds), by access result and failure
-    - `robotsgate.fetch.size` (histogram, bytes): the body, decoded
+    - `robotsgate.fetch.size` (histogram, bytes): the decoded body
     - `robotsgate.access.changes` (counter), by the new access result
     - `robotsgate.store.failures` (counter), by operation
 
-    Metrics of the checker that `observe` gets:
+    Metrics from the checker passed to `observe`:
 
-    - `robotsgate.checks` (counter), by verdict: "allowed", or the reason of a refusal
-    - `robotsgate.origins` (gauge): origins held parsed in memory
+    - `robotsgate.checks` (counter), by verdict: "allowed", or the reason if disallowed
+    - `robotsgate.origins` (gauge): parsed origins in memory
 
-    Metrics of the gate that `observe_gate` gets:
+    Metrics from the gate passed to `observe_gate`:
 
-    - `robotsgate.gate.turns` (counter): turns that have begun
-    - `robotsgate.gate.incidents` (counter): turns that made the gate leave a host alone
+    - `robotsgate.gate.turns` (counter): turns that have started
+    - `robotsgate.gate.incidents` (counter): turns after which the gate backed off
     - `robotsgate.gate.waiting` (gauge): callers and fetches that wait for a host
 
-    Each fetch is a span, "fetch robots.txt", below the span of the question that began
-    it.
+    Each fetch is a span, "fetch robots.txt", in the span of the lookup that started it.
     """
 
     def __init__(
@@ -72,8 +71,8 @@ class Telemetry:
         """Report to these providers.
 
         Args:
-            tracer_provider: `None`: the global one.
-            meter_provider: `None`: the global one.
+            tracer_provider: the global one by default.
+            meter_provider: the global one by default.
         """
         self._tracer = trace.get_tracer(_SCOPE, __version__, tracer_provider)
         self._meter = metrics.get_meter(_SCOPE, __version__, meter_provider)
@@ -83,10 +82,10 @@ class Telemetry:
         self._sizes = self._meter.create_histogram("robotsgate.fetch.size", unit="By")
         self._changes = self._meter.create_counter("robotsgate.access.changes")
         self._store_failures = self._meter.create_counter("robotsgate.store.failures")
-        self._spans: dict[str, Span] = {}  # an origin has one fetch under way
+        self._spans: dict[str, Span] = {}  # an origin has only one running fetch
 
     def record(self, event: CheckerEvent) -> None:
-        """Record `event`; give this method to a checker as its `on_event`."""
+        """Record `event`; pass this method to a checker as `on_event`."""
         match event:
             case FetchStarted():
                 self._spans[event.origin] = self._tracer.start_span(

@@ -1,4 +1,4 @@
-"""Obeys robots.txt in a session of requests. Needs the extra requests."""
+"""robots.txt for sessions of requests. Needs the extra requests."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class RobotsDisallowedError(DisallowedRequestError, requests.RequestException):
     Both a `DisallowedError` and a `requests.RequestException`.
 
     Attributes:
-        request: the one that was not sent; after a redirect the one that follows it.
-        verdict: the whole answer, with the rule and the line that decided.
+        request: the request that was not sent, which may be the target of a redirect.
+        verdict: the full verdict, including the rule and its line.
     """
 
 
 class RobotsAdapter(SessionAdapter, BaseAdapter):
     """An adapter that refuses what robots.txt disallows, redirects included.
 
-    `session.mount("https://", RobotsAdapter(checker, agent))`, and the same for
-    "http://". Requests for /robots.txt pass without a question. To let others pass,
-    mount an `HTTPAdapter` for a longer prefix of their URLs.
+    Use `session.mount("https://", RobotsAdapter(checker, agent))`, and the same for
+    "http://". Requests for /robots.txt are not checked. To bypass the check for other
+    requests, mount an `HTTPAdapter` for a longer prefix of their URLs.
     """
 
     _errors = SessionErrors(
@@ -70,25 +70,25 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
         """Wrap an adapter.
 
         Args:
-            checker: one of `robotsgate.sync`; close it yourself.
+            checker: a checker of `robotsgate.sync`; close it yourself.
             agent: as in `RobotsChecker.can_fetch`.
-            wrapped: sends the requests; closed with this one. `None`: an
+            wrapped: sends the requests; closed with this one. By default, an
                 `HTTPAdapter`.
-            gate: one of `robotsgate.sync`; gives each request its turn, which ends
-                when the body has been read or the response is closed. The gate asks
-                its own checker about its own agent. A request that passes without a
-                question has no turn.
+            gate: a gate of `robotsgate.sync`; provides a turn for each request, which
+                ends when the body has been read or the response is closed. The gate
+                uses its own checker and agent. Requests that are not checked have no
+                turn.
 
         Raises:
-            TypeError: `checker` or `gate` is not one of `robotsgate.sync`.
+            TypeError: `checker` or `gate` is not from `robotsgate.sync`.
         """
         inner = HTTPAdapter() if wrapped is None else wrapped
         super().__init__(checker, agent, wrapped=inner, gate=gate)
 
     def _asked_urls(self, request: requests.PreparedRequest) -> Iterator[str]:
-        """A second one if urllib3 changes the path of a request to a proxy."""
+        """Adds a second one if urllib3 changes the path of a request to a proxy."""
         try:
-            sent = urlsplit(request.url or "")  # as an HTTPAdapter does
+            sent = urlsplit(request.url or "")  # like an HTTPAdapter
             port = sent.port
             to_proxy = parse_url(request.url or "").request_uri
         except ValueError as error:

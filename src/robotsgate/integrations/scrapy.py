@@ -1,8 +1,8 @@
-"""Obeys robots.txt in Scrapy, in place of its own middleware, or as its parser.
+"""robots.txt for Scrapy: a replacement for its own middleware, or just its parser.
 
-Needs the extra scrapy, and Scrapy on asyncio, as it is by default. Robots.txt files
-come through Scrapy's own downloader, with its proxies, handlers and delays; the
-checker decides what they mean, how long it keeps them and which redirects it follows.
+Needs the extra scrapy, and Scrapy on asyncio, which is the default. robots.txt files
+are fetched through Scrapy's downloader, with its proxies, handlers and delays; the
+checker handles caching, redirects and outages.
 """
 
 from __future__ import annotations
@@ -56,38 +56,38 @@ _CLOCK = SystemClock()
 
 _NO_RULES = RobotsTxt.parse("")
 
-# How many origins, and hosts, are remembered; as many as a checker holds ready.
+# How many origins, and hosts, are remembered; the same as for a checker.
 _MAX_KNOWN = 10_000
 
-# The agents are those of the user, and few. The bound limits the harm of a mistake.
+# Users have few agents. The limit contains the damage if one does not.
 _MAX_AGENTS = 1_000
 
 _LONGEST_CRAWL_DELAY = 3600.0
 
 # A request for a robots.txt waits in Scrapy's download slot, perhaps behind pages,
-# before it is sent. That wait must not count as a silent server. So the policy's
-# deadline is for each request after it is sent, and this one for the whole fetch. A
-# longer one would also lengthen the lease of a process that has died.
+# before it is sent. This wait must not look like a silent server. So the deadline of
+# the policy applies to each request after it is sent, and this one to the whole fetch.
+# A longer one would also extend the lease of a process that has died.
 _LONGEST_FETCH_SECONDS = 600.0
 
 
 class RobotsGateParser(RobotParser):
-    """A robots.txt as Scrapy's own middleware and the signal robots_parsed know it.
+    """A robots.txt parser for Scrapy's own middleware and the signal robots_parsed.
 
-    To use only the parser, name it in the setting ROBOTSTXT_PARSER. A User-Agent
-    without a product token counts as "*".
+    To use only the parser, set ROBOTSTXT_PARSER to it. A User-Agent without a product
+    token is treated as "*".
 
     Attributes:
         robots_txt: the parsed file.
     """
 
     def __init__(self, robots_txt: RobotsTxt) -> None:
-        """Answer from `robots_txt`."""
+        """Use `robots_txt`."""
         self.robots_txt = robots_txt
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:  # noqa: ARG003 (Scrapy's)
-        """The parser of a file."""
+        """Create the parser for a file."""
         return cls(RobotsTxt.parse(robotstxt_body))
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
@@ -99,33 +99,33 @@ class RobotsGateParser(RobotParser):
         return self.robots_txt.can_fetch(_agent(user_agent), to_unicode(url))
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """The crawl-delay of `user_agent`, seconds ≥ 0; `None` if there is none."""
+        """The crawl-delay for `user_agent`, seconds ≥ 0; `None` if there is none."""
         return self.robots_txt.crawl_delay(_agent(user_agent))
 
 
 class RobotsGateMiddleware:
-    """A downloader middleware that refuses what robots.txt disallows.
+    """A downloader middleware that refuses disallowed requests.
 
-    As Scrapy's own middleware, it has the settings ROBOTSTXT_OBEY and
+    Like Scrapy's own middleware, it supports the settings ROBOTSTXT_OBEY and
     ROBOTSTXT_USER_AGENT, `dont_obey_robotstxt` in the meta of a request, the stats
-    robotstxt/* and the signal robots_parsed. Raises `IgnoreRequest` for a refused
-    request; its cause is a `DisallowedError` with the verdict.
+    robotstxt/* and the signal robots_parsed. It raises `IgnoreRequest` for a disallowed
+    request, caused by a `DisallowedError` with the verdict.
 
-    A crawl-delay becomes the least delay of the download slot of its host. A longer
-    delay stays, and neither chance nor AutoThrottle makes it shorter. If the file later
-    asks for less, the slot keeps its delay until it has been idle for a minute.
+    A crawl-delay sets the minimum delay of the download slot of its host. A longer
+    delay is kept, and neither randomization nor AutoThrottle reduces it. If the file
+    later asks for less, the slot keeps its delay until it has been idle for a minute.
 
-    Settings of its own:
+    Additional settings:
         ROBOTSGATE_STORE: the URL of a store, as for `open_store`; "memory:" by
             default.
-        ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` is for each request of a
-            fetch after it is sent, because the server does not cause the wait in a
-            download slot. Scrapy's own timeouts replace its other ones.
-        ROBOTSGATE_MAX_CRAWL_DELAY: the longest crawl-delay that is obeyed, seconds;
+        ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` applies to each request of a
+            fetch after it is sent, because waiting in a download slot is not caused by
+            the server. Its other timeouts are replaced by Scrapy's.
+        ROBOTSGATE_MAX_CRAWL_DELAY: the maximum crawl-delay that is respected, seconds;
             3600 by default.
 
     Attributes:
-        checker: answers; open from spider_opened to spider_closed.
+        checker: the checker; open from spider_opened to spider_closed.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -135,7 +135,7 @@ class RobotsGateMiddleware:
             NotConfigured: ROBOTSTXT_OBEY is off.
             RuntimeError: Scrapy does not run on asyncio.
             TypeError: ROBOTSGATE_POLICY is not a `Policy`.
-            StoreError: ROBOTSGATE_STORE names no store, or one that cannot be opened.
+            StoreError: ROBOTSGATE_STORE is not a store, or cannot be opened.
         """
         settings = crawler.settings
         if not settings.getbool("ROBOTSTXT_OBEY"):
@@ -153,7 +153,7 @@ class RobotsGateMiddleware:
             "ROBOTSGATE_MAX_CRAWL_DELAY", _LONGEST_CRAWL_DELAY
         )
         self.checker = RobotsChecker(
-            user_agent="Scrapy",  # never sent: Scrapy names the crawler
+            user_agent="Scrapy",  # never sent, because Scrapy sets the header
             client=DownloaderFetcher(crawler, seconds=policy.fetch_deadline),
             store=settings.get("ROBOTSGATE_STORE"),
             policy=replace(
@@ -166,8 +166,8 @@ class RobotsGateMiddleware:
         self._announcements: LRUCache[tuple[str, float], asyncio.Task[None]]
         self._announcements = LRUCache(_MAX_KNOWN)
         self._delays: LRUCache[str, dict[str, float]] = LRUCache(_MAX_KNOWN)
-        # Until when nothing is left to do for a case, epoch seconds. A case is an
-        # agent, an origin as it is written, and a slot.
+        # Until when there is nothing more to do for a case, epoch seconds. A case is an
+        # agent, an origin as written, and a slot.
         self._settled_until: LRUCache[tuple[str | None, ...], float]
         self._settled_until = LRUCache(_MAX_KNOWN)
         self._closing_event = asyncio.Event()
@@ -177,15 +177,15 @@ class RobotsGateMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """The middleware of `crawler`."""
+        """Create the middleware for `crawler`."""
         return cls(crawler)
 
     async def process_request(self, request: scrapy.Request) -> None:
-        """Let `request` pass if it may be sent.
+        """Let `request` pass if it is allowed.
 
         Raises:
-            scrapy.exceptions.IgnoreRequest: robots.txt does not allow it, or the
-                checker cannot ask about its URL, for example because that is of ftp.
+            scrapy.exceptions.IgnoreRequest: robots.txt disallows it, or the checker
+                does not support its URL, for example because the scheme is ftp.
         """
         if request.meta.get("dont_obey_robotstxt"):
             return
@@ -203,12 +203,12 @@ class RobotsGateMiddleware:
             url = _sent_url(parts)
             verdict = await ask(agent, url) if url else None
         except (InvalidURLError, UnsupportedError) as error:
-            raise IgnoreRequest(f"Not a URL to ask about: {error}") from error
+            raise IgnoreRequest(f"Not a URL that can be checked: {error}") from error
         if verdict is None:
             return
         await self._announce(verdict, request)
         await self._learn_delay(verdict.origin, agent, request)
-        # `None` only for an override, and this checker has none.
+        # `None` only for overrides, and this checker has none.
         self._settled_until[case] = verdict.fresh_until or 0.0
         if not verdict.allowed:
             self._crawler.stats.inc_value("robotstxt/forbidden")
@@ -217,7 +217,7 @@ class RobotsGateMiddleware:
             ) from DisallowedError(verdict)
 
     async def _announce(self, verdict: Verdict, request: scrapy.Request) -> None:
-        """Send robots_parsed if it was not sent yet for the file in force.
+        """Send robots_parsed unless it was already sent for the current file.
 
         All requests wait for its handlers, as in Scrapy's own middleware.
         """
@@ -244,9 +244,9 @@ class RobotsGateMiddleware:
     async def _learn_delay(
         self, origin: str, agent: str, request: scrapy.Request
     ) -> None:
-        """Note the delay that `origin` asks for, for the slot of `request`."""
+        """Remember the delay that `origin` asks for, for the slot of `request`."""
         asked = await self.checker.crawl_delay(agent, origin) or 0.0
-        if asked and not self._delays:  # each handler costs time for each page
+        if asked and not self._delays:  # each handler takes time for each page
             connect = self._crawler.signals.connect
             connect(self._keep_delay, signals.request_reached_downloader)
             # After the handler of AutoThrottle, which is connected at the start.
@@ -266,15 +266,15 @@ class RobotsGateMiddleware:
                 count(f"robotstxt/response_status_count/{event.status}")
 
     def _keep_delay(self, request: scrapy.Request) -> None:
-        """Let the slot of `request` wait for the crawl-delays of its origins."""
+        """Apply the crawl-delays of its origins to the slot of `request`."""
         key = request.meta["download_slot"]
         least = max(self._delays.get(key, {}).values(), default=0.0)
         if least:
             _hold_back(self._crawler.engine.downloader.slots[key], least)
 
     async def _spider_opened(self) -> None:
-        # Scrapy runs each handler in a task of its own, and the connections of a
-        # store must be closed by the task that opened them.
+        # Scrapy runs each handler in its own task, and the connections of a store must
+        # be closed by the task that opened them.
         open_event = asyncio.Event()
         self._task = asyncio.create_task(self._keep_open(open_event))
         await open_event.wait()
@@ -297,18 +297,18 @@ def _policy_in(settings: BaseSettings) -> Policy:
 
 
 def _hold_back(slot: Slot, least: float) -> None:
-    """Let `slot` wait for `least` seconds or more between two requests."""
+    """Let `slot` wait at least `least` seconds between two requests."""
     slot.delay = max(slot.delay, least)
-    if hasattr(slot, "jitter"):  # the share by which chance changes the delay
+    if hasattr(slot, "jitter"):  # the fraction by which the delay is randomized
         slot.jitter = min(slot.jitter, 1 - least / slot.delay)
     elif slot.delay < 2 * least:  # Scrapy 2.18: by half of it, or not at all
         slot.randomize_delay = False
 
 
 def _sent_url(parts: ParseResult) -> str | None:
-    """The URL of a request, which Scrapy's handlers parse in this way, too.
+    """The URL of a request, parsed as in Scrapy's handlers.
 
-    Raises as `sent_url`.
+    Raises like `sent_url`.
     """
     parameters = f";{parts.params}" if parts.params else ""
     query = f"?{parts.query}" if parts.query else ""
@@ -318,7 +318,7 @@ def _sent_url(parts: ParseResult) -> str | None:
 
 @lru_cache(maxsize=_MAX_AGENTS)
 def _agent(user_agent: str | bytes) -> str:
-    """A User-Agent as a checker takes it: "*" if it names no crawler."""
+    """A User-Agent for a checker: "*" if it is not the name of a crawler."""
     agent = to_unicode(user_agent, errors="replace")
     try:
         _NO_RULES.rules_for(agent)

@@ -1,7 +1,7 @@
-"""Obeys robots.txt in Scrapy with scrapy-playwright, wherever a page navigates.
+"""robots.txt for Scrapy with scrapy-playwright, including navigation by the browser.
 
-Needs the extra scrapy-playwright. The middlewares of Scrapy see what a spider asks for,
-but not where a browser goes from there: to the target of a redirect, or of a script.
+Needs the extra scrapy-playwright. Scrapy's middlewares see the requests of a spider,
+but not where a browser navigates from there: to the target of a redirect or a script.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ __all__ = ["RobotsGatePlaywrightMiddleware"]
 # A key of a request's meta: scrapy-playwright calls this with the page and the request.
 _CALLBACK = "playwright_page_init_callback"
 
-# Another one: the `_Navigation` that the request began.
+# Another one: the `_Navigation` that the request started.
 _NAVIGATION = "robotsgate_navigation"
 
 
 class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
-    """A `RobotsGateMiddleware` that also asks about each navigation of a page.
+    """A `RobotsGateMiddleware` that also checks each navigation of a page.
 
-    In Chromium it asks before the browser sends the request. In other browsers it asks
-    afterwards, and keeps a page from the spider that was reached through a refused URL.
-    Only the main frame of a page counts: frames and images pass. Settings, stats,
-    signals and errors are those of `RobotsGateMiddleware`.
+    In Chromium, it checks before the browser sends the request. In other browsers, it
+    checks afterwards, and drops a page that was reached through a disallowed URL. Only
+    the main frame of a page is checked, not frames and images. Settings, stats, signals
+    and errors are those of `RobotsGateMiddleware`.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        """As `RobotsGateMiddleware`."""
+        """See `RobotsGateMiddleware`."""
         super().__init__(crawler)
         # The last one of each page; a spider may use a page for several requests.
         self._navigations: WeakKeyDictionary[Page, _Navigation] = WeakKeyDictionary()
@@ -54,10 +54,10 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
     async def process_response(
         self, request: scrapy.Request, response: scrapy.http.Response
     ) -> scrapy.http.Response:
-        """Let `response` pass if all URLs on the way to it may be fetched.
+        """Let `response` pass if all URLs on the way to it are allowed.
 
         Raises:
-            scrapy.exceptions.IgnoreRequest: one may not.
+            scrapy.exceptions.IgnoreRequest: one of them is disallowed.
         """
         if request.meta.get("playwright"):
             for url in (*request.meta.get("redirect_urls", ()), response.url):
@@ -69,7 +69,7 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
         request: scrapy.Request,
         exception: Exception,  # noqa: ARG002 (Scrapy's)
     ) -> None:
-        """Raise the refusal of a navigation in place of the browser's error.
+        """Raise the refusal of a navigation instead of the browser's error.
 
         Raises:
             scrapy.exceptions.IgnoreRequest: a navigation was refused.
@@ -85,7 +85,7 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
             meta[_CALLBACK] = partial(self._begin, loop, meta.get(_CALLBACK))
 
     def _remove_callback(self, request: scrapy.Request) -> None:
-        """Leave the meta as it was; Scrapy copies it to retries, and may pickle it."""
+        """Restore the meta, because Scrapy copies it to retries, and may pickle it."""
         meta = request.meta
         if meta.get("playwright"):
             *_, callback = meta.pop(_CALLBACK).args
@@ -101,7 +101,7 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
     ) -> None:
         """Check the navigations of `page` for `request`, and call the user's callback.
 
-        scrapy-playwright runs it in a loop of its own on Windows; `loop` is Scrapy's.
+        On Windows, scrapy-playwright runs it in its own loop; `loop` is Scrapy's.
         """
         is_new = page not in self._navigations
         navigation = _Navigation(_led_to(request.url, request))
@@ -119,21 +119,21 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
         try:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(check, loop))
         except IgnoreRequest as error:
-            navigation.refusal = error.with_traceback(None)  # which has the page
+            navigation.refusal = error.with_traceback(None)  # which refers to the page
             return False
         return True
 
 
 @dataclass(slots=True)
 class _Navigation:
-    """A page is to load `request`, whose meta is left out: it may hold the page."""
+    """The navigation of a page to `request`, without its meta and the page in it."""
 
     request: scrapy.Request
     refusal: IgnoreRequest | None = None
 
 
 def _led_to(url: str, request: scrapy.Request) -> scrapy.Request:
-    """A request to ask about `url`, where the browser was led from `request`."""
+    """A request for checking `url`, to which `request` has led the browser."""
     opt_out = request.meta.get("dont_obey_robotstxt", False)
     meta = {"dont_obey_robotstxt": opt_out}
     return scrapy.Request(url, headers=request.headers, meta=meta)

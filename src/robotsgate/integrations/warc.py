@@ -50,27 +50,27 @@ _T = TypeVar("_T")
 _NOT_MODIFIED = 304
 _PARTIAL_CONTENT = 206
 
-# A crawler may keep a robots.txt for a day (RFC 9309 §2.4), so the response at the end
-# of a redirect may be that old.
+# A crawler may cache a robots.txt for a day (RFC 9309 §2.4), so the target of a
+# redirect may be that old.
 _DAY = 86_400.0
 _SECOND = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarcCounts:
-    """Counts of what was read in a WARC file so far.
+    """The counters for a WARC file so far.
 
     Attributes:
-        records: the records of any type that it has read.
-        captures: the responses that it gave.
-        damaged: the damaged places that it has skipped; adjacent damaged records are
-            one place.
-        unreadable: captures of a robots.txt, skipped because they have no readable
-            HTTP response.
-        unresolved_revisits: captures of a robots.txt, skipped because they only refer
-            to a response that is not in the file.
-        unfollowed_redirects: responses that redirect to a URL of which the file has no
-            capture within a day; without a seekable file, all that redirect.
+        records: records of any type that were read.
+        captures: responses that were returned.
+        damaged: damaged places that were skipped; adjacent damaged records are one
+            place.
+        unreadable: captures of a robots.txt that were skipped because they have no
+            readable HTTP response.
+        unresolved_revisits: captures of a robots.txt that were skipped because they
+            only refer to a response that is not in the file.
+        unfollowed_redirects: redirects to a URL without a capture within a day; if the
+            file is not seekable, all redirects.
     """
 
     records: int = 0
@@ -82,10 +82,10 @@ class WarcCounts:
 
 
 class DamagedWarcError(RobotsError):
-    """A file without a WARC record, or a damaged one that is not seekable.
+    """A file without WARC records, or a damaged file that is not seekable.
 
     Attributes:
-        counts: what was read before.
+        counts: the counters up to the error.
     """
 
     def __init__(self, message: str, *, counts: WarcCounts) -> None:
@@ -93,20 +93,20 @@ class DamagedWarcError(RobotsError):
         self.counts = counts
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled, for pools of processes."""
+        """Support pickling, for process pools."""
         return partial(type(self), counts=self.counts), self.args
 
 
 def responses(
     path_or_file: str | PathLike[str] | BinaryIO, *, policy: Policy = Policy()
 ) -> WarcResponses:
-    """Every capture of a robots.txt in a WARC file, in the order of the file.
+    """Iterate over all captures of a robots.txt in a WARC file, in order.
 
     Args:
         path_or_file: a path, or a file opened in binary mode; plain, or compressed with
             gzip, zstd or LZ4. A seekable file is read twice.
-        policy: that of the `RobotsArchive` that gets the responses; only
-            `max_body_bytes` and `max_redirects` matter.
+        policy: the policy of the `RobotsArchive` that uses the responses; only
+            `max_body_bytes` and `max_redirects` are used.
 
     Raises:
         OSError: the file cannot be opened.
@@ -117,22 +117,22 @@ def responses(
 class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
     """Pairs (origin, response), one for each capture of the origin's /robots.txt.
 
-    The origin is as `str(Origin.from_url(url))` gives it. The response has the date of
-    the capture and the redirects that were followed. If its body is cut off or cannot
-    be decoded, the status is 206 instead of 2xx, which makes the origin unreachable.
+    The origin is `str(Origin.from_url(url))`. The response has the date of the capture
+    and the redirects that were followed. If its body is truncated or cannot be decoded,
+    the status is 206 instead of 2xx, which makes the origin unreachable.
 
-    The iterator closes what it has opened as soon as it ends; if you stop earlier, call
-    `close`, or use it as a context manager.
+    The iterator closes all its files at the end; if you stop earlier, call `close`, or
+    use it as a context manager.
 
     Attributes:
-        follows_redirects: whether it follows redirects, which needs a seekable file.
-            Otherwise it gives the responses that redirect.
+        follows_redirects: whether redirects are followed, which requires a seekable
+            file. Otherwise, the redirect responses are returned.
     """
 
     def __init__(
         self, path_or_file: str | PathLike[str] | BinaryIO, *, policy: Policy
     ) -> None:
-        """Open the file; takes and raises the same as `responses`."""
+        """Open the file; see `responses`."""
         self._opened = ExitStack()
         if isinstance(path_or_file, str | PathLike):
             path_or_file = self._opened.enter_context(
@@ -147,7 +147,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
 
     @property
     def counts(self) -> WarcCounts:
-        """What was read so far."""
+        """The counters so far."""
         return WarcCounts(
             records=self._records.count, damaged=self._records.damaged, **self._tally
         )
@@ -163,15 +163,15 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         return next(self._pairs)
 
     def __enter__(self) -> Self:
-        """Itself."""
+        """The iterator itself."""
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Close it."""
+        """Call `close`."""
         self.close()
 
     def close(self) -> None:
-        """End the iteration; a file that you opened stays open."""
+        """End the iteration. A file that you opened stays open."""
         self._pairs.close()
         self._opened.close()
 
@@ -206,7 +206,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         *,
         within: float,
     ) -> _T | None:
-        """What `read` gives for the capture that the index finds."""
+        """The result of `read` for the capture found in the index."""
 
         def read_it(record: WarcRecord) -> _T | None:
             is_it = any(key == row[0] for row in index_rows(record))
@@ -218,7 +218,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         return None if position is None else self._records.read_at(position, read_it)
 
     def _capture(self, record: WarcRecord) -> Iterator[tuple[str, ArchivedResponse]]:
-        """The pair of `record`, if that is a capture of a robots.txt."""
+        """The pair for `record`, if it is a capture of a robots.txt."""
         origin, target = place(record)
         if origin is None or target != "/robots.txt":
             return
@@ -234,7 +234,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
     def _after_redirects(
         self, origin: Origin, response: _Response, date: float | None
     ) -> ArchivedResponse:
-        """The end of the redirects from `response` on, as far as the file has them."""
+        """Follow the redirects of `response`, as far as they are in the file."""
         hops = Hops(origin, max_redirects=self._policy.max_redirects)
         redirects: Sequence[tuple[str, int]] = ()
         while _is_redirect(response.status) and hops.after(*response) is None:
@@ -247,7 +247,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         return ArchivedResponse(*response, redirects=redirects, fetched_at=date)
 
     def _response(self, record: WarcRecord) -> _Response | None:
-        """The response in `record`; `None` if there is none that can be read."""
+        """The response in `record`; `None` if it is unreadable."""
         stored = stored_response(record)
         needs_original = (
             stored is None
@@ -261,7 +261,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
     def _original(
         self, revisit: WarcRecord, head: StoredResponse | None
     ) -> _Response | None:
-        """The response that `revisit` refers to, with the head of `revisit`."""
+        """The response that `revisit` refers to, with the headers of `revisit`."""
 
         def read(record: WarcRecord) -> _Response | None:
             is_response = record.record_type == RESPONSE
@@ -281,7 +281,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
     def _joined(
         self, head: StoredResponse | None, stored: StoredResponse | None
     ) -> _Response | None:
-        """`stored` with status and headers of `head`, unless that only confirms it."""
+        """`stored` with the status and headers of `head`, unless `head` is a 304."""
         if stored is None:
             return None
         if head is None or head.status == _NOT_MODIFIED:

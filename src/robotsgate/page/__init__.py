@@ -1,4 +1,4 @@
-"""Reads what a page says about itself: META robots, X-Robots-Tag and TDMRep.
+"""Reads page directives: META robots, X-Robots-Tag and TDMRep.
 
 Pure: no network, no clock; the time is an argument.
 

@@ -1,11 +1,11 @@
-"""Reads a list of directives, as META tags and X-Robots-Tag have them.
+"""Parses lists of directives, as in META tags and X-Robots-Tag.
 
 Sources: the grammar of the META tag at robotstxt.org (`all`, `none`, `[no]index`,
-`[no]follow`); "Robots meta tag specifications" of Google Search Central (2026), with
-those that Google no longer uses; the pages about META robots of Bing (`nocache`,
-`noodp`) and Yandex (`archive`, `noyaca`); `noai` and `noimageai` of DeviantArt (2022);
-`noml` of Mojeek (noml.info, 2023); the TDM Reservation Protocol of a W3C Community
-Group (TDMRep, 2024), which has tags and headers of its own.
+`[no]follow`); "Robots meta tag specifications" of Google Search Central (2026),
+including those that Google no longer uses; the pages about META robots of Bing
+(`nocache`, `noodp`) and Yandex (`archive`, `noyaca`); `noai` and `noimageai` of
+DeviantArt (2022); `noml` of Mojeek (noml.info, 2023); the TDM Reservation Protocol of a
+W3C Community Group (TDMRep, 2024), which has its own tags and headers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LONGEST_DATE = 100
 _LONGEST_QUOTE = 80
 
-# A hostile page could fill memory with more.
+# More could let a hostile page fill the memory.
 _MOST_DIAGNOSTICS = 100
 
 _LIMIT = re.compile(r"-1|[0-9]{1,9}")
@@ -48,16 +48,16 @@ TDM_NAMES = (TDM_RESERVATION, "tdm-policy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive(JSONValue):
-    """One directive that a page gives.
+    """One directive of a page.
 
     Attributes:
         name: in lower case: "noindex", "max-snippet".
-        value: characters of "max-snippet" and seconds of "max-video-preview", ≥ 0,
-            -1 for no limit; "none", "standard" or "large" of "max-image-preview";
-            epoch seconds of "unavailable_after"; 1 of "tdm-reservation" if the rights
-            are reserved, and 0 if not; the URL of "tdm-policy" as the page writes it;
-            `None` for all others.
-        source: the tag or the header that holds it.
+        value: for "max-snippet", a number of characters, and for "max-video-preview",
+            of seconds, ≥ 0, or -1 for no limit; for "max-image-preview", "none",
+            "standard" or "large"; for "unavailable_after", epoch seconds; for
+            "tdm-reservation", 1 if the rights are reserved and 0 if not; for
+            "tdm-policy", the URL as written in the page; otherwise `None`.
+        source: the tag or header that contains it.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Directive(JSONValue):
     source: str
 
     def __str__(self) -> str:
-        """The directive as a page writes it."""
+        """The directive as written in a page."""
         value = self.value
         if self.name == "unavailable_after" and isinstance(value, float):
             value = datetime.fromtimestamp(value, UTC).isoformat()
@@ -75,10 +75,10 @@ class Directive(JSONValue):
 def directives_in(
     parts: Sequence[str], source: str, diagnostics: list[str]
 ) -> Iterator[Directive]:
-    """The directives of a list that was cut at each comma, even within a date.
+    """The directives of a list that was split at each comma, even within a date.
 
-    `source` is the tag or header that holds it. `diagnostics` gets a sentence about
-    each part that is not understood.
+    `source` is the tag or header that contains it. A sentence is added to `diagnostics`
+    for each part that is not understood.
     """
     rest = [*reversed(parts)]
     while rest:
@@ -105,9 +105,9 @@ def directives_in(
 def tdm_directives(
     name: str, value: str, source: str, diagnostics: list[str]
 ) -> Iterator[Directive]:
-    """What a tag or header with one of `TDM_NAMES` states; as `directives_in`."""
+    """The directive in a tag or header with one of `TDM_NAMES`; see `directives_in`."""
     is_flag = name == TDM_RESERVATION
-    # A client may have joined two headers; a URL may have commas.
+    # A client may have joined two headers; a URL may contain commas.
     for part in map(str.strip, value.split(",") if is_flag else [value]):
         if not part or (is_flag and part not in {"0", "1"}):
             note(diagnostics, f"{_quote(part)} in {source} is not a value of TDMRep")
@@ -118,14 +118,14 @@ def tdm_directives(
 
 
 def name_of(part: str) -> str:
-    """The text of `part` before a colon, or all of it, in lower case."""
+    """The text of `part` before a colon, or the whole text, in lower case."""
     return part.partition(":")[0].strip().lower()
 
 
 def permissiveness(directive: Directive) -> float:
-    """A number; of two directives of one name, the more restrictive has the smaller."""
+    """A sort key: of two directives with one name, the more restrictive is smaller."""
     value = directive.value
-    if directive.name in TDM_NAMES:  # a tag takes the place of a header
+    if directive.name in TDM_NAMES:  # a tag replaces a header
         is_header = not directive.source.startswith("<")
         return 2.0 * is_header + (value == 0)
     if isinstance(value, str):
@@ -136,7 +136,7 @@ def permissiveness(directive: Directive) -> float:
 
 
 def note(diagnostics: list[str], message: str) -> None:
-    """Add `message`, unless there are very many already."""
+    """Add `message`, unless there are already very many."""
     if len(diagnostics) < _MOST_DIAGNOSTICS:
         diagnostics.append(message)
 
@@ -150,9 +150,9 @@ def _image_preview(text: str) -> str | None:
 
 
 def _date(text: str) -> float | None:
-    """Epoch seconds of a date of RFC 822, 850 or 1123, or of ISO 8601.
+    """Epoch seconds of a date in the format of RFC 822, 850, 1123 or ISO 8601.
 
-    A date without a zone is in UTC.
+    A date without a time zone is in UTC.
     """
     # Imported here, because it imports `socket`.
     from email.utils import parsedate_to_datetime  # noqa: PLC0415
@@ -170,7 +170,7 @@ VALUES: Mapping[str, Callable[[str], str | float | None]] = {
     "max-image-preview": _image_preview,
     "unavailable_after": _date,
 }
-"""How to read a value, by the name of the directive; `None` if it is unusable."""
+"""How to parse a value, by the name of the directive; `None` if it is invalid."""
 
 NAMES = _FLAGS | _ALIASES.keys() | VALUES.keys()
 """The names of all directives that are understood."""

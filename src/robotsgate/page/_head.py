@@ -1,6 +1,6 @@
-"""Finds the META tags in the head of a page, and reads no further.
+"""Finds the META tags in the head of a page, without reading further.
 
-Follows the rules of the HTML standard (2026) for a head.
+Follows the rules of the HTML standard (2026) for the head.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 MAX_BYTES = 2_000_000
-"""How many bytes of a page are read: as many as Googlebot reads (2026)."""
+"""How many bytes of a page are read: the same as Googlebot (2026)."""
 
-# Each further chunk is as long as all before, because the parser looks again at the
-# whole of a comment that has no end yet.
+# Each chunk is as long as all previous ones together, because the parser rescans an
+# unfinished comment from the start.
 _FIRST_CHUNK = 16_384
 
-# HTML §4.2.5.4: the encoding is declared within so many bytes.
+# HTML §4.2.5.4: the encoding is declared within this many bytes.
 _BYTES_WITH_CHARSET = 1_024
 _CHARSET = re.compile(
     rb"""<meta[^>]{0,512}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE
@@ -32,8 +32,8 @@ _WIDE_STARTS = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
 
 _DEFAULT_ENCODING = "cp1252"
 
-# The codecs of the encodings that browsers read. Some other codecs of Python take time
-# that grows with the square of the page, or do not give text.
+# The codecs of the encodings that browsers support. Some other codecs of Python take
+# quadratic time, or do not return text.
 _ENCODINGS = {
     "ascii", "big5", "big5hkscs", "cp866", "cp874", "cp932", "cp949", "cp1250",
     "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258",
@@ -44,16 +44,16 @@ _ENCODINGS = {
     "shift_jis", "utf-8", "utf-16-be", "utf-16-le",
 }  # fmt: skip
 
-# HTML §13.2.5.43: a comment may also end at once, or with "--!>".
+# HTML §13.2.5.43: a comment may also end immediately, or with "--!>".
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
 
-# Elements that may stand in a head; any other one ends it (HTML §13.2.6.4.4).
+# Elements that may be in a head; any other one ends it (HTML §13.2.6.4.4).
 _OF_HEAD = {
     "base", "basefont", "bgsound", "head", "html", "link", "meta", "noframes",
     "noscript", "script", "style", "template", "title",
 }  # fmt: skip
 
-# Elements whose content is text, or is not part of the page.
+# Elements whose content is text, or not part of the page.
 _WITH_TEXT = {"noframes", "script", "style", "template", "title"}
 
 # Elements whose end tag ends the head.
@@ -63,10 +63,10 @@ _AROUND_HEAD = {"body", "br", "head", "html"}
 def meta_tags(
     html: bytes | str, names: Collection[str], *, encoding: str | None
 ) -> tuple[list[tuple[str, str]], bool]:
-    """(name, content) of the META tags of a page, and whether the head was read whole.
+    """(name, content) of the META tags of a page, and whether the head is complete.
 
-    Only tags that have one of `names`, in lower case. `encoding` is the one that the
-    response named. The head is not read beyond `MAX_BYTES`.
+    Only tags with one of `names`, in lower case. `encoding` is the one in the response
+    headers. The head is not read beyond `MAX_BYTES`.
     """
     reader = _HeadReader(names)
     try:
@@ -74,17 +74,17 @@ def meta_tags(
             reader.feed(chunk)
     except _EndOfHeadError:
         return reader.tags, True
-    # `close` is not called: it would try to read a tag without ">", which takes time
-    # that grows with the square of its length, and such a tag does not count.
+    # `close` is not called: it would try to parse a tag without ">", which takes time
+    # that grows with the square of its length, and such a tag is ignored.
     return reader.tags, len(html) <= MAX_BYTES
 
 
 class _EndOfHeadError(Exception):
-    """The parser has reached something that does not belong to the head."""
+    """The parser has reached something that is not part of the head."""
 
 
 class _HeadReader(HTMLParser):
-    """Keeps (name in lower case, content) of the META tags that have one of `names`."""
+    """Collects (lower-case name, content) of the META tags with one of `names`."""
 
     def __init__(self, names: Collection[str]) -> None:
         super().__init__()
@@ -93,14 +93,16 @@ class _HeadReader(HTMLParser):
         self.tags: list[tuple[str, str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _OF_HEAD and not self._is_in_noscript:  # that may hold a pixel
+        if (
+            tag not in _OF_HEAD and not self._is_in_noscript
+        ):  # which may contain a tracking pixel
             raise _EndOfHeadError
         if tag == "noscript":
             self._is_in_noscript = True
         elif tag in _WITH_TEXT:
             self.set_cdata_mode(tag)
         elif tag == "meta":
-            values = dict(reversed(attrs))  # the first of each name counts
+            values = dict(reversed(attrs))  # the first one of each name is used
             name = (values.get("name") or "").strip().lower()
             if name in self._names:
                 self.tags.append((name, values.get("content") or ""))
@@ -115,12 +117,12 @@ class _HeadReader(HTMLParser):
             raise _EndOfHeadError
 
     def parse_comment(self, i: int, report: bool = True) -> int:  # noqa: ARG002, FBT001, FBT002 (as it is inherited)
-        """Read a comment as browsers do, in all versions of Python."""
+        """Parse a comment like browsers, in all versions of Python."""
         comment = _COMMENT.match(self.rawdata, i)
         return comment.end() if comment else -1
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 (as it is inherited)
-        """Read `<![x` as browsers do; the library raises AssertionError."""
+        """Parse `<![x` like browsers; the library raises AssertionError."""
         return self.parse_bogus_comment(i, report)
 
 
@@ -145,7 +147,7 @@ def _encoding(html: bytes, declared: str | None) -> str:
         return codec
     charset = _CHARSET.search(html, 0, _BYTES_WITH_CHARSET)
     codec = _codec(charset[1].decode("latin-1")) if charset else None
-    # A tag that can be read as ASCII is not in a wide encoding.
+    # A tag that is readable as ASCII is not in a wide encoding.
     is_wide = codec is not None and codec.startswith("utf-16")
     return "utf-8" if is_wide else codec or _DEFAULT_ENCODING
 

@@ -1,6 +1,6 @@
-"""Decides what a page lets an agent do with it, from all that the page states.
+"""Combines all directives of a page that apply to one agent.
 
-If statements disagree, the most restrictive one counts.
+If directives disagree, the most restrictive one applies.
 """
 
 from __future__ import annotations
@@ -36,17 +36,16 @@ _OPPOSITES = {"index": "noindex", "follow": "nofollow", "archive": "noarchive"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageDirectives(JSONValue):
-    """What a page lets one agent do with it.
+    """The directives of a page for one agent.
 
     Attributes:
-        directives: by name, the most restrictive directive of each name.
-            "all" and "none" are replaced by the directives that they stand for;
-            "index", "follow" and "archive" are left out if their opposites are there.
-            Those of TDMRep have the names "tdm-reservation" and "tdm-policy"; a tag
-            takes the place of a header there.
-        diagnostics: what the site may want to know, one sentence each, without a
-            final period: directives that are unknown, repeated or contradicted. At
-            most about a hundred.
+        directives: the most restrictive directive of each name, by name. "all" and
+            "none" are replaced by the directives that they mean; "index", "follow" and
+            "archive" are omitted if their opposites are present. Those of TDMRep are
+            named "tdm-reservation" and "tdm-policy"; for them, a tag replaces a header.
+        diagnostics: problems that the site may want to know about: directives that are
+            unknown, repeated or contradicted; one sentence each, without a final
+            period. At most about a hundred.
     """
 
     directives: Mapping[str, Directive]
@@ -60,16 +59,17 @@ class PageDirectives(JSONValue):
         *,
         encoding: str | None = None,
     ) -> PageDirectives:
-        """What the META tags in the head of `html` say; no content raises an error.
+        """Read the META tags in the head of `html`. Malformed HTML never raises.
 
-        The tags named "robots" count, those that name `agent`, and those of TDMRep. At
-        most 2,000,000 bytes are read, and nothing after the head.
+        This includes the tags named "robots" or `agent`, and those of TDMRep. At most
+        2,000,000 bytes are read, and nothing after the head.
 
         Args:
-            html: the page, decoded or not.
-            agent: as in `RobotsTxt.can_fetch`; "*" for the tags named "robots" alone.
-            encoding: the one in the header Content-Type. A byte order mark overrides
-                it; it overrides the encoding that the page itself declares.
+            html: the page, as bytes or decoded.
+            agent: as in `RobotsTxt.can_fetch`; "*" for just the tags named "robots".
+            encoding: the encoding in the Content-Type header. A byte order mark takes
+                precedence over it, and it takes precedence over the encoding that the
+                page itself declares.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
@@ -96,19 +96,19 @@ class PageDirectives(JSONValue):
     def from_headers(
         cls, headers: HeadersLike, agent: str | Sequence[str]
     ) -> PageDirectives:
-        """What X-Robots-Tag and the headers of TDMRep say; no content raises an error.
+        """Read X-Robots-Tag and the TDMRep headers. Malformed headers never raise.
 
-        The headers for all agents count, and those that name `agent`, as in
+        This includes the headers for all agents, and those for `agent`, such as
         "googlebot: noindex, nofollow".
 
         Args:
-            headers: those of the response, as a client gives them. If a client joins
-                headers of one name, the name of an agent holds for all that follows.
+            headers: the response headers from any client. If the client joins repeated
+                headers, the name of an agent applies to everything that follows.
             agent: as in `from_html`.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
-            TypeError: `headers` does not hold pairs of text.
+            TypeError: `headers` does not contain pairs of str.
         """
         agents = {"*", "robots", *product_tokens(agent)}
         diagnostics: list[str] = []
@@ -123,7 +123,7 @@ class PageDirectives(JSONValue):
         return _page_directives(directives, diagnostics)
 
     def combined(self, *others: PageDirectives) -> PageDirectives:
-        """These directives and those of `others`: of each name the most restrictive.
+        """Combine these directives with `others`: the most restrictive of each name.
 
         `PageDirectives.combined(of_html, of_headers)` does the same.
         """
@@ -138,8 +138,8 @@ class PageDirectives(JSONValue):
     def may_index(self, now: float) -> bool:
         """Whether the page may be indexed at `now`, epoch seconds.
 
-        Does not look at "indexifembedded", by which a page that has "noindex" may be
-        indexed as a part of another one.
+        Ignores "indexifembedded", which permits a page with "noindex" to be indexed as
+        part of another page.
         """
         end = self.directives.get("unavailable_after")
         until = math.inf if end is None else float(end.value or 0)
@@ -147,7 +147,7 @@ class PageDirectives(JSONValue):
 
     @property
     def may_follow(self) -> bool:
-        """Whether the links of the page may be followed."""
+        """Whether the links in the page may be followed."""
         return "nofollow" not in self.directives
 
     @property
@@ -155,7 +155,7 @@ class PageDirectives(JSONValue):
         """Whether the page may be mined for text and data, by TDMRep.
 
         DISALLOW if it reserves these rights, which "tdm-policy" may license; ALLOW if
-        not; UNKNOWN if it does not say. The file tdmrep.json of a site is not read.
+        not; UNKNOWN if it does not say. The tdmrep.json file of the site is not read.
         """
         stated = self.directives.get(TDM_RESERVATION)
         if stated is None:
@@ -163,7 +163,7 @@ class PageDirectives(JSONValue):
         return Preference.DISALLOW if stated.value else Preference.ALLOW
 
     def explain(self) -> str:
-        """Each directive and its source, in one line for people."""
+        """Each directive and its source, as one human-readable line."""
         said = [f"{one} in {one.source}" for one in self.directives.values()]
         return "; ".join(said) or "no directives"
 
@@ -171,10 +171,10 @@ class PageDirectives(JSONValue):
 def _for_agents(
     value: str, agents: Collection[str]
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """The parts of an X-Robots-Tag that are for `agents`, each run with its source.
+    """The parts of an X-Robots-Tag for `agents`, each run with its source.
 
-    The name of an agent holds until the next one. The text before a colon is a name
-    only if a directive follows it: all of "max-foo: 3, noindex" is for all agents.
+    The name of an agent applies until the next one. The text before a colon is a name
+    only if a directive follows it: "max-foo: 3, noindex" is for all agents.
     """
     source = "X-Robots-Tag"
     is_for_us = True
@@ -218,7 +218,7 @@ def _contradictions(directives: Sequence[Directive]) -> list[str]:
 
 
 def _most_restrictive(directives: Iterable[Directive]) -> dict[str, Directive]:
-    """The most restrictive directive of each name; of equal ones the first."""
+    """The most restrictive directive of each name; the first one if tied."""
     result: dict[str, Directive] = {}
     for one in directives:
         known = result.get(one.name)

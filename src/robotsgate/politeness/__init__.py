@@ -1,5 +1,6 @@
-"""Decides when the next request to a host may start.
+"""Politeness: when the next request to a host may start.
 
-Its modules touch only the checker and the ledger that they were given, except that
-`redis_ledger.py` touches a server, and must not import `sync` or what is above it.
+These modules use only the checker and the ledger that they are given, except for
+`redis_ledger.py`, which uses a server. They must not import `sync` or any package above
+it.
 """

@@ -1,4 +1,4 @@
-"""What a gate, or the ledger of a fleet, reports: events, counters, states of hosts."""
+"""The events, counters and host states that gates and ledgers report."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayClamped(Event):
-    """An origin asks for a longer delay than the gate keeps.
+    """An origin asks for a longer delay than the gate's `max_delay`.
 
     Attributes:
-        host: the host that the origin belongs to.
+        host: the host of the origin.
         origin: the key of the origin.
-        stated_delay: seconds that its robots.txt asks for.
-        delay: seconds that the gate keeps, its `max_delay`.
+        stated_delay: the delay that its robots.txt asks for, seconds.
+        delay: the delay that the gate uses, `max_delay`, seconds.
     """
 
     host: str
@@ -35,12 +35,12 @@ class DelayClamped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsOverdue(Event):
-    """Turns count as ended, because they are older than `max_turn_seconds`.
+    """Turns were ended because they are older than `max_turn_seconds`.
 
     Attributes:
-        host: the host that they belong to.
-        count: how many there were, ≥ 1; with those of other processes that share the
-            ledger.
+        host: the host of the turns.
+        count: the number of turns, ≥ 1, including those of other processes that share
+            the ledger.
     """
 
     host: str
@@ -49,13 +49,13 @@ class TurnsOverdue(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockForgotten(Event):
-    """The gate was backing off from a host, and its ledger has forgotten the host.
+    """The ledger has dropped a host while the gate was backing off from it.
 
-    The next turn of the host may come too soon. There are more blocked or busy hosts
-    than `max_hosts`, so raise it.
+    The next turn of the host may be too early. There are more blocked or busy hosts
+    than `max_hosts`; increase it.
 
     Attributes:
-        host: its name.
+        host: the name of the host.
     """
 
     host: str
@@ -63,11 +63,11 @@ class BlockForgotten(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryAfterIgnored(Event):
-    """A Retry-After is neither a number of seconds nor a date.
+    """A Retry-After header is neither a number of seconds nor a date.
 
     Attributes:
         host: the host that sent it.
-        value: that of the header, cut at 200 characters.
+        value: the value of the header, truncated to 200 characters.
     """
 
     host: str
@@ -76,14 +76,14 @@ class RetryAfterIgnored(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class URLLeftOut(Event):
-    """A schedule leaves a URL out.
+    """A schedule skips a URL.
 
     Attributes:
-        url: the object that the source gave. Texts of the event show it without
+        url: the object from the source. The text of the event shows it without
             userinfo.
         error: the reason. `DisallowedError`: robots.txt disallows it.
-            `TurnNotInTimeError`: its turn comes too late. `InvalidURLError`: it names
-            no origin. `UnsupportedError`: the client of the checker cannot fetch it.
+            `TurnNotInTimeError`: it would have to wait too long. `InvalidURLError`: it
+            has no origin. `UnsupportedError`: the checker's client cannot fetch it.
         ready_at: when to try again, epoch seconds; `None` if that would not help.
     """
 
@@ -93,7 +93,7 @@ class URLLeftOut(Event):
 
     @classmethod
     def of(cls, url: object, error: RobotsError) -> Self:
-        """The event for `url`, with the moment that `error` names."""
+        """The event for `url`, with `ready_at` from `error`."""
         ready_at = None
         if isinstance(error, TurnNotInTimeError):
             ready_at = error.ready_at
@@ -104,7 +104,7 @@ class URLLeftOut(Event):
         return cls(url=url, error=error, ready_at=ready_at)
 
     def as_dict(self) -> dict[str, Any]:
-        """As for other events."""
+        """See `Event.as_dict`."""
         return Event.as_dict(replace(self, url=self._shown))
 
     def __repr__(self) -> str:
@@ -121,13 +121,13 @@ class URLLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLeftOut(Event):
-    """A schedule of hosts leaves a host out, because its turn comes too late.
+    """A schedule of hosts drops a host, because it would have to wait too long.
 
-    It comes back when the source gives it again.
+    It is added again when the source yields it again.
 
     Attributes:
-        host: its name.
-        ready_at: when it may be asked, epoch seconds.
+        host: the name of the host.
+        ready_at: when it will be ready, epoch seconds.
     """
 
     host: str
@@ -136,13 +136,13 @@ class HostLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowFilled(Event):
-    """The window of a schedule is full, and no host in it may be asked for ten seconds.
+    """The window of a schedule is full, and none of its hosts is ready for 10 seconds.
 
-    Comes once a minute at most. A schedule with `patience` hands such URLs back.
+    Reported at most once a minute. With `patience`, a schedule skips such URLs instead.
 
     Attributes:
-        hosts: how many have waiting URLs.
-        ready_at: when the first of them may be asked, epoch seconds.
+        hosts: the number of hosts with waiting URLs.
+        ready_at: when the first of them will be ready, epoch seconds.
     """
 
     hosts: int
@@ -151,9 +151,9 @@ class WindowFilled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFailed(Event):
-    """A ledger does not reach its server; from now on this process goes on alone.
+    """A ledger cannot reach its server; this process continues without it.
 
-    `LedgerReturned` follows when the server answers again.
+    `LedgerReturned` follows when the server responds again.
 
     Attributes:
         error: what went wrong.
@@ -167,7 +167,7 @@ class LedgerReturned(Event):
     """A ledger reaches its server again, after `LedgerFailed`.
 
     Attributes:
-        elapsed_seconds: for how long this process was alone, ≥ 0.
+        elapsed_seconds: how long the server was unreachable, ≥ 0.
     """
 
     elapsed_seconds: float
@@ -175,12 +175,12 @@ class LedgerReturned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecordReplaced(Event):
-    """A ledger could not read the record of a host, and has written a new one.
+    """A ledger has replaced the unreadable record of a host.
 
-    Another program has written to its key. What the fleet knew of the host is lost.
+    Another program has written to its key. The state of the host is lost.
 
     Attributes:
-        host: its name.
+        host: the name of the host.
     """
 
     host: str
@@ -200,21 +200,20 @@ LedgerEvent = LedgerFailed | LedgerReturned | HostRecordReplaced
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateStats(JSONValue):
-    """What a gate has done since it was made; a snapshot.
+    """A snapshot of the counters of a gate since it was created.
 
     Attributes:
-        turns: turns that have begun.
+        turns: turns that have started.
         incidents: turns that ended with 429, 503 or a failure.
-        disallowed: turns that robots.txt refused.
-        not_in_time: turns that would have come after the patience of their callers.
-        overdue: turns that count as ended because they were too old.
-        blocks_forgotten: hosts that the ledger forgot while the gate was backing off
+        disallowed: turns that robots.txt disallowed.
+        not_in_time: turns that were not available within the patience of the caller.
+        overdue: turns that were ended because they were too old.
+        blocks_forgotten: hosts that the ledger dropped while the gate was backing off
             from them, because there were more than `max_hosts`.
-        seconds_waited: total time that callers of `turn` have waited for a robots.txt
-            and for their hosts, including callers that got no turn. The waits of
-            schedules do not count.
-        waiting: callers and fetches of a robots.txt that wait for a host now.
-        under_way: turns that have not ended yet.
+        seconds_waited: the total time that callers of `turn` have waited for robots.txt
+            and for hosts, including callers that got no turn, but not schedules.
+        waiting: callers and robots.txt fetches that are currently waiting for a host.
+        under_way: open turns.
         event_failures: calls of `on_event` that raised.
     """
 
@@ -232,14 +231,14 @@ class GateStats(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostStatus(JSONValue):
-    """How a host stands, as far as this process knows.
+    """The state of a host, as far as this process knows.
 
     Attributes:
-        host: its name.
-        state: what it has been through.
-        delay: seconds between two requests, with what is left of incidents.
-        waiting: how many callers and fetches of a robots.txt wait for it.
-        under_way: how many turns and fetches of a robots.txt have not ended.
+        host: the name of the host.
+        state: whether the gate is backing off from it.
+        delay: seconds between two requests, including the effect of incidents.
+        waiting: how many callers and robots.txt fetches are waiting for it.
+        under_way: the number of open turns and robots.txt fetches.
         ready_at: the earliest time at which a new caller would have a turn, epoch
             seconds.
     """

@@ -1,8 +1,8 @@
-"""Gives every host its turn: start reading here.
+"""The politeness gate, which spaces out requests to each host. Start reading here.
 
-The way of a turn: `PolitenessGate.turn` → `Turn` → `Turns.begin` → robots.txt, from
+The path of a turn: `PolitenessGate.turn` → `Turn` → `Turns.begin` → robots.txt, from
 memory or by `Permissions` → `Queues`, in the order of arrival → `Ledger.start`, by the
-rules of `_host_record.py`. The gate looks down on the checker, which knows of no gate.
+rules of `_host_record.py`. The gate uses the checker, which does not know about gates.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _LEDGER_METHODS = ("start", "end", "peek", "aclose")
 
 
 class PolitenessGate:
-    """Lets a crawler ask each host only when its turn has come.
+    """Limits how often a crawler sends requests to each host.
 
-    Requests to a host keep its delay, from the end of one to the start of the next:
-    the largest of its crawl-delay, its request-rate and `default_delay`. The requests
-    for a robots.txt that the gate needs keep it too, but a call of the checker itself
-    does not wait for turns. After 429 or 503, the gate leaves the host alone, then asks
-    it more slowly.
+    Between the end of a request to a host and the start of the next one, the gate waits
+    for the delay of the host: the largest of its crawl-delay, its request-rate and
+    `default_delay`. This includes the gate's own requests for robots.txt, but not those
+    of direct calls to the checker. After a 429 or 503, the gate backs off from the
+    host, and then slows down.
 
-    Use it as an async context manager, or call `aclose` at the end. Any number of tasks
-    of one event loop may use it. A checker may have several gates; give them one ledger
-    if they are to keep one pace.
+    Use it as an async context manager, or call `aclose` at the end. It can be shared by
+    any number of tasks in one event loop. A checker can have several gates; give them
+    the same ledger if they have to share the limits.
     """
 
     def __init__(
@@ -70,35 +70,35 @@ class PolitenessGate:
         ledger: Ledger | None = None,
         on_event: Callable[[GateEvent], object] | None = None,
     ) -> None:
-        """Make a gate, which asks no host yet.
+        """Create a gate without sending any request.
 
         Args:
-            checker: answers by robots.txt; its clock tells the time. Close it yourself,
-                after the gate.
+            checker: checks URLs against robots.txt, and provides the clock. Close it
+                yourself, after the gate.
             agent: the crawler, as in `RobotsChecker.can_fetch`.
-            default_delay: the shortest delay of a host, seconds ≥ 0.
-            max_delay: the longest delay of a host, seconds ≥ `default_delay`; if a
-                host asks for more, an event says so.
-            delay_factor: the delay after a turn is at least the length of the turn
-                times this factor, up to `max_delay`; ≥ 0. So a slow host gets fewer
-                requests.
-            max_concurrent_per_host: how many turns of a host may be under way, ≥ 1. A
-                host that states a crawl-delay has one at a time.
-            max_turn_seconds: the age at which a turn counts as ended, seconds > 0; an
-                event says so.
+            default_delay: the minimum delay of a host, seconds ≥ 0.
+            max_delay: the maximum delay of a host, seconds ≥ `default_delay`. If a
+                host asks for more, there is a `DelayClamped` event.
+            delay_factor: the delay after a turn is at least the duration of the turn
+                times this factor, up to `max_delay`; ≥ 0. This way, a slow host gets
+                fewer requests.
+            max_concurrent_per_host: the maximum number of open turns per host, ≥ 1. A
+                host with a crawl-delay has only one at a time.
+            max_turn_seconds: the age at which a turn is considered over, seconds > 0,
+                with a `TurnsOverdue` event.
             max_hosts: how many hosts the gate remembers, ≥ 1.
-            host_of: gives the name of the host that a URL belongs to, for example
-                its registrable domain; it gets the URL with the key of its `Origin`
-                in front, without userinfo and fragment. `None`: the host name.
-            ledger: remembers the hosts; the gate never closes it. `None`: a
-                `LocalLedger`.
-            on_event: called with each `GateEvent`; it must not block. The gate logs
-                its exceptions.
+            host_of: returns the name of the host that a URL belongs to, for example its
+                registrable domain. It is called with the normalized URL, without
+                userinfo and fragment. By default, the name is the host of the URL.
+            ledger: stores the state of the hosts; the gate does not close it. By
+                default, a `LocalLedger`.
+            on_event: called with each `GateEvent`; it must not block. Exceptions that
+                it raises are logged.
 
         Raises:
             TypeError: an argument has the wrong type.
             ValueError: an argument is out of range.
-            InvalidProductTokenError: `agent` names no crawler.
+            InvalidProductTokenError: `agent` is not the name of a crawler.
         """
         given: object = checker  # callers without a type checker
         if not isinstance(given, RobotsChecker):
@@ -150,11 +150,11 @@ class PolitenessGate:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Give no more turns.
+        """Grant no more turns.
 
-        A caller that waits for a turn gets a RuntimeError. Turns of pages that are
-        under way may go on; those for a robots.txt end, but its fetch goes on. The
-        checker and your own ledger stay open. You may call this more than once.
+        Callers that are waiting for a turn get a RuntimeError. Open turns for pages may
+        finish; those for a robots.txt end, but the fetch continues. The checker and
+        your ledger stay open. Can be called more than once.
         """
         self._turns.queues.close()
         self._sources.close()
@@ -162,17 +162,18 @@ class PolitenessGate:
         await self._sources.aclose()
 
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
-        """A turn for one request to the host of `url`; enter it by `async with`.
+        """Return a turn for one request to the host of `url`; use it with `async with`.
 
         The turn waits for the robots.txt of the origin, then for the host, in the order
-        of arrival. If the robots.txt has expired or was replaced by then, the gate asks
-        again. If its last fetch was a 429 or 503, the turn waits until the next one.
+        of arrival. If the robots.txt has expired or was replaced by then, the gate
+        checks again. If fetching it returned a 429 or 503, the turn waits for the next
+        fetch.
 
         Args:
-            url: the one to fetch, as in `RobotsChecker.can_fetch`.
-            patience: seconds for both waits together, ≥ 0; `None`: without a limit. 0:
-                now or not at all; the checker still fetches an unknown robots.txt, for
-                later questions.
+            url: the URL to fetch, as in `RobotsChecker.can_fetch`.
+            patience: the limit for both waits together, seconds ≥ 0; `None` for no
+                limit. With 0, the turn starts immediately or not at all; the checker
+                still fetches a robots.txt that is not cached, for later lookups.
 
         Raises:
             TypeError: `patience` is not a number.
@@ -190,38 +191,39 @@ class PolitenessGate:
         window: int = 100_000,
         patience: float | None = None,
     ) -> URLSchedule:
-        """The URLs of a source, each as soon as its host has a turn.
+        """Iterate over URLs, each as soon as its host is ready.
 
-        An async iterator of pairs `(url, turn)`. Any number of tasks may iterate over
-        it, and so many requests are made at once. Each turn has begun: enter it by
-        `async with` within a second. Otherwise the host gets it back; if you enter it
-        later, it waits again.
+        Returns an async iterator of pairs `(url, turn)`. Any number of tasks can
+        iterate over it, to send that many requests concurrently. The turns have already
+        started: enter each one with `async with` within a second. Otherwise it goes
+        back to the host, and waits again if you enter it later.
 
-        URLs wait by host, so that no host holds up another while fewer than `window`
-        URLs wait. The schedule ends when the source is at its end, no URL waits, and
-        every turn that it gave has ended. So a crawl may `add` the links of a page
-        within its turn.
+        URLs are queued by host, so that hosts do not block each other as long as fewer
+        than `window` URLs are waiting. The schedule ends when `urls` is exhausted, no
+        URL is waiting, and all turns have ended. So a crawl can `add` the links of a
+        page during its turn.
 
-        The gate leaves out a URL that robots.txt disallows, that has no origin with a
-        robots.txt, or whose turn would come too late; a `URLLeftOut` says so. Callers
-        that wait in `turn` go first. You may leave the loop, or cancel it, at any time.
+        The gate skips URLs that robots.txt disallows, that have no origin with a
+        robots.txt, or that would have to wait too long, and reports each one as a
+        `URLLeftOut` event. Callers that are waiting in `turn` go first. You can leave
+        or cancel the loop at any time.
 
         Args:
-            urls: may be endless. Another task reads it, so an async iterable may wait
-                for what you do with earlier URLs. An async generator is closed when
-                the schedule ends.
-            window: how many URLs wait in memory, ≥ 1; the source is read on when
-                there is room.
-            patience: seconds, ≥ 0. A URL whose turn would come later is left out,
-                counting the URLs of its host that wait before it. `None`: no limit.
+            urls: any iterable or async iterable, including an endless one. It is read
+                in another task, so an async iterable can wait for what you do with
+                earlier URLs. An async generator is closed when the schedule ends.
+            window: how many URLs can wait in memory, ≥ 1; when they are fewer, more are
+                read.
+            patience: seconds, ≥ 0. URLs that would have to wait longer are skipped,
+                counting the waiting URLs of the same host. `None` for no limit.
 
         Raises:
             TypeError: `urls` is a single URL, or not iterable; or another argument has
                 the wrong type.
             ValueError: an argument is out of range.
-            RuntimeError: while you iterate: the gate is closed.
-            Exception: while you iterate: what `urls` raises, in one of the tasks, after
-                the turns for the URLs before.
+            RuntimeError: the gate is closed; raised while you iterate.
+            Exception: raised by `urls`; passed on to one of the tasks that iterate,
+                after the turns for the URLs before it.
         """
         check_urls(urls, may_be_async=True)
         check_bound("window", window)
@@ -239,27 +241,27 @@ class PolitenessGate:
         window: int = 10_000,
         patience: float | None = None,
     ) -> TurnSchedule:
-        """Turns for the URLs of a frontier of your own, for example on disk.
+        """Like `schedule`, for a frontier that you keep yourself, for example on disk.
 
-        As `schedule`, but the URLs stay with you: when a host may be asked, the
-        schedule calls `next_url` with its name.
+        The URLs stay with you: when a host is ready, the schedule calls `next_url` with
+        its name.
 
         Args:
-            hosts: names of hosts with URLs, as `host_of` gives them. May be endless
-                and may repeat, but give a host again only if it has new URLs.
-            next_url: gives the next URL of a host, or `None` if it has none now. Then
-                the host is dropped until `hosts` gives it again. May be async.
-            window: how many hosts are at work, ≥ 1.
-            patience: seconds, ≥ 0. A host whose turn would come later is dropped, and
-                a `HostLeftOut` says when it may be asked. `None`: no limit.
+            hosts: the names of hosts with URLs, as returned by `host_of`. Can be
+                endless, and can repeat a host that has new URLs.
+            next_url: returns the next URL of a host, or `None` if there is none. The
+                host is then dropped until `hosts` yields it again. Can be async.
+            window: the maximum number of active hosts, ≥ 1.
+            patience: seconds, ≥ 0. A host that would have to wait longer is dropped,
+                with a `HostLeftOut` event. `None` for no limit.
 
         Raises:
             TypeError: an argument has the wrong type.
-            ValueError: an argument is out of range; while you iterate: `next_url` gave
-                a URL of another host.
-            RuntimeError: while you iterate: the gate is closed.
-            Exception: while you iterate: what `hosts` or `next_url` raises, in one of
-                the tasks.
+            ValueError: an argument is out of range; or, raised while you iterate,
+                `next_url` returned a URL of another host.
+            RuntimeError: the gate is closed; raised while you iterate.
+            Exception: raised by `hosts` or `next_url`; passed on to one of the tasks
+                that iterate.
         """
         if isinstance(hosts, str) or not isinstance(hosts, Iterable | AsyncIterable):
             raise TypeError(f"expected hosts to be an iterable of names, got {hosts!r}")
@@ -282,21 +284,21 @@ class PolitenessGate:
         )
 
     def ready_at(self, url: str | URLLike) -> float:
-        """When a turn for `url` would come at the earliest, epoch seconds.
+        """The earliest time of a turn for `url`, epoch seconds.
 
-        A lower bound from what this process knows, for schedulers of your own. It does
-        not wait, and begins no fetch.
+        This is a lower bound, based on what this process knows, for writing your own
+        scheduler. It does not wait or start a fetch.
 
         Raises:
-            InvalidURLError: `url` names no origin.
+            InvalidURLError: `url` has no origin.
         """
         return self.status(url).ready_at
 
     def status(self, url: str | URLLike) -> HostStatus:
-        """How the host of `url` stands, as far as this process knows.
+        """The state of the host of `url`, as far as this process knows.
 
         Raises:
-            InvalidURLError: `url` names no origin.
+            InvalidURLError: `url` has no origin.
         """
         origin = str(Origin.from_url(url))
         host = self._hosts.host(url, origin)
@@ -317,7 +319,7 @@ class PolitenessGate:
 
     @property
     def stats(self) -> GateStats:
-        """The counters as they are now."""
+        """The current counters."""
         return GateStats(
             blocks_forgotten=self._hosts.blocks_forgotten,
             seconds_waited=self._turns.seconds_waited,
@@ -331,11 +333,11 @@ class PolitenessGate:
 def _check_seconds(
     name: str, seconds: object, *, least: float = 0.0, is_finite: bool = True
 ) -> None:
-    """Refuse what is not a number of `least` or more.
+    """Check that `seconds` is a number of `least` or more.
 
     Raises:
         TypeError: it is not a number.
-        ValueError: it is too small, nan, or infinite although it has to be finite.
+        ValueError: it is too small, nan, or infinite although it must be finite.
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"expected {name} to be a float, got {seconds!r}")
@@ -347,7 +349,7 @@ def _check_seconds(
 
 
 def _check_ledger(ledger: object) -> None:
-    """Refuse what is neither a ledger nor `None`.
+    """Check that `ledger` is a ledger or `None`.
 
     Raises:
         TypeError: it lacks a method.

@@ -1,8 +1,8 @@
-"""Holds the hosts of a schedule, ready or resting, and the workers that wait for them.
+"""The hosts of a schedule, ready or resting, and the workers that wait for them.
 
-Of the workers, one is on watch: it waits for the first moment, and the others only to
-be woken. A worker that gets a host wakes the next one, who may then go on watch. So a
-host wakes one worker, however many wait.
+One worker is on watch: it waits until the first host is due, while the others just wait
+to be woken. A worker that gets a host wakes the next one, which may then go on watch.
+This way, a host wakes only one worker, however many are waiting.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from robotsgate.caching._standing import Standing
     from robotsgate.urls._origin import URLLike
 
-# A heap with more entries than this for each host holds mostly old ones.
+# A heap with more entries per host than this contains mostly old ones.
 _ENTRIES_OF_A_HOST = 2
 _ENTRIES_AT_LEAST = 100
 
 
 State = enum.Enum("State", "IDLE READY TRIED UNKNOWN RESTING")
-"""Where a host is; the top of `_work.py` says what leads from one to the other."""
+"""The state of a host; the transitions are at the top of `_work.py`."""
 
 
 class HostAtWork:
-    """A host with work, or with turns that have not ended.
+    """A host with work or open turns.
 
     Attributes:
-        url: the one that has the next turn; `None` if the frontier is to be asked.
-        standing: how its origin stood after the fetch for that turn, if there was one.
-        is_offered: whether more work came since the frontier was asked.
-        turns: how many turns have not ended.
+        url: the URL for the next turn; `None` if it has to come from the frontier.
+        standing: the state of its origin after the fetch for that turn, if any.
+        is_offered: whether it was offered again since the frontier was asked.
+        turns: the number of open turns.
     """
 
     __slots__ = ("is_offered", "name", "standing", "state", "turns", "url")
@@ -52,12 +52,12 @@ class HostAtWork:
 
 
 class HostQueue:
-    """Hosts, each once, for workers in tasks of one event loop."""
+    """The queue of hosts, each once, for worker tasks in one event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ready: deque[HostAtWork] = deque()
-        # An entry is void unless it has the number that `_entries` has for its host.
+        # An entry is obsolete unless it has the number in `_entries` for its host.
         self._heap: list[tuple[float, int, HostAtWork]] = []
         self._entries: dict[HostAtWork, int] = {}
         self._numbers = count()
@@ -66,16 +66,16 @@ class HostQueue:
 
     @property
     def first_moment(self) -> float:
-        """When the first host that rests is ready, or before, by `monotonic`."""
+        """A lower bound for when the first resting host is ready, by `monotonic`."""
         return self._heap[0][0] if self._heap else math.inf
 
     def put(self, host: HostAtWork) -> None:
-        """Put `host` behind those that are ready."""
+        """Append `host` to the ready hosts."""
         self._ready.append(host)
         self.wake()
 
     def put_at(self, host: HostAtWork, moment: float) -> None:
-        """Let `host` rest until `moment`, in place of an earlier or later one."""
+        """Let `host` rest until `moment`, which replaces any other moment."""
         if moment <= self._clock.monotonic():
             self._entries.pop(host, None)
             self.put(host)
@@ -90,15 +90,15 @@ class HostQueue:
             heapq.heapify(self._heap)
 
     def discard(self, host: HostAtWork) -> None:
-        """Let `host` not be ready at its moment."""
+        """Remove `host` from the resting hosts."""
         self._entries.pop(host, None)
 
     def is_resting(self, host: HostAtWork) -> bool:
-        """Whether `host` waits for a moment."""
+        """Whether `host` is resting."""
         return host in self._entries
 
     def pop(self) -> HostAtWork | None:
-        """The host that has been ready for longest; `None` if none is."""
+        """Remove and return the host that has been ready longest, or `None`."""
         now = self._clock.monotonic()
         while self._heap and self._heap[0][0] <= now:
             entry = heapq.heappop(self._heap)
@@ -132,11 +132,11 @@ class HostQueue:
                 self._on_watch = None
             if not event.is_set():
                 self._waiting.remove(event)
-            if not is_over:  # cancelled: somebody else may be needed
+            if not is_over:  # cancelled: another worker may be needed
                 self.wake()
 
     def wake(self) -> None:
-        """Wake the worker that has waited for longest."""
+        """Wake the worker that has waited longest."""
         if self._waiting:
             self._waiting.popleft().set()
 
@@ -146,7 +146,7 @@ class HostQueue:
             self.wake()
 
     def _wake_watch(self) -> None:
-        """Let a worker wait for the first moment anew."""
+        """Wake the worker on watch, so that it recomputes its wait."""
         if self._on_watch is not None and not self._on_watch.is_set():
             self._waiting.remove(self._on_watch)
             self._on_watch.set()

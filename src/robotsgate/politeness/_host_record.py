@@ -1,26 +1,27 @@
 """Decides when the next request to a host may start.
 
-Pure: what is known about a host is one record of numbers, each rule is a function of
-the record and the time, and nothing here waits. All times of a record must come from
-one clock, which must not go back.
+Pure: the state of a host is one record of numbers, each rule is a function of the
+record and the time, and nothing here waits. All times in a record must come from the
+same clock, which must not go back.
 
 The rules:
 
-- A request starts no sooner than `delay_in_force` after the last request ended, nor
-  after the last one began, if several may be under way. After a request that took
-  long, the host rests for `delay_factor` times as long, up to `max_delay`.
-- At most `Pace.max_at_once` turns are under way. The fetch of a robots.txt is not
-  counted, because a turn may have to wait for it. But nothing else starts during one.
-- A turn that is under way for `Pace.max_turn_seconds` counts as ended.
+- A request starts at least `delay_in_force` after the last request has ended and, if
+  several may be open, after the last one has started. After a slow request, the host
+  rests for `delay_factor` times its duration, up to `max_delay`.
+- At most `Pace.max_at_once` turns are open. Fetches of robots.txt are not counted,
+  because a turn may have to wait for one, but nothing else starts during a fetch.
+- A turn that is older than `Pace.max_turn_seconds` is considered over.
 - An incident blocks the host and doubles its delay. After the block, one request at a
-  time probes it. The first good answer opens it, and each one shortens the delay.
-- After `forget_at` a record does not count, and may be dropped.
+  time probes it. The first good response ends this, and each one shortens the delay.
+- After `forget_at`, a record has no effect and can be dropped.
 
-A ledger may keep the record elsewhere and write the same rules in another language.
-The record has these numbers, all of them doubles: `delay`, `max_at_once`, `max_delay`,
-`max_turn_seconds` and `delay_factor` of the pace; `ended_at`, `fetch_began_at`,
-`rest_until`, `incident_at`, `blocked_until`, `back_off`, `slowed_delay`; and one for
-each turn under way. A text needs 17 digits to give the same double again.
+A ledger can store the record elsewhere, and implement the same rules in another
+language. The record has these numbers, all of them doubles: `delay`, `max_at_once`,
+`max_delay`, `max_turn_seconds` and `delay_factor` of the pace; `ended_at`,
+`fetch_began_at`, `rest_until`, `incident_at`, `blocked_until`, `back_off`,
+`slowed_delay`; and one for each open turn. As text, a double needs 17 digits to be
+restored exactly.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
 
 NEVER = -math.inf
 
-# The first and the longest block without Retry-After, seconds: the default pauses
-# between the fetches of an unreachable robots.txt.
+# The first and the longest block without Retry-After, seconds: the default retry delays
+# for an unreachable robots.txt.
 FIRST_BACK_OFF = 60.0
 LONGEST_BACK_OFF = 3_600.0
 
-# For how many seconds after its block an incident slows a host that nobody asks.
+# How long an incident slows an unused host after its block, seconds.
 INCIDENT_MEMORY = 3_600.0
 
 # A delay of 0 cannot be doubled.
@@ -50,21 +51,21 @@ SMALLEST_SLOWED_DELAY = 1.0
 SLOW_DOWN = 2.0
 SPEED_UP = 0.8
 
-# After how many seconds to ask again for a place, if a host has no delay.
+# The interval at which to try again if a host without a delay is busy, seconds.
 SHORTEST_WAIT_FOR_PLACE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often one host may be asked, without regard to incidents.
+    """The limits for requests to one host, not counting incidents.
 
     Attributes:
         delay: seconds between two requests, 0 to `max_delay`.
-        max_at_once: how many turns may be under way, ≥ 1.
-        max_delay: the longest delay, also after an incident, seconds ≥ 0.
-        max_turn_seconds: the age at which a turn counts as ended, > 0.
-        delay_factor: the delay is at least so many times as long as the last request
-            took, but no longer than `max_delay`; ≥ 0.
+        max_at_once: the maximum number of open turns, ≥ 1.
+        max_delay: the maximum delay, even after an incident, seconds ≥ 0.
+        max_turn_seconds: the age at which a turn is considered over, > 0.
+        delay_factor: the delay is at least the duration of the last request times this
+            factor, up to `max_delay`; ≥ 0.
     """
 
     delay: float
@@ -75,47 +76,45 @@ class Pace:
 
 
 class TurnEnd(enum.Enum):
-    """What the end of a turn says about its host."""
+    """How a turn ended."""
 
     GOOD = "good"
-    """The host answered, and did not ask for less."""
+    """The host responded normally."""
     INCIDENT = "incident"
-    """The host asked for less (429, 503), or failed."""
+    """The host asked for fewer requests (429, 503), or failed."""
     UNJUDGED = "unjudged"
-    """There may have been a request, but nobody knows its answer."""
+    """There may have been a request, but its result is unknown."""
     UNUSED = "unused"
     """There was no request."""
 
 
 class HostState(enum.Enum):
-    """What a host has been through that matters to the next request."""
+    """The state of a host with regard to incidents."""
 
     OPEN = "open"
     BLOCKED = "blocked"
-    """Nothing starts, because there was an incident."""
+    """No request starts, because of an incident."""
     PROBING = "probing"
-    """One request at a time starts after a block, until there is a good answer."""
+    """One request at a time starts after a block, until there is a good response."""
 
 
 class HostRecord(NamedTuple):
-    """What is known about one host; all times are seconds.
+    """The state of one host; all times are in seconds.
 
-    A tuple, because each turn makes two, and a frozen dataclass takes four times as
-    long. `_replace` takes twice as long, so only rare cases use it.
+    A tuple, because each turn creates two of them, and a frozen dataclass takes four
+    times as long. `_replace` takes twice as long, so it is used only in rare cases.
 
     Attributes:
-        pace: that of the last start.
-        ended_at: when the last request ended; `NEVER` before that.
-        turns: when each turn that is under way began, in order; may be empty.
-        fetch_began_at: when the fetch of a robots.txt that is under way began; `NEVER`
-            if there is none.
-        rest_until: when `delay_factor` lets the next request start; `NEVER` if it has
-            never mattered.
-        incident_at: when the last incident was counted; `NEVER` before that.
-        blocked_until: when the last block ends or ended; `NEVER` before that.
-        back_off: for how many seconds the last incident blocks the host without a
-            Retry-After; 0 if there has been a good answer since.
-        slowed_delay: the delay that incidents have left, seconds; 0 if there is none.
+        pace: the pace at the last start.
+        ended_at: when the last request ended, or `NEVER`.
+        turns: when each open turn started, in order; may be empty.
+        fetch_began_at: when the running fetch of a robots.txt started, or `NEVER`.
+        rest_until: when `delay_factor` permits the next request, or `NEVER`.
+        incident_at: when the last incident was counted, or `NEVER`.
+        blocked_until: when the last block ends or ended, or `NEVER`.
+        back_off: how long the last incident blocks the host without a Retry-After; 0 if
+            there has been a good response since.
+        slowed_delay: the delay because of incidents; 0 if there is none.
     """
 
     pace: Pace
@@ -132,7 +131,7 @@ class HostRecord(NamedTuple):
 def stated_delay(
     crawl_delay: float | None, request_rate: RequestRate | None
 ) -> float | None:
-    """Seconds between two requests that a robots.txt asks for; `None` if it does not.
+    """The seconds between two requests that a robots.txt asks for, or `None`.
 
     May be longer than `max_delay`.
     """
@@ -154,14 +153,13 @@ def pace_of(
     """The pace of a host.
 
     Args:
-        origins: crawl-delay and request rate of each of its origins, for the agent;
+        origins: the crawl-delay and request rate of each of its origins, for the agent;
             may be empty.
-        default_delay: seconds, the least delay.
-        max_delay: seconds, the largest one.
-        max_at_once: for a host whose origins state no crawl-delay; others get one
-            request at a time.
-        max_turn_seconds: the age at which a turn counts as ended.
-        delay_factor: that of the pace.
+        default_delay: the minimum delay, seconds.
+        max_delay: the maximum delay, seconds.
+        max_at_once: for a host without a crawl-delay; others get one request at a time.
+        max_turn_seconds: the age at which a turn is considered over.
+        delay_factor: as in `Pace`.
     """
     origins = tuple(origins)
     stated = (stated_delay(*origin) or 0.0 for origin in origins)
@@ -178,16 +176,16 @@ def pace_of(
 def ready_at(
     record: HostRecord, now: float, *, pace: Pace, is_robots_txt: bool = False
 ) -> float:
-    """The earliest moment when the next request may start; `now` or before: it may now.
+    """The earliest time of the next request; if it is not after `now`, it may start.
 
-    While all places are taken, that moment assumes that one becomes free at once.
-    Asking again then is never too late, because a delay follows each end; without a
+    If the host has its maximum number of turns, this assumes that one ends immediately.
+    Trying again then is never too late, because a delay follows each end; without a
     delay, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
 
     Args:
-        record: one that `after_time` gave.
+        record: a result of `after_time`.
         now: seconds.
-        pace: that of the host now.
+        pace: the current pace of the host.
         is_robots_txt: whether the request fetches a robots.txt.
     """
     delay = delay_in_force(record, pace)
@@ -201,7 +199,7 @@ def ready_at(
 def after_start(
     record: HostRecord, now: float, *, pace: Pace, is_robots_txt: bool = False
 ) -> HostRecord:
-    """What is known once a request has started; `ready_at` must have allowed it."""
+    """The record after the start of a request, which `ready_at` has permitted."""
     turns, fetch_began_at = record.turns, record.fetch_began_at
     if is_robots_txt:
         fetch_began_at = now
@@ -220,14 +218,14 @@ def after_end(
     retry_after: float | None = None,
     jitter: float = 1.0,
 ) -> HostRecord:
-    """What is known once a turn has ended.
+    """The record after the end of a turn.
 
-    A turn that was overdue, and so counted as ended, really ends now.
+    A turn that was overdue, and therefore considered over, really ends now.
 
     Args:
-        record: what was known.
+        record: the record before.
         now: seconds.
-        began_at: when the turn began.
+        began_at: when the turn started.
         end: how it ended.
         is_robots_txt: whether it was the fetch of a robots.txt.
         retry_after: see `after_incident`.
@@ -263,19 +261,19 @@ def after_incident(
     retry_after: float | None,
     jitter: float,
 ) -> HostRecord:
-    """What is known once a request has ended with an incident.
+    """The record after the end of a request with an incident.
 
-    A request that began before the last incident belongs to that one: only its
-    Retry-After counts.
+    A request that started before the last incident is part of that incident: only its
+    Retry-After is used.
 
     Args:
-        record: what was known.
+        record: the record before.
         now: seconds.
-        began_at: when the request began.
-        retry_after: seconds that the host asks to wait, already limited; negative if
-            its date has passed; `None` if it does not say.
-        jitter: factor of the block, ≥ 1: fixed for each host, so that hosts that failed
-            together are not asked together.
+        began_at: when the request started.
+        retry_after: the seconds that the host asks to wait, already limited; negative
+            if the date is in the past; `None` if it does not ask.
+        jitter: factor for the block, ≥ 1; fixed for each host, so that hosts that
+            failed at the same time are retried at different times.
     """
     seconds = retry_after or 0.0
     if began_at > record.incident_at:
@@ -293,13 +291,13 @@ def after_incident(
 
 
 def after_time(record: HostRecord, now: float) -> tuple[HostRecord, int]:
-    """What is known now that time has passed, and how many overdue turns have ended.
+    """The record at `now`, and how many overdue turns have ended.
 
-    After `forget_at`, that is an empty record.
+    After `forget_at`, this is an empty record.
     """
     under_way = (*record.turns, record.fetch_began_at)
     if under_way == (NEVER,) and record.blocked_until == NEVER:
-        return record, 0  # the usual case: time changes nothing
+        return record, 0  # the usual case: nothing changes
     seconds = record.pace.max_turn_seconds
     overdue = [at for at in under_way if at > NEVER and at + seconds <= now]
     if now >= forget_at(record):
@@ -316,23 +314,23 @@ def after_time(record: HostRecord, now: float) -> tuple[HostRecord, int]:
 
 
 def delay_in_force(record: HostRecord, pace: Pace) -> float:
-    """Seconds between two requests to a host, with what is left of incidents."""
+    """Seconds between two requests to a host, including the effect of incidents."""
     return max(pace.delay, record.slowed_delay)
 
 
 def host_state(record: HostRecord, now: float) -> HostState:
-    """What the host has been through."""
+    """The state of the host at `now`."""
     if now < record.blocked_until:
         return HostState.BLOCKED
     return HostState.PROBING if record.back_off > 0 else HostState.OPEN
 
 
 def forget_at(record: HostRecord) -> float:
-    """When nothing of a record can matter any more.
+    """When a record no longer has any effect.
 
-    That is `max_delay` after the last request, because the next one may come with a
-    longer delay, and not before `INCIDENT_MEMORY` after the last block. A turn under
-    way counts as one that ends when it is overdue.
+    This is `max_delay` after the last request, because the next one may come with a
+    longer delay, and at least `INCIDENT_MEMORY` after the last block. Open turns are
+    assumed to end when they are overdue.
     """
     pace = record.pace
     began_at = max((record.fetch_began_at, *record.turns))
@@ -348,7 +346,7 @@ def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:
 
 
 def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:
-    if began_at <= record.incident_at:  # it tells how the host was before that
+    if began_at <= record.incident_at:  # it shows the host before that
         return record
     slowed_delay = SPEED_UP * record.slowed_delay
     if slowed_delay <= record.pace.delay:

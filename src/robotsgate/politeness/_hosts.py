@@ -1,9 +1,9 @@
-"""Knows the hosts of one gate: their names, their paces, and the callers that wait.
+"""The hosts of one gate: their names, their paces, and the waiting callers.
 
-Callers that wait for a host go in their order of arrival: the first one asks the
-ledger, and the others wait for the first. Fetches of a robots.txt go before pages.
+Callers that wait for a host are served in the order of arrival: the first one tries the
+ledger, and the others wait for the first. Fetches of robots.txt go before pages.
 Must never decide when a request may start: `_host_record.py` does. Longer than other
-modules, because a place in a queue cannot be read without the pace of its host.
+modules, because a place in a queue and the pace of its host belong together.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _Stated = tuple[float | None, "RequestRate | None"]
 _NOTHING: _Stated = (None, None)
 
 
-# Most hosts that ask for a delay have one origin and one of a few delays, so equal ones
-# are one object.
+# Most hosts with a delay have one origin and one of a few delays, so equal ones share
+# an object.
 _SHARED_HOSTS = 1_000
 
-# How many origins of a host are remembered: `host_of` may put thousands together.
+# How many origins of a host are remembered: `host_of` may combine thousands.
 _MOST_ORIGINS = 20
 
 _order = attrgetter("order")
@@ -54,8 +54,8 @@ class _Host(NamedTuple):
     """A host with an origin that asks for a delay.
 
     Attributes:
-        pace: that of all its origins together.
-        stated: pairs (key of an origin without the name of the host, what the origin
+        pace: the pace for all of its origins.
+        stated: pairs (key of an origin without the name of the host, the delay that it
             asks for); if there are many, those with the longest delays.
     """
 
@@ -69,8 +69,8 @@ class Hosts:
     Only hosts that ask for a delay are remembered.
 
     Attributes:
-        max_turn_seconds: the age at which a turn counts as ended.
-        blocks_forgotten: how many blocked hosts the ledger has forgotten.
+        max_turn_seconds: the age at which a turn is considered over.
+        blocks_forgotten: how many blocked hosts the ledger has dropped.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Hosts:
         self._usual = self._new_host(()).pace
 
     def host(self, url: str | URLLike, origin: str) -> str:
-        """The host of `url`, whose origin has the key `origin`.
+        """The name of the host of `url`, whose origin has the key `origin`.
 
         Raises:
             TypeError: `host_of` does not return a name.
@@ -121,7 +121,7 @@ class Hosts:
         return self._usual if known is None else known.pace
 
     def learn(self, host: str, origin: str, rules: StandingFor) -> None:
-        """Remember what `rules`, of the origin with this key, ask for."""
+        """Remember the delay in `rules` of the origin with this key."""
         agent_rules = rules.agent_rules
         stated = (agent_rules.crawl_delay, agent_rules.request_rate)
         known = self._hosts.get(host)
@@ -149,7 +149,7 @@ class Hosts:
             )
 
     def report_forgotten(self, hosts: Sequence[str]) -> None:
-        """Tell that the ledger has forgotten these `hosts`, which are blocked."""
+        """Report that the ledger has dropped these blocked `hosts`."""
         self.blocks_forgotten += len(hosts)
         for host in hosts:
             self._listener.tell(BlockForgotten(host=host))
@@ -170,10 +170,10 @@ class Place:
     """A place in the queue of a host.
 
     Attributes:
-        host: the one that the caller waits for.
-        is_robots_txt: whether it is for the fetch of a robots.txt.
-        order: sorts the places of a queue, which are in the order of arrival, but
-            robots.txt before pages.
+        host: the host that the caller waits for.
+        is_robots_txt: whether it is for fetching a robots.txt.
+        order: the sort key in the queue: robots.txt before pages, then in the order of
+            arrival.
         event: wakes the caller; `None` before the first wait.
     """
 
@@ -186,16 +186,16 @@ class Place:
         self.event: anyio.Event | None = None
 
     def wake(self) -> None:
-        """Let the caller look again."""
+        """Wake the caller."""
         if self.event is not None:
             self.event.set()
 
 
 class Queues:
-    """The queues of all hosts of one gate; `len` tells how many callers wait.
+    """The queues of all hosts of one gate; `len` is the number of waiting callers.
 
     Attributes:
-        is_closed: whether no caller gets a turn any more.
+        is_closed: whether no more turns are granted.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class Queues:
         clock: Clock,
         on_overdue: Callable[[str, int], None],
     ) -> None:
-        """Begin without callers; `on_overdue` gets a host, and how many turns."""
+        """Start empty; `on_overdue` is called with a host and a number of turns."""
         self._ledger = ledger
         self._hosts = hosts
         self._clock = clock
@@ -220,21 +220,24 @@ class Queues:
         return sum(map(len, self._queues.values())) + len(self._paused)
 
     def length(self, host: str) -> int:
-        """How many callers wait for `host`."""
+        """The number of callers that are waiting for `host`."""
         return len(self._queues.get(host, ()))
 
     def status(self, host: str) -> LedgerStatus:
-        """How `host` stands, as far as this process knows."""
+        """The state of `host`, as far as this process knows."""
         return self._ledger.peek(host, self._hosts.pace(host))
 
     def seconds_until_ready(self, host: str, *, ahead: int | None = None) -> float:
-        """The least wait for `host`, seconds, behind `ahead` callers, or behind all."""
+        """The minimum wait for `host` behind `ahead` callers, or all, seconds."""
         ahead = self.length(host) if ahead is None else ahead
-        delay = self._hosts.pace(host).delay  # what incidents have added may wear off
+        delay = self._hosts.pace(host).delay  # without incidents, whose effect may end
         return self.status(host).wait_seconds + ahead * delay
 
     def join(self, place: Place) -> None:
-        """Put `place` last, but a robots.txt before all pages; `leave` must follow."""
+        """Add `place` at the end, or before all pages if it is for a robots.txt.
+
+        `leave` must be called later.
+        """
         place.order = (not place.is_robots_txt, next(self._arrivals))
         queue = self._queues.setdefault(place.host, deque())
         if place.is_robots_txt:
@@ -243,7 +246,7 @@ class Queues:
             queue.append(place)
 
     def leave(self, place: Place) -> None:
-        """Give up `place`, and let the others go on."""
+        """Remove `place`, and wake the next one."""
         queue = self._queues[place.host]
         if queue[0] is not place:
             del queue[self._index(place)]
@@ -260,17 +263,17 @@ class Queues:
         deadline: float,
         before_wait: Callable[[str], None] | None = None,
     ) -> Grant:
-        """The right to ask the host of `place`, as soon as it may be asked.
+        """Wait until the host of `place` is ready, and return the grant.
 
         Args:
-            place: one that has joined.
+            place: a place that has joined.
             deadline: when the caller stops waiting, by `Clock.monotonic`; may be
                 infinite.
             before_wait: called with the host before any wait.
 
         Raises:
-            TurnNotInTimeError: the turn comes after `deadline`, or never, because the
-                gate is closed.
+            TurnNotInTimeError: the turn would be after `deadline`, or the gate is
+                closed.
         """
         while not self.is_closed:
             queue = self._queues[place.host]
@@ -292,12 +295,12 @@ class Queues:
         raise self.not_in_time(place.host, 0.0)
 
     async def pause(self, place: Place, *, until: float, deadline: float) -> None:
-        """Leave the queue until that moment, then join it again.
+        """Leave the queue until `until`, then join it again.
 
-        Otherwise the other origins of the host would have to wait, too.
+        Otherwise the other origins of the host would have to wait as well.
 
         Args:
-            place: one that has joined.
+            place: a place that has joined.
             until: epoch seconds.
             deadline: when the caller stops waiting, by `Clock.monotonic`.
 
@@ -317,11 +320,11 @@ class Queues:
             self.join(place)
 
     def least_wait(self, place: Place) -> float:
-        """The least wait in `place`, seconds."""
+        """The minimum wait in `place`, seconds."""
         return self.seconds_until_ready(place.host, ahead=self._index(place))
 
     def not_in_time(self, host: str, seconds: float) -> TurnNotInTimeError:
-        """The error for a turn of `host` that would come in `seconds` or later."""
+        """The error for a turn of `host` that is at least `seconds` away."""
         return TurnNotInTimeError(
             f"{host!r} is not ready in time: its next turn is at least"
             f" {seconds:.1f} s away",
@@ -331,20 +334,20 @@ class Queues:
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
     ) -> None:
-        """End the request that `grant` began, even if the task is cancelled."""
+        """End the request of `grant`, even if the task is cancelled."""
         with anyio.CancelScope(shield=True):
             await self._ledger.end(grant, end, retry_after=retry_after)
         self._wake_first(grant.host)
 
     def close(self) -> None:
-        """Refuse all callers that wait, and all that come later."""
+        """Refuse all callers, waiting and future."""
         self.is_closed = True
         for places in (self._paused, *self._queues.values()):
             for place in places:
                 place.wake()
 
     def _index(self, place: Place) -> int:
-        """How many others go before `place`."""
+        """The number of places before `place`."""
         return bisect_left(self._queues[place.host], place.order, key=_order)
 
     async def _ask(self, place: Place) -> Grant | Wait:

@@ -1,6 +1,6 @@
-"""Keeps the record of each host: the port that a gate uses, and ledgers in memory.
+"""Ledgers, which keep the record of each host: the protocol, and ledgers in memory.
 
-Must never hold a rule of its own: those are in `_host_record.py`.
+Must not contain rules: those are in `_host_record.py`.
 """
 
 from __future__ import annotations
@@ -30,26 +30,25 @@ from robotsgate.politeness._host_record import (
 if TYPE_CHECKING:
     from robotsgate._clock import Clock
 
-# How many other hosts the ledger looks at when a new one comes, and how many blocked
-# ones, and forgets if it can: more than one, so that hosts that no longer matter become
-# fewer.
+# How many other hosts, and how many blocked ones, the ledger considers dropping when it
+# adds a host: more than one, so that the number of obsolete hosts shrinks.
 _LOOKED_AT = 4
 
 
 class Grant(NamedTuple):
-    """The right to make one request now.
+    """Permission to make one request now.
 
     Attributes:
-        host: the host that may be asked.
-        pace: that of the host when the right was given.
-        began_at: when it was given, seconds by the clock of the ledger.
+        host: the host of the request.
+        pace: the pace of the host at the time of the grant.
+        began_at: the time of the grant, seconds by the clock of the ledger.
         is_robots_txt: whether the request fetches a robots.txt.
-        overdue: how many turns the ledger has ended since the last start, because
-            they were older than `max_turn_seconds`, ≥ 0.
-        shared_began_at: the same moment by the clock of the fleet; `None` if the
-            ledger has no fleet, or has not reached it.
-        forgotten: the hosts that the ledger has forgotten to make room for this one,
-            although they were blocked; mostly empty.
+        overdue: how many turns the ledger has ended since the last start because they
+            were older than `max_turn_seconds`, ≥ 0.
+        shared_began_at: the time of the grant by the clock of the fleet; `None` if
+            there is no fleet, or it was not reached.
+        forgotten: blocked hosts that the ledger has dropped to make room for this one;
+            usually empty.
     """
 
     host: str
@@ -62,12 +61,12 @@ class Grant(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """No right to make a request yet.
+    """No permission to make a request yet.
 
     Attributes:
-        seconds: when to ask again, > 0. No request of this process can usually start
-            sooner. But if a host has no delay and all its places are taken, the end of
-            a turn frees one. So ask again then, too.
+        seconds: when to try again, > 0. Usually, no request of this process can start
+            sooner. But if a host has no delay and its maximum number of turns, the end
+            of a turn makes room, so try again then as well.
         overdue: as in `Grant`.
     """
 
@@ -77,12 +76,12 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerStatus:
-    """How a host stands, as far as this process knows.
+    """The state of a host, as far as this process knows.
 
     Attributes:
-        state: what it has been through.
-        delay: seconds between two requests, with what is left of incidents.
-        under_way: how many turns and fetches of a robots.txt have not ended.
+        state: whether the gate is backing off from it.
+        delay: seconds between two requests, including the effect of incidents.
+        under_way: the number of open turns and robots.txt fetches.
         wait_seconds: seconds before the next request may start, ≥ 0.
     """
 
@@ -93,74 +92,75 @@ class LedgerStatus:
 
 
 class Ledger(Protocol):
-    """Where gates keep what they know about hosts, and learn when they may ask one.
+    """Keeps the state of hosts, and grants permission to contact them.
 
-    `start` and `end` are atomic, also between the processes that share a ledger. The
-    ledger has its own clock: callers say how long, never when. It does not queue: of
-    several callers that ask for one host, the first one that asks when the host is
-    ready may make its request, unless another process of a fleet has waited for longer.
-    No method raises because a server fails: a ledger that cannot reach its server goes
-    on with what it knows.
+    `start` and `end` are atomic, even between processes that share a ledger. The ledger
+    has its own clock: callers pass durations, never times. It does not queue: if
+    several callers wait for one host, the first one that tries when the host is ready
+    gets the grant, unless another process of a fleet has waited longer. A failing
+    server never raises an exception: a ledger that cannot reach its server continues
+    with what it knows.
     """
 
     async def start(
         self, host: str, pace: Pace, *, is_robots_txt: bool = False
     ) -> Grant | Wait:
-        """Begin a request to `host`, if one may start now.
+        """Start a request to `host` if it is ready.
 
-        A start that is cancelled begins nothing.
+        A cancelled call has no effect.
 
         Args:
-            host: name of the host.
-            pace: that of the host now, over all of its origins.
-            is_robots_txt: whether the request fetches a robots.txt; it keeps the
-                delay, but needs no place among the turns of the host.
+            host: the name of the host.
+            pace: the current pace of the host, for all of its origins.
+            is_robots_txt: whether the request fetches a robots.txt. The delay applies
+                to it, but not the maximum number of turns.
         """
         ...
 
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
     ) -> None:
-        """End the request that `grant` began; once for each grant.
+        """End the request of `grant`; call it exactly once for each grant.
 
-        A task that is cancelled must call it, too, and shield the call. Call it also
-        for a turn that was overdue, because its request really ends now.
+        Call it even if the task is cancelled, in a shielded scope, and for a turn that
+        was overdue, because its request really ends now.
 
         Args:
-            grant: what `start` returned.
-            end: how it ended.
-            retry_after: with an incident: the seconds that the host asks to wait, as
-                `after_incident` takes them; `None` if it does not say.
+            grant: the result of `start`.
+            end: how the request ended.
+            retry_after: after an incident, the seconds that the host asks to wait;
+                `None` if it does not.
         """
         ...
 
     def peek(self, host: str, pace: Pace) -> LedgerStatus:
-        """How `host` stands, as far as this process knows; never waits."""
+        """The state of `host`, as far as this process knows. Never waits."""
         ...
 
     async def aclose(self) -> None:
-        """Free everything; any task may call it, and more than once."""
+        """Release all resources. Any task may call it, more than once."""
         ...
 
 
 class LocalLedger:
     """A ledger in the memory of one process.
 
-    It never suspends. Gates that have the same clock may share it.
+    It never suspends. Gates with the same clock can share it.
 
-    It forgets a host when nothing of it can matter any more. If there are more than
-    `max_hosts`, it forgets hosts without a turn under way before that, and blocked ones
-    only if it comes upon no other.
+    A host is dropped when its state no longer matters. If there are more than
+    `max_hosts`, hosts without an open turn are dropped earlier, and blocked ones only
+    if there is no other choice.
     """
 
     def __init__(
         self, *, max_hosts: int = 100_000, clock: Clock = SystemClock()
     ) -> None:
-        """Know no host.
+        """Start without any hosts.
 
         Args:
-            max_hosts: how many are kept, besides those with a turn under way, ≥ 1.
-            clock: tells the time, by `monotonic`.
+            max_hosts: the maximum number of hosts, not counting those with an open
+                turn, ≥ 1.
+            clock: the clock, of which only `monotonic` is used.
 
         Raises:
             TypeError: `max_hosts` is not an int.
@@ -170,16 +170,16 @@ class LocalLedger:
         self._clock = clock
         self._max_hosts = max_hosts
         self._records: dict[str, HostRecord] = {}
-        # Each host once, those next to be looked at first. Hosts that were blocked when
-        # they were looked at are kept apart: they stay, so they would crowd out all
-        # others there, and one of them would have to go for each new host.
+        # Each host once; the first ones are considered next. Hosts that were blocked
+        # the last time are kept separately: they are not dropped, so they would crowd
+        # out the others, until each new host could only replace one of them.
         self._round: deque[str] = deque()
         self._blocked: deque[str] = deque()
 
     async def start(
         self, host: str, pace: Pace, *, is_robots_txt: bool = False
     ) -> Grant | Wait:
-        """Begin a request to `host`, if one may start now."""
+        """Start a request to `host` if it is ready."""
         now = self._clock.monotonic()
         record, overdue = self._record(host, pace, now)
         own_pace = self._own_pace(record, pace)
@@ -194,7 +194,7 @@ class LocalLedger:
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
     ) -> None:
-        """End the request that `grant` began."""
+        """End the request of `grant`."""
         now = self._clock.monotonic()
         record = after_end(
             self._records.get(grant.host) or HostRecord(grant.pace),
@@ -208,7 +208,7 @@ class LocalLedger:
         self._keep(grant.host, record, now)
 
     def peek(self, host: str, pace: Pace) -> LedgerStatus:
-        """How `host` stands; never waits."""
+        """The state of `host`. Never waits."""
         now = self._clock.monotonic()
         record, _ = self._record(host, pace, now)
         own_pace = self._own_pace(record, pace)
@@ -220,19 +220,19 @@ class LocalLedger:
         )
 
     async def aclose(self) -> None:
-        """Do nothing: there is nothing to free."""
+        """Do nothing: there are no resources."""
 
-    def _own_pace(self, record: HostRecord, pace: Pace) -> Pace:  # noqa: ARG002 (of a part of a fleet)
-        """The pace of this process at a host with this `pace`."""
+    def _own_pace(self, record: HostRecord, pace: Pace) -> Pace:  # noqa: ARG002 (used in a fleet)
+        """This process's share of `pace`."""
         return pace
 
     def _record(self, host: str, pace: Pace, now: float) -> tuple[HostRecord, int]:
-        """What is known about `host`, and how many overdue turns have ended."""
+        """The record of `host`, and how many overdue turns have ended."""
         record = self._records.get(host)
         return (HostRecord(pace), 0) if record is None else after_time(record, now)
 
     def _keep(self, host: str, record: HostRecord, now: float) -> tuple[str, ...]:
-        """Keep `record`; the blocked hosts that were forgotten for it."""
+        """Store `record`; return the blocked hosts that were dropped for it."""
         forgotten: tuple[str, ...] = ()
         if host not in self._records:
             forgotten = self._forget_some(now)
@@ -241,7 +241,7 @@ class LocalLedger:
         return forgotten
 
     def _forget_some(self, now: float) -> tuple[str, ...]:
-        """Look at a few hosts, and forget some; those of them that were blocked."""
+        """Drop some of the next few hosts; return those that were blocked."""
         records = self._records
         forgotten: tuple[str, ...] = ()
         hosts = [
@@ -266,15 +266,15 @@ class LocalLedger:
 
 
 class FleetMemory(LocalLedger):
-    """A ledger of the turns of this process, with what the fleet says of the hosts.
+    """The turns of this process, and the state of the hosts from the fleet.
 
     Attributes:
-        is_alone: whether this process does not reach the shared server. It then takes
-            only its share of each host.
+        is_alone: whether this process cannot reach the shared server. It then uses only
+            its share of each host.
     """
 
     def __init__(self, *, workers: int, max_hosts: int, clock: Clock) -> None:
-        """Know no host, and do not be alone."""
+        """Start without any hosts, and with the server."""
         super().__init__(max_hosts=max_hosts, clock=clock)
         self._workers = workers
         self.is_alone = False
@@ -282,7 +282,7 @@ class FleetMemory(LocalLedger):
     def least_wait(
         self, host: str, pace: Pace, *, is_robots_txt: bool
     ) -> tuple[float, bool]:
-        """The wait for a request to `host` that is needed whatever the fleet says.
+        """The minimum wait for a request to `host`, without contacting the fleet.
 
         Returns:
             Seconds, 0 or less if there is no wait, and whether this process remembers
@@ -296,12 +296,12 @@ class FleetMemory(LocalLedger):
         return moment - now, now < forget_at(record)
 
     def learn(self, host: str, fleet_now: float, record: HostRecord) -> None:
-        """Take over what the fleet knows of `host`, but not who has which turn.
+        """Update the state of `host` from the fleet, except for the turns.
 
         Args:
             host: the host of `record`.
-            fleet_now: the time now by the clock of `record`, seconds.
-            record: what the fleet knows.
+            fleet_now: the current time by the clock of `record`, seconds.
+            record: the record of the fleet.
         """
         now = self._clock.monotonic()
         lag = now - fleet_now
@@ -320,7 +320,7 @@ class FleetMemory(LocalLedger):
         self._keep(host, learnt, now)
 
     def begin(self, host: str, pace: Pace, *, is_robots_txt: bool) -> float:
-        """Record a request that the fleet lets this process begin; the time now."""
+        """Record a request that the fleet has granted; return the current time."""
         now = self._clock.monotonic()
         record, _ = self._record(host, pace, now)
         record = after_start(record, now, pace=pace, is_robots_txt=is_robots_txt)

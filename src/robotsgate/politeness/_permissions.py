@@ -1,7 +1,7 @@
-"""Tells whether robots.txt permits a request, and fetches robots.txt in turn.
+"""Checks requests against robots.txt, which is fetched in a turn of its own.
 
-What memory and the store know needs no turn. One flight of the gate for each origin
-brings what they do not know:
+Entries in memory and in the store need no turn. For others, there is one flight of the
+gate per origin:
 
     look up memory and store ──► current: done, without a turn
         │ not current
@@ -9,13 +9,13 @@ brings what they do not know:
     wait for a turn of the host, before pages
         │
         ▼
-    begin or join the renewal of the checker ──► no request was needed: give it back
+    start or join the renewal of the checker ──► no request was needed: give it back
         │
         ▼
-    the turn ends when the fetch ends, as the fetch saw the host
+    the turn ends with the fetch, and its outcome is reported for the host
 
-Callers that give up end neither the wait nor the fetch. If the gate is closed, the
-wait and the turn end, and the fetch goes on, because it belongs to the checker.
+If callers give up, the wait and the fetch continue. If the gate is closed, the wait and
+the turn end, but the fetch continues, because it belongs to the checker.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     _Then = Callable[[Standing | None], object]
 
 
-# A part of what a checker holds in memory by default.
+# A part of what a checker keeps in memory by default.
 _MOST_HOSTS_AHEAD = 2_000
 
 # Failures before a request is sent to the first host.
@@ -57,11 +57,11 @@ _NOT_SENT = {FailureKind.POOL, FailureKind.ADDRESS_REFUSED}
 
 
 class Permission(NamedTuple):
-    """The permission to fetch a URL.
+    """Permission by robots.txt to fetch a URL.
 
     Attributes:
         origin: the key of its origin.
-        rules: what is in force for the agent there.
+        rules: the rules of the origin for the agent.
     """
 
     origin: str
@@ -69,11 +69,11 @@ class Permission(NamedTuple):
 
 
 class Permissions:
-    """What robots.txt permits the agent of one gate.
+    """The permissions by robots.txt for the agent of one gate.
 
     Attributes:
-        most_ahead: the robots.txt of so many hosts may be fetched before their URLs
-            have a turn.
+        most_ahead: the maximum number of hosts whose robots.txt is prefetched, before
+            their URLs have a turn.
     """
 
     def __init__(
@@ -92,26 +92,26 @@ class Permissions:
         self._queues = queues
         self._clock = answers.clock
         self._flights: Flights[Standing] = Flights("gate", on_end=self._end)
-        self._errors: dict[Hashable, Exception] = {}  # that no caller has got yet
+        self._errors: dict[Hashable, Exception] = {}  # not yet raised to a caller
         self._thens: dict[Hashable, list[_Then]] = {}
         self.most_ahead = min(_MOST_HOSTS_AHEAD, max(1, renewals.max_origins // 2))
 
     async def aclose(self) -> None:
-        """End the waits and the turns; may be called more than once."""
+        """End all waits and turns. Can be called more than once."""
         await self._flights.aclose()
 
     def at_once(self, url: str | URLLike) -> tuple[str, bool | None]:
-        """The key of the origin of `url`, and whether memory permits it.
+        """The key of the origin of `url`, and whether it is allowed, from memory.
 
-        `None` if memory has no quick answer.
+        `None` if there is no quick result in memory.
 
         Raises:
-            InvalidURLError: `url` names no origin.
+            InvalidURLError: `url` has no origin.
         """
         answer = self._answers.at_once(self._agent.name, url)
         if answer is None:
             return Origin.from_url(url).key, None
-        text = cast("str", url)  # for anything else there is no answer at once
+        text = cast("str", url)  # for anything else there is no quick result
         return text[: text.index("/", 8)], answer
 
     async def permission(
@@ -124,26 +124,26 @@ class Permissions:
         deadline: float,
         standing: Standing | None = None,
     ) -> Permission:
-        """The permission to fetch `url`; its robots.txt is fetched if need be.
+        """Return the permission to fetch `url`, fetching its robots.txt if necessary.
 
-        If the last fetch of the robots.txt was a 429 or 503, this waits until the
-        origin may be asked again.
+        If the last fetch of the robots.txt returned a 429 or 503, this waits until the
+        origin may be contacted again.
 
         Args:
-            url: the one to fetch.
-            place: that of the caller in the queue of its host.
-            origin: what `at_once` has just said.
-            answer: what `at_once` has just said, and counted.
+            url: the URL to fetch.
+            place: the place of the caller in the queue of its host.
+            origin: from the preceding call of `at_once`.
+            answer: from the preceding call of `at_once`, which has counted it.
             deadline: when the caller stops waiting, by `Clock.monotonic`.
-            standing: how the origin stood after a fetch for this very request; it
-                counts even if it is stale by now, because the delay of the host may be
-                longer than the freshness lifetime.
+            standing: the state of the origin after a fetch for this request; it is used
+                even if it is stale by now, because the delay of the host may be longer
+                than the freshness lifetime.
 
         Raises:
             DisallowedError: the agent may not fetch it.
-            TurnNotInTimeError: that is not known by the `deadline`.
+            TurnNotInTimeError: the result is not available by the `deadline`.
             RuntimeError: the gate or the checker is closed.
-            UnsupportedError: the scheme is ftp, and there is a client.
+            UnsupportedError: the scheme is ftp, and the checker has a client.
         """
         if answer:
             last, rules = self._answers.in_memory(self._agent, origin)
@@ -171,19 +171,19 @@ class Permissions:
             standing = None
 
     def is_in_force(self, permission: Permission) -> bool:
-        """Whether `permission` still holds."""
+        """Whether `permission` is still valid."""
         standing, _ = self._answers.in_memory(self._agent, permission.origin)
         rules = permission.rules
         is_replaced = standing is not None and standing.usable_from > rules.usable_from
         return not is_replaced and self._clock.now() < rules.usable_until
 
     def standing(self, origin: Origin) -> Standing | None:
-        """How `origin` stands; `None` if its robots.txt has to be looked up.
+        """The state of `origin`; `None` if its robots.txt has to be looked up.
 
         Raises:
             RuntimeError: the gate or the checker is closed.
-            UnsupportedError: the scheme is ftp, and there is a client.
-            Exception: what the last fetch raised, if nobody has got that yet.
+            UnsupportedError: the scheme is ftp, and the checker has a client.
+            Exception: raised by the last fetch, if no caller has received it yet.
         """
         standing = self._renewals.current(origin)
         if standing is None:
@@ -191,9 +191,9 @@ class Permissions:
         return standing
 
     def begin(self, origin: Origin, then: _Then) -> None:
-        """Begin to fetch the robots.txt of `origin`; `then` is called when it is over.
+        """Start to fetch the robots.txt of `origin`; `then` is called at the end.
 
-        `then` gets how the origin stands, `None` if that is not known.
+        `then` is called with the state of the origin, or `None` if it is unknown.
 
         Raises:
             RuntimeError: the gate is closed.
@@ -202,7 +202,7 @@ class Permissions:
         self._thens.setdefault(origin.key, []).append(then)
 
     async def _standing(self, origin: Origin, seconds: float) -> Standing:
-        """How `origin` stands, renewed if need be; TimeoutError after `seconds`."""
+        """The state of `origin`, renewed if necessary; TimeoutError after `seconds`."""
         standing = self._renewals.current(origin)
         if standing is not None:
             return standing
@@ -216,11 +216,10 @@ class Permissions:
             raise error
 
     def _end(self, key: Hashable, flight: Flight[Standing]) -> None:
-        """Call what `begin` was given for a flight that is over.
+        """Call the `then` of a flight that is over.
 
-        Its error stays for the next caller, if no caller waits for it. Otherwise
-        callers without patience would fetch again and again, and never learn of the
-        mistake.
+        If no caller is waiting, its error is kept for the next caller. Otherwise
+        callers without patience would fetch again and again, and never see the error.
         """
         if flight.error is not None and not flight.callers:
             self._errors[key] = flight.error
@@ -261,7 +260,7 @@ class Permissions:
             self._queues.leave(place)
 
     def _end_of(self, outcome: Outcome) -> tuple[TurnEnd, float | None]:
-        """What a fetch says about the host, and the seconds that it asks to wait."""
+        """The result of a fetch for the host, and the seconds that it asks to wait."""
         if isinstance(outcome, Failed):
             is_sent = outcome.kind not in _NOT_SENT or outcome.redirects
             return (TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED), None
@@ -274,10 +273,10 @@ class Permissions:
 
 
 def pause_until(standing: Standing | None) -> float:
-    """When an origin whose last fetch was a 429 or 503 takes requests again.
+    """When an origin whose last fetch returned a 429 or 503 may be contacted again.
 
-    Epoch seconds; `NEVER` if there is nothing to wait for. Where the policy takes the
-    status for an answer, only its Retry-After counts.
+    Epoch seconds; `NEVER` if there is nothing to wait for. If the policy does not treat
+    the status as unreachable, only the Retry-After is used.
     """
     last = None if standing is None else standing.entry.outage or standing.entry.answer
     if last is None or last.status not in ASK_FOR_LESS or last.retry_at is None:

@@ -1,16 +1,17 @@
-"""The rules of `_host_record.py` as scripts of Redis: one atomic step each.
+"""The rules of `_host_record.py` as Redis scripts, each of which is atomic.
 
-Pure: text that a server runs, and what its replies mean.
+Pure: text for the server, and the parsing of its replies.
 
 The record of a host is text under one key: a hash, and the numbers in the order of
-`save`. The server drops the key when nothing of it can matter any more. What the life
-of the key has lost is the time since the record was written. So the scripts need no
-clock, which some servers refuse. Each host has a time of its own, in whole
-milliseconds, and it never goes back.
+`save`. The server deletes the key when it no longer has any effect. The time since the
+record was written follows from the remaining lifetime of the key, so the scripts need
+no clock, which some servers do not allow. Each host has its own time, in whole
+milliseconds, which never goes back.
 
-The scripts also keep an order of arrival. A process that has to wait gets a place in
-the queue of the host, and keeps it as long as it asks again in time: not before those
-ahead of it can have had their turns, so that few ask, however many wait.
+The scripts also keep the order of arrival. A process that has to wait gets a place in
+the queue of the host, and keeps it as long as it tries again in time. That is not
+before the processes ahead of it can have had their turns, so that there are few calls,
+however many processes wait.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from robotsgate.politeness._host_record import (
 if TYPE_CHECKING:
     from robotsgate.politeness._host_record import TurnEnd
 
-# A clock of whole milliseconds may measure a span wrongly by up to this much.
+# The maximum error of a duration by a clock with whole milliseconds.
 TICK = 0.001
 
-# How much too late a process may ask again and still have its place, seconds.
+# How late a process may try again without losing its place, seconds.
 LATENESS = 1.0
 
-# The longest wait for those ahead in the queue, seconds: they may all have died.
+# The maximum wait for the processes ahead in the queue, seconds: all may have died.
 LONGEST_WAIT_FOR_OTHERS = 60.0
 
-# The expected length of a turn grows by no more than this with each turn, so it stays
-# near the shortest: a process that expects too much asks too late. If turns differ by
-# half, that loses 1 % of the time; with 1.25 it would be 5 %.
+# The expected duration of a turn grows by at most this factor with each turn, so that
+# it stays near the minimum: a process that expects too much tries too late. If
+# durations differ by half, this wastes 1 % of the time; with 1.25 it would be 5 %.
 LENGTHENING = 1.05
 
 _NUMBERS = {
@@ -61,10 +62,10 @@ _NUMBERS = {
     "TICK": TICK,
 }
 
-# ARGV: 1: the millisecond at which the time of an unknown host begins, 2: whether the
+# ARGV: 1: the millisecond at which the time of an unknown host starts, 2: whether the
 # request fetches a robots.txt, 3 to 7: the pace.
-# A change of what is kept needs another default prefix of the keys, because processes
-# of two versions may share a server.
+# If the format changes, the default prefix of the keys has to change as well, because
+# processes of two versions may share a server.
 _RECORD = """
 local NEVER = -math.huge
 local FIELDS = {
@@ -198,7 +199,7 @@ end
 return {is_granted and 1 or 0, string.format('%.17g', seconds), overdue, save()}
 """
 
-# ARGV: 8: when the turn began, 9: how many seconds it took, 10: its end,
+# ARGV: 8: when the turn started, 9: its duration in seconds, 10: its end,
 # 11: retry_after, "" for none, 12: jitter.
 _END = """
 local began_at, took, how_ended = tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
@@ -253,28 +254,28 @@ return {save()}
 
 
 class Script:
-    """A script, and the hash by which a server that has run it finds it again.
+    """A script, and its hash for EVALSHA.
 
     Attributes:
         text: the script in Lua.
-        sha1: that of the text, in hexadecimal.
+        sha1: the SHA-1 of the text, in hexadecimal.
     """
 
     def __init__(self, rules: str) -> None:
-        """Put the constants and the record before `rules`."""
+        """Prepend the constants and the code for the record to `rules`."""
         numbers = (f"local {name} = {value!r}\n" for name, value in _NUMBERS.items())
         self.text = "".join([*numbers, _RECORD, rules])
         octets = self.text.encode()
         self.sha1 = hashlib.sha1(octets, usedforsecurity=False).hexdigest()
 
 
-# The reply of each ends with whether the script has replaced an unreadable record.
+# Each reply ends with whether the script has replaced an unreadable record.
 
 START = Script(_START)
-"""Begins a request, or takes a place in the queue; `StartReply` reads the reply."""
+"""Starts a request or joins the queue; `StartReply` parses the reply."""
 
 END = Script(_END)
-"""Ends a request; `record_in` reads the reply."""
+"""Ends a request; `record_in` parses the reply."""
 
 
 class StartReply(NamedTuple):
@@ -282,10 +283,10 @@ class StartReply(NamedTuple):
 
     Attributes:
         is_granted: whether the request has started.
-        seconds: if it has not: after how many to ask again, > 0.
+        seconds: if it has not, when to try again, > 0.
         overdue: how many turns have ended because they were overdue.
         now: the time of the host, seconds.
-        record: that of the host, by that time.
+        record: the record of the host, by that time.
     """
 
     is_granted: bool
@@ -296,13 +297,13 @@ class StartReply(NamedTuple):
 
     @classmethod
     def of(cls, reply: tuple[int, bytes, int, bytes]) -> StartReply:
-        """Read `reply`."""
+        """Parse `reply`."""
         is_granted, seconds, overdue, text = reply
         return cls(bool(is_granted), float(seconds), overdue, *record_in(text))
 
 
 def record_in(text: bytes) -> tuple[float, HostRecord]:
-    """The time of the host, seconds, and its record, in the text that a script kept."""
+    """The time of the host, seconds, and its record, from the text of a script."""
     now_ms, _, *numbers = map(float, text.split())
     delay, max_at_once, max_delay, max_turn_seconds, delay_factor, *rest = numbers[:12]
     pace = Pace(
@@ -322,12 +323,12 @@ def start_arguments(
     """The arguments of `START`.
 
     Args:
-        pace: that of the host now.
+        pace: the current pace of the host.
         is_robots_txt: whether the request fetches a robots.txt.
-        now: seconds at which the time of an unknown host begins: any number with which
-            no other record of the host has begun.
-        process: a number that no other process has, below 2 ** 53.
-        is_remembered: whether the process knows of a request to the host.
+        now: the time at which an unknown host starts, seconds; any number that differs
+            from those of earlier records of the host.
+        process: a unique number of the process, below 2 ** 53.
+        is_remembered: whether the process remembers a request to the host.
     """
     common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)
     return [*common, str(process), str(int(is_remembered))]
@@ -344,9 +345,9 @@ def end_arguments(
     retry_after: float | None = None,
     jitter: float = 1.0,
 ) -> list[str]:
-    """The arguments of `END`; takes what `after_end` and `start_arguments` take.
+    """The arguments of `END`; see `after_end` and `start_arguments`.
 
-    `seconds` is how long the turn took: the server may hear of its end much later.
+    `seconds` is the duration of the turn: the server may receive its end much later.
     """
     common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)
     pause = "" if retry_after is None else repr(retry_after)

@@ -1,6 +1,6 @@
-"""Schedules: the turns of a crawl, for URLs in memory or on a frontier of the caller.
+"""Schedules: turns for all URLs of a crawl, in memory or in the caller's frontier.
 
-`_work.py` gives the turns; here are the two frontiers that it asks for URLs.
+`_work.py` provides the turns; this module has the two frontiers that provide URLs.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class ScheduledTurn(NamedTuple):
-    """A URL of a schedule, with its turn.
+    """A URL of a schedule with its turn.
 
     Attributes:
-        url: as the source gave it.
-        turn: has begun, to be used by `async with`.
+        url: the URL from the source.
+        turn: the turn, which has started; use it with `async with`.
     """
 
     url: str | URLLike
@@ -44,9 +44,9 @@ class ScheduledTurn(NamedTuple):
 
 
 class TurnSchedule(AsyncIterator[ScheduledTurn]):
-    """URLs with their turns, in the order of the turns; many tasks may iterate.
+    """URLs with their turns, in the order of the turns; several tasks can iterate.
 
-    Not an async generator, because those take one task at a time.
+    Not an async generator, because that allows only one task at a time.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         self._sources = sources
 
     async def __anext__(self) -> ScheduledTurn:
-        """The next URL whose host may be asked; waits until there is one.
+        """Wait for the next URL whose host is ready, and return it.
 
         Raises:
             RuntimeError: the gate is closed.
-            Exception: what the source raised, in one of the tasks, after the turns for
-                what the source gave before.
+            Exception: raised by the source; passed on to one of the tasks, after the
+                turns for the items before it.
         """
         work = self._work
         if not work.is_over:
@@ -81,20 +81,20 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         return ScheduledTurn(turn.url, turn)
 
     async def aclose(self) -> None:
-        """Give no more turns; may be called more than once.
+        """Grant no more turns. Can be called more than once.
 
-        Tasks that wait for one leave their loops.
+        Tasks that are waiting for one leave their loops.
         """
         self._work.close()
         await self._sources.end(self._work)
 
     def __del__(self) -> None:
-        """Read no further: nobody can get more turns."""
+        """Stop reading, because no more turns can be taken."""
         self._sources.cancel(self._work)
 
 
 class URLSchedule(TurnSchedule):
-    """A `TurnSchedule` of URLs that wait in memory, to which you may add more."""
+    """A `TurnSchedule` of URLs in memory, to which you can add more."""
 
     def __init__(
         self,
@@ -108,13 +108,13 @@ class URLSchedule(TurnSchedule):
         self._thread = get_ident()
 
     def add(self, url: str | URLLike) -> None:
-        """Schedule `url`, too; does not wait.
+        """Add `url` to the schedule without waiting.
 
-        Within a turn of the schedule, it never comes too late: a schedule ends when
-        all its turns have ended and no URL waits.
+        This always works during a turn of the schedule, because a schedule does not end
+        before all its turns have ended.
 
         Raises:
-            TypeError: `url` is no URL at all.
+            TypeError: `url` is not a URL.
             RuntimeError: the schedule is over, or belongs to another thread.
         """
         if self._work.is_over:
@@ -127,7 +127,7 @@ class URLSchedule(TurnSchedule):
 
 
 class URLQueues:
-    """The URLs of a source, in the memory of the process, by host."""
+    """The URLs of a source in memory, by host."""
 
     is_asked_late = False
 
@@ -138,7 +138,7 @@ class URLQueues:
         self._count = 0
 
     def take(self, url: str | URLLike, /) -> None:
-        """Let a URL wait for its host; leave out one that has none."""
+        """Add a URL to the queue of its host, or skip it if it has none."""
         work = self._work
         try:
             host = work.hosts.host(url, Origin.from_url(url).key)
@@ -156,15 +156,15 @@ class URLQueues:
             work.offer(host)
 
     def is_full(self) -> bool:
-        """Whether as many URLs wait as the window takes."""
+        """Whether the window is full of URLs."""
         return self._count + self._work.held >= self._window
 
     def has_url(self, host: str) -> bool:
-        """Whether a URL of `host` waits."""
+        """Whether there is a URL of `host`."""
         return host in self._urls
 
     async def next_url(self, host: str) -> MaybeURL:
-        """The URL of `host` that has waited for longest."""
+        """The URL of `host` that has waited longest."""
         urls = self._urls.get(host)
         if not urls:
             return None
@@ -175,7 +175,7 @@ class URLQueues:
         return url
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Leave out the last URLs of `host`, each of which needs a turn of its own."""
+        """Skip the last URLs of `host` that would have to wait too long."""
         work, urls = self._work, self._urls.get(host)
         delay = work.hosts.pace(host).delay
         while urls:
@@ -188,7 +188,7 @@ class URLQueues:
 
 
 class AskedFrontier:
-    """A frontier of the caller, which knows the URLs of its hosts itself."""
+    """A frontier of the caller, which is asked for the URLs of each host."""
 
     is_asked_late = True
 
@@ -198,24 +198,24 @@ class AskedFrontier:
         self._window = window
 
     def take(self, host: object, /) -> None:
-        """Let a host come to work."""
+        """Add a host."""
         if not isinstance(host, str):
             raise TypeError(f"expected the name of a host to be a str, got {host!r}")
         self._work.offer(host)
 
     def is_full(self) -> bool:
-        """Whether as many hosts are at work as the window takes."""
+        """Whether the window is full of hosts."""
         return len(self._work) >= self._window
 
     def has_url(self, host: str) -> bool:  # noqa: ARG002 (only the caller knows)
-        """Whether the caller is to be asked: always."""
+        """Whether to call `next_url`: always."""
         return True
 
     async def next_url(self, host: str) -> MaybeURL:
-        """What the caller says.
+        """Call the `next_url` of the caller.
 
         Raises:
-            ValueError: it is not a URL of `host`.
+            ValueError: it did not return a URL of `host`.
         """
         url = self._next_url(host)
         if isawaitable(url):
@@ -228,7 +228,7 @@ class AskedFrontier:
         return url
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Tell that the host leaves, if it comes too late."""
+        """Report the host as dropped if it would have to wait too long."""
         if seconds > self._work.patience:
             ready_at = self._work.clock.now() + seconds
             self._work.listener.tell(HostLeftOut(host=host, ready_at=ready_at))
@@ -239,9 +239,9 @@ async def _run(
     frontier: URLQueues | AskedFrontier,
     work: Work,
 ) -> bool:
-    """Read the source, and take back turns that nobody enters, until cancelled.
+    """Read the source, and take back turns that are not entered, until cancelled.
 
-    Apart from `TurnSchedule`, because a task must not keep that alive.
+    Separate from `TurnSchedule`, because a task must not keep that alive.
     """
     reading = LoopTurns(work.clock.monotonic)
 
@@ -261,7 +261,7 @@ async def _run(
                 end = error
             work.end_source(end)
     finally:
-        work.is_over = True  # nobody would take turns back, or read on
+        work.is_over = True  # no more turns are taken back, and nothing is read
         work.end_source(RuntimeError("the source was cancelled"))
         await work.take_back_all()
     return True  # pragma: no cover (it is cancelled before)

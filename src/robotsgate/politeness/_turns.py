@@ -1,4 +1,4 @@
-"""Begins and ends turns: the right to make one request to a host.
+"""Turns: each is permission to make one request to a host.
 
     new ──► wait for robots.txt ──► wait for the host ──► begun ──► ended
                 │     ▲                    │
@@ -6,8 +6,8 @@
                 ▼                          ▼
         DisallowedError            TurnNotInTimeError
 
-A turn keeps its place in the queue of its host from the start, so turns come in the
-order of arrival. `Turn` is what callers see; `Claim` is what the gate knows of it.
+A turn joins the queue of its host at the start, so that turns are granted in the order
+of arrival. `Turn` is the public part, and `Claim` is the internal state.
 
 Longer than other modules, because `Turn` is public: a third is its docstrings.
 """
@@ -50,13 +50,13 @@ _SAYS_NOTHING = (DisallowedError, TurnNotInTimeError)
 
 
 class Turn:
-    """The right to make one request to a host; `PolitenessGate.turn` gives it.
+    """Permission to make one request to a host, from `PolitenessGate.turn`.
 
-    Use it as an async context manager around the request and the reading of its
+    Use it as an async context manager around the request, including reading the
     response.
 
     Attributes:
-        url: the one to fetch, as the caller gave it.
+        url: the URL to fetch, as passed by the caller.
     """
 
     __slots__ = ("_claim", "_turns", "url")
@@ -67,25 +67,25 @@ class Turn:
         self._claim = claim
 
     async def __aenter__(self) -> Self:
-        """Wait until the host may be asked.
+        """Wait until the host is ready for the request.
 
         Raises:
-            DisallowedError: robots.txt does not let the agent fetch the URL.
-            TurnNotInTimeError: the turn does not come within the patience.
-            InvalidURLError: the URL names no origin.
-            UnsupportedError: the scheme is ftp, and there is a client.
-            RuntimeError: the gate is closed, or the turn was entered before, or the
-                same task has the turn that this one would wait for.
+            DisallowedError: robots.txt does not allow the agent to fetch the URL.
+            TurnNotInTimeError: the next turn is not within `patience`.
+            InvalidURLError: the URL has no origin.
+            UnsupportedError: the scheme is ftp, and the checker has a client.
+            RuntimeError: the gate is closed, or the turn was already used, or the task
+                itself has the turn that this one would wait for.
         """
         await self._turns.enter(self._claim, task_id())
         return self
 
     async def __aexit__(self, _kind: object, error: object, _traceback: object) -> None:
-        """End the turn; any task may call it.
+        """End the turn. Any task may call it.
 
-        If nothing was reported, an exception says that the host failed. A
-        `DisallowedError`, a `TurnNotInTimeError`, a cancellation or a group of these
-        says nothing about the host.
+        If nothing was reported, an exception is treated as a failure of the host,
+        unless it is a `DisallowedError`, a `TurnNotInTimeError`, a cancellation or a
+        group of these.
         """
         claim = self._claim
         end = claim.end
@@ -101,14 +101,14 @@ class Turn:
             claim.close()
 
     def __del__(self) -> None:
-        """Let a schedule know that nobody can enter its turn any more."""
+        """Tell the schedule that its turn can no longer be entered."""
         claim = self._claim
         if claim.on_over is not None:
             with suppress(RuntimeError):  # the event loop has ended
                 claim.call_soon(claim.close)
 
     def leave_task(self) -> None:
-        """Let the task that has entered the turn wait for another turn of the host.
+        """Let the task that entered the turn wait for another turn of the same host.
 
         For a response that is closed later, in another task, which then ends the turn.
         """
@@ -122,24 +122,24 @@ class Turn:
         retry_after: str | None = None,
         failure: bool = False,
     ) -> None:
-        """Say how the request went; the last report counts.
+        """Report the result of the request; a later report replaces an earlier one.
 
-        After 429, 503 and failures, the gate leaves the host alone for a while, then
-        asks it more slowly.
+        After a 429, a 503 or a failure, the gate backs off from the host for a while,
+        and then slows down.
 
         Args:
-            response: that of any HTTP client, with `status_code` or `status`, and
-                `headers`; in place of the other arguments.
-            status: that of the response, 100 to 999.
-            retry_after: the header, if the response has one: seconds or a date. A
-                value that is neither is ignored, and an event says so.
-            failure: whether there was no usable response, after a timeout for example.
+            response: the response of any HTTP client, with `status_code` or `status`,
+                and `headers`; instead of the other arguments.
+            status: the status of the response, 100 to 999.
+            retry_after: the Retry-After header, if there is one: seconds or a date. Any
+                other value is ignored, with a `RetryAfterIgnored` event.
+            failure: whether there was no usable response, for example after a timeout.
 
         Raises:
-            RuntimeError: the turn has not begun, or is over.
+            RuntimeError: the turn has not started, or is over.
             TypeError: `response` has no status or headers, `status` is not an int, or
-                `retry_after` not a str.
-            ValueError: `status` is not within 100 to 999.
+                `retry_after` is not a str.
+            ValueError: `status` is not from 100 to 999.
         """
         claim = self._claim
         if claim.grant is None or not claim.is_entered:
@@ -160,20 +160,20 @@ class Turn:
 
 
 class Claim:
-    """What the gate knows of one turn.
+    """The internal state of one turn.
 
     Attributes:
-        url: the one to fetch, as the caller gave it.
-        patience: seconds for all waits, ≥ 0; may be infinite.
-        grant: what the ledger gave; `None` outside of the turn.
-        began_at: when the turn began, by `Clock.monotonic`.
+        url: the URL to fetch, as passed by the caller.
+        patience: the limit for all waits, seconds ≥ 0; may be infinite.
+        grant: the grant from the ledger; `None` unless the turn is open.
+        began_at: when the turn started, by `Clock.monotonic`.
         is_entered: whether a task or thread has entered the turn.
-        owner: names that task or thread; `None` before, and once it has left the turn.
+        owner: that task or thread; `None` before, and after `Turn.leave_task`.
         end: what was reported; `None` if nothing.
-        retry_after: the seconds that were reported; `None` if none.
-        standing: how the origin stood after a fetch for this turn, if there was one.
-        on_over: called once, when nothing more can come of the turn.
-        call_soon: calls a function in the event loop; may be called in any thread.
+        retry_after: the reported Retry-After, seconds; `None` if there is none.
+        standing: the state of the origin after a fetch for this turn, if there was one.
+        on_over: called once, when the turn has ended or will never start.
+        call_soon: calls a function in the event loop, from any thread.
     """
 
     __slots__ = (
@@ -204,7 +204,7 @@ class Claim:
         self.call_soon: Callable[[Callable[[], object]], object]
 
     def close(self) -> None:
-        """The turn has ended, or never begins."""
+        """Call `on_over`: the turn has ended, or will never start."""
         on_over, self.on_over = self.on_over, None
         if on_over is not None:
             on_over()
@@ -214,11 +214,11 @@ class Turns:
     """The turns of one gate.
 
     Attributes:
-        queues: those in which callers wait for turns.
-        permissions: what robots.txt permits.
-        counts: by the names of `GateStats`.
-        seconds_waited: how long callers have waited for them, all together.
-        under_way: by host, those that have begun and not ended.
+        queues: the queues in which callers wait for turns.
+        permissions: checks URLs against robots.txt.
+        counts: counters by their names in `GateStats`.
+        seconds_waited: the total time that callers have waited for turns.
+        under_way: the open turns, by host.
     """
 
     def __init__(
@@ -246,12 +246,12 @@ class Turns:
         )
 
     def check_open(self) -> None:
-        """Refuse to begin anything, by a RuntimeError, once the gate is closed."""
+        """Raise a RuntimeError if the gate is closed."""
         if self.queues.is_closed:
             raise RuntimeError("the gate is closed")
 
     async def enter(self, claim: Claim, owner: object) -> None:
-        """Begin a turn, unless a schedule has begun it; raises as `Turn.__aenter__`."""
+        """Start a turn unless a schedule has done so; raises like `Turn.__aenter__`."""
         if claim.is_entered:
             raise RuntimeError(
                 "expected an unused turn, got one that was already entered"
@@ -267,13 +267,13 @@ class Turns:
             raise
 
     async def begin(self, claim: Claim) -> None:
-        """Wait for robots.txt and the host, then begin a turn.
+        """Wait for robots.txt and the host, then start a turn.
 
         Raises:
-            DisallowedError: robots.txt does not let the agent fetch the URL.
-            TurnNotInTimeError: the turn does not come within the patience.
-            RuntimeError: the gate is closed, or the owner of the turn has the turn that
-                this one would wait for.
+            DisallowedError: robots.txt does not allow the agent to fetch the URL.
+            TurnNotInTimeError: the next turn is not within `patience`.
+            RuntimeError: the gate is closed, or the owner of the turn itself has the
+                turn that this one would wait for.
         """
         self.check_open()
         asked_at = self._clock.monotonic()
@@ -290,7 +290,7 @@ class Turns:
         self.counts["turns"] += 1
 
     async def end(self, claim: Claim, end: TurnEnd) -> None:
-        """End a turn that has begun."""
+        """End an open turn."""
         grant = cast("Grant", claim.grant)
         claim.grant = None
         self._remove(claim, grant.host)
@@ -299,12 +299,12 @@ class Turns:
         await self.queues.end(grant, end, retry_after=claim.retry_after)
 
     async def give_back(self, claim: Claim) -> None:
-        """End a turn that has begun, but that no task has entered."""
+        """End an open turn if no task has entered it."""
         if claim.grant is not None and not claim.is_entered:
             await self.end(claim, TurnEnd.UNUSED)
 
     def seconds_asked_for(self, host: str, value: str) -> float | None:
-        """Seconds that the Retry-After `value` asks for; `None` if it is not valid."""
+        """The seconds in the Retry-After `value`; `None` if it is not valid."""
         headers = {"retry-after": value}
         seconds = retry_after(headers, now=self._clock.now(), policy=self._policy)
         if seconds is None:
@@ -328,7 +328,7 @@ class Turns:
             await self._wait_in(place, claim, permission, deadline)
             if place.event is None or self.permissions.is_in_force(permission):
                 return  # nothing has changed
-            # The turn keeps its place. The next answer is obeyed even if it is stale by
+            # The turn keeps its place. The next result is used even if it is stale by
             # then, because the delay may be longer than the freshness lifetime.
             await self.end(claim, TurnEnd.UNUSED)
             _, answer = self.permissions.at_once(claim.url)
@@ -342,7 +342,7 @@ class Turns:
     async def _wait_in(
         self, place: Place, claim: Claim, permission: Permission, deadline: float
     ) -> None:
-        """Begin a turn once its `place` is the first, and the host may be asked."""
+        """Start a turn once its `place` is the first and the host is ready."""
         self._hosts.learn(place.host, permission.origin, permission.rules)
         claim.grant = await self.queues.grant(
             place,
@@ -363,7 +363,7 @@ class Turns:
             )
 
     def _report_overdue(self, host: str, count: int) -> None:
-        """`count` turns of `host` were ended because they were overdue."""
+        """Report `count` turns of `host` that were ended because they were overdue."""
         self.counts["overdue"] += count
         self._listener.tell(TurnsOverdue(host=host, count=count))
         began_before = self._clock.monotonic() - self._hosts.max_turn_seconds

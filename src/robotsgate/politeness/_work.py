@@ -1,18 +1,19 @@
-"""Gives the workers of a crawl its URLs, each when its host has a turn.
+"""Assigns the URLs of a crawl to its workers, each when its host is ready.
 
-How to think of it: each host with work is in one place. A worker takes the host that
-has been ready for longest, and comes back with its turn, or without one:
+How to think of it: each host with work is in one state. A worker takes the host that
+has been ready longest, and returns with a turn, or without one:
 
-    offered ──► READY ──► TRIED ──► given: its turn is under way
+    offered ──► READY ──► TRIED ──► granted: its turn is open
                   ▲        │ │ │                   │
                   │        │ │ └── no work: gone   │
                   ├─ UNKNOWN ◄─┘                   │
                   │  (robots.txt is fetched)       │
                   └─ RESTING ◄─┴───────────────────┘
-                     (until its host may be asked)
+                     (until its host is ready)
 
-Nothing polls: the end of a fetch, the end of a turn or a moment in `_host_queue.py`
-makes a host ready. Longer than other modules, because a host goes through all places.
+There is no polling: a host becomes ready by the end of a fetch, the end of a turn or a
+moment in `_host_queue.py`. Longer than other modules, because a host goes through all
+states.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ if TYPE_CHECKING:
 
     MaybeURL = str | URLLike | None
 
-# Long enough for a task that was just started to enter its turn.
+# Long enough for a newly started task to enter its turn.
 _SECONDS_TO_ENTER = 1.0
 
-# A crawl may last for days with a full window, and shorter waits are usual.
+# A crawl may last for days with a full window, and shorter waits are normal.
 _SECONDS_BETWEEN_EVENTS = 60.0
 _SECONDS_WORTH_TELLING = 10.0
 
@@ -58,31 +59,31 @@ _PERMITS_SOME = {Effect.RULES, Effect.ALLOW}
 
 
 class Frontier(Protocol):
-    """The URLs that wait; `Work` asks it for those of a host that may be asked."""
+    """The waiting URLs, from which `Work` takes those of a host that is ready."""
 
     is_asked_late: bool
-    """Whether it keeps its URLs until their host may be asked."""
+    """Whether URLs are only taken from it when their host is ready."""
 
     def is_full(self) -> bool:
-        """Whether the source must wait."""
+        """Whether the source has to wait."""
 
     def has_url(self, host: str) -> bool:
-        """Whether it is worth asking for a URL of `host`."""
+        """Whether there may be a URL of `host`."""
 
     async def next_url(self, host: str) -> MaybeURL:
-        """The next URL of `host`; `None` if it has none now."""
+        """The next URL of `host`, or `None`."""
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Leave out what comes too late if the next turn of `host` is in `seconds`."""
+        """Skip what would wait too long if the next turn of `host` is in `seconds`."""
 
 
 class Work:
-    """The hosts of a schedule, apart from it, because tasks keep them alive.
+    """The hosts of a schedule; separate from it, because tasks keep them alive.
 
     Attributes:
-        frontier: gives the URLs.
-        held: how many URLs it has given that have no turn yet.
-        is_over: whether no more turns come.
+        frontier: provides the URLs.
+        held: how many of its URLs are taken but have no turn yet.
+        is_over: whether no more turns are granted.
     """
 
     frontier: Frontier
@@ -118,18 +119,18 @@ class Work:
         self._loop_turns = LoopTurns(clock.monotonic)
 
     def __len__(self) -> int:
-        """How many hosts have work."""
+        """The number of hosts with work."""
         return self._busy
 
     async def take_back_all(self) -> None:
-        """Take back the turns that nobody has entered, and wake all workers."""
+        """Take back all turns that have not been entered, and wake all workers."""
         self._queue.wake_all()
         while self._handed_out:
             _, claim, _ = self._handed_out.popleft()
             await self.turns.give_back(claim)
 
     async def take_back(self) -> None:
-        """Take back each turn that nobody enters in time, until cancelled."""
+        """Take back each turn that is not entered in time, until cancelled."""
         while True:
             if not self._handed_out:
                 self._hand_out_event = anyio.Event()
@@ -147,7 +148,7 @@ class Work:
             self._handed_out.popleft()
 
     def offer(self, name: str) -> None:
-        """Let a worker look for work at the host with this name."""
+        """Offer the host with this name to the workers."""
         host = self._hosts.get(name)
         if host is None:
             host = self._hosts[name] = HostAtWork(name)
@@ -157,23 +158,23 @@ class Work:
             self._go_on(host)
 
     async def wait_for_room(self) -> None:
-        """Wait until a URL or a host less waits."""
+        """Wait until the number of waiting URLs or hosts has decreased."""
         self._room_event = anyio.Event()
         await self._room_event.wait()
 
     def end_source(self, end: Exception) -> None:
-        """No more hosts are offered from outside; `end` ends the loop of a worker."""
+        """The source is exhausted; `end` is the exception that ends a worker's loop."""
         self._end = self._end or end
         self._queue.wake()
 
     def close(self) -> None:
-        """Give no more turns."""
+        """Grant no more turns."""
         self.is_over = True
         self._end = StopAsyncIteration()
         self._queue.wake_all()
 
     def leave_out(self, url: object, error: RobotsError) -> None:
-        """Tell that `url` gets no turn."""
+        """Report that `url` is skipped."""
         self._room_event.set()
         self.listener.tell(URLLeftOut.of(url, error))
 
@@ -182,7 +183,7 @@ class Work:
         self._queue.put(host)
 
     def _rest(self, host: HostAtWork, seconds: float | None = None) -> None:
-        """Let `host` rest for so long, or until its next turn can begin."""
+        """Let `host` rest for `seconds`, or until its next turn can start."""
         if seconds is None:
             seconds = self.turns.queues.seconds_until_ready(host.name)
         if self.patience < math.inf:
@@ -191,7 +192,7 @@ class Work:
                 self._let_go(host)
                 return
         if host.turns >= self.hosts.pace(host.name).max_at_once:
-            # The end of a turn comes before, unless its task has lost it.
+            # The end of a turn comes earlier, unless its task has lost it.
             seconds = self.hosts.max_turn_seconds
         if seconds > _SECONDS_WORTH_TELLING:
             self._warm_next(host)
@@ -209,7 +210,7 @@ class Work:
             self.frontier.leave_late(host.name, seconds + delay)
 
     def _take_url(self, host: HostAtWork) -> str | URLLike:
-        """The URL that `host` has had until now."""
+        """Remove and return the URL of `host`."""
         url, host.url, host.standing = host.url, None, None
         self.held -= 1
         self._room_event.set()
@@ -221,7 +222,7 @@ class Work:
         )
 
     def _let_go(self, host: HostAtWork) -> None:
-        """Keep `host` no longer than its turns: it has no work."""
+        """Drop `host`, which has no more work, once its turns have ended."""
         self._busy -= 1
         self._queue.discard(host)
         host.state = State.IDLE
@@ -236,7 +237,7 @@ class Work:
             self._queue.wake()
 
     def _warm_next(self, host: HostAtWork) -> None:
-        """Fetch another robots.txt ahead, if that of `host` was."""
+        """Prefetch another robots.txt if that of `host` was prefetched."""
         if host in self._ahead:
             self._ahead.discard(host)
             if self._cold:
@@ -245,14 +246,14 @@ class Work:
                 self._make_ready(cold)
 
     def _end_turn(self, host: HostAtWork) -> None:
-        """The place that a turn of `host` had is free."""
+        """Handle the end of a turn of `host`."""
         host.turns -= 1
         if self._queue.is_resting(host):
             self._rest(host)
         self._forget_if_idle(host)
 
     def _close_turn(self, host: HostAtWork | None = None) -> None:
-        """A turn is over, which has its place at `host` until now."""
+        """Handle a turn that is over, which may be one of `host`."""
         if host is not None:
             self._end_turn(host)
         self._open_turns -= 1
@@ -260,12 +261,12 @@ class Work:
             self._queue.wake()
 
     async def next_turn(self) -> Turn:
-        """The next turn; raises as `TurnSchedule.__anext__`."""
+        """Wait for the next turn; raises like `TurnSchedule.__anext__`."""
         while True:
             self.turns.check_open()
             if self.is_over or self._is_done():
                 end = self._end or StopAsyncIteration()
-                self.close()  # an error of the source comes once
+                self.close()  # an error of the source is raised once
                 raise end
             host = self._queue.pop()
             if host is None:
@@ -283,7 +284,7 @@ class Work:
             await self._loop_turns.after_item()
 
     async def _try(self, host: HostAtWork) -> Turn | None:
-        """A turn of `host`; if there is none now, `host` is in its place again."""
+        """Try to start a turn of `host`; otherwise move it to its next state."""
         seconds = self.turns.queues.seconds_until_ready(host.name)
         if host.url is None and seconds > 0 and self.frontier.is_asked_late:
             self._rest(host, seconds)
@@ -317,7 +318,7 @@ class Work:
         return self._given(host, claim)
 
     async def _next_url(self, host: HostAtWork) -> MaybeURL:
-        """The next URL of `host`, which has it from now on; `None`: there is none."""
+        """Take the next URL of `host`, or return `None`."""
         host.is_offered = False
         try:
             host.url = await self.frontier.next_url(host.name)
@@ -343,7 +344,7 @@ class Work:
         host.state = State.UNKNOWN
 
     def _use(self, host: HostAtWork, standing: Standing | None) -> None:
-        """Go on with `host`, whose robots.txt was fetched."""
+        """Continue with `host`, whose robots.txt was fetched."""
         host.standing = standing
         self._make_ready(host)
 
@@ -362,7 +363,7 @@ class Work:
         return Turn(self.turns, claim)
 
     def _go_on(self, host: HostAtWork) -> None:
-        """Let `host` wait for its next turn, if it has more work."""
+        """Let `host` wait for its next turn if it has more work."""
         if not self._has_more(host):
             self._let_go(host)
         elif host.turns:
@@ -374,7 +375,7 @@ class Work:
         return self._end is not None and not self._busy and not self._open_turns
 
     def _tell_if_full(self) -> None:
-        """Tell if the source waits for hosts that rest."""
+        """Report if the source has to wait for resting hosts."""
         moment, now = self._queue.first_moment, self.clock.monotonic()
         is_told = now < self._told_full_at + _SECONDS_BETWEEN_EVENTS
         is_soon = not now + _SECONDS_WORTH_TELLING <= moment < math.inf

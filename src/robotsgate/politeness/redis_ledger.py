@@ -1,4 +1,4 @@
-"""Keeps the turns of a fleet in Redis or Valkey; needs the extra `redis`."""
+"""A ledger in Redis or Valkey, shared by a fleet; needs the extra `redis`."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("robotsgate.politeness")
 
-# How long a call waits for the server before this process goes on alone.
+# How long a call waits for the server before this process continues without it.
 _ANSWER_SECONDS = 1.0
 
-# A process that is alone looks for its server so many seconds after each failure. A
-# caller that waits meanwhile asks again soon, because the fleet may be faster.
+# Without its server, a process tries to reach it so many seconds after each failure.
+# Waiting callers try again soon, because the fleet may be faster.
 _PROBE_SECONDS = 1.0
 _LONGEST_WAIT_ALONE = 5.0
 
-# The end of a turn that never began, at a host that has no name: the server drops the
+# The end of a turn that never started, at a host without a name: the server drops the
 # record within a millisecond.
 _PROBE = (
     "",
@@ -77,18 +77,17 @@ _Answer = TypeVar("_Answer")
 
 
 class RedisLedger:
-    """A ledger for a fleet, whose processes together are as polite as one.
+    """A ledger for a fleet, whose processes together are as polite as a single one.
 
-    Works with Redis 6 or later and with Valkey, alone, with Sentinel or as a cluster.
-    Each start and each end is one script, which touches one key, and takes the time
-    from what the life of that key has lost. The server drops the key when nothing of it
-    can matter any more. Processes that wait for a host get it in their order of
-    arrival. A process that dies holds its turn until `max_turn_seconds` after the
-    start.
+    Works with Redis 6 or later and with Valkey, standalone, with Sentinel or as a
+    cluster. Each start or end of a turn is a script that uses one key, and computes the
+    time from the remaining lifetime of that key. The server deletes the key when it no
+    longer matters. Processes that wait for a host get it in the order of arrival. If a
+    process dies, its turn stays open until `max_turn_seconds` after the start.
 
-    If the server does not answer within a second, this process goes on alone, with what
-    it knows about the hosts. It then multiplies their delays by `workers`. No start and
-    no end waits for the server then: one task looks for it, until it answers.
+    If the server does not respond within a second, this process continues with what it
+    knows about the hosts, and multiplies their delays by `workers`. Turns do not wait
+    for the server then; one task keeps trying to reach it.
 
     Use it as an async context manager around the gates.
     """
@@ -104,23 +103,23 @@ class RedisLedger:
         clock: Clock = SystemClock(),
         on_event: Callable[[LedgerEvent], object] | None = None,
     ) -> None:
-        """Prepare; nothing is opened.
+        """Create a ledger without connecting.
 
         Args:
             url: as for `RedisStore`.
-            workers: the largest number of processes that share the server, ≥ 1; a
-                process that is alone multiplies its delays by it.
-            prefix: stands before the key of each host.
-            max_hosts: as for `LocalLedger`: how many this process remembers.
+            workers: the maximum number of processes that share the server, ≥ 1; a
+                process that cannot reach it multiplies its delays by this number.
+            prefix: the prefix of the key of each host.
+            max_hosts: how many hosts this process remembers, as for `LocalLedger`.
             ssl_context: as for `RedisStore`.
-            clock: that of the gates.
-            on_event: called with each `LedgerEvent`; it must not block. The ledger logs
-                its exceptions.
+            clock: the clock of the gates.
+            on_event: called with each `LedgerEvent`; it must not block. Exceptions that
+                it raises are logged.
 
         Raises:
-            StoreError: `url` is not as for `RedisStore`.
-            TypeError: `workers` or `max_hosts` is not an int, or `on_event` cannot be
-                called, or is a coroutine function.
+            StoreError: `url` is not valid for `RedisStore`.
+            TypeError: `workers` or `max_hosts` is not an int, or `on_event` is not
+                callable, or a coroutine function.
             ValueError: `workers` or `max_hosts` is below 1.
         """
         check_bound("workers", workers)
@@ -132,14 +131,11 @@ class RedisLedger:
         self._process = secrets.randbelow(_MOST_PROCESSES)
         self._alone_since = math.inf
         self._probes: Flights[bool] = Flights("ledger")
-        # The ends that the server has not got yet, of turns that the fleet knows.
+        # The ends of shared turns that have not been sent to the server yet.
         self._unsent: deque[tuple[str, list[str]]] = deque()
 
     async def __aenter__(self) -> Self:
-        """The ledger, which connects when it is first used.
-
-        The server need not be there yet.
-        """
+        """Connect at the first use from now on; the server may still be down."""
         self._server.open()
         return self
 
@@ -150,7 +146,7 @@ class RedisLedger:
     async def start(
         self, host: str, pace: Pace, *, is_robots_txt: bool = False
     ) -> Grant | Wait:
-        """As `Ledger.start`.
+        """See `Ledger.start`.
 
         Raises:
             RuntimeError: the ledger is not used as a context manager.
@@ -179,9 +175,10 @@ class RedisLedger:
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
     ) -> None:
-        """As `Ledger.end`."""
+        """See `Ledger.end`."""
         await self._memory.end(grant, end, retry_after=retry_after)
-        # To the fleet, a turn that began alone counts as later than any incident.
+        # For the fleet, a turn that started without the server is later than any
+        # incident.
         began_at = math.inf if grant.shared_began_at is None else grant.shared_began_at
         arguments = end_arguments(
             grant.pace,
@@ -205,11 +202,11 @@ class RedisLedger:
             self._unsent.append((grant.host, arguments))
 
     def peek(self, host: str, pace: Pace) -> LedgerStatus:
-        """As `Ledger.peek`."""
+        """See `Ledger.peek`."""
         return self._memory.peek(host, pace)
 
     async def aclose(self) -> None:
-        """As `Ledger.aclose`."""
+        """See `Ledger.aclose`."""
         try:
             await self._probes.aclose()
         finally:
@@ -218,9 +215,9 @@ class RedisLedger:
     async def _start_in_fleet(
         self, host: str, pace: Pace, *, is_robots_txt: bool, is_remembered: bool
     ) -> StartReply | None:
-        """What the fleet says; `None` if there is no answer.
+        """Start in the fleet; `None` if the server does not respond.
 
-        A start that comes after the caller has given up is undone.
+        A start that succeeds after the caller has given up is undone.
         """
         now = self._clock.now()
         arguments = start_arguments(
@@ -234,7 +231,9 @@ class RedisLedger:
 
         async def start(client: Client) -> StartReply:
             reply = StartReply.of(await self._run(client, START, host, arguments))
-            if reply.is_granted and not is_wanted:  # the caller has given up meanwhile
+            if (
+                reply.is_granted and not is_wanted
+            ):  # the caller has given up in the meantime
                 undo = end_arguments(
                     pace,
                     is_robots_txt=is_robots_txt,
@@ -254,7 +253,7 @@ class RedisLedger:
     async def _answer(
         self, work: Callable[[Client], Awaitable[_Answer]]
     ) -> _Answer | None:
-        """The result of `work`, called with a client; `None` if there is no answer."""
+        """Call `work` with a client; `None` if the server does not respond."""
         if self._memory.is_alone:
             return None
         error: Exception = TimeoutError(f"no response within {_ANSWER_SECONDS:g} s")
@@ -277,7 +276,7 @@ class RedisLedger:
             self._probes.begin("probe", self._look_for_server)
 
     async def _look_for_server(self) -> bool:
-        """Try again and again to go on with the fleet."""
+        """Keep trying to rejoin the fleet."""
         while self._memory.is_alone:
             try:
                 await self._server.result_of(self._rejoin)
@@ -286,10 +285,10 @@ class RedisLedger:
         return True
 
     async def _rejoin(self, client: Client) -> None:
-        """Send the server what it has not got yet, and go on with the fleet."""
+        """Send all unsent ends to the server, and rejoin the fleet."""
         await self._run(client, END, *_PROBE)
         while self._unsent:
-            # The server has just run the script, so an error concerns this host alone.
+            # The server has just run the script, so an error concerns only this host.
             with suppress(ResponseError):
                 await self._run(client, END, *self._unsent[0])
             self._unsent.popleft()

@@ -1,6 +1,6 @@
 r"""Parses a robots.txt and matches URLs against it (RFC 9309 §2.2).
 
-Pure: no network, no disk, no clock. Usable alone:
+Pure: no network, no disk, no clock. Can be used on its own:
 
 >>> from robotsgate.robotstxt import RobotsTxt
 >>> robots = RobotsTxt.parse("User-agent: *\nDisallow: /private")

@@ -1,4 +1,4 @@
-"""Holds the groups of a robots.txt for one agent, merged (RFC 9309 §2.2.1)."""
+"""The groups of a robots.txt for one agent, merged (RFC 9309 §2.2.1)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRules:
-    """What a file holds for one agent, its groups merged.
+    """The contents of a file for one agent, with its groups merged.
 
     Attributes:
-        group: the product token whose groups were merged, "*" for the fallback,
+        group: the product token whose groups were merged, "*" for the fallback group,
             `None` if there is no group for the agent.
         rules: the merged rules.
         crawl_delay: seconds, ≥ 0; `None` if there is none.
-        request_rate: the same for the request rate.
-        usage_lines: the records of `USAGE_FIELDS` in these groups, and those that hold
-            for the whole file, in the order of the file.
+        request_rate: the request rate; `None` if there is none.
+        usage_lines: the records of `USAGE_FIELDS` in these groups, and those that apply
+            to the whole file, in the order of the file.
     """
 
     group: str | None
@@ -40,7 +40,7 @@ class AgentRules:
     usage_lines: tuple[Other, ...] = ()
 
     def match(self, target: str, *, is_robots_txt: bool) -> Match:
-        """Which rule decides about `target`, which may be the file itself."""
+        """The match for `target`, which may be the file itself."""
         number = None if is_robots_txt else self.rules.decisive(target)
         if number is None:
             return Match(
@@ -61,7 +61,7 @@ def rule_of(raw: tuple[str, bool, int]) -> Rule:
 
 
 def spelt_rules(records: Records, grammar: Grammar) -> tuple[RuleLines, RuleLines]:
-    """The disallow and the allow rules of `records` in the spelling of targets."""
+    """The disallow and allow rules of `records`, normalized like targets."""
     disallows = _spelt_lines(records.disallows, records.disallow_lines, grammar)
     allows = _spelt_lines(records.allows, records.allow_lines, grammar)
     folders = grammar.folders(allows.patterns)
@@ -76,14 +76,14 @@ def _spelt_lines(written: list[str], lines: list[int], grammar: Grammar) -> Rule
     patterns = written
     if spelt != joined:
         patterns = [
-            text if text == pattern else pattern  # one string for both
+            text if text == pattern else pattern  # share one string
             for text, pattern in zip(written, spelt.split("\n"), strict=True)
         ]
     return RuleLines(patterns, lines, written)
 
 
 def _with_more(rules: RuleLines, more: Sequence[tuple[int, str]]) -> RuleLines:
-    """`rules` with each pattern of `more` after the rule at its index."""
+    """`rules` with each pattern of `more` inserted after the rule at its index."""
     rows = [
         *zip(*rules, strict=True),
         *((text, rules.lines[number], rules.written[number]) for number, text in more),

@@ -1,4 +1,4 @@
-"""Tells the author of a robots.txt which lines do not do what they seem to."""
+"""Finds lines of a robots.txt that do not do what they seem to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _LONGEST_QUOTE = 80
 
-# So many comparisons of a rule with a wildcard take some 50 ms.
+# This many comparisons of a rule with a wildcard take some 50 ms.
 _MOST_COMPARISONS = 100_000
 
 _BYTE_ORDER_MARK = "\xef\xbb\xbf"
@@ -41,7 +41,7 @@ _NOTES = {
 _Told = tuple[int, int, DiagnosticKind, str]
 """Line, place, kind and message of a `Diagnostic`.
 
-A place counts the octets of the line, 1 for the first, or is a constant from below.
+A place is an octet of the line, 1 for the first, or a constant from below.
 """
 
 _WHOLE, _FIELD, _VALUE = 0, -1, -2
@@ -56,10 +56,10 @@ def diagnostics(
     is_cut: bool,
     encoding: str | None,
 ) -> tuple[Diagnostic, ...]:
-    """What is odd about a file, in the order of its lines.
+    """The problems of a file, in the order of its lines.
 
-    `records` are those before its sections, then those of each section. `encoding` is
-    the one that its byte order mark names, if that is not UTF-8.
+    `records` are the records before its sections, then those of each section.
+    `encoding` is the encoding of its byte order mark, if that is not UTF-8.
     """
     whole_lines, lines = text.split("\n"), grammar.counted_text(text).split("\n")
     told = [
@@ -97,7 +97,7 @@ def _severity(kind: DiagnosticKind) -> Severity:
 
 
 def _column(line: str, place: int, white_space: str) -> int:
-    """The character of `line` at `place`, 1 for the first; 0 for the whole line."""
+    """The column of `place` in `line`, 1 for the first; 0 for the whole line."""
     if place == _WHOLE:
         return 0
     if place < 0:
@@ -126,7 +126,7 @@ def _about_the_file(
 
 
 def _about_octets(lines: Sequence[str], counted: Sequence[str]) -> Iterator[_Told]:
-    """The first line that is not UTF-8, and all lines cut or with a NUL or a mark."""
+    """Report the first non-UTF-8 line, and lines that are cut or have a NUL or mark."""
     is_told = False
     for number, line in enumerate(lines, 1):
         if not is_told and not is_utf8(line):
@@ -169,7 +169,7 @@ def _about_agents(
 
 
 def _about_groups(outline: Outline, records: Sequence[Records]) -> Iterator[_Told]:
-    """Runs of user-agent lines that are interrupted by records other than rules."""
+    """Report runs of user-agent lines that are interrupted by other records."""
     for section, read in zip(outline.sections, records[1:], strict=True):
         if not (read.disallows or read.allows):
             continue
@@ -222,9 +222,9 @@ def _about_rules(
 
 
 def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told]:
-    """The rules that do nothing; each is (spelt pattern, whether it allows, line)."""
-    # Of rules that match the same URLs the longest decides, then allow, then the first
-    # line. So a rank is (length, whether it allows, the line negated).
+    """Report rules without effect, given as (normalized pattern, is_allow, line)."""
+    # Among rules that match the same URLs, the longest applies, then allow, then the
+    # first line. So a rank is (length, whether it allows, the negated line).
     winners: dict[str, tuple[int, bool, int]] = {}
     for text, is_allow, line in rules:
         rank = (len(text), is_allow, -line)
@@ -246,7 +246,8 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
             continue
         seen.add((text, is_allow))
         if is_allow == winner[1] and not text.endswith("$") and "*" not in text:
-            # A wildcard that matches the pattern matches all that the pattern matches.
+            # A wildcard that matches the pattern matches everything that the pattern
+            # does.
             ranks = (rank for other, rank in wildcards if matches(other, text))
             winner = max([winner, *ranks])
         if is_allow == winner[1]:

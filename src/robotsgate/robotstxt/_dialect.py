@@ -1,7 +1,7 @@
-"""Everything in which the two dialects of robots.txt differ.
+"""All differences between the two dialects of robots.txt.
 
-RFC 9309, and Google's published parser to the letter (github.com/google/robotstxt,
-robots.cc). Strings of that parser end at a NUL, so NUL cuts its lines and URLs.
+These are RFC 9309, and exactly Google's published parser (github.com/google/robotstxt,
+robots.cc). Strings in that parser end at a NUL, so a NUL truncates lines and URLs.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ if TYPE_CHECKING:
 
 
 class Dialect(enum.Enum):
-    """The way to read a robots.txt."""
+    """How to parse a robots.txt."""
 
     RFC9309 = "rfc9309"
-    """The standard, with product tokens that may hold digits and dots."""
+    """The standard, with product tokens that may contain digits and dots."""
 
     GOOGLE = "google"
-    """Google's published parser to the letter; it accepts some misspelt fields."""
+    """Exactly like Google's published parser, which accepts some misspelt fields."""
 
 
 class Grammar(Protocol):
-    """Everything in which the dialects differ; the parser knows none by name."""
+    """All differences between dialects; the parser does not know them by name."""
 
     white_space: str
-    """The characters that may stand around a field and a value."""
+    """The characters that may surround a field or a value."""
 
     known_fields: Mapping[str, LineKind]
-    """Frequent spellings, exactly as files write them: quicker than `field`."""
+    """Frequent spellings, exactly as they occur in files; faster than `field`."""
 
     implies_robots_txt: bool
     """Whether /robots.txt itself is always allowed (RFC 9309 §2.2.2)."""
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """`body` without its byte order mark; a dialect may change it to UTF-8."""
+        """`body` without its byte order mark; a dialect may convert it to UTF-8."""
         ...
 
     def counted_text(self, text: str) -> str:
-        """`text` with each line cut to the part that counts; lines end with LF."""
+        """`text` with each line cut to the part that is read; lines end with LF."""
         ...
 
     def field(self, key: str) -> LineKind:
-        """What a line with the lower-case `key` is; OTHER for an unknown field."""
+        """The kind of a line with the lower-case `key`; OTHER for an unknown field."""
         ...
 
     def split_without_colon(self, line: str) -> tuple[str, str] | None:
-        """Key and value of a line without a colon; `None` if it is not a record."""
+        """The key and value of a line without a colon; `None` if it is not a record."""
         ...
 
     def group_token(self, value: str) -> str:
@@ -78,32 +78,32 @@ class Grammar(Protocol):
         ...
 
     def spelling(self, values: str) -> str:
-        """The patterns `values`, joined by LF, in the spelling of `readings`."""
+        """The patterns `values`, joined by LF, normalized like `readings`."""
         ...
 
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
-        """Further patterns that allow rules stand for: (index of the rule, pattern)."""
+        """Additional patterns that allow rules imply: (index of the rule, pattern)."""
         ...
 
     def readings(self, url: str | URLLike) -> tuple[str, ...]:
-        """The path and query of `url`, from "/" on, as patterns are matched with it.
+        """The readings of the path and query of `url`, for matching with patterns.
 
-        Each in a reading of its own; the first is the one that was given.
+        Each starts with "/"; the first one is the path and query as given.
         """
         ...
 
     def readings_of(self, target: str) -> tuple[str, ...]:
-        """As `readings`, for the path and query that `split_url` gives."""
+        """Like `readings`, for the target from `split_url`."""
         ...
 
 
 def grammar_of(dialect: Dialect) -> Grammar:
-    """How a robots.txt is read in `dialect`.
+    """The grammar of `dialect`.
 
     Raises:
         TypeError: `dialect` is not a `Dialect`.
     """
-    if type(dialect) is not Dialect:  # a str would be read as RFC 9309 in silence
+    if type(dialect) is not Dialect:  # a str would silently mean RFC 9309
         raise TypeError(f"expected dialect to be a Dialect, got {dialect!r}")
     return GOOGLE if dialect is Dialect.GOOGLE else RFC9309
 
@@ -111,7 +111,7 @@ def grammar_of(dialect: Dialect) -> Grammar:
 _NOT_FIELDS = {LineKind.OTHER, LineKind.NO_RECORD, LineKind.COMMENT, LineKind.BLANK}
 _FIELDS = {kind.value: kind for kind in LineKind if kind not in _NOT_FIELDS}
 
-# The fields as most files write them: Disallow, disallow, User-Agent, ….
+# The usual spellings: Disallow, disallow, User-Agent, ….
 _FREQUENT_SPELLINGS: Mapping[str, LineKind] = {
     spelling: field
     for name, field in _FIELDS.items()
@@ -120,14 +120,14 @@ _FREQUENT_SPELLINGS: Mapping[str, LineKind] = {
 
 
 class _Rfc9309:
-    """Takes fields by their whole names, needs colons, and normalises escapes."""
+    """Requires full field names and colons, and normalizes percent-encoding."""
 
     white_space = " \t"
     known_fields = _FREQUENT_SPELLINGS
     implies_robots_txt = True
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """`body` without its mark, and in UTF-8 if it is in another encoding."""
+        """`body` without its byte order mark, converted to UTF-8."""
         encoding = wide_encoding(body)
         if encoding is not None:
             body = body.decode(encoding, "replace").encode()
@@ -181,7 +181,7 @@ class _Rfc9309:
 
 RFC9309: Grammar = _Rfc9309()
 
-# As in robots.cc: the longest URL of an old browser (2,083) times eight, less one.
+# As in robots.cc: the longest URL of an old browser (2,083) times eight, minus one.
 _MAX_LINE_LENGTH = 16_663
 
 _TOKEN_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
@@ -190,7 +190,7 @@ _FROM_NUL = re.compile("\0[^\n]*")
 
 _INDEX_FILE = "/index.htm"
 
-# Starts of keys, in the order in which they are tried.
+# Prefixes of keys, in the order in which they are tried.
 _GOOGLE_FIELDS = (
     ("user-agent", LineKind.USER_AGENT),
     ("useragent", LineKind.USER_AGENT),
@@ -211,14 +211,14 @@ _UNKNOWN_TO_GOOGLE = {
 
 
 class _Google:
-    """Takes fields by their start, frequent misspellings and missing colons."""
+    """Accepts prefixes of fields, frequent misspellings, and missing colons."""
 
     white_space = " \t\x0b\x0c"
     known_fields = _FREQUENT_SPELLINGS
     implies_robots_txt = False
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """`body` without its byte order mark, even if only a part of that is there."""
+        """`body` without its byte order mark, even if it is incomplete."""
         for start in (b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"):
             if body.startswith(start):
                 return body[len(start) :]
@@ -236,7 +236,7 @@ class _Google:
         return _UNKNOWN_TO_GOOGLE.get(key, LineKind.OTHER)
 
     def split_without_colon(self, line: str) -> tuple[str, str] | None:
-        """Two words are a key and a value; only space and tab separate words."""
+        """Two words are a key and a value; words are separated by space and tab."""
         words = [
             word
             for word in line.strip(self.white_space).replace("\t", " ").split(" ")
@@ -253,7 +253,7 @@ class _Google:
         return value[: len(value) - len(rest)].lower()
 
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
-        """The agents as they are: Google's matcher reduces only those of the file."""
+        """The agents unchanged: Google's matcher reduces only those in the file."""
         agents = (agent,) if isinstance(agent, str) else agent
         return tuple(
             one.encode("utf-8", "surrogatepass").lower().decode("latin-1")
@@ -264,7 +264,7 @@ class _Google:
         return with_escapes_upper(values)
 
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
-        """An allow rule for …/index.html allows the folder as well."""
+        """An allow rule for …/index.html also allows the folder."""
         if _INDEX_FILE not in "\n".join(patterns):
             return []
         return [
@@ -275,9 +275,9 @@ class _Google:
         ]
 
     def readings(self, url: str | URLLike) -> tuple[str, ...]:
-        """Path, parameters and query of any text, as Google's parser finds them.
+        """The path, parameters and query of any text, as found by Google's parser.
 
-        That parser resolves nothing, so there is one reading.
+        That parser does not resolve anything, so there is only one reading.
         """
         text = as_octets(str(url))
         start = 2 if text.startswith("//") else 0

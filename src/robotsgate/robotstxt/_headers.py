@@ -1,24 +1,24 @@
-"""Reads the headers of a response, as any HTTP client gives them. Pure."""
+"""Reads the headers of a response from any HTTP client. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 HeadersLike = Mapping[str, str] | Iterable[tuple[str, str]]
-"""Headers of a response: those of httpx, aiohttp or requests, a dict, or pairs."""
+"""Response headers: those of httpx, aiohttp or requests, a dict, or pairs."""
 
 
 def header_values(headers: HeadersLike, name: str) -> list[str]:
-    """The values of the header `name`; as `headers_named`."""
+    """The values of the header `name`; see `headers_named`."""
     return [value for _, value in headers_named(headers, (name,))]
 
 
 def headers_named(
     headers: HeadersLike, names: Collection[str]
 ) -> list[tuple[str, str]]:
-    """(lower-case name, value) of the headers with one of `names`, in their order.
+    """(lower-case name, value) of the headers with one of `names`, in order.
 
-    Give `names` in lower case. Raises as `pairs_of`.
+    `names` must be lower-case. Raises like `pairs_of`.
     """
     return [
         (key, value)
@@ -28,14 +28,14 @@ def headers_named(
 
 
 def pairs_of(headers: HeadersLike) -> Iterator[tuple[str, str]]:
-    """(name, value) of each header, in their order.
+    """(name, value) of each header, in order.
 
     Raises:
-        TypeError: `headers` does not hold pairs of text.
+        TypeError: `headers` does not contain pairs of str.
     """
     pairs: Iterable[object] = headers
     if isinstance(headers, Mapping):
-        # The items of httpx join headers of one name.
+        # `items` of httpx joins repeated headers.
         pairs = getattr(headers, "multi_items", headers.items)()
     for pair in pairs:
         match pair:

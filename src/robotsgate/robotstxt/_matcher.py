@@ -1,29 +1,30 @@
-"""Finds the rule that decides about a target (RFC 9309 §2.2.2, §2.2.3).
+"""Finds the most specific rule for a target (RFC 9309 §2.2.2, §2.2.3).
 
-Works on patterns and targets that are in one spelling already, and knows no dialect.
-No regular expressions: nothing here can backtrack.
+Works on patterns and targets that are already normalized, independently of the dialect.
+There are no regular expressions, so nothing can backtrack.
 
 How to think of it: a `RuleSet` has two sides, the disallow rules and the allow rules.
-It first asks each whether any of its rules matches. That needs no look at each single
-rule, and is enough for most targets:
+It first checks whether any rule of a side matches. This does not require looking at
+each single rule, and is enough for most targets:
 
     disallow side: any match? ── no ──▶ allowed
               │ yes
     allow side: any match? ── no ──▶ disallowed
               │ yes
-    the side with the longest match decides; allow wins a tie
+    the side with the longest match applies; allow wins a tie
 
-A side sorts its patterns by how they are searched for:
+A side sorts its patterns by how they are searched:
 
     /private    prefixes   `startswith` with all of a few, or a binary search
     /private*   starred    as the prefix before the stars
-    /*.pdf$     searched   one by one, but only if the target holds its anchor, ".pdf"
+    /*.pdf$     searched   one by one, but only if the target contains its anchor,
+    ".pdf"
 
-A side is new, and then ready (`prepare`): the disallow side at once, the allow side
-when it is first asked, because most files are never asked what they allow.
+A side has to be prepared (`prepare`): the disallow side immediately, the allow side
+when it is first used, because for most files it is never used.
 
 With a hostile file, a target that is longer than `quick_length` may take long.
-`allows_at_once` does not answer for it; `allows` does, by an `IndexedTarget`.
+`allows_at_once` returns `None` for it; `allows` uses an `IndexedTarget`.
 """
 
 from __future__ import annotations
@@ -46,35 +47,34 @@ if TYPE_CHECKING:
 
     from robotsgate.robotstxt._records import RuleLines
 
-# Up to here trying each prefix in turn is faster than a binary search.
+# Up to this number, trying each prefix is faster than a binary search.
 _FEW_PREFIXES = 32
 
 # Measured on CPython 3.11, without the characters of the pattern.
 _BYTES_OF_A_RULE = 300
 
-# The characters of all wildcard patterns times those of a target that is answered at
-# once. At worst each pair is compared, which takes some milliseconds.
+# The characters of all wildcard patterns times those of a target that is matched
+# directly. At worst, each pair is compared, which takes a few milliseconds.
 _QUICK_WORK = 4_000_000
 
-# To cut this many wildcard patterns, of this many characters, takes some milliseconds.
-# The most that any of 2,156 real files has for all agents is 582 of 24,726 characters.
+# Splitting this many wildcard patterns, with this many characters, takes a few
+# milliseconds. The maximum in 2,156 real files, for all agents, is 582 with 24,726.
 _MANY_WILDCARDS = 2_000
 _MANY_WILD_CHARACTERS = 100_000
 
-# To prepare this many rules takes some milliseconds.
+# Preparing this many rules takes a few milliseconds.
 _QUICKLY_PREPARED = 2_000
 
 
 class RuleSet:
     """The allow and disallow rules of one agent.
 
-    Methods name a rule by its number, 0 for the first: the disallow rules come
-    first, then the allow rules.
+    Methods refer to a rule by its number, starting at 0: first the disallow rules, then
+    the allow rules.
 
     Attributes:
-        quick_length: a target up to this length, in characters, is answered within
-            some ten milliseconds, however hostile the rules are; so are several that
-            are so long together.
+        quick_length: a target up to this length, in characters, is matched within some
+            10 milliseconds, even with hostile rules; or several of this total length.
     """
 
     __slots__ = ("_allows", "_disallows", "_prefixes", "quick_length")
@@ -82,16 +82,16 @@ class RuleSet:
     def __init__(
         self, disallows: RuleLines = NO_RULES, allows: RuleLines = NO_RULES
     ) -> None:
-        """Keep the rules, and prepare those that disallow."""
+        """Store the rules, and prepare the disallow side."""
         self._disallows = _Side(disallows)
-        # Not prepared yet: most files are never asked what they allow.
+        # Not prepared yet, because it is not needed for most files.
         self._allows = _Side(allows) if allows.patterns else _NONE
         wildcards = (*self._disallows.wildcards, *self._allows.wildcards)
         wild = sum(map(len, wildcards))
         is_quick = len(wildcards) <= _MANY_WILDCARDS and wild <= _MANY_WILD_CHARACTERS
         self.quick_length = _QUICK_WORK // (wild + 1) if is_quick else 0
         self._disallows.prepare()
-        # For the quickest answer: nearly half of all files disallow few prefixes.
+        # For the fastest result: nearly half of all files disallow only a few prefixes.
         self._prefixes = self._disallows.few_prefixes
         if len(self._allows.patterns) > _QUICKLY_PREPARED:
             self._allows.prepare()
@@ -102,7 +102,7 @@ class RuleSet:
 
     @property
     def weight(self) -> int:
-        """About how many bytes of memory the rules take when all is built."""
+        """Roughly how many bytes of memory the rules take when fully prepared."""
         characters = sum(map(len, self._disallows.patterns))
         characters += sum(map(len, self._allows.patterns))
         return 2 * characters + _BYTES_OF_A_RULE * len(self)
@@ -113,7 +113,7 @@ class RuleSet:
         return self._allow_is_longest(target) if answer is None else answer
 
     def allows_at_once(self, target: str) -> bool | None:
-        """As `allows`; `None` for a target longer than `quick_length`."""
+        """Like `allows`, but `None` for a target longer than `quick_length`."""
         if self._prefixes is not None:
             if not target.startswith(self._prefixes):
                 return True
@@ -132,7 +132,7 @@ class RuleSet:
     def decisive(self, target: str) -> int | None:
         """The number of the most specific rule that matches `target`.
 
-        The longest pattern wins, then allow over disallow, then the first line.
+        The longest pattern wins, then allow, then the first line.
         """
         disallow, allow = self._longest(target)
         if not (disallow or allow):
@@ -158,7 +158,7 @@ class RuleSet:
         return len(allow) >= len(disallow)
 
     def _longest(self, target: str) -> tuple[str, str]:
-        """The longest disallow and the longest allow pattern that match, or ""."""
+        """The longest matching disallow and allow patterns, or ""."""
         if not self._allows.is_ready:
             self._allows.prepare()
         is_quick = len(target) <= self.quick_length
@@ -168,11 +168,11 @@ class RuleSet:
         return disallow, self._allows.longest(target, indexed) if has_allows else ""
 
     def is_allow(self, number: int) -> bool:
-        """Whether the rule of this number allows."""
+        """Whether the rule with this number allows."""
         return number >= len(self._disallows.patterns)
 
     def as_written(self, number: int) -> tuple[str, bool, int]:
-        """The rule of this number: pattern in the file, whether it allows, line."""
+        """The rule with this number: pattern in the file, whether it allows, line."""
         if not self.is_allow(number):
             side = self._disallows
             return side.written[number], False, side.lines[number]
@@ -180,7 +180,7 @@ class RuleSet:
         return self._allows.written[number], True, self._allows.lines[number]
 
     def is_same(self, other: RuleSet) -> bool:
-        """Whether `other`, made of the same file, holds the same lines."""
+        """Whether `other`, from the same file, has the same lines."""
         return (
             self._disallows.lines == other._disallows.lines
             and self._allows.lines == other._allows.lines
@@ -188,17 +188,17 @@ class RuleSet:
 
 
 class _Side:
-    """The rules of one kind, sorted as the page above says; those from `prepare` last.
+    """The rules of one kind, sorted as explained at the top of the module.
 
     Attributes:
         patterns, lines, written: as in `RuleLines`, without empty patterns.
-        wildcards: the patterns that are more than plain text, each once, the longest
-            first; those that are not in `starred` are `searched`.
-        is_ready: whether the attributes that follow are there.
-        starred: pattern by prefix; empty if there are very many wildcards.
-        prefixes: also has the keys of `starred`.
-        shortest: the prefixes that begin with no other one, sorted; `None` if there
-            are few.
+        wildcards: the patterns with wildcards, each once, the longest first; those that
+            are not in `starred` are `searched`.
+        is_ready: whether the attributes below are set, by `prepare`.
+        starred: patterns by prefix; empty if there are very many wildcards.
+        prefixes: the plain patterns, and the keys of `starred`.
+        shortest: the prefixes that do not start with another one, sorted; `None` if
+            there are few.
         anchors: for each of `searched`; empty if there are very many wildcards.
     """
 
@@ -230,7 +230,7 @@ class _Side:
         self.is_ready = False
 
     def prepare(self) -> None:
-        """Set the other attributes; threads that do so at once set the same values."""
+        """Set the other attributes; concurrent threads set the same values."""
         prefixes = self.patterns
         starred, searched = _NONE_STARRED, self.wildcards
         is_quick = len(self.wildcards) <= _MANY_WILDCARDS
@@ -239,7 +239,7 @@ class _Side:
             prefixes = tuple([one for one in prefixes if one not in kept])
         if self.wildcards and is_quick:
             prefix_of = {one: as_prefix(one) for one in searched if one[-1] == "*"}
-            # Of patterns with one prefix the longest one comes last.
+            # Among patterns with the same prefix, the longest one comes last.
             starred = {
                 prefix: one
                 for one, prefix in reversed(prefix_of.items())
@@ -256,7 +256,7 @@ class _Side:
 
     @property
     def few_prefixes(self) -> tuple[str, ...] | None:
-        """The prefixes, if they are few and there is nothing else to match."""
+        """The prefixes if there are few of them and nothing else; otherwise `None`."""
         is_few = self.shortest is None and not self.searched
         return self.prefixes if is_few else None
 
@@ -273,9 +273,9 @@ class _Side:
         return False
 
     def longest(self, target: str, indexed: IndexedTarget | None) -> str:
-        """The longest pattern that matches `target`, or ""; of equals the first one.
+        """The longest pattern that matches `target`, or ""; the first one if tied.
 
-        `indexed` is given if comparing all wildcards with the target may take long.
+        `indexed` is passed if comparing all wildcards with the target may take long.
         """
         prefix = self._longest_prefix(target)
         best = self.starred.get(prefix, prefix)
@@ -289,7 +289,7 @@ class _Side:
         return self._longer(best, next(filter(indexed.matches, self.searched), ""))
 
     def _longer(self, one: str, other: str) -> str:
-        """The longer pattern; of equally long ones the first of the file."""
+        """The longer pattern; the first one in the file if tied."""
         if len(one) != len(other):
             return one if len(one) > len(other) else other
         return one if one == other else min(one, other, key=self.patterns.index)
@@ -307,24 +307,24 @@ class _Side:
 
 
 def _in_little_memory(lines: list[int]) -> Sequence[int]:
-    """`lines` as a range if they follow each other, as in most files."""
+    """`lines` as a range if they are consecutive, as in most files."""
     if lines and lines[-1] - lines[0] == len(lines) - 1:
         run = range(lines[0], lines[-1] + 1)
-        if [*run] == lines:  # one line may stand for two rules
+        if [*run] == lines:  # one line may imply two rules
             return run
     return array("I", lines)
 
 
 def _begins_with_one(target: str, shortest: Sequence[str]) -> bool:
-    """Whether `target` begins with one of the prefixes that `_shortest` gave."""
+    """Whether `target` starts with one of the prefixes from `_shortest`."""
     before = bisect_right(shortest, target)
     return before > 0 and target.startswith(shortest[before - 1])
 
 
 def _shortest(prefixes: Sequence[str]) -> tuple[str, ...]:
-    """The `prefixes`, sorted, without those that begin with another one of them.
+    """The sorted `prefixes`, without those that start with another one.
 
-    In them only one element can be a prefix of a target: the last one that sorts
+    In the result, only one element can be a prefix of a target: the last one that sorts
     before the target.
     """
     last, *others = sorted(prefixes)

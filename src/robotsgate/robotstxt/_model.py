@@ -1,4 +1,4 @@
-"""The parts of a robots.txt as values (RFC 9309 §2.2), and values as JSON types."""
+"""The parts of a robots.txt as values (RFC 9309 §2.2), with conversion to JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class JSONValue:
-    """A dataclass with slots that can become a dict of JSON types."""
+    """A dataclass with slots that can be converted to a dict of JSON types."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -48,9 +48,10 @@ class Rule(JSONValue):
 
     Attributes:
         kind: allow or disallow.
-        pattern: the path pattern as the file writes it, without comment and white
-            space around it; bytes that are not UTF-8 appear as U+FFFD. May be empty.
-        line: where it stands, 1 for the first line.
+        pattern: the path pattern as written in the file, without comment and
+            surrounding white space; invalid UTF-8 is replaced with U+FFFD. May be
+            empty.
+        line: the line number, 1 for the first line.
     """
 
     kind: RuleKind
@@ -66,8 +67,8 @@ class Rule(JSONValue):
 class RequestRate(JSONValue):
     """A `Request-rate` record: at most `requests` requests in `seconds` seconds.
 
-    Not part of RFC 9309. A time of day behind the rate is ignored: the rate
-    holds all day.
+    Not part of RFC 9309. A time of day after the rate is ignored: the rate applies all
+    day.
 
     Attributes:
         requests: ≥ 1.
@@ -80,18 +81,18 @@ class RequestRate(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group(JSONValue):
-    """One group as it stands in the file, not merged with others of its token.
+    """One group as written in the file, not merged with others of the same token.
 
     Attributes:
-        tokens: the product tokens of its user-agent lines, in lower case and in
-            order; "*" for any agent; "" for a line that names no token.
-        rules: its rules in order, also those that can match nothing.
+        tokens: the product tokens of its user-agent lines, in lower case and in order;
+            "*" for all agents; "" for a line without a token.
+        rules: its rules in order, including those that cannot match anything.
         line: the first of its user-agent lines, 1 for the first line.
-        crawl_delay: seconds that its first crawl-delay asks for, ≥ 0; `None` if
-            there is none, or if it makes no sense. It does not bind agents whose
-            user-agent lines stand below it: see `RobotsTxt.crawl_delay`.
-        request_rate: what its first request-rate asks for; `None` as above.
-        other_lines: its records that say nothing about fetching.
+        crawl_delay: its first crawl-delay, seconds ≥ 0; `None` if there is none, or it
+            is invalid. It does not apply to agents whose user-agent lines are below it:
+            see `RobotsTxt.crawl_delay`.
+        request_rate: its first request-rate; `None` as above.
+        other_lines: its records that are not about fetching.
     """
 
     tokens: tuple[str, ...]
@@ -104,14 +105,14 @@ class Group(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLine(JSONValue):
-    """A record that says nothing about fetching (RFC 9309 §2.2.4).
+    """A record that is not about fetching (RFC 9309 §2.2.4).
 
-    Its field is unknown, or one of those that `RobotsTxt.usage_preferences` reads.
+    Its field is unknown, or used by `RobotsTxt.usage_preferences`.
 
     Attributes:
-        line: where it stands, 1 for the first line.
+        line: the line number, 1 for the first line.
         field: the name before the colon, in lower case.
-        value: the text after the colon, without comment and white space around it;
+        value: the text after the colon, without comment and surrounding white space;
             may be empty.
     """
 
@@ -121,9 +122,9 @@ class OtherLine(JSONValue):
 
 
 class LineKind(enum.Enum):
-    """What a line is.
+    """The kind of a line.
 
-    A member for a field has its name as the value.
+    The value of a member for a field is the name of the field.
     """
 
     USER_AGENT = "user-agent"
@@ -133,7 +134,7 @@ class LineKind(enum.Enum):
     CRAWL_DELAY = "crawl-delay"
     REQUEST_RATE = "request-rate"
     OTHER = "other"
-    """A record that says nothing about fetching (see `OtherLine`)."""
+    """A record that is not about fetching (see `OtherLine`)."""
     NO_RECORD = "no-record"
     """Text that is neither a record nor a comment."""
     COMMENT = "comment"
@@ -142,13 +143,13 @@ class LineKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line(JSONValue):
-    """One line as it stands in the file.
+    """One line of the file.
 
     Attributes:
         number: 1 for the first line.
-        text: all of it with comment and white space, without its line end; bytes
-            that are not UTF-8 appear as U+FFFD.
-        kind: what it is.
+        text: the whole line including comment and white space, without the line end;
+            invalid UTF-8 is replaced with U+FFFD.
+        kind: the kind of line.
     """
 
     number: int
@@ -160,15 +161,15 @@ class Severity(enum.Enum):
     """How much a `Diagnostic` matters."""
 
     ERROR = "error"
-    """Crawlers ignore the line, or read it in another way than its author meant."""
+    """Crawlers ignore the line, or read it differently from what its author meant."""
     WARNING = "warning"
-    """The line may not do what it is meant to do."""
+    """The line may not do what its author meant."""
     NOTE = "note"
-    """The line does no harm, but may be unnecessary."""
+    """The line is harmless, but may be unnecessary."""
 
 
 class DiagnosticKind(enum.Enum):
-    """What a line does that its author may not have meant."""
+    """The kinds of problems that `RobotsTxt.diagnostics` reports."""
 
     NO_COLON = "no-colon"
     UNKNOWN_FIELD = "unknown-field"
@@ -195,15 +196,14 @@ class DiagnosticKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic(JSONValue):
-    """One thing about the file that its author may want to know.
+    """A problem in the file that its author may want to know about.
 
     Attributes:
-        line: the line it is about, 1 for the first; 0 for the whole file.
-        column: the character of the line where it begins, 1 for the first; 0 for
-            the whole line.
+        line: the line number, 1 for the first; 0 for the whole file.
+        column: the first character in the line, 1 for the first; 0 for the whole line.
         severity: how much it matters.
-        kind: what it is.
-        message: one sentence for people, without a final period.
+        kind: the kind of problem.
+        message: a human-readable sentence, without a final period.
     """
 
     line: int
@@ -215,13 +215,13 @@ class Diagnostic(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match(JSONValue):
-    """What the rules say about one agent and one URL; true if they allow it.
+    """The result of matching one URL for one agent. Truthy if it is allowed.
 
     Attributes:
         allowed: whether the agent may fetch the URL.
-        rule: the rule that decided; `None` if no rule matches.
-        group: the product token whose groups were used, "*" for the fallback,
-            `None` if there is no group for this agent.
+        rule: the rule that applies; `None` if no rule matches.
+        group: the product token whose groups apply, "*" for the fallback group, `None`
+            if there is no group for this agent.
         is_robots_txt: whether the URL is /robots.txt itself, which is always
             allowed (RFC 9309 §2.2.2).
     """
@@ -232,21 +232,21 @@ class Match(JSONValue):
     is_robots_txt: bool = False
 
     def __bool__(self) -> bool:
-        """Whether it allows."""
+        """Whether the agent may fetch the URL."""
         return self.allowed
 
 
 class Preference(enum.Enum):
-    """What a site prefers for one category of use, the most restrictive value first."""
+    """A preference for one category of use; the most restrictive value comes first."""
 
     DISALLOW = "disallow"
     ALLOW = "allow"
     IMMEDIATE = "immediate"
-    """Of `use` in Content-Signal: the content may be used, but not kept."""
+    """For `use` in Content-Signal: the content may be used, but not stored."""
     REFERENCE = "reference"
-    """Of `use` in Content-Signal: an index, excerpts and links may be kept."""
+    """For `use` in Content-Signal: an index, excerpts and links may be stored."""
     FULL = "full"
-    """Of `use` in Content-Signal: the content may be summarized and reproduced."""
+    """For `use` in Content-Signal: the content may be summarized and reproduced."""
     UNKNOWN = "unknown"
     """The site states nothing that robotsgate understands."""
 
@@ -257,12 +257,12 @@ Statement = tuple[str, Preference, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryPreference(JSONValue):
-    """What a site prefers for one category, and where it says so.
+    """A site's preference for one category, and where it is stated.
 
     Attributes:
         preference: the most restrictive one that is stated.
-        line: the first line that states it, 1 for the first line; `None` if only a
-            response header states it, or nothing does.
+        line: the first line that states it, 1 for the first line; `None` if it is
+            stated only in a response header, or not at all.
     """
 
     preference: Preference
@@ -271,19 +271,20 @@ class CategoryPreference(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsagePreferences(JSONValue):
-    """What a site wants one agent to use the content of one URL for.
+    """A site's preferences for how one agent uses the content of one URL.
 
-    The vocabularies are kept apart and may contradict each other. A preference is
-    not a permission to fetch: see `RobotsTxt.can_fetch`.
+    The vocabularies are kept separate and may contradict each other. A preference does
+    not permit fetching: see `RobotsTxt.can_fetch`.
 
     Attributes:
-        content_usage: what Content-Usage states for the keys "train-ai" and
+        content_usage: the Content-Usage preferences for the keys "train-ai" and
             "search": ALLOW, DISALLOW or UNKNOWN.
-        content_signal: what Content-Signal states for "search", "ai-input" and
-            "ai-train", likewise; for "use" IMMEDIATE, REFERENCE, FULL or UNKNOWN.
-        license: the absolute URLs of the License lines of the agent's groups, or else
-            of those for all agents; each once, in the order of the file. robotsgate
-            does not fetch them.
+        content_signal: the Content-Signal preferences for "search", "ai-input" and
+            "ai-train", with the same values; for "use", IMMEDIATE, REFERENCE, FULL or
+            UNKNOWN.
+        license: the absolute URLs of the License lines in the agent's groups, or
+            otherwise of those for all agents; each once, in the order of the file.
+            robotsgate does not fetch them.
     """
 
     content_usage: Mapping[str, CategoryPreference]
@@ -291,7 +292,7 @@ class UsagePreferences(JSONValue):
     license: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The preferences as JSON types, by the names of the vocabularies."""
+        """The preferences as JSON types, by vocabulary."""
         return {
             "content-usage": as_json(self.content_usage),
             "content-signal": as_json(self.content_signal),

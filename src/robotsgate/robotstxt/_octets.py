@@ -1,11 +1,11 @@
-"""Brings paths and patterns to one spelling before they are compared.
+"""Normalizes paths and patterns before they are compared.
 
 RFC 9309 §2.2.2: bytes outside ASCII are percent-encoded, unreserved characters
 (RFC 3986 §2.3) are decoded, hexadecimal digits are upper-case.
-The RFC does not name the characters that no URI may hold (space, quotes, brackets,
-controls, a "%" without two digits). They are encoded as well, because every client
-encodes them before it sends them.
-Text is latin-1 here: one character for each byte.
+The RFC does not mention the characters that are invalid in URIs (space, quotes,
+brackets, controls, a "%" without two digits). They are encoded as well, because all
+clients do so before sending them.
+Text is latin-1 here: one character per byte.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _DECODED = {
 }
 _UPPER = {pair: f"%{pair.upper()}" for pair in _DECODED}
 
-# Finds a "%" that has to be changed. Nearly all escapes stay: they have two upper-case
-# digits, and do not stand for an unreserved character.
+# Finds a "%" that has to be changed. Nearly all escapes are left unchanged: they have
+# two upper-case digits, and do not encode an unreserved character.
 _UNUSUAL_ESCAPE = re.compile(
     r"%(?![0189A-F][0-9A-F]|2[0-9ABCF]|3[A-F]|40|5[BCDE]|60|7[BCDF])"
 )
@@ -38,8 +38,8 @@ _PLAIN = (_UNRESERVED | _RESERVED) - set("#$%*")
 def _changed_unless(safe: frozenset[str]) -> bytes:
     """A table for `bytes.translate` that changes all characters but `safe`.
 
-    To translate and compare is twice as fast as to delete the safe characters and
-    look for others.
+    Translating and comparing is twice as fast as deleting the safe characters and
+    looking for others.
     """
     return bytes(octet ^ (chr(octet) not in safe) for octet in range(256))
 
@@ -48,10 +48,9 @@ class _Safe:
     """The characters that need no encoding, as tables.
 
     Attributes:
-        changed: leaves them, and no others, as they are.
-        encoded: leaves them as they are, and encodes all others. It has the spelling
-            of every character, because `str.translate` is slow with those that a
-            table does not have.
+        changed: changes all other characters.
+        encoded: encodes all other characters. It contains every character, because
+            `str.translate` is slow for those that are missing in the table.
     """
 
     def __init__(self, characters: frozenset[str]) -> None:
@@ -67,12 +66,12 @@ _IN_PATTERNS = _Safe(_PLAIN | set("#$*%\r\n"))
 _IN_TARGETS = _Safe(_PLAIN | set("#%"))
 
 UNLESS_PLAIN_CHANGED = _changed_unless(_PLAIN)
-"""A table that changes an ASCII target unless `is_plain` may be true of it."""
+"""A table that changes an ASCII target unless `is_plain` may be true for it."""
 
 _ENCODED_OUTSIDE_ASCII = _Safe(frozenset(map(chr, range(0x80)))).encoded
 
 
-# UTF-32 first: one of its marks begins with a mark of UTF-16.
+# UTF-32 first, because one of its marks starts with a mark of UTF-16.
 _WIDE_ENCODINGS = {
     b"\xff\xfe\0\0": "utf-32-le",
     b"\0\0\xfe\xff": "utf-32-be",
@@ -82,16 +81,16 @@ _WIDE_ENCODINGS = {
 _MARKS = (b"\xef\xbb\xbf", *_WIDE_ENCODINGS)
 
 # Every file and every page has a word in ASCII: a field, or the name of a tag. ASCII
-# text that is read in a wide encoding has none.
+# text that is decoded as a wide encoding has none.
 _WORD = re.compile("[A-Za-z]{4}")
 
 
 def wide_encoding(body: bytes) -> str | None:
-    """UTF-16 or UTF-32, if `body` has its byte order mark and makes sense in it.
+    """UTF-16 or UTF-32 if `body` has its byte order mark and is plausible text.
 
-    `None` for all else: some editors put such a mark before ASCII text.
+    Otherwise `None`: some editors put such a mark before ASCII text.
     """
-    if not body.startswith(_MARKS):  # nearly no file has one
+    if not body.startswith(_MARKS):  # almost no file has one
         return None
     encoding = _WIDE_ENCODINGS.get(_mark(body))
     if encoding is None:
@@ -100,7 +99,7 @@ def wide_encoding(body: bytes) -> str | None:
 
 
 def without_mark(body: bytes) -> bytes:
-    """`body` without the byte order mark of whichever encoding."""
+    """`body` without a byte order mark of any encoding."""
     return body[len(_mark(body)) :] if body.startswith(_MARKS) else body
 
 
@@ -109,14 +108,14 @@ def _mark(body: bytes) -> bytes:
 
 
 def as_octets(text: str) -> str:
-    """`text` in UTF-8, one latin-1 character for each byte."""
+    """`text` in UTF-8, as one latin-1 character per byte."""
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 def readable(octets: str) -> str:
-    """`octets` decoded as UTF-8, with U+FFFD for those that are not UTF-8."""
+    """`octets` decoded as UTF-8, with U+FFFD for invalid bytes."""
     if octets.isascii():
         return octets
     return octets.encode("latin-1").decode("utf-8", "replace")
@@ -132,17 +131,17 @@ def is_utf8(octets: str) -> bool:
 
 
 def lower(octets: str) -> str:
-    """`octets` with ASCII letters in lower case, and no others changed."""
+    """`octets` with only ASCII letters changed to lower case."""
     if octets.isascii():
         return octets.lower()
     return octets.encode("latin-1").lower().decode("latin-1")
 
 
 def is_plain(target: str) -> bool:
-    """Whether a quick look shows that `target` is in its one spelling already.
+    """A quick check whether `target` is already normalized.
 
-    True for most targets of most sites: they have no escape and need none, and have
-    no "." segment, no fragment, and no "*" or "$".
+    True for most targets of most sites: they have no escapes and need none, and have no
+    "." segment, no fragment, and no "*" or "$".
     """
     if "/." in target or not target.isascii():
         return False
@@ -151,15 +150,15 @@ def is_plain(target: str) -> bool:
 
 
 def normalised_patterns(octets: str) -> str:
-    """Patterns, joined by LF, in the spelling that `normalised_target` gives.
+    """Patterns, joined by LF, normalized like `normalised_target`.
 
-    "*" and "$" are left alone.
+    "*" and "$" are left unchanged.
     """
     return _normalised_octets(octets, _IN_PATTERNS)
 
 
 def normalised_target(target: str) -> str:
-    """Path and query in the one spelling in which patterns are compared with them.
+    """Path and query, normalized for comparison with patterns.
 
     `target` has no fragment. A "*" or "$" in it is an ordinary character.
     """
@@ -177,7 +176,7 @@ def _normalised_octets(octets: str, safe: _Safe) -> str:
 def with_escapes_upper(octets: str) -> str:
     """`octets` with %xx in upper case and bytes outside ASCII encoded.
 
-    Google's parser changes a pattern in no other way.
+    Google's parser does not change patterns in any other way.
     """
     if "%" not in octets and octets.isascii():
         return octets
@@ -186,7 +185,7 @@ def with_escapes_upper(octets: str) -> str:
 
 
 def _with_escapes(octets: str, spellings: dict[str, str], *, lone: str) -> str:
-    """`octets` with each %xx as `spellings` has it, and other "%" as `lone`."""
+    """`octets` with each %xx replaced as in `spellings`, and other "%" by `lone`."""
     first, *rest = octets.split("%")
     parts = [first]
     for part in rest:

@@ -1,8 +1,8 @@
-"""Cuts the text of a robots.txt into groups, and those into records (RFC 9309 §2.2).
+"""Parses the text of a robots.txt into groups and records (RFC 9309 §2.2).
 
-In two steps, because most groups of a file are never asked for: `outline` finds the
-user-agent lines and the span of each group, `read` reads the lines of one group.
-Values stay as they are in the file; patterns are not yet normalised.
+There are two steps, because most groups of a file are never needed: `outline` finds the
+user-agent lines and the extent of each group, and `read` parses the lines of one group.
+Values are unchanged; patterns are not normalized yet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from robotsgate.robotstxt._dialect import Grammar
 
-# Every spelling of the user-agent field that any dialect takes contains this.
+# This is contained in every spelling of user-agent that any dialect accepts.
 _PART_OF_USER_AGENT = "agent"
 
 _RULES = (LineKind.DISALLOW, LineKind.ALLOW)
@@ -33,12 +33,12 @@ _COMMENT = re.compile("#[^\n]*")
 
 @dataclass(slots=True)
 class Section:
-    """One run of user-agent lines with the lines that follow it, up to the next run.
+    """A run of user-agent lines with the lines that follow it, up to the next run.
 
     Attributes:
-        start: the index in the text where it begins.
-        end: the index in the text where the next one begins.
-        lines_before: how many lines stand before it.
+        start: its start index in the text.
+        end: the start index of the next one.
+        lines_before: the number of lines before it.
         agents: (token, line) of its user-agent lines.
     """
 
@@ -50,14 +50,14 @@ class Section:
 
 @dataclass(slots=True)
 class Outline:
-    """A robots.txt, cut up.
+    """A robots.txt, split into sections.
 
     Attributes:
-        text: the part of the file that counts, without comments.
+        text: the part of the file that is used, without comments.
         outside: the lines before the first user-agent line.
         sections: in the order of the file.
-        by_token: for each token, the sections that name it, each once, with the
-            first line in it that does.
+        by_token: by token, the sections that name it, each once, with its first line
+            there.
     """
 
     text: str
@@ -67,10 +67,10 @@ class Outline:
 
 
 def first_lines(body: bytes, max_bytes: int | None) -> bytes:
-    """The lines of `body` that lie wholly within its first `max_bytes`.
+    """The lines of `body` that are entirely within its first `max_bytes`.
 
-    RFC 9309 §2.5. A line that is cut off could say the opposite of what it was
-    meant to say, so it does not count.
+    RFC 9309 §2.5. A truncated line could mean the opposite of the original one, so it
+    is dropped.
     """
     if max_bytes is None or len(body) <= max_bytes:
         return body
@@ -85,7 +85,7 @@ def first_lines(body: bytes, max_bytes: int | None) -> bytes:
 
 
 def outline(text: str, grammar: Grammar) -> Outline:
-    """Find the groups of `text`: latin-1, a character for each byte; LF ends lines."""
+    """Find the groups of `text`: latin-1, one character per byte; lines end with LF."""
     text = grammar.counted_text(text)
     if "#" in text:
         text = _COMMENT.sub("", text)
@@ -111,11 +111,11 @@ def outline(text: str, grammar: Grammar) -> Outline:
 
 
 def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Records:
-    """What stands in `sections` of `file`."""
+    """The records in `sections` of `file`."""
     result = Records()
     white_space = grammar.white_space
     disallow, allow, user_agent = LineKind.DISALLOW, LineKind.ALLOW, LineKind.USER_AGENT
-    # Also gets unknown fields as the file spells them, because most are repeated.
+    # Unknown fields are added as spelt in the file, because most are repeated.
     fields: dict[str, LineKind | str] = {**grammar.known_fields}
     for section in sections:
         lines = file.text[section.start : section.end].split("\n")
@@ -140,7 +140,7 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
 
 
 def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
-    """The lines of a file, given as to `outline`; no line follows the last line end."""
+    """The lines of a file, as in `outline`; there is no line after the last LF."""
     if not text:
         return ()
     whole_lines = text.removesuffix("\n").split("\n")
@@ -155,7 +155,7 @@ def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
 def _user_agent_lines(
     text: str, grammar: Grammar
 ) -> Iterator[tuple[int, int, int, str]]:
-    """Start, end, number and value of each user-agent line."""
+    """The start, end, number and value of each user-agent line."""
     known_fields = grammar.known_fields
     white_space = grammar.white_space
     lower_text = lower(text)
@@ -178,7 +178,7 @@ def _user_agent_lines(
 
 
 def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
-    """Whether a rule, which ends a run of user-agent lines, begins in [start, end)."""
+    """Whether a rule, which ends a run of user-agent lines, starts in [start, end)."""
     while start < end:
         line_end = text.find("\n", start, end)
         if line_end > start:
@@ -194,13 +194,13 @@ def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
 
 
 def _unusual(line: str, grammar: Grammar) -> tuple[LineKind, str]:
-    """Kind and value of a line in a rare spelling; OTHER if it is not a record."""
+    """The kind and value of a line in a rare spelling; OTHER if not a record."""
     key, value = _split(line, grammar) or ("", "")
     return grammar.field(lower(key.strip(grammar.white_space))), value
 
 
 def _split(line: str, grammar: Grammar) -> tuple[str, str] | None:
-    """Key and value of `line` as they stand; `None` if it is not a record."""
+    """The unchanged key and value of `line`; `None` if it is not a record."""
     key, colon, value = line.partition(":")
     return (key, value) if colon else grammar.split_without_colon(line)
 
@@ -212,10 +212,10 @@ def _record(
     result: Records,
     fields: dict[str, LineKind | str],
 ) -> tuple[LineKind | str | None, str]:
-    """Kind and value of a line in a rare spelling.
+    """The kind and value of a line in a rare spelling.
 
-    An unknown field is its name. The field is "" if the line is not a record, and
-    `None` if the line is white space. Adds a misspelt field to `result`, and other
+    The kind of an unknown field is its name. It is "" if the line is not a record, and
+    `None` if the line is white space. Misspelt fields are added to `result`, and other
     spellings to `fields`.
     """
     words = _split(line, grammar)

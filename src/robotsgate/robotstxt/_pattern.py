@@ -1,13 +1,13 @@
-"""Says which targets a pattern matches (RFC 9309 §2.2.3).
+"""Matches targets with patterns (RFC 9309 §2.2.3).
 
-In a pattern, "*" stands for any characters, and a "$" at its end for the end of the
-target. The rest is plain text. No regular expressions: nothing here can backtrack.
+In a pattern, "*" matches any characters, and a "$" at its end matches the end of the
+target. The rest is literal. There are no regular expressions, so nothing can backtrack.
 
-To search a long target for thousands of parts, one by one, takes up to the product of
-their lengths, and a hostile robots.txt may be written to take that long. So an
-`IndexedTarget` tells where each short piece of the target occurs last. Nearly every
-pattern of such a file holds a piece that occurs nowhere, or too early, and needs no
-search.
+Searching a long target for thousands of parts, one by one, takes up to the product of
+their lengths, and a hostile robots.txt may be designed to take that long. So an
+`IndexedTarget` knows the last occurrence of each short piece of the target. Almost
+every pattern of such a file contains a piece that does not occur, or only too early, so
+that no search is needed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _STARS = re.compile(r"\*\*+")
 # Longer parts are looked up piece by piece.
 _LONGEST_PIECE = 8
 
-# An index takes about 1 KB for each character. No server takes longer URLs.
+# An index takes about 1 KB per character. No server accepts longer URLs.
 _LONGEST_INDEXED = 32_768
 
-# CPython may need time for the product of both lengths to search a text of less than
-# 30,000 characters. In a longer text it needs only their sum (fastsearch.h, since
-# 3.10). No pattern holds a "#", because that begins a comment.
+# To search a text of less than 30,000 characters, CPython may take time proportional to
+# the product of both lengths. For longer texts, it is only their sum (fastsearch.h,
+# since 3.10). No pattern contains "#", because that starts a comment.
 _FILLER = "#" * 30_000
 
-# At most half a megabyte; it saves a fifth of the patterns of real files.
+# At most half a megabyte; this saves a fifth of the patterns in real files.
 _COMMON: dict[str, str] = {}
 _MANY_COMMON = 4_096
 _LONGEST_COMMON = 40
@@ -37,7 +37,7 @@ _MANY_OF_A_FILE = 128
 
 
 def as_prefix(pattern: str) -> str | None:
-    """The prefix that targets must have, or `None` if `pattern` asks for more."""
+    """The prefix that targets must have, or `None` if `pattern` requires more."""
     if pattern.endswith("$"):
         return None
     prefix = pattern.rstrip("*")
@@ -45,17 +45,17 @@ def as_prefix(pattern: str) -> str | None:
 
 
 def parts(pattern: str) -> list[str]:
-    """The texts between the stars of `pattern`, without "$"; a run is one star."""
+    """The texts between the stars of `pattern`, without "$"; adjacent stars are one."""
     if "**" in pattern:
         pattern = _STARS.sub("*", pattern)
     return pattern.removesuffix("$").split("*")
 
 
 def telling_part(pattern: str) -> str:
-    """A text that every matching target holds, and few other targets do.
+    """A text that every matching target contains, and few other targets do.
 
-    Not the start of `pattern`, which many rules of a file share, unless its other
-    parts are very short.
+    Not the start of `pattern`, which many rules of a file share, unless its other parts
+    are very short.
     """
     start, *others = parts(pattern)
     longest = ""
@@ -70,8 +70,8 @@ def telling_part(pattern: str) -> str:
 def matches(pattern: str, target: str) -> bool:
     """Whether `pattern` matches `target`.
 
-    Each part is taken where it first fits, because a later place would leave less
-    room for the parts that follow.
+    Each part is matched at its first occurrence, because a later one would leave less
+    room for the following parts.
     """
     start, *others = parts(pattern)
     has_end = pattern.endswith("$")
@@ -90,20 +90,20 @@ def matches(pattern: str, target: str) -> bool:
 
 
 class IndexedTarget:
-    """A target that many patterns are matched against."""
+    """A target that is matched with many patterns."""
 
     def __init__(self, target: str) -> None:
-        """Keep `target`; each length of pieces is indexed when it is first needed."""
+        """Use `target`; each length of pieces is indexed when it is first needed."""
         self._target = target
         self._searched = target + _FILLER
         self._indexes: list[dict[str, int] | None] = [None] * (_LONGEST_PIECE + 1)
         self._is_indexed = len(target) <= _LONGEST_INDEXED
 
     def matches(self, pattern: str) -> bool:
-        """As the function `matches`."""
+        """Like the function `matches`."""
         target = self._target
         has_end = pattern.endswith("$")
-        # A quick test, which excludes most of the rules that a hostile file has.
+        # A quick check that excludes most rules of a hostile file.
         final = "" if has_end else pattern[pattern.rfind("*") + 1 :]
         if self._latest_start(final) < 0:
             return False
@@ -132,7 +132,7 @@ class IndexedTarget:
         return len(target) - len(end) >= position
 
     def _latest_start(self, part: str) -> int:
-        """An index after which `part` does not begin; negative if it never does."""
+        """An index after which `part` does not start; negative if it does not occur."""
         if not self._is_indexed:
             return len(self._target) - len(part)
         if len(part) <= _LONGEST_PIECE:
@@ -148,7 +148,7 @@ class IndexedTarget:
         return latest
 
     def _last_starts(self, length: int) -> dict[str, int]:
-        """For each piece of this length the index where it begins last."""
+        """By piece of this length, the index of its last occurrence."""
         known = self._indexes[length]
         if known is None:
             target = self._target
@@ -160,7 +160,7 @@ class IndexedTarget:
 
 
 def share(strings: list[str]) -> tuple[str, ...]:
-    """`strings`; the first 4,096 short ones of usual files are kept only once."""
+    """`strings`, of which the first 4,096 short ones are interned."""
     if len(_COMMON) >= _MANY_COMMON or len(strings) > _MANY_OF_A_FILE:
         return tuple(map(_COMMON.get, strings, strings))
     return tuple(

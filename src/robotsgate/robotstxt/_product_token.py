@@ -1,6 +1,6 @@
 """Reduces the names of agents to product tokens (RFC 9309 §2.2.1).
 
-The agent of a caller and a user-agent line are reduced in the same way.
+Agents passed by callers and user-agent lines are reduced in the same way.
 """
 
 from __future__ import annotations
@@ -14,27 +14,28 @@ from robotsgate.errors import InvalidProductTokenError
 from robotsgate.urls._origin import without_userinfo
 
 ProductToken = NewType("ProductToken", str)
-"""A lower-case product token, or "*" for "any agent"."""
+"""A lower-case product token, or "*" for all agents."""
 
-# RFC 9309 allows letters, "_" and "-". Real files also name agents with digits
-# and dots (MJ12bot, 008, sitecheck.internetseer.com), in 3 % of their
-# user-agent lines; cut short, those would match the wrong agents or none.
-# Outside ASCII, every character but spaces and punctuation belongs to a name. So does
-# U+FFFD, which stands for bytes that are not UTF-8.
+# RFC 9309 allows letters, "_" and "-". 3 % of the user-agent lines in real files have
+# digits and dots (MJ12bot, 008, sitecheck.internetseer.com); if truncated, they would
+# match the wrong agents or none.
+# Outside ASCII, all characters except spaces and punctuation are part of a name,
+# including U+FFFD, which replaces invalid UTF-8.
 _NOT_OF_NAMES = r"\x00-,/:-@\[-^`{-\xbf\u2000-\u206f\u3000\ufeff"
 _NAME = f"([^{_NOT_OF_NAMES}]++)"
 _END_OF_NAME = re.compile(f"[{_NOT_OF_NAMES}]")
 
-# More than twice the longest header on a real user-agent line. Keeps a hostile line
-# from costing more than others.
+# More than twice the longest header on a real user-agent line. Without it, a hostile
+# line would take longer than others.
 _LONGEST_HEADER = 500
 
 # A hostile file may repeat a few such headers on thousands of lines.
 _KEPT_HEADERS = 64
 
-# Where a lower-case header that looks like a browser's may name its crawler, the surest
-# place first: after "compatible;" (Googlebot), as a product in a comment (Applebot),
-# in a comment that ends in "bot" or "agent", and as a word outside of the comments.
+# Where a lower-case header that looks like a browser's may name its crawler, the most
+# reliable place first: after "compatible;" (Googlebot), as a product in a comment
+# (Applebot), in a comment that ends in "bot" or "agent", and as a word outside of the
+# comments.
 _BROWSER_LIKE = (*(f"mozilla{mark}" for mark in "/ (;\t"), "opera/", "(compatible;")
 _IN_COMMENTS = (
     re.compile(rf"(?<=compatible;)\s*+{_NAME}"),
@@ -42,9 +43,9 @@ _IN_COMMENTS = (
     re.compile(rf"[(;]\s*+(?=[^;()]*(?:bot|agent)\s*(?:[;)]|$)){_NAME}"),
 )
 _COMMENT = re.compile(r"\([^()]*+\)?")
-# The browsers inside of Facebook's apps add [FBAN/FBIOS;FBAV/470.0;FBSV/17.5].
+# The browsers in Facebook's apps add [FBAN/FBIOS;FBAV/470.0;FBSV/17.5].
 _IN_BRACKETS = re.compile(r"\[[^\[\]]*+\]?")
-# The version may stand apart: "Mozilla 5.0 ExampleBot".
+# The version may be separate: "Mozilla 5.0 ExampleBot".
 _OUTSIDE_COMMENTS = re.compile(rf"(?<!\S)(?![0-9.]++(?!\S)){_NAME}(?!:)")
 
 _BROWSERS = {
@@ -56,24 +57,25 @@ _BROWSERS = {
     *("core", "covc", "khtml", "konqueror", "micromessenger", "raspbian", "ubuntu"),
 }
 
-# The agents are those of the caller, and few.
+# Callers use few agents.
 _KNOWN_AGENTS = 256
 
 
 def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
-    """The product tokens of `agent`, most specific first.
+    """The product tokens of `agent`, the most specific first.
 
     Args:
-        agent: a product token ("ExampleBot"), a whole User-Agent header (the name
-            of its crawler counts, wherever it stands), "*", or a sequence of those,
-            most specific first.
+        agent: a product token ("ExampleBot"), a whole User-Agent header (from which the
+            name of the crawler is extracted), "*", or a sequence of these, the most
+            specific first.
 
     Returns:
         One token or more, in lower case; tokens compare case-insensitively.
 
     Raises:
-        InvalidProductTokenError: `agent` names no crawler (the header of a browser,
-            for example), looks like a URL, is an empty sequence, or is not text.
+        InvalidProductTokenError: `agent` does not name a crawler (it is the header
+            of a browser, for example), looks like a URL, is an empty sequence, or is
+            not a str.
     """
     if isinstance(agent, str):
         return (_product_token(agent),)
@@ -90,7 +92,7 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
 
 
 def crawler_name(text: str) -> str:
-    """The lower-case crawler that a token or User-Agent header names; "" for none."""
+    """The lower-case name of the crawler in a token or User-Agent header, or ""."""
     header = text.lower()
     if not header.startswith(_BROWSER_LIKE):
         return _END_OF_NAME.split(header, maxsplit=1)[0]
@@ -99,7 +101,7 @@ def crawler_name(text: str) -> str:
 
 @lru_cache(maxsize=_KEPT_HEADERS)
 def _name_in_header(header: str) -> str:
-    """The crawler that a lower-case, browser-like `header` names, or ""."""
+    """The name of the crawler in a lower-case, browser-like `header`, or ""."""
     names: list[str] = []
     if "[" in header:
         header = _IN_BRACKETS.sub(" ", header)
@@ -111,7 +113,7 @@ def _name_in_header(header: str) -> str:
 
 
 def is_of_crawler(name: str) -> bool:
-    """Whether a lower-case `name` in a browser-like header is not of a browser."""
+    """Whether a lower-case `name` in a browser-like header is not a browser's."""
     return name not in _BROWSERS and not name.endswith("browser")
 
 

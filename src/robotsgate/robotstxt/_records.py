@@ -1,7 +1,7 @@
-"""Holds the records of a group, and reads the values of those that are not rules.
+"""The records of a group, with parsers for the values of those that are not rules.
 
-RFC 9309 does not define delays, rates and sitemaps, but lets a crawler read them
-(§2.2.4). A value that makes no sense is ignored.
+RFC 9309 does not define delays, rates and sitemaps, but permits crawlers to use them
+(§2.2.4). Invalid values are ignored.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 class Records:
-    """What stands in one or more sections, in the order of the file.
+    """The records of one or more sections, in the order of the file.
 
     Attributes:
-        disallows: raw patterns, also empty ones.
+        disallows: raw patterns, including empty ones.
         disallow_lines: the line of each.
-        allows: raw patterns, also empty ones.
+        allows: raw patterns, including empty ones.
         allow_lines: the line of each.
         rates: crawl-delay and request-rate records.
         sitemaps: (raw value, line).
         others: records of unknown fields.
-        misspelt: (key, line) of fields that only a lenient dialect takes.
+        misspelt: (key, line) of fields that only a lenient dialect accepts.
         void: lines with text that is not a record.
     """
 
@@ -52,7 +52,7 @@ class Records:
     )
 
     def __init__(self) -> None:
-        """Hold nothing yet."""
+        """Start empty."""
         self.disallows: list[str] = []
         self.disallow_lines: list[int] = []
         self.allows: list[str] = []
@@ -82,11 +82,10 @@ class RuleLines(NamedTuple):
     """The rules of one kind, in the order of the file.
 
     Attributes:
-        patterns: in the spelling that targets have; may be empty. Those that
-            begin with neither "/" nor "*" match nothing, as all targets begin
-            with "/".
-        lines: where each stands.
-        written: the patterns as the file has them.
+        patterns: normalized like targets; may be empty. Those that do not start with
+            "/" or "*" match nothing, because all targets start with "/".
+        lines: the line number of each.
+        written: the patterns as written in the file.
     """
 
     patterns: list[str]
@@ -105,7 +104,7 @@ NO_RULES = RuleLines([], [], [])
 
 
 def crawl_delay_seconds(value: str) -> float | None:
-    """Seconds, ≥ 0 and finite, of "10", "0.5", "2m"; `None` for anything else.
+    """Parse seconds, ≥ 0 and finite, such as "10", "0.5", "2m"; otherwise `None`.
 
     The units are those of request rates: "s", "m", "h", "d".
     """
@@ -116,7 +115,7 @@ def crawl_delay_seconds(value: str) -> float | None:
 
 
 def request_rate(value: str) -> RequestRate | None:
-    """The rate in "1/5", "9000/1d", "30/1m" or "1/5 0600-0845"; `None` for others.
+    """Parse a rate such as "1/5", "9000/1d" or "1/5 0600-0845"; otherwise `None`.
 
     A time of day after the rate is ignored.
     """
@@ -130,13 +129,13 @@ def request_rate(value: str) -> RequestRate | None:
 
 
 def first_crawl_delay(rates: Iterable[Rate]) -> float | None:
-    """The seconds of the first crawl-delay; `None` if it makes no sense."""
+    """The seconds of the first crawl-delay; `None` if it is invalid."""
     values = (value for field, value, _ in rates if field is LineKind.CRAWL_DELAY)
     return crawl_delay_seconds(next(values, ""))
 
 
 def first_request_rate(rates: Iterable[Rate]) -> RequestRate | None:
-    """The rate of the first request-rate; `None` if it makes no sense."""
+    """The rate of the first request-rate; `None` if it is invalid."""
     values = (value for field, value, _ in rates if field is LineKind.REQUEST_RATE)
     return request_rate(next(values, ""))
 
@@ -144,7 +143,7 @@ def first_request_rate(rates: Iterable[Rate]) -> RequestRate | None:
 def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:
     """`sitemaps` of the robots.txt of `origin` as absolute URLs, each once.
 
-    Leaves out URLs of schemes other than http, https and ftp.
+    URLs with schemes other than http, https and ftp are skipped.
     """
     urls = (absolute_url(f"{origin}/robots.txt", value) for value in sitemaps)
     return tuple(dict.fromkeys(filter(is_absolute_url, urls)))
@@ -157,6 +156,6 @@ def _number(text: str) -> float | None:
 
 
 def is_absolute_url(value: str) -> bool:
-    """Whether a sitemap can be fetched as it stands, without the file's own URL."""
+    """Whether the URL of a sitemap is absolute."""
     scheme, separator, rest = value.partition("://")
     return bool(separator and rest) and scheme.lower() in {"http", "https", "ftp"}

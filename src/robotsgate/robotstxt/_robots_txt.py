@@ -1,6 +1,6 @@
-"""One parsed robots.txt: the parser and matcher as users see them.
+"""A parsed robots.txt: the public interface of the parser and matcher.
 
-Longer than other modules, because it is the public surface: half of it is docstrings.
+Longer than other modules, because it is the public API: half of it is docstrings.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from robotsgate.urls._origin import URLLike
 
 DEFAULT_MAX_BYTES = 512_000
-"""500 KiB: the least that RFC 9309 §2.5 allows, and as much as Google reads."""
+"""500 KiB: the minimum required by RFC 9309 §2.5, and what Google reads."""
 
 ROBOTS_TXT_PATH = "/robots.txt"
 
-# The agents are those of the caller, and few. The bound limits the harm of a mistake.
+# Callers use few agents. The limit contains the damage if one does not.
 MAX_KNOWN_AGENTS = 1_000
 
 _Record = TypeVar("_Record", "Rate", "Other")
@@ -55,11 +55,11 @@ _Record = TypeVar("_Record", "Rate", "Other")
 class RobotsTxt:
     """A parsed robots.txt.
 
-    Made by `RobotsTxt.parse`. Immutable; parts of it are parsed when they are first
-    asked for.
+    Create it with `RobotsTxt.parse`. It is immutable; parts of it are parsed when they
+    are first needed.
 
     Attributes:
-        dialect: the one in which the file is read.
+        dialect: the dialect in which the file was parsed.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class RobotsTxt:
         """Use `RobotsTxt.parse` instead.
 
         Args:
-            text: latin-1, one character for each byte; lines end with LF.
-            dialect: the way to read it.
-            is_cut: whether `text` is only the start of the file.
-            encoding: the one that its byte order mark names, if that is not UTF-8.
+            text: latin-1, one character per byte; lines end with LF.
+            dialect: the dialect of the file.
+            is_cut: whether `text` is only the beginning of the file.
+            encoding: the encoding of its byte order mark, if that is not UTF-8.
         """
         self.dialect = dialect
         self._grammar = grammar_of(dialect)
@@ -93,13 +93,13 @@ class RobotsTxt:
         dialect: Dialect = Dialect.RFC9309,
         max_bytes: int | None = DEFAULT_MAX_BYTES,
     ) -> RobotsTxt:
-        """Read a robots.txt; no content of the file raises an error.
+        """Parse a robots.txt. A malformed file never raises an exception.
 
         Args:
-            body: the file; a `str` stands for its bytes in UTF-8.
-            dialect: the way to read it.
-            max_bytes: how many bytes count, ≥ 0 (RFC 9309 §2.5). A line that the
-                limit cuts does not count. `None`: all bytes count.
+            body: the file; a `str` is encoded in UTF-8.
+            dialect: how to parse it.
+            max_bytes: how many bytes to read, ≥ 0 (RFC 9309 §2.5), dropping a line cut
+                short by the limit. `None` for no limit.
 
         Raises:
             TypeError: `body` is neither bytes nor str.
@@ -125,13 +125,12 @@ class RobotsTxt:
         """Whether `agent` may fetch `url`.
 
         Args:
-            agent: a product token, a whole User-Agent header that names a crawler,
-                "*" for the fallback group alone, or a sequence of them, most
-                specific first. `Dialect.GOOGLE` takes each agent as it is, as
-                Google's matcher does.
-            url: an absolute URL, or its path with its query, from "/" on. If it has
-                dot segments or backslashes, each of its readings must be allowed.
-                `Dialect.GOOGLE` takes any text, and each text as it is.
+            agent: a product token, a whole User-Agent header that names a crawler, "*"
+                for just the fallback group, or a sequence of these, the most specific
+                first. `Dialect.GOOGLE` uses agents unchanged, like Google's matcher.
+            url: an absolute URL, or its path with its query, starting with "/". If it
+                has dot segments or backslashes, all of its readings must be allowed.
+                `Dialect.GOOGLE` accepts any text, and uses it unchanged.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
@@ -144,9 +143,10 @@ class RobotsTxt:
         return True
 
     def match(self, agent: str | Sequence[str], url: str | URLLike) -> Match:
-        """Which rule decides; takes and raises as `can_fetch`.
+        """Like `can_fetch`, but also returns the rule that applies. Raises the same.
 
-        Of several readings the first that is refused counts, else the URL as given.
+        If there are several readings, the first disallowed one is used, or the URL as
+        given if all are allowed.
         """
         rules = self.rules_for(agent)
         target = decisive(self._grammar.readings(url), self._allows(rules))
@@ -155,30 +155,30 @@ class RobotsTxt:
     def matches(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> tuple[Rule, ...]:
-        """All rules that match; takes and raises as `match`.
+        """All rules that match; raises like `match`.
 
         Returns:
             The rules in the order of priority, each once. The longest pattern comes
-            first, then allow before disallow, then the first line. `match` gives the
-            first rule. Empty for /robots.txt if the dialect always allows that.
+            first, then allow before disallow, then by line. `match` returns the first
+            one. Empty for /robots.txt if the dialect always allows it.
         """
         agent_rules = self.rules_for(agent)
         rules = agent_rules.rules
         target = decisive(self._grammar.readings(url), self._allows(agent_rules))
         numbers = () if self._is_implied(target) else rules.matching(target)
-        # An allow rule of `Dialect.GOOGLE` may stand for two patterns.
+        # An allow rule of `Dialect.GOOGLE` may imply two patterns.
         return tuple(dict.fromkeys(rule_of(rules.as_written(one)) for one in numbers))
 
     def usage_preferences(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> UsagePreferences:
-        """What the site prefers `url` to be used for; takes and raises as `can_fetch`.
+        """The site's preferences for how `url` is used; raises like `can_fetch`.
 
-        The lines of the agent's groups count, and Content-Signal and License above the
-        first group; but a License in the groups takes the place of those above. Every
-        preference is unknown if `agent` may not fetch `url`. If `url` has several
-        readings, those of all of them count together. The page may say more in its
-        headers: see `RobotsChecker.usage_preferences`.
+        These are the lines in the agent's groups, and Content-Signal and License lines
+        above the first group; a License in the groups replaces those above. If `agent`
+        may not fetch `url`, all preferences are unknown. If `url` has several readings,
+        their preferences are combined. The headers of the page may contain more: see
+        `RobotsChecker.usage_preferences`.
         """
         rules = self.rules_for(agent)
         readings = self._grammar.readings(url)
@@ -188,28 +188,27 @@ class RobotsTxt:
         )
 
     def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
-        """Seconds between two requests of `agent`, ≥ 0; `None` if there is none.
+        """The crawl-delay for `agent`: seconds between two requests, ≥ 0, or `None`.
 
-        Takes and raises as `can_fetch`. The first crawl-delay of the agent's groups
-        counts, in seconds or with one of the units s, m, h and d ("2m", without a
-        space). `None` also if that one makes no sense. A crawl-delay above a
-        user-agent line does not bind that agent.
+        This is the first crawl-delay in the agent's groups, in seconds or with a unit:
+        s, m, h or d ("2m", without a space). `None` if there is none, or it is invalid.
+        A crawl-delay above a user-agent line does not apply to that agent. Raises like
+        `can_fetch`.
         """
         return self.rules_for(agent).crawl_delay
 
     def request_rate(self, agent: str | Sequence[str]) -> RequestRate | None:
-        """The rate that the first request-rate of the agent's groups asks for.
+        """The first request-rate in the agent's groups.
 
-        Takes and raises as `can_fetch`. `None` if there is none, or if it makes no
-        sense.
+        `None` if there is none, or it is invalid. Raises like `can_fetch`.
         """
         return self.rules_for(agent).request_rate
 
     @cached_property
     def sitemaps(self) -> tuple[str, ...]:
-        """The sitemaps as they stand, in the order of the file, each once.
+        """The sitemaps as written in the file, in order, each once.
 
-        They should be absolute URLs; others are relative to the file's own URL.
+        They should be absolute URLs; others are relative to the URL of the file.
         """
         values = (
             readable(value)
@@ -221,7 +220,7 @@ class RobotsTxt:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The groups as they stand in the file, not merged."""
+        """The groups as written in the file, not merged."""
         return tuple(
             Group(
                 tokens=tuple(token for token, _ in section.agents),
@@ -238,19 +237,19 @@ class RobotsTxt:
 
     @cached_property
     def other_lines(self) -> tuple[OtherLine, ...]:
-        """The records that say nothing about fetching, in the order of the file."""
+        """The records that are not about fetching, in the order of the file."""
         return _other_lines(
             [other for records in self._records for other in records.others]
         )
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """All lines that were read, with what each is."""
+        """All lines that were read, with their kinds."""
         return lines(self._text, self._grammar)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What the file's author may want to know, in the order of lines."""
+        """Problems that the author of the file may want to know about, by line."""
         return diagnostics(
             self._outline,
             self._records,
@@ -271,7 +270,7 @@ class RobotsTxt:
         }
 
     def rules_for(self, agent: str | Sequence[str]) -> AgentRules:
-        """What the file holds for `agent`: its own groups merged, else those of "*".
+        """The contents for `agent`: its own groups merged, or otherwise those of "*".
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
@@ -319,18 +318,18 @@ class RobotsTxt:
     def _read_usage_lines_of_all(self) -> tuple[Other, ...]:
         """The records above the first group, which hold for all agents.
 
-        Not Content-Usage, which is a rule of a group.
+        Without Content-Usage, which is a rule of a group.
         """
         outside = self._outline.outside
         if not (outside.end and may_state_usage(self._outline.text[: outside.end])):
-            return ()  # nearly all files; reading would take longer
+            return ()  # nearly all files; parsing would take longer
         others = read(self._outline, [outside], self._grammar).others
         return tuple(one for one in others if one[0] in USAGE_FIELDS_OF_ALL)
 
     def _rules_and_records(
         self, sections: Sequence[Section]
     ) -> tuple[RuleSet, list[Rate], list[Other]]:
-        """The content of `sections`, kept once for all agents that share them."""
+        """The contents of `sections`, cached for all agents that share them."""
         key = tuple(map(id, sections))
         known = self._by_sections.get(key)
         if known is None:
@@ -341,7 +340,7 @@ class RobotsTxt:
         return known
 
     def _allows(self, rules: AgentRules) -> Callable[[str], bool]:
-        """Tells whether a target may be fetched, by `rules` of this file."""
+        """Return a function that checks targets with `rules` of this file."""
         return lambda target: rules.rules.allows(target) or self._is_implied(target)
 
     def _is_implied(self, target: str) -> bool:
@@ -361,7 +360,7 @@ def _bytes_of(body: object) -> bytes:
 def _below_agent_lines(
     records: Iterable[_Record], sections: Sequence[tuple[Section, int]]
 ) -> list[_Record]:
-    """The records that stand below the agent's user-agent line of their section."""
+    """The records below the agent's user-agent line in their section."""
     starts = [section.lines_before for section, _ in sections]
     return [
         record

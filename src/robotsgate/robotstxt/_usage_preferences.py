@@ -1,14 +1,14 @@
-"""Says what a site wants its content to be used for, in three vocabularies.
+"""A site's preferences for how its content is used, in three vocabularies.
 
-They are kept apart. None is translated into another, so that a caller sees
+They are kept separate and not translated into each other, so that callers see
 contradictions.
 
-- Content-Usage of the IETF, by two drafts that may change: rules of a group and a
-  response header (draft-ietf-aipref-attach-05, 2026-08-19); categories, values, and
-  how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
+- Content-Usage of the IETF, according to two drafts that may change: rules of a group
+  and a response header (draft-ietf-aipref-attach-05, 2026-08-19); categories, values,
+  and how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
 - Content-Signal of Cloudflare (contentsignals.org, 2025-09-24; for `use` Cloudflare,
-  2026-07-01), also a response header (Cloudflare's Markdown for Agents, 2026). No
-  document gives a grammar. Letter case is ignored here.
+  2026-07-01), which is also a response header (Cloudflare's Markdown for Agents, 2026).
+  There is no published grammar. Letter case is ignored here.
 - License of RSL 1.0 (2025-12-10).
 """
 
@@ -36,13 +36,13 @@ CONTENT_SIGNAL = "content-signal"
 LICENSE = "license"
 
 USAGE_FIELDS_OF_ALL = (CONTENT_SIGNAL, LICENSE)
-"""Fields that hold for all agents if they stand above the first group."""
+"""Fields that apply to all agents if they are above the first group."""
 
 USAGE_FIELDS = (CONTENT_USAGE, *USAGE_FIELDS_OF_ALL)
 
 _HEADERS = (CONTENT_USAGE, CONTENT_SIGNAL)
 
-# If this many characters before a field are white space, it may begin its line.
+# If this many characters before a field are white space, it may start a line.
 _LONGEST_INDENT = 100
 
 _USAGES = ("train-ai", "search")
@@ -66,7 +66,7 @@ _RESTRICTIVENESS = {one: place for place, one in enumerate(Preference)}
 
 
 def may_state_usage(text: str) -> bool:
-    """Whether a line of `text` may begin with one of `USAGE_FIELDS_OF_ALL`."""
+    """Whether a line of `text` may start with one of `USAGE_FIELDS_OF_ALL`."""
     text = lower(text)
     for field in USAGE_FIELDS_OF_ALL:
         at = text.find(field)
@@ -79,9 +79,9 @@ def may_state_usage(text: str) -> bool:
 
 
 def with_own_lines(of_all: Iterable[Other], own: Sequence[Other]) -> tuple[Other, ...]:
-    """The lines for an agent: those of all, and its own below them.
+    """The lines for an agent: those for all agents, followed by its own.
 
-    Its own licenses take the place of those of all (RSL 1.0 §4.4).
+    Its own licenses replace those for all agents (RSL 1.0 §4.4).
     """
     has_license = any(
         field == LICENSE and is_absolute_url(value) for field, value, _ in own
@@ -98,15 +98,15 @@ def usage_preferences(
     allowed: bool,
     headers: HeadersLike | None = None,
 ) -> UsagePreferences:
-    """What the site prefers a target to be used for, in all its `readings` together.
+    """The preferences for a target, combined for all of its `readings`.
 
-    Unless the agent may fetch it (`allowed`), every preference is unknown
+    Unless the agent may fetch it (`allowed`), all preferences are unknown
     (draft-ietf-aipref-attach-05 §3.1). `lines` are the records of `USAGE_FIELDS` for
-    the agent, in the order of the file; `headers` are those of the page, if it has been
+    the agent, in the order of the file; `headers` are those of the page, if it was
     fetched.
 
     Raises:
-        TypeError: `headers` does not hold pairs of text.
+        TypeError: `headers` does not contain pairs of str.
     """
     values: Mapping[str, list[tuple[str, int]]] = {name: [] for name in USAGE_FIELDS}
     for field, value, line in lines:
@@ -135,9 +135,9 @@ def usage_preferences(
 def _in_rules(
     rules: Iterable[tuple[str, int]], target: str, grammar: Grammar
 ) -> list[Statement]:
-    """What those rules state that have the longest path that matches `target`.
+    """The statements of the rules with the longest path that matches `target`.
 
-    attach-05 §3.1. If several paths have that length, all of them count.
+    attach-05 §3.1. If several paths have that length, all of them are used.
     """
     indexed = IndexedTarget(target)
     longest = 0
@@ -159,13 +159,13 @@ def _in_rules(
 
 
 def _in_headers(values: Iterable[str]) -> list[Statement]:
-    """What the Content-Usage headers of a response state (attach-05 §2)."""
+    """The statements of the Content-Usage headers of a response (attach-05 §2)."""
     joined = ", ".join(values).strip(" \t")
     return _statements(joined.encode("utf-8", "surrogatepass"), None)
 
 
 def _path_and_dictionary(value: str) -> tuple[str, str]:
-    """The path of a rule, or "" if there is none, and the text after it."""
+    """The path of a rule, or "", and the text after it."""
     if not value.startswith("/"):
         return "", value
     path, *rest = _WHITE_SPACE.split(value, maxsplit=1)
@@ -173,12 +173,12 @@ def _path_and_dictionary(value: str) -> tuple[str, str]:
 
 
 def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
-    """What a dictionary of RFC 9651 §3.2 states (vocab-08, "Processing Algorithm").
+    """The statements of an RFC 9651 §3.2 dictionary (vocab-08, "Processing Algorithm").
 
-    A dictionary that does not parse states nothing, nor does a member whose value is
-    not one of the tokens y and n.
+    An invalid dictionary states nothing, nor does a member whose value is not the token
+    y or n.
     """
-    # Imported here: few files have such a line.
+    # Imported here, because few files have such a line.
     from http_sf import StructuredFieldError, Token, parse  # noqa: PLC0415
 
     try:
@@ -196,7 +196,7 @@ def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
 
 
 def _signals(stated: Iterable[tuple[str, int | None]]) -> list[Statement]:
-    """What lines and headers Content-Signal state; each is given as (value, line)."""
+    """The statements of Content-Signal lines and headers, given as (value, line)."""
     return [
         (category, preference, line)
         for value, line in stated
@@ -209,7 +209,7 @@ def _signals(stated: Iterable[tuple[str, int | None]]) -> list[Statement]:
 def _most_restrictive(
     statements: Iterable[Statement], categories: Iterable[str]
 ) -> dict[str, CategoryPreference]:
-    """For each category the first of its most restrictive statements.
+    """By category, the first of its most restrictive statements.
 
     draft-ietf-aipref-vocab-08 (2026-09-13), "Combining Preferences".
     """

@@ -1,7 +1,7 @@
-"""Keeps bytes under keys. Must never ask a clock: `now` is an argument.
+"""Key-value stores for bytes. Must never read a clock: `now` is an argument.
 
-Its modules may touch their file or server, but must not import `fetching`, `checking`
-or what is above `checking`.
+These modules may access their file or server, but must not import `fetching`,
+`checking` or any package above `checking`.
 """
 
 from robotsgate.stores._base import Change, FetchLease, ListableStore, Store

@@ -1,12 +1,12 @@
-"""Keeps a client of coredis open, and replaces it when it goes wrong.
+"""Keeps a coredis client open, and replaces it when it fails.
 
-A pool of coredis keeps a connection that no longer answers. It loses a place for good
-if a call is cancelled while it connects, or, on trio, is cut off. So a call goes on to
-its end if its caller gives up. If a call fails without an answer of the server, another
-client takes over.
+A coredis pool keeps connections that no longer respond. It permanently loses a slot if
+a call is cancelled while it connects, or, on trio, if its connection is cut off. So a
+call is completed even if its caller gives up. If a call fails without a response from
+the server, the client is replaced.
 
-A client of coredis must be closed by the task that has opened it. So each one has a
-task of the loop, and any task may open and close a `LastingClient`.
+A coredis client must be closed by the task that opened it. So each client has its own
+task, and any task may open and close a `LastingClient`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
     Client = Redis[bytes] | RedisCluster[bytes]
 
-# A call that takes longer fails. The checker does not wait that long.
+# Longer calls fail. The checker does not wait that long.
 CALL_SECONDS = 10.0
 
 _Result = TypeVar("_Result")
 
 
 class _Connection:
-    """One client with its pool of connections.
+    """One client with its connection pool.
 
     Attributes:
-        client: `None` before it is open, and after it was closed.
-        error: why it could not be opened; else `None`.
-        settled_event: set when it is open, or could not be opened.
-        is_retired: whether it is closed as soon as no call uses it.
-        unused_event: set when it is retired and no call uses it.
-        calls: how many calls use it.
+        client: `None` before it is opened and after it is closed.
+        error: why it could not be opened; otherwise `None`.
+        settled_event: set when it is open, or has failed to open.
+        is_retired: whether to close it as soon as no call uses it.
+        unused_event: set when it is retired and unused.
+        calls: the number of calls that use it.
     """
 
     def __init__(self) -> None:
@@ -55,10 +55,10 @@ class _Connection:
         self.calls = 0
 
     async def open_client(self) -> Client:
-        """The client, as soon as it is open.
+        """Wait until the client is open, and return it.
 
         Raises:
-            Exception: why it cannot be opened.
+            Exception: the reason why it cannot be opened.
         """
         await self.settled_event.wait()
         if self.client is None:
@@ -66,16 +66,16 @@ class _Connection:
         return self.client
 
     def close_if_unused(self) -> None:
-        """Let it be closed if it is retired and no call uses it."""
+        """Allow it to be closed if it is retired and unused."""
         if self.is_retired and self.calls == 0:
             self.unused_event.set()
 
 
 class LastingClient:
-    """A client that stays open until `aclose`, and is replaced when it fails."""
+    """A client that stays open until `aclose` and is replaced when it fails."""
 
     def __init__(self, make: Callable[[], Client]) -> None:
-        """Use the clients that `make` makes; each is opened when it is needed."""
+        """Use clients created by `make`; each is opened when it is needed."""
         self._make = make
         self._current: _Connection | None = None
         self._next: _Connection | None = None
@@ -83,19 +83,19 @@ class LastingClient:
         self._calls: Flights[bool] = Flights("connection to Redis")
 
     async def aclose(self) -> None:
-        """End the calls under way, and close the connections."""
+        """Cancel the pending calls and close the connections."""
         try:
             await self._calls.aclose()
         finally:
             await self._connections.aclose()
 
     async def result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
-        """The result of `work`, called with the client.
+        """Call `work` with the client, and return its result.
 
         Raises:
             StoreError: `aclose` was called.
             TimeoutError: `work` takes more than `CALL_SECONDS`.
-            Exception: what `work` raises, or what opening the client raises.
+            Exception: raised by `work`, or while opening the client.
         """
         results: list[_Result] = []
         errors: list[Exception] = []
@@ -134,7 +134,7 @@ class LastingClient:
             connection.close_if_unused()
 
     def _next_connection(self) -> _Connection:
-        """The connection that takes over as soon as it is open."""
+        """The connection that replaces the current one as soon as it is open."""
         if self._next is None:
             connection = _Connection()
             self._connections.begin(connection, partial(self._hold_open, connection))

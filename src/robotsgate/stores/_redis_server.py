@@ -1,4 +1,4 @@
-"""Calls Redis, Valkey or a cluster of them; each failure becomes a `StoreError`."""
+"""Calls Redis, Valkey or a cluster; every failure becomes a `StoreError`."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _Result = TypeVar("_Result")
 
 
 class RedisServer:
-    """A server, or a cluster, that need not be there.
+    """A server or cluster, which may be down.
 
-    From `open` on it keeps its connections, and a call goes on to its end if its caller
-    gives up. Otherwise each call makes a connection.
+    After `open`, connections are kept, and a call is completed even if its caller gives
+    up. Before that, each call opens its own connection.
     """
 
     def __init__(
         self, url: str | Callable[[], Client], ssl_context: ssl.SSLContext | None
     ) -> None:
-        """Prepare; nothing is opened.
+        """Do not connect yet.
 
         Args:
             url: as for `RedisStore`.
-            ssl_context: for "rediss://"; `None`: the system's authorities.
+            ssl_context: for "rediss://"; `None` for the system's certificates.
 
         Raises:
-            StoreError: `url` is not one of these; the message does not show it.
+            StoreError: `url` is not valid; the message does not show it.
         """
         self._make = url if callable(url) else _maker(url, ssl_context)
         self._lasting_client: LastingClient | None = None
@@ -51,20 +51,20 @@ class RedisServer:
         return self._lasting_client is not None
 
     def open(self) -> None:
-        """Keep the connections from now on."""
+        """Start to keep connections."""
         self._lasting_client = LastingClient(self._make)
 
     async def aclose(self) -> None:
-        """Refuse all calls, end those under way, and close the connections."""
+        """Refuse new calls, cancel pending ones, and close the connections."""
         self._is_closed = True
         if self._lasting_client is not None:
             await self._lasting_client.aclose()
 
     async def result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
-        """The result of `work`, called with a client that is connected.
+        """Call `work` with a connected client, and return its result.
 
         Raises:
-            StoreError: the call failed, for whatever reason.
+            StoreError: the call failed, for any reason.
         """
         if self._is_closed:
             raise StoreError("the connection to Redis is closed")
@@ -80,10 +80,10 @@ class RedisServer:
 
 
 def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Client]:
-    """A function that makes clients for `url`.
+    """Return a function that creates clients for `url`.
 
     Raises:
-        StoreError: `url` is not one of Redis; the message does not show it.
+        StoreError: `url` is not a Redis URL; the message does not show it.
     """
     if not isinstance(url, str) or not _is_url(url):
         raise StoreError("expected a URL redis://host, rediss://host or unix://path")
@@ -94,7 +94,7 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
         "stream_timeout": CALL_SECONDS,
     }
     if url.startswith("rediss:"):
-        # The context of coredis itself would accept a certificate for any name.
+        # The default context of coredis would accept a certificate for any name.
         options["ssl_context"] = ssl_context or ssl.create_default_context()
     try:
         Redis.from_url(url, **options)
@@ -113,6 +113,6 @@ def _is_url(url: str) -> bool:
         return False
     if parts.scheme == "unix":
         return bool(parts.path)
-    # The client would take the database 0 if the path is not a number.
+    # The client would use database 0 if the path is not a number.
     is_database = parts.path in {"", "/"} or parts.path[1:].isdecimal()
     return parts.scheme in {"redis", "rediss"} and bool(parts.hostname) and is_database

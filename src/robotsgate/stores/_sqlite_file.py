@@ -1,4 +1,4 @@
-"""Makes a file a store, opens it, reads it, and refuses a file that is not one."""
+"""Creates, opens and reads the file of a store, and refuses other files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from robotsgate.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# "robt": no other program's file is taken for ours, nor ours for another's.
+# "robt", so that this file and those of other programs are not mistaken.
 _APPLICATION_ID = 0x726F6274
 
-# Changes together with the version of the entries in it (`caching/_codec.py`), so that
-# a file of entries that cannot be read is refused once, and not entry by entry.
+# Changes together with the version of the entries (`caching/_codec.py`), so that a file
+# with unreadable entries is refused once, instead of entry by entry.
 _VERSION = 3
 
-# Each write takes a new id, so their order is the order of writing. The bytes come
-# last, so that a sweep need not read them.
+# Each write takes a new id, so ids are in the order of writing. The bytes are the last
+# column, so that a sweep does not read them.
 _TABLE = """
 CREATE TABLE kept (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, keep_until REAL, value BLOB
@@ -27,13 +27,13 @@ CREATE TABLE kept (
 """
 
 # How long SQLite itself waits for another process. A store is opened in the event
-# loop, which must not wait for longer.
+# loop, which must not be blocked for longer.
 _BUSY_SECONDS = 0.05
 
 # How many bytes the log may keep after a large transaction.
 _MOST_LOG_BYTES = 64 * 2**20
 
-# These bits of an error code of SQLite tell the kind of the error.
+# These bits of an SQLite error code are the kind of error.
 _PRIMARY_CODE = 0xFF
 
 
@@ -42,16 +42,16 @@ def store_errors(path: str) -> Iterator[None]:
     """Turn errors of SQLite into StoreErrors that name the file."""
     try:
         yield
-    except (sqlite3.Error, UnicodeError) as error:  # a damaged text is not UTF-8
+    except (sqlite3.Error, UnicodeError) as error:  # damaged text is not UTF-8
         raise StoreError(f"the store {path} failed: {error}") from error
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Take the right to write, then commit everything or nothing.
+    """Acquire the write lock, then commit everything or nothing.
 
-    A transaction that reads before it takes that right can fail at once if another
-    process writes, without waiting for it.
+    A transaction that reads before it acquires the lock can fail immediately if another
+    process is writing, instead of waiting for it.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -64,7 +64,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_locked(error: BaseException) -> bool:
-    """Whether `error` says that another process holds the file."""
+    """Whether `error` means that another process has locked the file."""
     return (
         isinstance(error, sqlite3.OperationalError)
         and error.sqlite_errorcode & _PRIMARY_CODE == sqlite3.SQLITE_BUSY
@@ -72,30 +72,30 @@ def is_locked(error: BaseException) -> bool:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """A connection to the file, which any thread may use."""
+    """Return a connection to the file that any thread may use."""
     return sqlite3.connect(
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
 
 
 def prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Make a new file a store; check that an old one is a store and can be written.
+    """Initialize a new file; check that an existing one is a writable store.
 
-    May be called again if the file was locked.
+    Can be called again if the file was locked.
 
     Raises:
-        StoreError: it is of another program, or of another version of this one.
-        sqlite3.Error: it is damaged, or locked.
+        StoreError: the file belongs to another program or another version.
+        sqlite3.Error: the file is damaged or locked.
     """
     is_known = _check_file(connection, path)  # before anything is changed
     # Every commit survives the end of the process. A power failure may lose the last
-    # commits, but damages nothing.
+    # commits, but does not damage the file.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {_MOST_LOG_BYTES}")
     try:
         connection.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError:
-        # Another process is doing the same, and SQLite does not wait for that.
+        # Another process is doing the same, and SQLite does not wait for it.
         with suppress(sqlite3.OperationalError):
             connection.executescript("BEGIN IMMEDIATE; ROLLBACK")  # waits
         raise
@@ -103,7 +103,7 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
         _check_writable(connection)
         return
     with transaction(connection):
-        if _check_file(connection, path):  # another process has just made it
+        if _check_file(connection, path):  # another process has just created it
             return
         connection.execute(_TABLE)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -114,7 +114,7 @@ def _check_file(connection: sqlite3.Connection, path: str) -> bool:
     """Whether the file is a store; `False` for a new one.
 
     Raises:
-        StoreError: it is of another program, or of another version of this one.
+        StoreError: the file belongs to another program or another version.
     """
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if not tables:
@@ -138,10 +138,10 @@ def _check_file(connection: sqlite3.Connection, path: str) -> bool:
 
 
 def _check_writable(connection: sqlite3.Connection) -> None:
-    """Refuse a file that cannot be written, without waiting for another writer."""
+    """Refuse a read-only file, without waiting for another writer."""
     connection.execute("PRAGMA busy_timeout = 0")
     try:
-        with transaction(connection):  # a read-only file allows an empty one
+        with transaction(connection):  # a read-only file permits an empty transaction
             connection.execute(f"PRAGMA user_version = {_VERSION}")
     except sqlite3.OperationalError as error:
         if not is_locked(error):
@@ -158,25 +158,25 @@ def pragma(connection: sqlite3.Connection, name: str) -> int:
 
 def value_of(connection: sqlite3.Connection, key: str) -> bytes | None:
     """The bytes under `key`; `None` if there are none."""
-    # A cast, because another program may have written a text or a number.
+    # Cast, because another program may have written text or a number.
     query = "SELECT CAST(value AS BLOB) FROM kept WHERE key = ?"
     row = connection.execute(query, (key,)).fetchone()
     return None if row is None else row[0]
 
 
 def values_of(connection: sqlite3.Connection, keys: Iterable[str]) -> dict[str, bytes]:
-    """The bytes under those of `keys` that hold any."""
+    """The bytes under `keys`, omitting those without bytes."""
     values = ((key, value_of(connection, key)) for key in keys)
     return {key: value for key, value in values if value is not None}
 
 
 def slice_of_keys(connection: sqlite3.Connection, after: str, rows: int) -> list[str]:
-    """The first keys after the one given, in their order; at most `rows`."""
+    """The first keys after `after`, sorted; at most `rows`."""
     query = "SELECT key FROM kept WHERE key > ? ORDER BY key LIMIT ?"
     return [key for (key,) in connection.execute(query, (after, rows))]
 
 
 def count(connection: sqlite3.Connection) -> int:
-    """How many keys there are."""
+    """Return the number of keys."""
     (count,) = connection.execute("SELECT count(*) FROM kept").fetchone()
     return int(count)

@@ -1,4 +1,4 @@
-"""Makes the store that a URL names, for settings files and command lines."""
+"""Creates stores from URLs, for configuration files and command lines."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _EXPECTED = (
 
 
 def open_store(url: str) -> ListableStore:
-    """The store that `url` names; it is yours to close.
+    """Open the store at `url`; the caller has to close it.
 
-    The path after "sqlite:///" is relative to the working directory, unless it begins
-    with a fourth slash. A store on a server connects when an operation first needs it.
+    The path after "sqlite:///" is relative to the working directory unless it starts
+    with a fourth slash. A store on a server connects at the first operation.
 
     Args:
         url: "memory:", "sqlite:///file", "redis://user:password@host:6379/0",
@@ -30,7 +30,7 @@ def open_store(url: str) -> ListableStore:
     Raises:
         TypeError: `url` is not a str.
         StoreError: there is no such kind of store, its extra is not installed, or
-            it cannot be opened. A password in `url` is not shown.
+            it cannot be opened. The message does not show a password in `url`.
     """
     given: object = url  # callers without a type checker
     if not isinstance(given, str):
@@ -46,7 +46,7 @@ def open_store(url: str) -> ListableStore:
         return SQLiteStore(rest[3:])
     if scheme in {"redis", "rediss", "unix"} and rest.startswith("//"):
         return _redis_store(url)
-    # A password may stand before "@", after a second ":", or in a query.
+    # There may be a password before "@", after a second ":", or in a query.
     may_be_secret = "@" in url or (scheme != "sqlite" and ("?" in url or ":" in rest))
     shown = "" if may_be_secret else f", got {url!r}"
     if shown and not colon and {".", "/"}.intersection(url):
@@ -58,7 +58,7 @@ def open_store(url: str) -> ListableStore:
 
 
 def file_hint(path: object) -> str:
-    """The end of an error, with the URL of the file `path`; empty if not a path."""
+    """A hint with the URL of the file `path`, to append to an error; "" if no path."""
     if not isinstance(path, str | PathLike):
         return ""
     return f"; for that file, use {f'sqlite:///{path}'!r}"

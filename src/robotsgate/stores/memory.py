@@ -1,4 +1,4 @@
-"""Keeps bytes in the memory of this process, bounded in number and size."""
+"""A store in the memory of this process, limited in number and size."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _MEBIBYTE = 2**20
 # Measured on CPython 3.11: 300 bytes, and a key of a hundred characters.
 _BYTES_OF_A_KEY = 400
 
-# A sweep over this many takes some milliseconds.
+# A sweep over this many takes a few milliseconds.
 _KEYS_BETWEEN_CHECKPOINTS = 2_000
 
 _Kept = tuple[bytes, float]
-"""The bytes under a key, and the epoch second until which they are kept."""
+"""The bytes under a key, and the epoch second at which they expire."""
 
 
 class MemoryStore:
-    """A store that ends with the process.
+    """A store in memory, which is lost with the process.
 
-    When there is no room, the key that has not been used for longest goes. Age does
-    not count, because a stale copy answers in an outage.
+    When it is full, it evicts the least recently used key, regardless of age: a stale
+    copy is still useful during an outage.
     """
 
     def __init__(
         self, *, max_entries: int = 100_000, max_bytes: int = 256 * _MEBIBYTE
     ) -> None:
-        """Make an empty store.
+        """Create an empty store.
 
         Args:
-            max_entries: how many keys are kept, ≥ 1.
-            max_bytes: about how many bytes of memory they may take, ≥ 1; a key that
-                alone takes more is not kept.
+            max_entries: the maximum number of keys, ≥ 1.
+            max_bytes: roughly how much memory they may take, in bytes, ≥ 1; a single
+                key that takes more is not stored.
 
         Raises:
-            ValueError: a bound is below 1.
+            ValueError: a limit is below 1.
         """
         for name, bound in (("max_entries", max_entries), ("max_bytes", max_bytes)):
             if bound < 1:
@@ -54,21 +54,21 @@ class MemoryStore:
         )
 
     def __len__(self) -> int:
-        """How many keys are kept."""
+        """The number of keys."""
         return len(self._kept)
 
     async def get(self, key: str) -> bytes | None:
-        """As `Store.get`; never suspends."""
+        """See `Store.get`. Never suspends."""
         kept = self._kept.get(key)
         return None if kept is None else kept[0]
 
     async def update(self, key: str, change: Change) -> None:
-        """As `Store.update`; never suspends."""
+        """See `Store.update`. Never suspends."""
         new = change(await self.get(key))
         if new is None:
             return
         value, keep_until = new
-        # The old bytes go even if the new ones are too large: they are out of date.
+        # The old bytes are outdated, so they go even if the new ones are too large.
         self._kept.pop(key, None)
         while len(self._kept) >= self._max_entries:
             self._kept.popitem()
@@ -76,30 +76,30 @@ class MemoryStore:
             self._kept[key] = value, math.inf if keep_until is None else keep_until
 
     async def delete(self, key: str) -> None:
-        """As `Store.delete`; never suspends."""
+        """See `Store.delete`. Never suspends."""
         self._kept.pop(key, None)
 
     async def purge(self, now: float) -> int:
-        """As `Store.purge`; lets other tasks run after every few thousand keys."""
+        """See `Store.purge`. Lets other tasks run after every few thousand keys."""
         dropped = 0
         async for key in self.keys():
-            # The base class looks without counting that as a use of the key.
+            # The base class does not count this lookup as a use of the key.
             if key in self._kept and Cache.__getitem__(self._kept, key)[1] <= now:
                 del self._kept[key]
                 dropped += 1
         return dropped
 
     async def keys(self) -> AsyncIterator[str]:
-        """As `ListableStore.keys`; listing a key does not count as using it."""
+        """See `ListableStore.keys`. Listing a key does not count as using it."""
         for number, key in enumerate(list(self._kept), 1):
             if number % _KEYS_BETWEEN_CHECKPOINTS == 0:
                 await anyio.lowlevel.checkpoint()
             yield key
 
     async def count(self) -> int:
-        """As `ListableStore.count`; never suspends."""
+        """See `ListableStore.count`. Never suspends."""
         return len(self._kept)
 
     async def aclose(self) -> None:
-        """As `Store.aclose`; forgets everything."""
+        """See `Store.aclose`. Discards all keys."""
         self._kept.clear()

@@ -1,4 +1,4 @@
-"""Keeps bytes in Redis or Valkey, which a fleet shares; needs the extra `redis`."""
+"""A store in Redis or Valkey, shared by a fleet; needs the extra `redis`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from robotsgate.stores._base import Change
     from robotsgate.stores._lasting_client import Client
 
-# The keys of a script are in one slot, as a cluster demands. No script asks for the
-# time, because some hosts refuse that.
+# The keys of a script are in one slot, as a cluster requires. No script reads the time,
+# because some hosting providers do not allow it.
 #
 # Writes ARGV[2] if the value is still the one that was read. ARGV[1] is the SHA-1 of
-# that one, because the value itself would double what is sent; if two values had the
-# same SHA-1, only the update in between would be lost. ARGV[3] is the epoch
-# millisecond from which the server drops the key, "" for never. Where there is a
-# KEYS[2], also ends the lease under it, if ARGV[4] owns it.
+# the latter, because sending the value itself would double the traffic; if two values
+# had the same SHA-1, only the update in between would be lost. ARGV[3] is the epoch
+# millisecond at which the key expires, "" for never. If there is a KEYS[2], this also
+# ends the lease under it, if ARGV[4] owns it.
 _WRITE_IF_UNCHANGED = """
 local kept = redis.call('GET', KEYS[1])
 if (kept and redis.sha1hex(kept) or '') ~= ARGV[1] then return 0 end
@@ -45,21 +45,21 @@ return 0
 """
 _ATTEMPTS_TO_WRITE = 10
 
-# The year 9999: the server refuses what its own clock cannot hold.
+# The year 9999: the server refuses dates that its own clock cannot represent.
 _LAST_MS = 253_402_300_799_000
 
-# How many keys the server looks at before it serves other clients.
+# How many keys the server scans before it serves other clients.
 _KEYS_OF_A_SLICE = 1_000
 
 
 @dataclass(slots=True)
 class _Lease:
-    """A lease that this store has.
+    """A lease held by this store.
 
     Attributes:
-        owner: whose it is.
-        kept: what `get` has read since then, for the next write; empty if nothing.
-        is_over: whether a write has ended it.
+        owner: its owner.
+        kept: the value that `get` has read since, for the next write; empty if none.
+        is_over: whether a write has ended the lease.
     """
 
     owner: str
@@ -68,14 +68,14 @@ class _Lease:
 
 
 class RedisStore:
-    """A store for a fleet, and its `FetchLease`.
+    """A store for a fleet of processes, including its `FetchLease`.
 
-    Works with Redis 6 or later and with Valkey, alone or as a cluster. What `update`
-    has written lasts as long as the data of the server. The server drops a key by
-    itself when nothing can use it any more, by its own clock.
+    Works with Redis 6 or later and with Valkey, standalone or as a cluster. An `update`
+    is as durable as the server. The server deletes expired keys by itself, using its
+    own clock.
 
     Use it as an async context manager around the checkers, so that it keeps its
-    connections. Otherwise it connects for each operation.
+    connections open. Otherwise it connects for each operation.
     """
 
     def __init__(
@@ -85,15 +85,15 @@ class RedisStore:
         prefix: str = "robotsgate:",
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        """Prepare; nothing is opened.
+        """Create the store without connecting.
 
         Args:
-            url: "redis://user:password@host:6379/0" (0: the number of the
-                database), or "rediss://…" for TLS, or "unix:///path". Or a
-                function that makes a `coredis` client, for example of a cluster;
-                the client must not decode responses.
-            prefix: stands before each key.
-            ssl_context: for "rediss://"; `None`: the system's authorities.
+            url: "redis://user:password@host:6379/0" (0 is the number of the
+                database), "rediss://…" for TLS, or "unix:///path"; or a function
+                that creates a `coredis` client, for example for a cluster. The
+                client must not decode responses.
+            prefix: the prefix of each key.
+            ssl_context: for "rediss://"; `None` for the system's certificates.
 
         Raises:
             StoreError: `url` is not one of these.
@@ -104,10 +104,7 @@ class RedisStore:
         self._leases: dict[str, _Lease] = {}
 
     async def __aenter__(self) -> Self:
-        """The store, which keeps its connections from now on.
-
-        The server need not be there yet.
-        """
+        """Keep connections open from now on; the server may still be down."""
         self._server.open()
         return self
 
@@ -116,10 +113,10 @@ class RedisStore:
         await self.aclose()
 
     async def get(self, key: str) -> bytes | None:
-        """As `Store.get`.
+        """See `Store.get`.
 
         Raises:
-            StoreError: the server does not answer.
+            StoreError: the server does not respond.
         """
         kept = await self._server.result_of(
             lambda client: client.get(self._prefix + key)
@@ -130,15 +127,16 @@ class RedisStore:
         return kept
 
     async def update(self, key: str, change: Change) -> None:
-        """As `Store.update`; `change` is called again when another writer was faster.
+        """See `Store.update`. Calls `change` again if another writer got in first.
 
-        Under a lease of this store, it begins with the bytes that `get` has read, and
-        ends the lease in the same step. So a fetch takes four round trips.
+        If this store holds a lease, the update starts from the bytes that `get` has
+        read, and releases the lease in the same step, so that a fetch takes four round
+        trips.
 
         Raises:
-            StoreError: the server does not answer, or refuses the bytes, or other
-                writers were faster ten times.
-            Exception: what `change` raises.
+            StoreError: the server does not respond or refuses the bytes, or other
+                writers got in first ten times in a row.
+            Exception: raised by `change`.
         """
         error = await self._server.result_of(
             lambda client: self._apply(client, key, change)
@@ -147,39 +145,39 @@ class RedisStore:
             raise error
 
     async def delete(self, key: str) -> None:
-        """As `Store.delete`.
+        """See `Store.delete`.
 
         Raises:
-            StoreError: the server does not answer.
+            StoreError: the server does not respond.
         """
         await self._server.result_of(lambda client: client.delete([self._prefix + key]))
 
-    async def purge(self, now: float) -> int:  # noqa: ARG002 (the server knows)
-        """As `Store.purge`: always 0."""
+    async def purge(self, now: float) -> int:  # noqa: ARG002 (the server has a clock)
+        """See `Store.purge`. Always returns 0."""
         return 0
 
     async def keys(self) -> AsyncIterator[str]:
-        """As `ListableStore.keys`; gets all of them before it gives the first.
+        """See `ListableStore.keys`. Reads all keys before it yields the first.
 
         Raises:
-            StoreError: the server does not answer, or has too many keys.
+            StoreError: the server does not respond, or has too many keys.
         """
         for key in await self._server.result_of(self._all_keys):
             yield key
 
     async def count(self) -> int:
-        """As `ListableStore.count`; as slow as `keys`.
+        """See `ListableStore.count`. As slow as `keys`.
 
         Raises:
-            StoreError: the server does not answer, or has too many keys.
+            StoreError: the server does not respond, or has too many keys.
         """
         return len(await self._server.result_of(self._all_keys))
 
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:
-        """As `FetchLease.acquire`.
+        """See `FetchLease.acquire`.
 
         Raises:
-            StoreError: the server does not answer.
+            StoreError: the server does not respond.
         """
         life_ms = math.ceil(seconds * 1_000)
         is_wanted = True
@@ -189,7 +187,7 @@ class RedisStore:
             is_ours = await client.set(
                 lease_key, owner, condition=PureToken.NX, px=life_ms
             )
-            if is_ours and not is_wanted:  # the caller has given up meanwhile
+            if is_ours and not is_wanted:  # the caller has given up in the meantime
                 await client.eval(_DELETE_IF_EQUAL, [lease_key], [owner])
             return bool(is_ours)
 
@@ -202,10 +200,10 @@ class RedisStore:
         return is_ours
 
     async def release(self, key: str, owner: str) -> None:
-        """As `FetchLease.release`.
+        """See `FetchLease.release`.
 
         Raises:
-            StoreError: the server does not answer.
+            StoreError: the server does not respond.
         """
         lease = self._leases.get(key)
         if lease is not None and lease.owner == owner:
@@ -219,11 +217,11 @@ class RedisStore:
         )
 
     async def aclose(self) -> None:
-        """As `Store.aclose`."""
+        """See `Store.aclose`."""
         await self._server.aclose()
 
     async def _all_keys(self, client: Client) -> set[str]:
-        # A set, because SCAN may name a key twice.
+        # A set, because SCAN may return a key twice.
         keys: set[str] = set()
         pattern = re.sub(r"([*?\[\]\\])", r"\\\1", self._prefix) + "*"
         async for octets in client.scan_iter(match=pattern, count=_KEYS_OF_A_SLICE):
@@ -235,9 +233,9 @@ class RedisStore:
     async def _apply(
         self, client: Client, key: str, change: Change
     ) -> Exception | None:
-        """Write what `change` makes of `key`; returns the error that `change` raises.
+        """Apply `change` to `key`; return the error that `change` raises, if any.
 
-        An error that is raised here would look like a failure of the server.
+        Raised from here, it would look like a failure of the server.
         """
         data_key, lease_key = self._prefix + key, self._lease_key(client, key)
         keys, owners = [data_key], list[str]()
@@ -264,7 +262,7 @@ class RedisStore:
         )
 
     def _lease_key(self, client: Client, key: str) -> str:
-        """Where the lease of `key` stands: in a cluster, in the slot of `key`."""
+        """The key of the lease of `key`; in a cluster, it is in the slot of `key`."""
         data_key = self._prefix + key
         is_cluster = isinstance(client, RedisCluster)
         if is_cluster and _has_one_slot(client, data_key):  # pragma: no cover (slow)
@@ -273,7 +271,7 @@ class RedisStore:
 
 
 def _has_one_slot(client: Client, data_key: str) -> bool:
-    """Whether the lease of `data_key` is in the same slot; not if it has braces."""
+    """Whether the lease of `data_key` shares its slot; not if it contains braces."""
     return not isinstance(client, RedisCluster) or {*data_key}.isdisjoint("{}")
 
 
@@ -285,7 +283,7 @@ def _sha1(value: bytes | None) -> str:
 
 
 def _expiry_ms(keep_until: float | None) -> int | str:
-    """The epoch millisecond from which the server drops a key; "" for never."""
+    """The epoch millisecond at which the server drops a key; "" for never."""
     if keep_until is None:
         return ""
     return math.ceil(min(max(keep_until * 1_000, 1), _LAST_MS))

@@ -1,4 +1,4 @@
-"""Keeps bytes in one SQLite file, which several processes may share."""
+"""A store in one SQLite file, which several processes may share."""
 
 from __future__ import annotations
 
@@ -36,48 +36,49 @@ if TYPE_CHECKING:
 
 _MEBIBYTE = 2**20
 
-# What SQLite takes for a database that ends with its connection.
+# For SQLite, these mean a temporary database.
 _NO_FILES = ("", ":memory:")
 
-# How much work one commit may hold.
+# How many operations one commit may contain.
 _MOST_AT_ONCE = 500
 
-# Another process locks the file for milliseconds, seldom for a second or two. With the
-# time that SQLite waits for each try, these are four seconds.
+# Another process locks the file for milliseconds, rarely for a second or two. Including
+# the time that SQLite waits in each try, this adds up to four seconds.
 _MOST_TRIES = 80
 
-# When there is no room, one key in 20 goes. A slice of a sweep or a list has so many
-# rows.
+# When the file is full, one key in 20 is evicted.
 _SHARE_TO_EVICT = 20
+
+# The rows of one slice of a sweep or a listing.
 _ROWS_OF_A_SLICE = 5_000
 
 _Result = TypeVar("_Result")
 
 
 class SQLiteStore:
-    """A store in a file: what `update` has written survives the process.
+    """A store in a file, which survives the process once `update` has returned.
 
-    Worker threads do all work, for one event loop. Processes on one machine may share
-    a file; do not put it on a network file system. When there is no room, the keys
-    that were written longest ago go.
+    Worker threads do all the work, for one event loop. Processes on the same machine
+    may share a file; do not put it on a network file system. When the file is full,
+    the keys that were written longest ago are evicted.
     """
 
     def __init__(
         self, path: str | os.PathLike[str], *, max_bytes: int = 1024 * _MEBIBYTE
     ) -> None:
-        """Open the file, and make it if there is none; takes milliseconds.
+        """Open the file, or create it if it does not exist. Takes milliseconds.
 
-        If another process has locked the file, the first call that needs the file
-        opens it, and raises these errors.
+        If another process has locked the file, it is opened at the first operation,
+        which then raises these errors.
 
         Args:
-            path: that of the file; SQLite keeps two more next to it, whose names end
-                in "-wal" and "-shm".
-            max_bytes: about how many bytes the file may hold, ≥ 1,048,576.
+            path: the path of the file; SQLite keeps two more files next to it, whose
+                names end in "-wal" and "-shm".
+            max_bytes: the approximate maximum size in bytes, ≥ 1,048,576.
 
         Raises:
             StoreError: the file cannot be opened or written, is damaged, is not a
-                store of robotsgate, or is one of another version.
+                store of robotsgate, or was written by another version.
             ValueError: `max_bytes` is too small.
         """
         if max_bytes < _MEBIBYTE:
@@ -88,7 +89,7 @@ class SQLiteStore:
         if self._path in _NO_FILES:
             raise StoreError(f"expected the path of a file, got {self._path!r}")
         self._max_bytes = max_bytes
-        # Two connections: a write may wait for another process, but no read has to.
+        # Two connections: writes may wait for another process, reads never do.
         with store_errors(self._path):
             self._writes = _Worker(self._path, transaction)
             try:
@@ -113,7 +114,7 @@ class SQLiteStore:
         await self.aclose()
 
     async def get(self, key: str) -> bytes | None:
-        """As `Store.get`.
+        """See `Store.get`.
 
         Raises:
             StoreError: the file cannot be read.
@@ -130,18 +131,18 @@ class SQLiteStore:
         return await self._result_of(self._reads, work)
 
     async def update(self, key: str, change: Change) -> None:
-        """As `Store.update`; returns when the bytes are in the file.
+        """See `Store.update`. Returns once the bytes are in the file.
 
         Raises:
             StoreError: the file cannot be written.
-            Exception: what `change` raises.
+            Exception: raised by `change`.
         """
         error = await self._result_of(self._writes, lambda: self._apply(key, change))
         if error is not None:
             raise error
 
     async def delete(self, key: str) -> None:
-        """As `Store.delete`.
+        """See `Store.delete`.
 
         Raises:
             StoreError: the file cannot be written.
@@ -152,7 +153,7 @@ class SQLiteStore:
         )
 
     async def purge(self, now: float) -> int:
-        """As `Store.purge`, in slices, so that other writers need not wait long.
+        """See `Store.purge`. Works in slices, so that other writers need not wait long.
 
         Raises:
             StoreError: the file cannot be written.
@@ -165,12 +166,12 @@ class SQLiteStore:
                 return dropped
 
     async def keys(self) -> AsyncIterator[str]:
-        """As `ListableStore.keys`, in slices.
+        """See `ListableStore.keys`. Reads the keys in slices.
 
         Raises:
             StoreError: the file cannot be read.
         """
-        last = ""  # keys come in their order, so that none is listed twice
+        last = ""  # keys are sorted, so that none is listed twice
         while True:
             keys = await self._result_of(
                 self._reads,
@@ -183,7 +184,7 @@ class SQLiteStore:
             last = keys[-1]
 
     async def count(self) -> int:
-        """As `ListableStore.count`.
+        """See `ListableStore.count`.
 
         Raises:
             StoreError: the file cannot be read.
@@ -191,11 +192,11 @@ class SQLiteStore:
         return await self._result_of(self._reads, partial(count, self._reader))
 
     async def aclose(self) -> None:
-        """As `Store.aclose`; waits for what is under way."""
+        """See `Store.aclose`. Waits for pending work."""
         self._is_closed = True
         if self._process != os.getpid():  # the connections are the parent's
             return
-        # Not cancelled, because this takes milliseconds unless the file is locked.
+        # Shielded, because this takes only milliseconds unless the file is locked.
         with anyio.CancelScope(shield=True):
             await self._reads.aclose()
             await self._writes.aclose()
@@ -211,9 +212,9 @@ class SQLiteStore:
     # --- in a worker thread ---------------------------------------------------------
 
     def _apply(self, key: str, change: Change) -> Exception | None:
-        """Write what `change` makes of `key`; returns the error that `change` raises.
+        """Apply `change` to `key`; return the error that `change` raises, if any.
 
-        An error that is raised would take back all changes of the transaction.
+        Raised from here, it would roll back all changes of the transaction.
         """
         kept = value_of(self._writer, key)
         try:
@@ -227,15 +228,15 @@ class SQLiteStore:
             "REPLACE INTO kept (key, keep_until, value) VALUES (?, ?, ?)",
             (key, keep_until, value),
         )
-        # The key stands in the index as well.
+        # The key is in the index as well.
         self._written_bytes += 2 * len(key) + len(value)
-        # Also within a large transaction, so that the file does not grow by all of it.
+        # Even within a large transaction, so that the file does not grow by all of it.
         if self._written_bytes > self._max_bytes // (4 * _SHARE_TO_EVICT):
             self._make_room()
         return None
 
     def _make_room(self) -> None:
-        """While there are too many bytes, drop the keys that were written first."""
+        """Evict the oldest writes until the file is small enough."""
         self._written_bytes = 0
         rows = 1
         while rows > 0 and self._used_bytes() > self._max_bytes:
@@ -259,11 +260,11 @@ class SQLiteStore:
 
 
 class _Worker:
-    """Does the work of all waiting callers together, in one thread at a time.
+    """Batches the work of all waiting callers, in one thread at a time.
 
-    A hop to a thread and a commit cost much more than one more key does. If another
-    process has locked the file, the worker tries again and again, each time for a
-    moment, so that work without a caller ends soon.
+    Switching to a thread and committing cost much more than an additional key. If
+    another process has locked the file, the worker keeps trying for short moments, so
+    that it soon stops when a caller has gone.
     """
 
     def __init__(
@@ -271,28 +272,28 @@ class _Worker:
         path: str,
         transaction: Callable[[sqlite3.Connection], AbstractContextManager[object]],
     ) -> None:
-        """Open the file at `path`; all work is done inside of `transaction`."""
+        """Open the file at `path`; all work is done inside `transaction`."""
         self.connection = connect(path)
         self._path = path
         self._transaction = transaction
         self._is_prepared = False
-        self._tries = 0  # how many in a row found the file locked
+        self._tries = 0  # how many in a row have found the file locked
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._turn = anyio.Lock()
         self._thread = Threads(1)
 
     def prepare(self) -> None:
-        """Make sure that the file is a store, once."""
+        """Prepare the file, once."""
         if not self._is_prepared:
             prepare(self.connection, self._path)
             self._is_prepared = True
 
     async def result_of(self, work: Callable[[], _Result]) -> _Result:
-        """The result of `work`.
+        """Do `work` in the thread, and return its result.
 
-        If the caller is cancelled before the work begins, the work is dropped, but not
-        after that. `work` may be called again if the file was locked. If one piece of
-        work raises, all that were done together raise the same.
+        If the caller is cancelled before the work starts, the work is dropped; after
+        that it is completed. `work` may be called again if the file was locked. If one
+        item of a batch raises, all items of the batch raise the same error.
         """
         future: Future[_Result] = Future()
         self._waiting.append((future, work))
@@ -301,11 +302,11 @@ class _Worker:
                 while not future.done():
                     await self._thread.result_of(self._work_off)
         finally:
-            future.cancel()  # does nothing once it is done
+            future.cancel()  # no effect once it is done
         return future.result()
 
     async def aclose(self) -> None:
-        """Close the connection, after the waiting work."""
+        """Close the connection after all pending work."""
         async with self._turn:
             try:
                 await self._thread.result_of(self.connection.close)
@@ -313,7 +314,7 @@ class _Worker:
                 self.connection.close()
 
     def _work_off(self) -> None:
-        """Do the waiting work, or nothing of it if the file is locked."""
+        """Do all pending work, or none of it if the file is locked."""
         batch = [
             self._waiting.popleft()
             for _ in range(min(len(self._waiting), _MOST_AT_ONCE))

@@ -1,8 +1,8 @@
-"""A checker for code that is not asynchronous, from any thread.
+"""A checker for synchronous code, usable from any thread.
 
-An event loop in a daemon thread does the work, and makes and closes all that it uses.
-But the thread that asks answers what is known already, because a hop to the loop takes
-a hundred times as long.
+The work is done by an event loop in a daemon thread, which also creates and closes all
+resources. Cached lookups are done in the calling thread, because switching to the loop
+takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 
 class RobotsChecker:
-    """A `robotsgate.RobotsChecker` without `await`: its methods block the thread.
+    """A blocking version of `robotsgate.RobotsChecker`.
 
-    Any number of threads may use it. Use it as a context manager, or call `close`; the
-    interpreter closes an open one when it exits. If you drop an open one, Python warns
-    with a ResourceWarning, and its thread ends.
-    A child process cannot use the checker of the process that forked it.
+    Any number of threads may share it. Use it as a context manager, or call `close`. It
+    is closed when the interpreter exits. If it is garbage collected while open, it
+    emits a ResourceWarning, and its thread ends. It cannot be used in a forked child
+    process.
     """
 
     def __init__(
@@ -67,10 +67,11 @@ class RobotsChecker:
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
         on_event: Callable[[CheckerEvent], object] | None = None,
     ) -> None:
-        """As `robotsgate.RobotsChecker`, and start the thread of its event loop.
+        """Start the thread with the event loop.
 
-        Two arguments differ: `client` is used in this event loop alone, so it is
-        closed with the checker; and `on_event` is called in the thread of the loop.
+        The arguments are those of `robotsgate.RobotsChecker`, with two differences:
+        `client` can only be used in this event loop, so the checker closes it; and
+        `on_event` is called in the thread of the loop.
         """
         make = partial(
             _AsyncRobotsChecker,
@@ -88,7 +89,7 @@ class RobotsChecker:
         opened: Future[tuple[_AsyncRobotsChecker, BlockingPortal]] = Future()
         self._use: Future[None] = Future()
         self._closed: Future[None] = Future()
-        self._gates: set[AsyncExitStack] = set()  # those that are open
+        self._gates: set[AsyncExitStack] = set()  # the open ones
         serving = _serve(
             make,
             client,
@@ -104,16 +105,16 @@ class RobotsChecker:
         )
         self._thread.start()
         self._checker, self._way_in = opened.result()
-        # Any thread may call it, because it only looks up and counts.
+        # Safe in any thread, because it only looks up and counts.
         self._answers = self._checker._answers  # noqa: SLF001 (one package)
         _OPEN.add(self)
 
     def __del__(self) -> None:
-        """Warn if it was never closed, and end its thread."""
+        """Warn if it was not closed, and end its thread."""
         if hasattr(self, "_way_in") and self._thread.is_alive():
             message = f"unclosed {self!r}"
             warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
-            self._use.cancel()  # does not wait, because this may be its thread
+            self._use.cancel()  # without waiting, because this may be its thread
 
     def __enter__(self) -> Self:
         """The checker itself."""
@@ -124,40 +125,41 @@ class RobotsChecker:
         self.close()
 
     def close(self) -> None:
-        """End the fetches under way, and the thread; may be called more than once.
+        """Cancel all running fetches, and end the thread of the loop.
 
-        Each thread that waits for a fetch or a turn, or needs one from now on, gets a
-        RuntimeError. Your own store stays open. Does nothing in a child process.
+        Threads that are waiting for a fetch or a turn, or need one afterwards, get a
+        RuntimeError. Your store stays open. Can be called more than once, and has no
+        effect in a child process.
         """
-        if self._thread.is_alive():  # a child process has no thread of its parent
+        if self._thread.is_alive():  # a child process does not have the thread
             self._use.cancel()
             self._thread.join()
             self._closed.result()
 
     def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
-        """As `robotsgate.RobotsChecker.can_fetch`."""
+        """See `robotsgate.RobotsChecker.can_fetch`."""
         answer = self._answers.at_once(agent, url)
         if answer is None:
             answer = self._portal.call(self._checker.can_fetch, agent, url)
         return answer
 
     def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict:
-        """As `robotsgate.RobotsChecker.check`."""
+        """See `robotsgate.RobotsChecker.check`."""
         return self._portal.call(self._checker.check, agent, url)
 
     def refusal(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict | None:
-        """As `robotsgate.RobotsChecker.refusal`."""
+        """See `robotsgate.RobotsChecker.refusal`."""
         answer = self._answers.at_once(agent, url)
         if answer:
             return None
-        # Goes on after that answer, which has been counted.
+        # Continues after that lookup, which has been counted.
         refusal = partial(self._answers.refusal, agent, url, answer=answer)
         return self._portal.call(refusal)
 
     def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
     ) -> list[bool]:
-        """As `robotsgate.RobotsChecker.can_fetch_many`."""
+        """See `robotsgate.RobotsChecker.can_fetch_many`."""
         return self._portal.call(self._checker.can_fetch_many, agent, urls)
 
     def check_many(
@@ -167,35 +169,35 @@ class RobotsChecker:
         *,
         window: int = 1_000,
     ) -> Iterator[CheckResult]:
-        """As `robotsgate.RobotsChecker.check_many`.
+        """See `robotsgate.RobotsChecker.check_many`.
 
-        The thread of the event loop reads `urls`, so `urls` must not block or ask this
-        checker.
+        `urls` is read in the thread of the event loop, so it must not block or call
+        this checker.
         """
         check = partial(self._checker.check_many, agent, urls, window=window)
         return self._each(self._portal.call(check))
 
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
-        """As `robotsgate.RobotsChecker.peek`."""
+        """See `robotsgate.RobotsChecker.peek`."""
         answer = self._answers.at_once(agent, url)
         if answer is None:
             answer = self._portal.call(self._checker.peek, agent, url)
         return answer
 
     def robots_txt(self, url: str | URLLike) -> RobotsTxt | None:
-        """As `robotsgate.RobotsChecker.robots_txt`."""
+        """See `robotsgate.RobotsChecker.robots_txt`."""
         return self._portal.call(self._checker.robots_txt, url)
 
     def crawl_delay(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> float | None:
-        """As `robotsgate.RobotsChecker.crawl_delay`."""
+        """See `robotsgate.RobotsChecker.crawl_delay`."""
         return self._portal.call(self._checker.crawl_delay, agent, url)
 
     def request_rate(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> RequestRate | None:
-        """As `robotsgate.RobotsChecker.request_rate`."""
+        """See `robotsgate.RobotsChecker.request_rate`."""
         return self._portal.call(self._checker.request_rate, agent, url)
 
     def usage_preferences(
@@ -205,33 +207,33 @@ class RobotsChecker:
         *,
         headers: HeadersLike | None = None,
     ) -> UsagePreferences:
-        """As `robotsgate.RobotsChecker.usage_preferences`."""
+        """See `robotsgate.RobotsChecker.usage_preferences`."""
         ask = partial(self._checker.usage_preferences, agent, url, headers=headers)
         return self._portal.call(ask)
 
     def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
-        """As `robotsgate.RobotsChecker.sitemaps`."""
+        """See `robotsgate.RobotsChecker.sitemaps`."""
         return self._portal.call(self._checker.sitemaps, url)
 
     def prefetch(self, urls: Iterable[str | URLLike]) -> None:
-        """As `robotsgate.RobotsChecker.prefetch`."""
+        """See `robotsgate.RobotsChecker.prefetch`."""
         self._portal.call(self._checker.prefetch, urls)
 
     def refresh(self, url: str | URLLike) -> None:
-        """As `robotsgate.RobotsChecker.refresh`."""
+        """See `robotsgate.RobotsChecker.refresh`."""
         self._portal.call(self._checker.refresh, url)
 
     def forget(self, url: str | URLLike) -> None:
-        """As `robotsgate.RobotsChecker.forget`."""
+        """See `robotsgate.RobotsChecker.forget`."""
         self._portal.call(self._checker.forget, url)
 
     def purge(self) -> int | None:
-        """As `robotsgate.RobotsChecker.purge`."""
+        """See `robotsgate.RobotsChecker.purge`."""
         return self._portal.call(self._checker.purge)
 
     @property
     def stats(self) -> CheckerStats:
-        """The counters as they are now."""
+        """The current counters."""
         return self._portal.call(lambda: self._checker.stats)
 
     @property
@@ -248,7 +250,8 @@ class RobotsChecker:
                 except StopAsyncIteration:
                     return
         finally:
-            # Raised in the thread of the loop and after its end: nothing to do then.
+            # Raised in the thread of the loop and after its end, when there is nothing
+            # to do.
             with suppress(RuntimeError):
                 self._portal.start_task_soon(results.aclose)
 
@@ -271,7 +274,7 @@ async def _serve(
     use: Future[None],
     closed: Future[None],
 ) -> None:
-    """Make a checker, let it answer until `use` is cancelled, and close it all."""
+    """Create a checker, serve it until `use` is cancelled, and close everything."""
     async with BlockingPortal() as portal:
         try:
             async with AsyncExitStack() as contexts:

@@ -1,6 +1,6 @@
-"""A gate for code that is not asynchronous, in the event loop of a blocking checker.
+"""A gate for synchronous code, in the event loop of a blocking checker.
 
-Every decision is that of the asynchronous gate; here are only the ways there and back.
+All decisions are made by the async gate; this module only calls it from other threads.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class PolitenessGate:
-    """A `robotsgate.PolitenessGate` without `await`: its methods block the thread.
+    """A blocking version of `robotsgate.PolitenessGate`.
 
-    Any number of threads may share it. Use it as a context manager within that of its
-    checker, or call `close`; closing the checker closes it, too. A child process
-    cannot use the gate of the process that forked it.
+    Any number of threads may share it. Use it as a context manager inside that of its
+    checker, or call `close`; closing the checker also closes the gate. It cannot be
+    used in a forked child process.
 
-    It has no `schedule`: each thread waits for the turn of its own URL.
+    There is no `schedule`: each thread waits for the turn of its own URL.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class PolitenessGate:
         ledger: Ledger | None = None,
         on_event: Callable[[GateEvent], object] | None = None,
     ) -> None:
-        """As `robotsgate.PolitenessGate`, with some differences.
+        """Create a gate, with the arguments of `robotsgate.PolitenessGate`.
 
-        `checker` is one of `robotsgate.sync`. The gate calls `host_of` and
-        `on_event` in the thread of its event loop, so they must not call the checker or
-        the gate. If `ledger` is an async context manager, such as a `RedisLedger`, the
-        gate opens it, and closes it at its own end; so give each gate its own ledger.
+        There are some differences. `checker` is one of `robotsgate.sync`. `host_of` and
+        `on_event` are called in the thread of the event loop, so they must not call the
+        checker or the gate. If `ledger` is an async context manager, such as a
+        `RedisLedger`, the gate opens and closes it, so give each gate its own ledger.
         """
         given: object = checker
         if not isinstance(given, RobotsChecker):
@@ -87,45 +87,43 @@ class PolitenessGate:
         self.close()
 
     def close(self) -> None:
-        """Give no more turns; may be called more than once.
+        """Grant no more turns. Can be called more than once.
 
-        A thread that waits for a turn gets a RuntimeError; a turn under way may go on.
-        The checker stays open. Does nothing in a child process.
+        Threads that are waiting for a turn get a RuntimeError; open turns may finish.
+        The checker stays open. Has no effect in a child process.
         """
-        with suppress(
-            RuntimeError
-        ):  # the checker is closed, or belongs to another process
+        with suppress(RuntimeError):  # the checker is closed, or not of this process
             _portal(self._checker).call(self._contexts.aclose)
 
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
-        """A turn for one request to the host of `url`; enter it with `with`.
+        """Return a turn for one request to the host of `url`, to be used with `with`.
 
-        As `robotsgate.PolitenessGate.turn`.
+        See `robotsgate.PolitenessGate.turn`.
         """
         return Turn(self._checker, self._gate.turn(url, patience=patience))
 
     def ready_at(self, url: str | URLLike) -> float:
-        """As `robotsgate.PolitenessGate.ready_at`."""
+        """See `robotsgate.PolitenessGate.ready_at`."""
         return _portal(self._checker).call(self._gate.ready_at, url)
 
     def status(self, url: str | URLLike) -> HostStatus:
-        """As `robotsgate.PolitenessGate.status`."""
+        """See `robotsgate.PolitenessGate.status`."""
         return _portal(self._checker).call(self._gate.status, url)
 
     @property
     def stats(self) -> GateStats:
-        """The counters as they are now."""
+        """The current counters."""
         return _portal(self._checker).call(lambda: self._gate.stats)
 
 
 class Turn:
-    """The right to make one request to a host; `PolitenessGate.turn` gives it.
+    """Permission to make one request to a host, from `PolitenessGate.turn`.
 
-    Use it as a context manager around the request and the reading of its response. It
+    Use it as a context manager around the request, including reading the response. It
     belongs to the thread that enters it.
 
     Attributes:
-        url: the one to fetch, as the caller gave it.
+        url: the URL to fetch, as passed by the caller.
     """
 
     def __init__(self, checker: RobotsChecker, turn: _AsyncTurn) -> None:
@@ -140,33 +138,31 @@ class Turn:
         leaves the queue.
 
         Raises:
-            DisallowedError: robots.txt does not let the agent fetch the URL.
-            TurnNotInTimeError: the turn does not come within the patience.
-            InvalidURLError: the URL names no origin.
-            UnsupportedError: the scheme is ftp, and there is a client.
-            RuntimeError: the gate is closed, or the turn was entered before, or the
-                same thread has the turn that this one would wait for.
+            DisallowedError: robots.txt does not allow the agent to fetch the URL.
+            TurnNotInTimeError: the next turn is not within `patience`.
+            InvalidURLError: the URL has no origin.
+            UnsupportedError: the scheme is ftp, and the checker has a client.
+            RuntimeError: the gate is closed, or the turn was already used, or the
+                thread itself has the turn that this one would wait for.
         """
         portal = _portal(self._checker)
         entry = _Entry(self._turn)
         try:
             portal.call(entry.begin, threading.current_thread())
         except BaseException:
-            with suppress(RuntimeError):  # the checker was closed meanwhile
+            with suppress(RuntimeError):  # the checker was closed in the meantime
                 portal.start_task_soon(entry.give_up)
             raise
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        """End the turn; any thread may call it.
+        """End the turn. Any thread may call it.
 
-        If nothing was reported, an exception counts as a failure of the host, unless it
-        is a `DisallowedError` or a `TurnNotInTimeError`. Does nothing in a child
-        process.
+        If nothing was reported, an exception is treated as a failure of the host,
+        unless it is a `DisallowedError` or a `TurnNotInTimeError`. Has no effect in a
+        child process.
         """
-        with suppress(
-            RuntimeError
-        ):  # the checker is closed, or belongs to another process
+        with suppress(RuntimeError):  # the checker is closed, or not of this process
             _portal(self._checker).call(self._turn.__aexit__, kind, error, traceback)
 
     def report(
@@ -177,7 +173,7 @@ class Turn:
         retry_after: str | None = None,
         failure: bool = False,
     ) -> None:
-        """As `robotsgate.Turn.report`."""
+        """See `robotsgate.Turn.report`."""
         report = partial(
             self._turn.report,
             response,
@@ -200,14 +196,14 @@ class _Entry:
         self._scope, self._over_event = anyio.CancelScope(), anyio.Event()
         try:
             with self._scope:
-                # Not the number of the thread, which a later one may have again.
+                # Not the id of the thread, which may be reused.
                 await self._turns.enter(self._claim, thread)
                 self._has_begun = True
         finally:
             self._over_event.set()
 
     async def give_up(self) -> None:
-        """End the wait, or the turn if it has begun meanwhile."""
+        """End the wait, or the turn if it has started in the meantime."""
         self._scope.cancel()
         await self._over_event.wait()
         if self._has_begun:
@@ -217,7 +213,7 @@ class _Entry:
 async def _opened(
     make: Callable[[], _AsyncGate], ledger: object, gates: set[AsyncExitStack]
 ) -> tuple[_AsyncGate, AsyncExitStack]:
-    """A gate, and what closes it with its ledger; stands among `gates` until then."""
+    """A gate and the stack that closes it with its ledger; in `gates` until then."""
     async with AsyncExitStack() as contexts:
         gate = make()
         if isinstance(ledger, AbstractAsyncContextManager):
@@ -230,7 +226,7 @@ async def _opened(
 
 
 def _portal(checker: RobotsChecker) -> BlockingPortal:
-    """The way into the event loop of `checker`.
+    """The portal to the event loop of `checker`.
 
     Raises:
         RuntimeError: the checker is closed, or belongs to another process.

@@ -1,4 +1,4 @@
-r"""For tests of crawlers: a clock that the test moves, and a web in memory.
+r"""For testing crawlers: a clock that the test controls, and a fake web.
 
 >>> import anyio
 >>> from robotsgate import RobotsChecker

@@ -1,4 +1,4 @@
-"""A web for tests, which answers from memory."""
+"""A fake web for tests, in memory."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class FakeSite(httpx.AsyncBaseTransport):
-    """An httpx transport that answers from memory for any number of origins.
+    """An httpx transport that serves any number of origins from memory.
 
     Pass it as `RobotsChecker(client=...)`, or as `transport` to the `AsyncClient` of
-    httpx or httpx2. It answers 404 for a URL that it does not serve.
+    httpx or httpx2. It responds with 404 to URLs that it does not serve.
 
     Attributes:
-        requests: the URLs that were asked for, in order.
+        requests: the requested URLs, in order.
         dials_nothing: true, because there is no address for a guard to check.
     """
 
@@ -36,7 +36,7 @@ class FakeSite(httpx.AsyncBaseTransport):
         """Serve nothing yet.
 
         Args:
-            clock: waits for the delays of answers.
+            clock: the clock for delayed responses.
         """
         self.requests: list[str] = []
         self._clock = clock
@@ -52,22 +52,22 @@ class FakeSite(httpx.AsyncBaseTransport):
         headers: Mapping[str, str] | None = None,
         delay: float = 0.0,
     ) -> None:
-        """From now on answer for the robots.txt of `origin`.
+        """Serve the robots.txt of `origin` from now on.
 
         Args:
-            origin: its URL, without a path, or that of its robots.txt.
-            body: that of the response; a `str` is sent in UTF-8. Or a response of
-                httpx. Or a sequence of responses, and of exceptions to raise: each
-                answers one request, and the last one also all that follow.
-            status: of the response, 100 to 999; only with bytes or a `str`.
-            headers: of the response; only with bytes or a `str`.
-            delay: seconds before each answer, by the clock of the site, ≥ 0.
+            origin: its URL, without a path, or the URL of its robots.txt.
+            body: the body of the response; a `str` is encoded in UTF-8. Or a response
+                of httpx. Or a sequence of responses, and of exceptions to raise: one
+                for each request, with the last one repeated.
+            status: the status of the response, 100 to 999; only with bytes or a `str`.
+            headers: the headers of the response; only with bytes or a `str`.
+            delay: seconds before each response, by the clock of the site, ≥ 0.
 
         Raises:
             TypeError: an item of `body` is neither a response nor an exception.
-            ValueError: `origin` does not name an http or https origin, or has
-                another path; `body` is an empty sequence; `delay` is negative or not
-                finite; or `status` or `headers` come with responses.
+            ValueError: `origin` is not an http or https origin, or has another path;
+                `body` is an empty sequence; `delay` is negative or not finite; or
+                `status` or `headers` are combined with responses.
         """
         if isinstance(body, bytes | str):
             body = httpx.Response(status, headers=headers, content=body)
@@ -89,14 +89,14 @@ class FakeSite(httpx.AsyncBaseTransport):
         self._delays[url] = delay
 
     def fail(self, origin: str, error: Exception, *, delay: float = 0.0) -> None:
-        """From now on raise `error` when the robots.txt of `origin` is asked for.
+        """Raise `error` from now on when the robots.txt of `origin` is requested.
 
-        Takes `origin` and `delay`, and raises ValueError, as `serve`.
+        `origin`, `delay` and the ValueError are as in `serve`.
         """
         self.serve(origin, [error], delay=delay)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer as `serve` was told; first let other tasks run, as a network does."""
+        """Respond as configured, after letting other tasks run, as a network would."""
         url = str(request.url)
         self.requests.append(url)
         answers = self._answers.get(url, [httpx.Response(404)])
@@ -117,7 +117,7 @@ class FakeSite(httpx.AsyncBaseTransport):
 
 
 def _robots_url(origin: str) -> str:
-    """The URL of the robots.txt of `origin`; raises ValueError as `FakeSite.serve`."""
+    """The URL of the robots.txt of `origin`; raises like `FakeSite.serve`."""
     named = Origin.from_url(origin)
     parts = urlsplit(origin)
     path = f"{parts.path}?{parts.query}" if parts.query else parts.path

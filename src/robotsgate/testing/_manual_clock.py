@@ -1,4 +1,4 @@
-"""A clock for tests: time passes only when the test says so."""
+"""A clock for tests: time passes only when the test advances it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import anyio.lowlevel
 class ManualClock:
     """A clock that stands still until a test moves it.
 
-    `advance` and `set` move it and wake no task. `pass_time` also wakes each task that
-    waits on the clock when its time has come.
+    `advance` and `set` move it without waking any task. `pass_time` also wakes the
+    tasks that are waiting on the clock, each at its time.
     """
 
     def __init__(self, start: float = 1_800_000_000.0) -> None:
-        """Stand at `start`, epoch seconds."""
+        """Start at `start`, epoch seconds."""
         self._monotonic = 0.0
-        # The time that `set` showed, and `monotonic` at that moment.
+        # The time passed to `set`, and `monotonic` at that moment.
         self._was_set_to = float(start)
         self._was_set_at = 0.0
         # A key is (`monotonic` when the task is due, number in the order of waiting).
@@ -32,14 +32,14 @@ class ManualClock:
         return self._was_set_to + (self._monotonic - self._was_set_at)
 
     def monotonic(self) -> float:
-        """Seconds that have passed since the clock was made; `set` adds none."""
+        """Seconds since the clock was created; `set` does not change it."""
         return self._monotonic
 
     async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
         """Wait until `pass_time` has moved the clock by `seconds`, or `event` is set.
 
         Args:
-            seconds: by `monotonic`; 0 or less: only lets other tasks run.
+            seconds: by `monotonic`; 0 or less just lets other tasks run.
             event: ends the wait as soon as it is set, even if no time passes.
 
         Returns:
@@ -58,7 +58,7 @@ class ManualClock:
         return event.is_set()
 
     def advance(self, seconds: float) -> None:
-        """Move the clock on by `seconds`, but wake no task.
+        """Advance the clock by `seconds` without waking any task.
 
         The next `pass_time` wakes the tasks that are due by then.
 
@@ -69,27 +69,26 @@ class ManualClock:
         self._monotonic = self._in(seconds)
 
     def set(self, now: float) -> None:
-        """Show `now`, epoch seconds, which may be in the past, and wake no task.
+        """Set the clock to `now`, epoch seconds, which may be in the past.
 
-        No time passes, as when somebody sets the clock of a machine: `monotonic` stays
-        as it is, and tasks wait for as long as before.
+        No time passes, just as when the clock of a machine is set: `monotonic` does not
+        change, and tasks wait for as long as before.
         """
         self._was_set_to, self._was_set_at = float(now), self._monotonic
 
     async def pass_time(self, seconds: float) -> None:
-        """Let `seconds` pass for the program, in no real time.
+        """Let `seconds` pass for the program without waiting in real time.
 
-        The clock moves to each moment at which a task is due, one after the other. It
-        wakes one task at a time; if several are due at one moment, in the order in
-        which they began to wait. Before the first task is woken, and after each one,
-        all tasks run until every one waits again. A task that then waits on the clock
-        again is woken again if it is due within the `seconds`.
+        The clock moves to each moment at which a task is due, one after another, and
+        wakes one task at a time; tasks that are due at the same moment are woken in the
+        order in which they started to wait. Before the first task is woken, and after
+        each one, all tasks run until every task is waiting. A task that waits on the
+        clock again is woken again if it is due within the `seconds`.
 
-        A task also counts as waiting while it waits for a socket, for a thread or for
-        real time (`anyio.sleep`); the clock does not wait for those. A task that never
-        waits but asks again and again (`while not done: await checkpoint()`) keeps
-        `pass_time` from returning. In one event loop, only one clock can pass time at
-        a time.
+        A task that waits for a socket, a thread or real time (`anyio.sleep`) is
+        considered waiting as well; the clock does not wait for these. A task that polls
+        (`while not done: await checkpoint()`) prevents `pass_time` from returning. In
+        one event loop, only one clock can pass time at a time.
 
         Raises:
             ValueError: `seconds` is negative or not finite.
@@ -110,16 +109,16 @@ class ManualClock:
         self._monotonic = max(self._monotonic, end)
 
     def _in(self, seconds: float) -> float:
-        """What `monotonic` shows after `seconds`, which must be ≥ 0 and finite."""
+        """The value of `monotonic` after `seconds`, which must be ≥ 0 and finite."""
         if not 0 <= seconds < math.inf:
             raise ValueError(f"expected finite seconds of 0 or more, got {seconds!r}")
         return self._monotonic + seconds
 
 
 async def _let_all_others_run() -> None:
-    """Return when every other task of the event loop waits."""
+    """Return when all other tasks of the event loop are waiting."""
     # The callbacks that asyncio's own event loop runs next. `wait_all_tasks_blocked`
-    # looks at each task and sleeps in between, which takes 0.1 s for each waiting task.
+    # polls each task and sleeps in between, which takes 0.1 s per waiting task.
     ready = getattr(anyio.lowlevel.current_token().native_token, "_ready", None)
     if ready is None:  # trio, or an event loop that is not asyncio's own
         await anyio.wait_all_tasks_blocked()

@@ -1,13 +1,13 @@
 """The contracts of stores and leases, as tests for pytest and anyio.
 
-Inherit a contract, and say how to make a store, by a fixture that gives a function:
+Inherit a contract, and add a fixture that returns a function to create a store:
 
     class TestMyStore(StoreContract):
         @pytest.fixture
         def make_store(self):
             return MyStore
 
-To see the values in the messages of pytest, put this into your conftest.py:
+To see values in the failure messages of pytest, add this to your conftest.py:
 `pytest.register_assert_rewrite("robotsgate.testing.stores")`. The tests run on
 asyncio, and on trio if that is installed.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000.0
 KEY = "https://example.com"
-LATER = 32_503_680_000.0  # the year 3000: no server drops such bytes by itself
+LATER = 32_503_680_000.0  # the year 3000: no server expires it during a test
 
 _PATIENCE_SECONDS = 60.0
 
@@ -52,36 +52,36 @@ KEYS = [
 
 
 def to(value: bytes, keep_until: float | None = None) -> Change:
-    """A change that writes `value`, whatever was there before."""
+    """A change that writes `value` unconditionally."""
     return lambda _: (value, keep_until)
 
 
 async def keys_of(store: ListableStore) -> list[str]:
-    """The keys that `store` lists, sorted."""
+    """The sorted keys of `store`."""
     return sorted([key async for key in store.keys()])  # noqa: SIM118 (not a dict)
 
 
 @pytest.mark.anyio
 class StoreContract:
-    """The contract; `make_store` gives an empty store on each call.
+    """The contract of stores; each call of `make_store` returns an empty store.
 
     A store that is an async context manager is entered before each test.
 
     Attributes:
-        keeps_what_is_useless: whether bytes after their `keep_until` stay until a
-            purge; `False` for a store that drops them by itself.
+        keeps_what_is_useless: whether expired bytes stay until a purge; `False` for a
+            store that deletes them by itself.
     """
 
     keeps_what_is_useless = True
 
     @pytest.fixture
     def make_store(self) -> Callable[[], Store]:
-        """A function that makes an empty store."""
+        """Return a function that creates an empty store."""
         raise NotImplementedError
 
     @pytest.fixture
     def make_shared(self) -> Callable[[], Store]:
-        """A function that makes stores which share their bytes; skips by default."""
+        """Return a function that creates stores with shared data; skips by default."""
         pytest.skip("these stores share no data")
 
     @pytest.fixture
@@ -103,7 +103,7 @@ class StoreContract:
     async def test_get_and_update_see_the_bytes_as_they_were(
         self, store: Store, value: bytes
     ) -> None:
-        seen: list[bytes | None] = []  # `append` gives None: nothing is written
+        seen: list[bytes | None] = []  # `append` returns None, so nothing is written
 
         await store.update(KEY, seen.append)
         await store.update(KEY, to(value))
@@ -220,7 +220,7 @@ class StoreContract:
 
 
 async def _append_at_once(*stores: Store) -> None:
-    """50 updates of one key; an update that other writers overtook is repeated."""
+    """Update one key 50 times, repeating updates that lose to other writers."""
 
     async def append(number: int) -> None:
         store, is_written = stores[number % len(stores)], False
@@ -242,11 +242,11 @@ async def _append_at_once(*stores: Store) -> None:
 
 @pytest.mark.anyio
 class LeaseContract:
-    """The contract of leases: `make_lease` gives stores that share them."""
+    """The contract of leases; `make_lease` returns stores that share them."""
 
     @pytest.fixture
     def make_lease(self) -> Callable[[], Any]:
-        """A function that makes stores with leases; those of one test share them."""
+        """Return a function that creates stores; their leases are shared in a test."""
         raise NotImplementedError
 
     @pytest.fixture

@@ -1,6 +1,6 @@
 """Decides where a URL is dialled, how its path may be read, and where redirects lead.
 
-Pure: resolves no names and opens no connections.
+Pure: it does not resolve names or open connections.
 """
 
 from robotsgate.urls._origin import Origin, URLLike, split_url

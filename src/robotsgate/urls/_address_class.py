@@ -1,8 +1,8 @@
-"""Tells what kind of network an IP address belongs to; pure.
+"""Classifies IP addresses by the kind of network; pure.
 
 Sources: the IANA registries of special-purpose addresses (RFC 6890), RFC 4291 for
 IPv6, and the cloud providers' documents for their metadata services.
-Does not use `ipaddress.is_global`, which takes some of these addresses for public, and
+Does not use `ipaddress.is_global`, which considers some of these addresses public, and
 changes with the version of Python.
 """
 
@@ -22,7 +22,7 @@ IPNetwork = IPv4Network | IPv6Network
 
 
 class AddressClass(enum.Enum):
-    """What kind of network an address belongs to; all but `PUBLIC` are special."""
+    """The kind of network of an address; all but `PUBLIC` are special."""
 
     PUBLIC = "public"
     UNSPECIFIED = "unspecified"
@@ -37,13 +37,13 @@ class AddressClass(enum.Enum):
     RESERVED = "reserved"
 
 
-# The first network that holds an address decides.
+# The first network that contains an address applies.
 _SPECIAL_V4: tuple[tuple[AddressClass, tuple[str, ...]], ...] = (
     (
         AddressClass.METADATA,
         (
             "169.254.169.254/32",  # most clouds
-            "169.254.170.2/32",  # the credentials of Amazon's containers
+            "169.254.170.2/32",  # credentials of containers on Amazon
             "100.100.100.200/32",  # Alibaba
             "168.63.129.16/32",  # Azure; looks like a public address
             "192.0.0.192/32",  # Oracle
@@ -80,7 +80,7 @@ _SPECIAL_V6: tuple[tuple[AddressClass, tuple[str, ...]], ...] = (
     (AddressClass.DOCUMENTATION, ("2001:db8::/32", "3fff::/20")),
     (AddressClass.BENCHMARKING, ("2001:2::/48",)),
 )
-# Networks whose addresses hold an IPv4 address, and its bits from the right.
+# Networks whose addresses embed an IPv4 address, and how many bits follow it.
 _EMBEDDING = (
     ("::ffff:0:0/96", 0),  # IPv4-mapped
     ("::ffff:0:0:0/96", 0),  # IPv4-translated, RFC 7915
@@ -90,8 +90,8 @@ _EMBEDDING = (
     ("2001::/32", 64),  # the server of Teredo, RFC 4380; its client is inverted
 )
 _TEREDO = IPv6Network("2001::/32")
-# IANA gives public addresses only inside of the first network, but in the second one,
-# a part of it, only to protocols.
+# IANA assigns public addresses only in the first network, and only to protocols in the
+# second one, which is a part of it.
 _UNICAST = IPv6Network("2000::/3")
 _PROTOCOLS = IPv6Network("2001::/23")
 
@@ -99,7 +99,7 @@ _Spans = tuple[tuple[int, int, AddressClass], ...]
 
 
 def _spans(table: tuple[tuple[AddressClass, tuple[str, ...]], ...]) -> _Spans:
-    """First and last address, as numbers, of each network of `table`."""
+    """The first and last address of each network in `table`, as numbers."""
     return tuple(
         (int(network[0]), int(network[-1]), kind)
         for kind, texts in table
@@ -135,7 +135,7 @@ def _class_in(spans: _Spans, number: int) -> AddressClass | None:
 
 
 def _embedded_addresses(address: IPv6Address) -> list[IPv4Address]:
-    """The IPv4 addresses that packets to `address` really go to."""
+    """The IPv4 addresses that packets to `address` are really sent to."""
     number = int(address)
     inner = [
         IPv4Address(number >> shift & 0xFFFF_FFFF)

@@ -1,13 +1,13 @@
-"""Finds the origin that a URL is dialled at, and what is asked of it.
+"""Splits URLs into the origin that clients connect to, and the request target.
 
 Follows the WHATWG URL Standard for http, https and ftp as far as clients do (tabs, IPv4
-numbers, IDNA). Otherwise a crawler could obey the rules of another host than the one
-that it dials.
-Stricter than that standard in these points: exactly two slashes must stand before the
-host, the host must not be empty, and no backslash may stand before the path, because
-clients read it in different ways. A dot at the end of a name is dropped.
-Sources for the origin: RFC 9309 §2.3, RFC 6454 §4.
-Must never import a network library: names are not resolved here.
+numbers, IDNA). Otherwise a crawler could apply the rules of a different host than the
+one it connects to.
+Stricter than the standard in these points: there must be exactly two slashes before the
+host, the host must not be empty, and there must be no backslash before the path,
+because clients interpret it differently. A dot at the end of a name is dropped. Sources
+for the origin: RFC 9309 §2.3, RFC 6454 §4. Must never import a network library: names
+are not resolved here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from robotsgate.urls._path import C0_AND_SPACE, TAB_AND_LINE_ENDS, target_of
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}
 
-# A WebSocket is opened by a request over http or https (RFC 6455 §3).
+# A WebSocket is opened with an http or https request (RFC 6455 §3).
 _ASKED_AS = {"ws": "http", "wss": "https"}
 
 _MAX_PORT = 65_535
@@ -36,7 +36,7 @@ _MAX_HOST_LENGTH = 3 * 255
 _MAX_LABEL_LENGTH = 63
 _TOO_LONG = "expected a host short enough for DNS"
 
-# 2^32 has eleven octal digits. A number with more digits is beyond all addresses.
+# 2^32 has eleven octal digits. Numbers with more digits are not addresses.
 _MAX_DIGITS_OF_AN_ADDRESS = 11
 _BEYOND_ALL_ADDRESSES = 2**32
 
@@ -44,12 +44,12 @@ _FORBIDDEN_IN_HOST = frozenset(C0_AND_SPACE + "#/:<>?@[\\]^|%\x7f")
 _SCHEME_FIRST = frozenset("abcdefghijklmnopqrstuvwxyz")
 _SCHEME_REST = _SCHEME_FIRST | frozenset("0123456789+-.")
 
-# Nearly all links write their origins so. A host whose last label begins with a letter
-# is not an IPv4 address in any spelling.
+# The form of nearly all links. A host whose last label starts with a letter is not an
+# IPv4 address in any notation.
 _USUAL_ORIGIN = re.compile(r"(https?)://((?:[0-9a-z_-]+\.)*[a-z][0-9a-z_-]*)")
 _LONGEST_USUAL_ORIGIN = len("https://") + 253
 
-# At any time, the links of a page or a crawl lead to few origins.
+# The links of a page, or of a crawl at one time, lead to few origins.
 _KEPT_ORIGINS = 128
 
 
@@ -61,20 +61,20 @@ class URLLike(Protocol):
     """
 
     def join(self, url: Self, /) -> Self:
-        """Such a URL resolved against this one; never called here."""
+        """Resolve `url` against this one; never called here."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Scheme, host and port, for which one robots.txt holds (RFC 9309 §2.3).
+    """Scheme, host and port, which share one robots.txt (RFC 9309 §2.3).
 
     Attributes:
-        scheme: "http" (also of ws), "https" (also of wss) or "ftp".
+        scheme: "http" (including ws), "https" (including wss) or "ftp".
         host: lower-case ASCII without a final dot; punycode for international
             names; IPv4 with four decimals; IPv6 in brackets, compressed.
-        port: 1 to 65,535, the scheme's default filled in.
-        key: the origin as text, without a default port; its key in every store.
+        port: 1 to 65,535; the default of the scheme if the URL has none.
+        key: the origin as text, without a default port; also its key in stores.
     """
 
     scheme: str
@@ -83,22 +83,22 @@ class Origin:
     key: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Put the key together."""
+        """Compute the key."""
         is_default = self.port == DEFAULT_PORTS[self.scheme]
         port = "" if is_default else f":{self.port}"
         object.__setattr__(self, "key", f"{self.scheme}://{self.host}{port}")
 
     @classmethod
     def from_url(cls, url: str | URLLike) -> Origin:
-        """The origin that `url` is dialled at.
+        """The origin of `url`.
 
         Args:
             url: an absolute URL.
 
         Raises:
             InvalidURLError: the URL is relative; its scheme is not http, https, ws,
-                wss or ftp; it has no host that a client could dial, or a backslash
-                before its path; or its port is outside 1 to 65,535.
+                wss or ftp; it has no valid host, or a backslash before its path; or its
+                port is not from 1 to 65,535.
         """
         return split_url(url)[0]
 
@@ -108,15 +108,15 @@ class Origin:
 
     @property
     def robots_url(self) -> str:
-        """Where the origin's robots.txt is (RFC 9309 §2.3)."""
+        """The URL of the origin's robots.txt (RFC 9309 §2.3)."""
         return f"{self.key}/robots.txt"
 
 
 def split_url(url: str | URLLike) -> tuple[Origin, str]:
-    """The origin of `url`, and its path with its query.
+    """The origin of `url`, and its target: path and query.
 
-    The second part begins with "/" and has no fragment; `readings` says how it may be
-    read.
+    The target starts with "/" and has no fragment; for its interpretations, see
+    `readings`.
 
     Raises:
         InvalidURLError: as for `Origin.from_url`.
@@ -143,13 +143,13 @@ def target_in(url: str | URLLike) -> str:
 
 @lru_cache(maxsize=_KEPT_ORIGINS)
 def _usual_origin(text: str) -> Origin | None:
-    """The origin that `text` names; `None` if it is not in the usual form."""
+    """The origin `text`; `None` if it is not in the usual form."""
     match = _USUAL_ORIGIN.fullmatch(text)
     return match and Origin(match[1], match[2], DEFAULT_PORTS[match[1]])
 
 
 def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
-    """As `split_url`, for a `url` whose text is `text`."""
+    """Like `split_url`, for a `url` whose text is `text`."""
     text = _trimmed_url(text)
     scheme, colon, rest = text.partition(":")
     scheme = scheme.lower()
@@ -188,16 +188,16 @@ def is_url_like(url: object) -> bool:
 
 
 def without_userinfo(text: str) -> str:
-    """`text` without anything before the last "@", so that it may be shown.
+    """`text` without anything before the last "@", so that it can be shown.
 
-    That may be a name and a password, even in a broken URL.
+    That part may be a name and a password, even in an invalid URL.
     """
     _, at, rest = text.rpartition("@")
     return f"…@{rest}" if at else text
 
 
 def shown_url(url: str | URLLike) -> str:
-    """`url`, which `split_url` accepts, as it was given but without userinfo."""
+    """`url`, which must be valid, without userinfo but otherwise unchanged."""
     text = str(url)
     if "@" not in text:
         return text
@@ -275,10 +275,10 @@ def _percent_decode(text: str) -> str:
 def _domain_to_ascii(domain: str) -> str:
     """`domain` in ASCII by UTS 46, non-transitional.
 
-    Like browsers, this does not make the checks of IDNA 2008: no DNS server knows a
-    name that they refuse.
-    Labels that are too long for DNS are refused, because the time that punycode takes
-    grows with the square of their length.
+    Like browsers, this does not perform the checks of IDNA 2008: names that they refuse
+    do not exist in DNS.
+    Labels that are too long for DNS are refused, because the time for punycode grows
+    with the square of their length.
     """
     try:
         mapped = idna.uts46_remap(domain, std3_rules=False)
@@ -306,13 +306,13 @@ def _ipv6(text: str) -> str:
     mapped = address.ipv4_mapped
     if mapped is None:
         return f"[{address.compressed}]"
-    # Written out, because from Python 3.13 on `compressed` puts dots in here.
+    # Not `compressed`, which uses dotted notation here since Python 3.13.
     high, low = divmod(int(mapped), 1 << 16)
     return f"[::ffff:{high:x}:{low:x}]"
 
 
 def _ends_in_number(host: str) -> bool:
-    """Whether WHATWG takes the host for an IPv4 address, well-formed or not."""
+    """Whether WHATWG parses the host as an IPv4 address, valid or not."""
     last = host.rpartition(".")[2]
     return (last.isdigit() and last.isascii()) or _ipv4_number(last) is not None
 
@@ -334,7 +334,7 @@ def _ipv4(host: str) -> str:
 
 
 def _ipv4_number(text: str) -> int | None:
-    """A number as inet_aton reads it: 0x for hexadecimal, 0 for octal."""
+    """Parse a number like inet_aton: 0x for hexadecimal, 0 for octal."""
     digits, base = text, 10
     if text.startswith("0x"):
         digits, base = text[2:], 16

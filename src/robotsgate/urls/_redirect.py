@@ -1,7 +1,7 @@
-"""Finds where a redirect leads (RFC 9110 §10.2.2); pure.
+"""Resolves the target of a redirect (RFC 9110 §10.2.2); pure.
 
-The redirects of httpx are not used: it reads their bodies whole, raises on some
-Locations, and follows them to other schemes.
+httpx's redirect handling is not used: it reads the entire body, raises on some
+Locations, and follows redirects to other schemes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _MAX_LOCATION_LENGTH = 16_384
 _SCHEMES = frozenset({"http", "https"})
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
-# What a URL may hold apart from letters and digits: all of ASCII but the characters
-# that the WHATWG URL Standard escapes in paths and queries.
+# The characters besides letters and digits that the WHATWG URL Standard does not escape
+# in paths and queries.
 _SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
 
 
@@ -28,14 +28,14 @@ class RedirectError(ValueError):
 
 
 def redirect_target(url: str, location: str | None) -> str:
-    """The absolute URL that a redirect from `url` leads to.
+    """The absolute target URL of a redirect from `url`.
 
-    It has no userinfo, no fragment and no dot segments; host and port are in the form
-    of an `Origin`.
+    It has no userinfo, fragment or dot segments; host and port are normalized as in
+    `Origin`.
 
     Raises:
-        RedirectError: there is no Location, it cannot be read, or it leads to
-            another scheme than http and https.
+        RedirectError: there is no Location, it is invalid, or its scheme is not http or
+            https.
     """
     location = (location or "").strip(" \t")
     if not location:
@@ -68,8 +68,8 @@ def wire_url(url: str | URLLike) -> str:
 def absolute_url(url: str, location: str) -> str:
     """`location` as an absolute URL, resolved against `url` as browsers do (WHATWG).
 
-    Not by `urllib.parse.urljoin`: that drops a doubled slash and a final ";". Dot
-    segments stay.
+    Not with `urllib.parse.urljoin`, which drops double slashes and a final ";". Dot
+    segments are kept.
     """
     scheme, _, rest = url.partition("://")
     authority, _, old_target = rest.partition("/")

@@ -1,4 +1,4 @@
-"""Finds what the tester page shows: about a file, and for each question. Pure."""
+"""The contents of the tester page: a file, and a result for each check. Pure."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from robotsgate.errors import InvalidProductTokenError, InvalidURLError
 if TYPE_CHECKING:
     from robotsgate.robotstxt import Match, RobotsTxt
 
-# Hostile rules take up to a tenth of a second for one answer.
+# Hostile rules take up to 0.1 s per check.
 MOST_ANSWERS = 50
 _LONGEST_NAME = 2_000
 
-# To look for findings takes 15 microseconds a line. The longest file that counts has
-# some 20,000 lines of usual length.
+# Linting takes 15 microseconds per line. The longest file that is read has some 20,000
+# lines of usual length.
 _MOST_PASTED_LINES = 50_000
 
-# More of them would only fill the browser, and the memory of the server.
+# More would only fill the browser, and the memory of the server.
 _MOST_LINES = 5_000
 _MOST_FINDINGS = 1_000
 _LONGEST_REASON = 2_000
 
 
 class BadRequestError(Exception):
-    """A request that the page does not send."""
+    """A request that the page would not send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What the reader of the page asks.
+    """The input of the page.
 
     Attributes:
-        text: the file that was pasted; `None` if a URL was given.
-        url: where to fetch the file; empty if a file was pasted.
+        text: the pasted file; `None` if a URL was entered.
+        url: the URL to fetch from; empty if a file was pasted.
         agents: at least one.
         paths: paths or URLs; may be empty.
     """
@@ -47,10 +47,10 @@ class Query:
     paths: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what would take too long.
+        """Refuse input that would take too long.
 
         Raises:
-            BadRequestError: there are too many questions or lines.
+            BadRequestError: there are too many checks or lines.
         """
         if len(self.agents) * len(self.paths) > MOST_ANSWERS:
             raise BadRequestError(
@@ -65,10 +65,10 @@ class Query:
 
     @classmethod
     def of(cls, value: object) -> Query:
-        """The query of the JSON types in `value`.
+        """Parse a query from JSON types.
 
         Raises:
-            BadRequestError: it is something else, or too much.
+            BadRequestError: it is invalid, or too large.
         """
         match value:
             case {
@@ -84,13 +84,13 @@ class Query:
                     paths=tuple(paths),
                 )
         raise BadRequestError(
-            "expected text, url, agents and paths, all but the text of at most"
+            "expected text, url, agents and paths; all but the text are limited to"
             f" {_LONGEST_NAME} characters"
         )
 
 
 def shown_file(robots: RobotsTxt) -> dict[str, Any]:
-    """The first lines of a file, and the first findings that lint reports."""
+    """The first lines of a file, and the first findings of lint."""
     findings = about_file(robots, most=_MOST_FINDINGS)
     return {
         "lines": [
@@ -104,19 +104,19 @@ def shown_file(robots: RobotsTxt) -> dict[str, Any]:
 
 
 def answer_in(robots: RobotsTxt, agent: str, path: str) -> dict[str, Any]:
-    """What the rules of a pasted file say to an agent about a path."""
+    """The result of a check with a pasted file."""
     return answer_of(agent, path, _decision(robots, agent, path))
 
 
 def answer_of(
     agent: str, path: str, decision: tuple[bool, int | None, str] | str
 ) -> dict[str, Any]:
-    """One answer as JSON types.
+    """One result as JSON types.
 
     Args:
         agent: the crawler.
         path: a path or a URL.
-        decision: (whether it is allowed, the line that decides, why), or an error.
+        decision: (whether it is allowed, the line that applies, why), or an error.
     """
     names = {"agent": printable(agent), "path": printable(path)}
     if isinstance(decision, str):

@@ -1,4 +1,4 @@
-"""The ASGI app of the tester page: three files, and one resource that answers."""
+"""The ASGI app of the tester page: three files, and one JSON endpoint."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""Those of each response, an error too; the server sends them."""
+"""The headers of all responses, including errors; the server sends them."""
 
 
 def page_app(
@@ -65,15 +65,15 @@ def page_app(
     monotonic: Callable[[], float],
     own_name: str | None = None,
 ) -> Starlette:
-    """The app.
+    """Create the app.
 
     Args:
-        checker: fetches, with its own address guard; the caller closes it.
-        dialect: the way to read pasted files.
-        monotonic: tells the time, seconds.
-        own_name: the only host name under which it answers, besides addresses and
-            localhost. A hostile page could let its own name lead here (DNS
-            rebinding). `None`: any name.
+        checker: fetches files, with its own address guard; the caller closes it.
+        dialect: the dialect for pasted files.
+        monotonic: the current time, seconds.
+        own_name: the only host name that is accepted, besides IP addresses and
+            localhost, because a hostile page could point its own name here (DNS
+            rebinding). `None` to accept all names.
     """
     answerer = _Answerer(
         checker, dialect=dialect, monotonic=monotonic, own_name=own_name
@@ -94,7 +94,7 @@ async def _give_file(name: str, kind: str, _request: Request) -> Response:
 
 
 class _Answerer:
-    """Answers the questions of the page."""
+    """Handles the requests of the page."""
 
     def __init__(
         self,
@@ -112,13 +112,13 @@ class _Answerer:
         self._threads = anyio.CapacityLimiter(2)
 
     async def answer(self, request: Request) -> Response:
-        """The file with its findings, and an answer to each agent and path."""
+        """Return the file with its findings, and a result for each agent and path."""
         name = request.url.hostname or ""
         if self._own_name is not None and not (
             name in {self._own_name, "localhost"} or _is_address(name)
         ):
             return _error(403, f"expected the host {self._own_name!r}, got another")
-        # Another site could send forms, but not this type.
+        # Other sites can send forms, but not this type.
         if request.headers.get("content-type") != "application/json":
             return _error(415, "expected application/json")
         try:
@@ -189,7 +189,7 @@ def _is_address(name: str) -> bool:
 
 
 def client_of(address: str) -> str:
-    """The client at an IP address: one has a whole IPv6 network (/64)."""
+    """The client at an IP address: an IPv6 network (/64) is a single client."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -224,19 +224,19 @@ _MOST_CLIENTS = 10_000
 
 
 class RateLimit:
-    """A bucket of tokens for each client, which fills as time passes."""
+    """A token bucket for each client."""
 
     def __init__(self, *, burst: int, seconds_each: float) -> None:
-        """Fill all buckets with `burst` tokens; each new one takes `seconds_each`."""
+        """Fill all buckets with `burst` tokens; a new token takes `seconds_each`."""
         self._burst = burst
         self._seconds_each = seconds_each
         self._full_at: LRUCache[str, float] = LRUCache(_MOST_CLIENTS)
 
     def take(self, client: str, now: float) -> bool:
-        """Take a token from the bucket of `client`; whether there was one.
+        """Take a token from the bucket of `client`; return whether there was one.
 
         Args:
-            client: its address.
+            client: the address of the client.
             now: monotonic seconds.
         """
         full_at = max(self._full_at.get(client, now), now) + self._seconds_each

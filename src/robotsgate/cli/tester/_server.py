@@ -1,7 +1,7 @@
-"""The server of the tester page: uvicorn, with bounds on what its clients hold.
+"""The server of the tester page: uvicorn, with limits for clients.
 
-uvicorn itself waits for ever for a head, for a body, and for a client that does not
-read, also when it should end.
+uvicorn itself waits forever for request headers, for a body, and for a client that does
+not read, even at shutdown.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from starlette.applications import Starlette
 
-# How long a client may take to send a request and to read the answer.
+# How long a client may take to send a request and to read the response.
 _CLIENT_SECONDS = 30.0
 
-# A browser opens six. Each may hold a request of 1 MiB and an answer of 3 MiB.
+# A browser opens six. Each may have a request of 1 MiB and a response of 3 MiB.
 _MOST_CONNECTIONS = 100
 _MOST_CONNECTIONS_OF_A_CLIENT = 20
 
@@ -36,25 +36,25 @@ def page_server(app: Starlette, *, fetch_seconds: float) -> uvicorn.Server:
         uvicorn.Config(
             app,
             http=type("_BoundedConnection", (_Connection,), bounds),
-            ws="none",  # what was upgraded would have no bounds
+            ws="none",  # upgraded connections would have no limits
             lifespan="off",
             log_level="warning",
             headers=list(HEADERS.items()),
             server_header=False,
-            proxy_headers=False,  # anybody could send them to get more fetches
+            proxy_headers=False,  # anyone could send them to get more fetches
         )
     )
 
 
 class _Server(uvicorn.Server):
-    """Ends at once after a signal, whatever its clients hold."""
+    """Stops immediately after a signal, even with open connections."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:  # a second Ctrl-C need not do more
             super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # It would report each answer that ends here.
+        # It would log each response that is cancelled here.
         logging.getLogger("uvicorn.error").disabled = True
         for connection in list(self.server_state.connections):
             connection.transport.abort()
@@ -64,12 +64,12 @@ class _Server(uvicorn.Server):
 
 
 class _Connection(H11Protocol):
-    """A connection that ends if a request and its answer take too long.
+    """A connection that is closed if a request and its response take too long.
 
     Attributes:
         seconds: how long they may take.
-        clients: the open connections with their clients; the first one has waited
-            longest since it was made or since its last answer.
+        clients: the open connections with their clients; the first one has been idle
+            longest.
     """
 
     seconds: float
