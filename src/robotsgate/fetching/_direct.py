@@ -7,6 +7,7 @@ does not help a single request.
 from __future__ import annotations
 
 import os
+import ssl
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -20,7 +21,6 @@ from robotsgate.fetching._exchange import Exchange
 from robotsgate.fetching._fetcher import own_fetch
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Sequence
 
     from robotsgate.fetching._dialling import Connect, Resolve
@@ -52,9 +52,8 @@ class DirectFetcher:
         """Prepare; nothing is opened.
 
         Args:
-            ssl_context: for https; `None`: httpx's own, which is made once, when
-                the first https origin is fetched, and obeys SSL_CERT_FILE and
-                SSL_CERT_DIR.
+            ssl_context: for https; `None`: one that trusts what httpx trusts. It is
+                made once, when the first https origin is fetched.
             resolve: finds the addresses of a host; the system's way by default.
             connect: opens connections to literal addresses.
         """
@@ -100,11 +99,9 @@ class DirectFetcher:
             async with self._making_context:
                 # In a thread, because to read all root certificates takes 0.1 s.
                 if self._ssl_context is None:
-                    from httpx import create_ssl_context  # noqa: PLC0415 (for https only)
-
                     try:
                         self._ssl_context = await anyio.to_thread.run_sync(
-                            create_ssl_context
+                            default_context
                         )
                     except OSError as error:  # which is not the fault of an origin
                         raise RuntimeError(
@@ -136,6 +133,18 @@ class DirectFetcher:
                 return await TransportFetcher(transport).get(
                     url, headers, max_bytes=max_bytes
                 )
+
+
+def default_context() -> ssl.SSLContext:
+    """Trusts what httpx trusts: SSL_CERT_FILE, else SSL_CERT_DIR, else certifi."""
+    file, folder = (os.environ.get(f"SSL_CERT_{kind}") for kind in ("FILE", "DIR"))
+    if folder and not file:
+        return ssl.create_default_context(capath=folder)
+    if not file:
+        import certifi  # noqa: PLC0415 (for https only)
+
+        file = certifi.where()
+    return ssl.create_default_context(cafile=file)
 
 
 def proxy_variable() -> str | None:
