@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-import secrets
+import os
 from collections import Counter
 from contextlib import suppress
 from functools import partial
@@ -83,7 +83,7 @@ class Entries:
         self.has_lease = self._lease is not None
         self._batches = store if isinstance(store, BatchStore) else None
         self.lease_seconds = policy.fetch_deadline + 3 * policy.store_timeout
-        self._owner = secrets.token_hex(16)
+        self._owner = os.urandom(16).hex()
 
     async def get(self, origin: str, now: float) -> Entry | None:
         """The entry of `origin`, if the store works and holds one that is usable."""
