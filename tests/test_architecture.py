@@ -54,6 +54,7 @@ NOT_OF_A_CHECKER = RARELY_NEEDED | {
     "httpx",
     "pytest",
     "respx",
+    "robotsgate.checking._events",
     "robotsgate.testing",
     "sqlite3",
     "trio",

@@ -1,183 +1,31 @@
-"""What a checker reports: events to its listener, counters, and the log."""
+"""What a checker reports: counters and the log.
+
+A checker with a listener also tells it of events; `_events` has those.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.caching._verdict import Reason
-from robotsgate.robotstxt._model import JSONValue
 from robotsgate.urls._origin import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from logging import Logger
 
     from robotsgate.caching._entry import Entry
-    from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
+    from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._question import Question
     from robotsgate.caching._standing import StandingFor
+    from robotsgate.checking._events import CheckerEvent, CheckerStats, Event
 
 LOGGER = logging.getLogger("robotsgate.checker")
 
-
-class Event(JSONValue):
-    """The base of all events."""
-
-    __slots__ = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The event as JSON types: its class as "event", then its attributes."""
-        return {"event": type(self).__name__} | JSONValue.as_dict(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchStarted(Event):
-    """A fetch of a robots.txt begins; `RobotsTxtFetched` or `FetchCancelled` follows.
-
-    Attributes:
-        origin: the key of the origin.
-    """
-
-    origin: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchCancelled(Event):
-    """A fetch ended without an outcome.
-
-    Either the checker was closed, or the caller's client raised an error such as
-    TypeError, which is a mistake in the program.
-
-    Attributes:
-        origin: the key of the origin.
-        elapsed_seconds: since the fetch began, ≥ 0.
-    """
-
-    origin: str
-    elapsed_seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsTxtFetched(Event):
-    """The robots.txt of an origin was fetched, or could not be.
-
-    Attributes:
-        origin: the key of the origin.
-        access: what the fetch means.
-        status: that of the last response; `None` if there was none.
-        redirects: those that were followed, in order: pairs (URL that was followed,
-            cut at 2 KB; status of the response that led there).
-        headers: of the last response, pairs (lower-case name, value): Content-Type,
-            and those that decide how long the answer counts.
-        failure: where the fetch failed; `None` if there was a response.
-        error: what went wrong; `None` if nothing.
-        body_bytes: how many decoded bytes of the body were read, ≥ 0.
-        elapsed_seconds: since the fetch began, ≥ 0.
-        next_fetch_at: when the origin will be fetched again at the earliest,
-            epoch seconds.
-    """
-
-    origin: str
-    access: AccessResult
-    status: int | None
-    redirects: tuple[tuple[str, int], ...]
-    headers: tuple[tuple[str, str], ...]
-    failure: FailureKind | None
-    error: str | None
-    body_bytes: int
-    elapsed_seconds: float
-    next_fetch_at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessChanged(Event):
-    """A fetch means something else than the one before.
-
-    Attributes:
-        origin: the key of the origin.
-        before: what the previous fetch meant.
-        after: what this one means.
-    """
-
-    origin: str
-    before: AccessResult
-    after: AccessResult
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFailed(Event):
-    """An operation of a store failed; the checker went on without it.
-
-    Attributes:
-        origin: the key of the origin; empty for "purge", and for a "get" of many
-            origins.
-        operation: "get", "update", "delete", "acquire", "release" or "purge".
-        error: what the store raised.
-    """
-
-    origin: str
-    operation: str
-    error: Exception
-
-
-CheckerEvent = (
-    FetchStarted | FetchCancelled | RobotsTxtFetched | AccessChanged | StoreFailed
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckerStats(JSONValue):
-    """What a checker has done since it was made; a snapshot.
-
-    Attributes:
-        checks: questions answered about an agent and a URL.
-        allowed: how many were answered with yes; the reasons are not counted,
-            because finding one takes longer than the answer.
-        disallowed: how many were answered with no, by reason; reasons that never
-            decided are left out.
-        fetches: fetches of a robots.txt, each counted once with its redirects.
-        successful: fetches that brought a file.
-        unavailable: fetches that showed that there is none.
-        unreachable: fetches that failed.
-        restricted: fetches whose answer the policy takes for "keep out".
-        refused: fetches that the address guard refused.
-        joined: questions that waited for a fetch that another question began.
-        store_hits: how often the store had a current entry of an origin.
-        store_misses: how often it had none.
-        lease_waits: pauses made because another process was fetching an origin.
-        store_failures: operations that the store could not do.
-        store_skips: operations not tried, because the store had just hung.
-        event_failures: calls of `on_event` that raised.
-        live_origins: origins held parsed in memory now.
-        fetches_under_way: renewals that have not ended yet.
-    """
-
-    checks: int = 0
-    allowed: int = 0
-    disallowed: Mapping[Reason, int] = field(default_factory=dict)
-    fetches: int = 0
-    successful: int = 0
-    unavailable: int = 0
-    unreachable: int = 0
-    restricted: int = 0
-    refused: int = 0
-    joined: int = 0
-    store_hits: int = 0
-    store_misses: int = 0
-    lease_waits: int = 0
-    store_failures: int = 0
-    store_skips: int = 0
-    event_failures: int = 0
-    live_origins: int = 0
-    fetches_under_way: int = 0
-
-
-_Told = TypeVar("_Told", bound=Event)
+_Told = TypeVar("_Told", bound="Event")
 
 
 class Listener(Generic[_Told]):
@@ -219,19 +67,13 @@ class Reporter:
     """Where the parts of a checker report what happened.
 
     Attributes:
-        listener: the callback of the caller.
         counts: by the names of `CheckerStats`.
         allowed: how many questions were answered with yes.
         disallowed: how many with no, by the value of the `Reason`.
     """
 
-    def __init__(self, on_event: Callable[[CheckerEvent], object] | None) -> None:
-        """Tell `on_event`, if there is one.
-
-        Raises:
-            TypeError: it cannot be called, or is a coroutine function.
-        """
-        self.listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
+    def __init__(self) -> None:
+        """Count from 0."""
         self.counts: Counter[str] = Counter()
         self.allowed = 0
         self.disallowed = dict.fromkeys([reason.value for reason in Reason], 0)
@@ -240,6 +82,9 @@ class Reporter:
         self, *, joined: int, live_origins: int, fetches_under_way: int
     ) -> CheckerStats:
         """The counters as they are now, with the counts in the arguments."""
+        # Imported here and below, because seven dataclasses take as many milliseconds.
+        from robotsgate.checking._events import CheckerStats  # noqa: PLC0415
+
         return CheckerStats(
             checks=self.allowed + sum(self.disallowed.values()),
             allowed=self.allowed,
@@ -247,9 +92,14 @@ class Reporter:
             joined=joined,
             live_origins=live_origins,
             fetches_under_way=fetches_under_way,
-            event_failures=self.listener.failures,
+            event_failures=self.event_failures,
             **self.counts,
         )
+
+    @property
+    def event_failures(self) -> int:
+        """How many calls of a listener have raised."""
+        return 0
 
     def report_answer(
         self, question: Question, rules: StandingFor, *, allowed: bool
@@ -269,11 +119,9 @@ class Reporter:
 
     def report_start(self, origin: str) -> None:
         """A fetch begins; `report_fetch` or `report_cancellation` follows."""
-        self.listener.tell(FetchStarted(origin=origin))
 
     def report_cancellation(self, origin: str, *, seconds: float) -> None:
         """A fetch ended without an outcome after so many `seconds`."""
-        self.listener.tell(FetchCancelled(origin=origin, elapsed_seconds=seconds))
 
     def report_fetch(
         self,
@@ -281,32 +129,19 @@ class Reporter:
         *,
         previous: Entry | None,
         outcome: Outcome,
-        seconds: float,
+        seconds: float,  # noqa: ARG002 (for listeners)
     ) -> None:
         """A fetch of so many `seconds` has made `previous` into `entry`."""
         self.counts["fetches"] += 1
         self.counts[entry.access.value] += 1
-        body = outcome.body if isinstance(outcome, Answered) else b""
-        self.listener.tell(
-            RobotsTxtFetched(
-                origin=entry.origin,
-                access=entry.access,
-                status=None if isinstance(outcome, Failed) else outcome.status,
-                redirects=outcome.redirects,
-                headers=(
-                    ()
-                    if isinstance(outcome, Failed)
-                    else tuple(outcome.headers.items())
-                ),
-                failure=outcome.kind if isinstance(outcome, Failed) else None,
-                error=outcome.error,
-                body_bytes=len(body),
-                elapsed_seconds=seconds,
-                next_fetch_at=entry.next_fetch_at,
-            )
-        )
         if previous is not None and previous.access is not entry.access:
-            self._report_change(entry, previous.access, outcome)
+            LOGGER.info(
+                "%s was %s and is %s now (%s)",
+                entry.origin,
+                previous.access.value,
+                entry.access.value,
+                outcome.error or "no error",
+            )
 
     def report_look_up(self, *, is_hit: bool) -> None:
         """The store was asked for a current entry."""
@@ -325,7 +160,6 @@ class Reporter:
         LOGGER.log(
             level, "store failed to %s: %r", f"{operation} {origin}".rstrip(), error
         )
-        self.listener.tell(StoreFailed(origin=origin, operation=operation, error=error))
 
     def report_store_recovery(self, operation: str) -> None:
         """The store has done `operation` again, after it had failed at that."""
@@ -335,16 +169,15 @@ class Reporter:
         """The store was not asked, because it had just hung or failed."""
         self.counts["store_skips"] += 1
 
-    def _report_change(
-        self, entry: Entry, before: AccessResult, outcome: Outcome
-    ) -> None:
-        LOGGER.info(
-            "%s was %s and is %s now (%s)",
-            entry.origin,
-            before.value,
-            entry.access.value,
-            outcome.error or "no error",
-        )
-        self.listener.tell(
-            AccessChanged(origin=entry.origin, before=before, after=entry.access)
-        )
+
+def reporter_for(on_event: Callable[[CheckerEvent], object] | None) -> Reporter:
+    """The reporter of a checker, which tells `on_event`, if there is one.
+
+    Raises:
+        TypeError: `on_event` cannot be called, or is a coroutine function.
+    """
+    if on_event is None:
+        return Reporter()
+    from robotsgate.checking._events import EventReporter  # noqa: PLC0415
+
+    return EventReporter(on_event)

@@ -1,0 +1,243 @@
+"""The events and counters of a checker, and the reporter that tells a listener.
+
+Imported only by a checker that has a listener, and for `RobotsChecker.stats`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from robotsgate.caching._outcome import Answered, Failed
+from robotsgate.checking._reporting import LOGGER, Listener, Reporter
+from robotsgate.robotstxt._model import JSONValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from robotsgate.caching._entry import Entry
+    from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
+    from robotsgate.caching._verdict import Reason
+
+
+class Event(JSONValue):
+    """The base of all events."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event as JSON types: its class as "event", then its attributes."""
+        return {"event": type(self).__name__} | JSONValue.as_dict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchStarted(Event):
+    """A fetch of a robots.txt begins; `RobotsTxtFetched` or `FetchCancelled` follows.
+
+    Attributes:
+        origin: the key of the origin.
+    """
+
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchCancelled(Event):
+    """A fetch ended without an outcome.
+
+    Either the checker was closed, or the caller's client raised an error such as
+    TypeError, which is a mistake in the program.
+
+    Attributes:
+        origin: the key of the origin.
+        elapsed_seconds: since the fetch began, ≥ 0.
+    """
+
+    origin: str
+    elapsed_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsTxtFetched(Event):
+    """The robots.txt of an origin was fetched, or could not be.
+
+    Attributes:
+        origin: the key of the origin.
+        access: what the fetch means.
+        status: that of the last response; `None` if there was none.
+        redirects: those that were followed, in order: pairs (URL that was followed,
+            cut at 2 KB; status of the response that led there).
+        headers: of the last response, pairs (lower-case name, value): Content-Type,
+            and those that decide how long the answer counts.
+        failure: where the fetch failed; `None` if there was a response.
+        error: what went wrong; `None` if nothing.
+        body_bytes: how many decoded bytes of the body were read, ≥ 0.
+        elapsed_seconds: since the fetch began, ≥ 0.
+        next_fetch_at: when the origin will be fetched again at the earliest,
+            epoch seconds.
+    """
+
+    origin: str
+    access: AccessResult
+    status: int | None
+    redirects: tuple[tuple[str, int], ...]
+    headers: tuple[tuple[str, str], ...]
+    failure: FailureKind | None
+    error: str | None
+    body_bytes: int
+    elapsed_seconds: float
+    next_fetch_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessChanged(Event):
+    """A fetch means something else than the one before.
+
+    Attributes:
+        origin: the key of the origin.
+        before: what the previous fetch meant.
+        after: what this one means.
+    """
+
+    origin: str
+    before: AccessResult
+    after: AccessResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFailed(Event):
+    """An operation of a store failed; the checker went on without it.
+
+    Attributes:
+        origin: the key of the origin; empty for "purge", and for a "get" of many
+            origins.
+        operation: "get", "update", "delete", "acquire", "release" or "purge".
+        error: what the store raised.
+    """
+
+    origin: str
+    operation: str
+    error: Exception
+
+
+CheckerEvent = (
+    FetchStarted | FetchCancelled | RobotsTxtFetched | AccessChanged | StoreFailed
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckerStats(JSONValue):
+    """What a checker has done since it was made; a snapshot.
+
+    Attributes:
+        checks: questions answered about an agent and a URL.
+        allowed: how many were answered with yes; the reasons are not counted,
+            because finding one takes longer than the answer.
+        disallowed: how many were answered with no, by reason; reasons that never
+            decided are left out.
+        fetches: fetches of a robots.txt, each counted once with its redirects.
+        successful: fetches that brought a file.
+        unavailable: fetches that showed that there is none.
+        unreachable: fetches that failed.
+        restricted: fetches whose answer the policy takes for "keep out".
+        refused: fetches that the address guard refused.
+        joined: questions that waited for a fetch that another question began.
+        store_hits: how often the store had a current entry of an origin.
+        store_misses: how often it had none.
+        lease_waits: pauses made because another process was fetching an origin.
+        store_failures: operations that the store could not do.
+        store_skips: operations not tried, because the store had just hung.
+        event_failures: calls of `on_event` that raised.
+        live_origins: origins held parsed in memory now.
+        fetches_under_way: renewals that have not ended yet.
+    """
+
+    checks: int = 0
+    allowed: int = 0
+    disallowed: Mapping[Reason, int] = field(default_factory=dict)
+    fetches: int = 0
+    successful: int = 0
+    unavailable: int = 0
+    unreachable: int = 0
+    restricted: int = 0
+    refused: int = 0
+    joined: int = 0
+    store_hits: int = 0
+    store_misses: int = 0
+    lease_waits: int = 0
+    store_failures: int = 0
+    store_skips: int = 0
+    event_failures: int = 0
+    live_origins: int = 0
+    fetches_under_way: int = 0
+
+
+class EventReporter(Reporter):
+    """A reporter that also tells a listener."""
+
+    def __init__(self, on_event: Callable[[CheckerEvent], object]) -> None:
+        """Tell `on_event`.
+
+        Raises:
+            TypeError: it cannot be called, or is a coroutine function.
+        """
+        super().__init__()
+        self._listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
+
+    @property
+    def event_failures(self) -> int:
+        """As `Reporter.event_failures`."""
+        return self._listener.failures
+
+    def report_start(self, origin: str) -> None:
+        """As `Reporter.report_start`."""
+        self._listener.tell(FetchStarted(origin=origin))
+
+    def report_cancellation(self, origin: str, *, seconds: float) -> None:
+        """As `Reporter.report_cancellation`."""
+        self._listener.tell(FetchCancelled(origin=origin, elapsed_seconds=seconds))
+
+    def report_fetch(
+        self,
+        entry: Entry,
+        *,
+        previous: Entry | None,
+        outcome: Outcome,
+        seconds: float,
+    ) -> None:
+        """As `Reporter.report_fetch`."""
+        super().report_fetch(entry, previous=previous, outcome=outcome, seconds=seconds)
+        body = outcome.body if isinstance(outcome, Answered) else b""
+        self._listener.tell(
+            RobotsTxtFetched(
+                origin=entry.origin,
+                access=entry.access,
+                status=None if isinstance(outcome, Failed) else outcome.status,
+                redirects=outcome.redirects,
+                headers=(
+                    ()
+                    if isinstance(outcome, Failed)
+                    else tuple(outcome.headers.items())
+                ),
+                failure=outcome.kind if isinstance(outcome, Failed) else None,
+                error=outcome.error,
+                body_bytes=len(body),
+                elapsed_seconds=seconds,
+                next_fetch_at=entry.next_fetch_at,
+            )
+        )
+        if previous is not None and previous.access is not entry.access:
+            self._listener.tell(
+                AccessChanged(
+                    origin=entry.origin, before=previous.access, after=entry.access
+                )
+            )
+
+    def report_store_failure(
+        self, operation: str, origin: str, *, error: Exception, is_first: bool
+    ) -> None:
+        """As `Reporter.report_store_failure`."""
+        super().report_store_failure(operation, origin, error=error, is_first=is_first)
+        self._listener.tell(
+            StoreFailed(origin=origin, operation=operation, error=error)
+        )
