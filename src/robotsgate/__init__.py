@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from robotsgate.checking._events import FetchCancelled as FetchCancelled
     from robotsgate.checking._events import FetchStarted as FetchStarted
     from robotsgate.checking._events import RobotsTxtFetched as RobotsTxtFetched
+    from robotsgate.checking._events import RulesChanged as RulesChanged
     from robotsgate.checking._events import StoreFailed as StoreFailed
     from robotsgate.checking._many import CheckResult as CheckResult
     from robotsgate.checking._many import CheckResults as CheckResults
@@ -112,7 +113,7 @@ _NAMES = {
     "checking._checker": "RobotsChecker",
     "checking._events": (
         "AccessChanged CheckerEvent CheckerStats FetchCancelled FetchStarted"
-        " RobotsTxtFetched StoreFailed"
+        " RobotsTxtFetched RulesChanged StoreFailed"
     ),
     "checking._many": "CheckResult CheckResults",
     "errors": (

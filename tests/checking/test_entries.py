@@ -64,7 +64,8 @@ class Guarded:
         return self.reporter.counts["store_skips"]
 
     async def keep(self, entry: Entry) -> Entry:
-        return await self.entries.update(entry.origin, NOW, lambda _: entry)
+        kept, _ = await self.entries.update(entry.origin, NOW, lambda _: entry)
+        return kept
 
 
 class RecordingStore(StoreBehind):

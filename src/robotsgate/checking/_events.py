@@ -6,9 +6,14 @@ Imported only by a checker that has a listener, and for `RobotsChecker.stats`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import anyio
+import anyio.to_thread
+
 from robotsgate.caching._outcome import Answered, Failed
+from robotsgate.caching._rules_change import digests_of, may_change_rules
 from robotsgate.checking._reporting import LOGGER, Listener, Reporter
 from robotsgate.robotstxt._model import JSONValue
 
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
     from robotsgate.caching._verdict import Reason
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 
 class Event(JSONValue):
@@ -105,6 +111,29 @@ class AccessChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RulesChanged(Event):
+    """The rules of an origin changed since the last answer in the store.
+
+    Rules are which URLs an agent may fetch, its crawl-delay and its request rate;
+    without a file there are none. Order, spelling, comments, sitemaps and usage
+    preferences make no difference. The rules for one agent changed if
+    `before.get(token, before.get("*"))` differs from the same for `after`.
+
+    Attributes:
+        origin: the key of the origin.
+        before: digests of the previous rules, by product token in lower case; "*"
+            stands for all agents that are not named. A token with the same rules as
+            "*" is left out, and so is "*" if it has no rules. Another version of
+            robotsgate may compute other digests.
+        after: those of the new rules.
+    """
+
+    origin: str
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFailed(Event):
     """An operation of a store failed; the checker went on without it.
 
@@ -121,7 +150,12 @@ class StoreFailed(Event):
 
 
 CheckerEvent = (
-    FetchStarted | FetchCancelled | RobotsTxtFetched | AccessChanged | StoreFailed
+    FetchStarted
+    | FetchCancelled
+    | RobotsTxtFetched
+    | AccessChanged
+    | RulesChanged
+    | StoreFailed
 )
 
 
@@ -183,6 +217,7 @@ class EventReporter(Reporter):
         """
         super().__init__()
         self._listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
+        self._one_at_a_time = anyio.CapacityLimiter(1)
 
     @property
     def event_failures(self) -> int:
@@ -231,6 +266,29 @@ class EventReporter(Reporter):
                 AccessChanged(
                     origin=entry.origin, before=previous.access, after=entry.access
                 )
+            )
+
+    async def report_commit(
+        self,
+        before: Entry | None,
+        after: Entry,
+        *,
+        read: Callable[[bytes], RobotsTxt],
+    ) -> None:
+        """As `Reporter.report_commit`; compares files in a worker thread."""
+        old, new = before and before.answer, after.answer
+        if not (old and new and may_change_rules(old, new)):
+            return
+        with anyio.CancelScope(shield=True):  # nobody else tells it
+            digests = [
+                await anyio.to_thread.run_sync(
+                    partial(digests_of, answer, read), limiter=self._one_at_a_time
+                )
+                for answer in (old, new)
+            ]
+        if digests[0] != digests[1]:
+            self._listener.tell(
+                RulesChanged(origin=after.origin, before=digests[0], after=digests[1])
             )
 
     def report_store_failure(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._question import Question
     from robotsgate.caching._standing import StandingFor
     from robotsgate.checking._events import CheckerEvent, CheckerStats, Event
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 LOGGER = logging.getLogger("robotsgate.checker")
 
@@ -142,6 +143,18 @@ class Reporter:
                 entry.access.value,
                 outcome.error or "no error",
             )
+
+    async def report_commit(
+        self,
+        before: Entry | None,
+        after: Entry,
+        *,
+        read: Callable[[bytes], RobotsTxt],
+    ) -> None:
+        """The store replaced `before`, if that is known, with `after`.
+
+        `read` parses a file.
+        """
 
     def report_look_up(self, *, is_hit: bool) -> None:
         """The store was asked for a current entry."""

@@ -27,7 +27,7 @@ from robotsgate.robotstxt._usage_preferences import (
 from robotsgate.urls._path import decisive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from robotsgate.robotstxt._model import (
         Diagnostic,
@@ -284,6 +284,12 @@ class RobotsTxt:
                 self._by_sections.clear()
             known = self._by_agent[tokens] = self._agent_rules(tokens)
         return known
+
+    def rules_of_each_token(self) -> Iterator[AgentRules]:
+        """As `rules_for`, for each token that a user-agent line names."""
+        for token in self._outline.by_token:
+            if token:
+                yield self._agent_rules((token,))
 
     @cached_property
     def _records(self) -> tuple[Records, ...]:
