@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import robotsgate
+import robotsgate.robotstxt
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
+    from types import ModuleType
 
     from tests.servers.loopback import LoopbackServer
 
@@ -34,7 +36,7 @@ WORLD = {
     "sqlite3",
     "ssl",
 }
-# What takes milliseconds to load, and is needed for unusual files, hosts and schemes.
+# What takes milliseconds to load, and only unusual files, hosts or questions need.
 RARELY_NEEDED = {
     "datetime",
     "email",
@@ -44,6 +46,9 @@ RARELY_NEEDED = {
     "http_sf",
     "idna",
     "importlib.metadata",
+    "robotsgate.robotstxt._diagnose",
+    "robotsgate.robotstxt._lint",
+    "robotsgate.robotstxt._usage_preferences",
     "secrets",
     "urllib.parse",
 }
@@ -220,13 +225,16 @@ def test_missing_module_of_another_name_is_told_as_it_is(
         _ = robotsgate.SQLiteStore
 
 
-def test_dir_lists_the_public_names() -> None:
-    assert dir(robotsgate) == sorted(robotsgate.__all__)
+@pytest.mark.parametrize("package", [robotsgate, robotsgate.robotstxt])
+def test_dir_lists_the_public_names(package: ModuleType) -> None:
+    assert dir(package) == sorted(package.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)
 
 
-def test_unknown_name_is_an_attribute_error() -> None:
+@pytest.mark.parametrize("package", [robotsgate, robotsgate.robotstxt])
+def test_unknown_name_is_an_attribute_error(package: ModuleType) -> None:
     with pytest.raises(AttributeError, match="has no attribute 'RobotChecker'"):
-        _ = robotsgate.RobotChecker
+        _ = package.RobotChecker
 
 
 def test_package_says_that_it_is_typed() -> None:

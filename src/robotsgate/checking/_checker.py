@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._model import RequestRate, UsagePreferences
+    from robotsgate.robotstxt._model import RequestRate
     from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.stores._base import Store
     from robotsgate.urls._origin import URLLike
 

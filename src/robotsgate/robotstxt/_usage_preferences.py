@@ -10,40 +10,101 @@ contradictions.
   2026-07-01), also a response header (Cloudflare's Markdown for Agents, 2026). No
   document gives a grammar. Letter case is ignored here.
 - License of RSL 1.0 (2025-12-10).
+
+Loaded only for that: few crawlers ask.
 """
 
 from __future__ import annotations
 
+import enum
 import re
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from robotsgate.robotstxt._headers import headers_named
-from robotsgate.robotstxt._model import CategoryPreference, Preference, UsagePreferences
-from robotsgate.robotstxt._octets import lower, readable
+from robotsgate.robotstxt._model import JSONValue, as_json
+from robotsgate.robotstxt._octets import readable
 from robotsgate.robotstxt._pattern import IndexedTarget
 from robotsgate.robotstxt._records import is_absolute_url
+from robotsgate.robotstxt._usage_lines import (
+    CONTENT_SIGNAL,
+    CONTENT_USAGE,
+    LICENSE,
+    USAGE_FIELDS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._model import Statement
     from robotsgate.robotstxt._records import Other
 
-CONTENT_USAGE = "content-usage"
-CONTENT_SIGNAL = "content-signal"
-LICENSE = "license"
 
-USAGE_FIELDS_OF_ALL = (CONTENT_SIGNAL, LICENSE)
-"""Fields that hold for all agents if they stand above the first group."""
+class Preference(enum.Enum):
+    """What a site prefers for one category of use, the most restrictive value first."""
 
-USAGE_FIELDS = (CONTENT_USAGE, *USAGE_FIELDS_OF_ALL)
+    DISALLOW = "disallow"
+    ALLOW = "allow"
+    IMMEDIATE = "immediate"
+    """Of `use` in Content-Signal: the content may be used, but not kept."""
+    REFERENCE = "reference"
+    """Of `use` in Content-Signal: an index, excerpts and links may be kept."""
+    FULL = "full"
+    """Of `use` in Content-Signal: the content may be summarized and reproduced."""
+    UNKNOWN = "unknown"
+    """The site states nothing that robotsgate understands."""
+
+
+Statement = tuple[str, Preference, int | None]
+"""One statement: (category, preference, line, or `None` for a header)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoryPreference(JSONValue):
+    """What a site prefers for one category, and where it says so.
+
+    Attributes:
+        preference: the most restrictive one that is stated.
+        line: the first line that states it, 1 for the first line; `None` if only a
+            response header states it, or nothing does.
+    """
+
+    preference: Preference
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsagePreferences(JSONValue):
+    """What a site wants one agent to use the content of one URL for.
+
+    The vocabularies are kept apart and may contradict each other. A preference is
+    not a permission to fetch: see `RobotsTxt.can_fetch`.
+
+    Attributes:
+        content_usage: what Content-Usage states for the keys "train-ai" and
+            "search": ALLOW, DISALLOW or UNKNOWN.
+        content_signal: what Content-Signal states for "search", "ai-input" and
+            "ai-train", likewise; for "use" IMMEDIATE, REFERENCE, FULL or UNKNOWN.
+        license: the absolute URLs of the License lines of the agent's groups, or else
+            of those for all agents; each once, in the order of the file. robotsgate
+            does not fetch them.
+    """
+
+    content_usage: Mapping[str, CategoryPreference]
+    content_signal: Mapping[str, CategoryPreference]
+    license: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The preferences as JSON types, by the names of the vocabularies."""
+        return {
+            "content-usage": as_json(self.content_usage),
+            "content-signal": as_json(self.content_signal),
+            "license": as_json(self.license),
+        }
+
 
 _HEADERS = (CONTENT_USAGE, CONTENT_SIGNAL)
-
-# If this many characters before a field are white space, it may begin its line.
-_LONGEST_INDENT = 100
 
 _USAGES = ("train-ai", "search")
 _Y_OR_N = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
@@ -63,31 +124,6 @@ _SIGNALS = {
 
 _UNKNOWN = CategoryPreference(preference=Preference.UNKNOWN)
 _RESTRICTIVENESS = {one: place for place, one in enumerate(Preference)}
-
-
-def may_state_usage(text: str) -> bool:
-    """Whether a line of `text` may begin with one of `USAGE_FIELDS_OF_ALL`."""
-    text = lower(text)
-    for field in USAGE_FIELDS_OF_ALL:
-        at = text.find(field)
-        while at >= 0:
-            before = text[max(0, at - _LONGEST_INDENT) : at].replace("\r", "\n")
-            if not before.rpartition("\n")[2].strip():
-                return True
-            at = text.find(field, at + 1)
-    return False
-
-
-def with_own_lines(of_all: Iterable[Other], own: Sequence[Other]) -> tuple[Other, ...]:
-    """The lines for an agent: those of all, and its own below them.
-
-    Its own licenses take the place of those of all (RSL 1.0 §4.4).
-    """
-    has_license = any(
-        field == LICENSE and is_absolute_url(value) for field, value, _ in own
-    )
-    kept = [one for one in of_all if not (has_license and one[0] == LICENSE)]
-    return (*kept, *own)
 
 
 def usage_preferences(
