@@ -1,4 +1,4 @@
-"""How long a new interpreter takes to import the package."""
+"""What a new interpreter needs to import the package, and for its first answer."""
 
 from __future__ import annotations
 
@@ -6,43 +6,84 @@ import asyncio
 import subprocess
 import sys
 from functools import partial
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import TYPE_CHECKING
 
+from benchmarks.cold import _origins
 from benchmarks.page import Bar, Table
 from benchmarks.timing import best_of_turns, seconds_of_each
+from benchmarks.workload import AGENT
 
 if TYPE_CHECKING:
     from benchmarks.workload import Workload
 
 _NOTHING = "an interpreter that imports nothing"
+_OF_A_FILE = "robotsgate.RobotsTxt, and a first answer"
+_OVER_HTTP = "robotsgate.RobotsChecker, and a first answer over HTTP"
 _STATEMENTS = {
     _NOTHING: "pass",
     "robotsgate": "import robotsgate",
+    _OF_A_FILE: f"""
+from robotsgate import RobotsTxt
+robots = RobotsTxt.parse("User-agent: *\\nDisallow: /private")
+robots.can_fetch("{AGENT}", "https://example.com/private")
+""",
     "robotsgate.RobotsChecker": "from robotsgate import RobotsChecker",
+    _OVER_HTTP: f"""
+import asyncio
+from robotsgate import RobotsChecker
+
+async def main():
+    async with RobotsChecker(user_agent="{AGENT}/1.0") as checker:
+        await checker.can_fetch("{AGENT}", "ORIGIN/private")
+
+asyncio.run(main())
+""",
+    "asyncio": "import asyncio",
+    "anyio and its backend for asyncio": "import anyio._backends._asyncio",
+    "h11": "import h11",
     "httpx": "import httpx",
-    "anyio": "import anyio",
     "urllib.robotparser": "import urllib.robotparser",
 }
 
 
 def measure(work: Workload) -> list[Table | Bar]:
     """Start interpreters, one after the other."""
+    with _origins(1) as [origin]:
 
-    async def run(statement: str) -> None:
-        subprocess.run([sys.executable, "-c", statement], check=True)  # noqa: ASYNC221 (nothing else is to run)
+        async def run(statement: str) -> None:
+            program = statement.replace("ORIGIN", origin)
+            subprocess.run([sys.executable, "-c", program], check=True)  # noqa: ASYNC221 (nothing else is to run)
 
-    async def turn(statement: str) -> list[float]:
-        return await seconds_of_each([run(statement)])
+        async def turn(statement: str) -> list[float]:
+            return await seconds_of_each([run(statement)], clock=_seconds_of_children)
 
-    turns = {name: partial(turn, statement) for name, statement in _STATEMENTS.items()}
-    best = asyncio.run(best_of_turns(turns, repeats=2 * work.repeats))
+        turns = {name: partial(turn, text) for name, text in _STATEMENTS.items()}
+        best = asyncio.run(best_of_turns(turns, repeats=6 * work.repeats))
+    nothing = best[_NOTHING][0]
+    rows = [
+        (name, seconds * 1e3, (seconds - nothing) * 1e3)
+        for name, (seconds,) in best.items()
+    ]
     table = Table(
         name="imports",
         columns=("imported", "whole run, ms", "without the interpreter, ms"),
-        rows=[
-            (name, seconds * 1e3, (seconds - best[_NOTHING][0]) * 1e3)
-            for name, (seconds,) in best.items()
-        ],
-        notes=("Byte code is compiled already.",),
+        rows=rows,
+        notes=("Processor time, with compiled bytecode.",),
     )
-    return [table]
+    bars = [
+        Bar(
+            what=f"{what}: processor time without the interpreter",
+            value=(best[what][0] - nothing) * 1e3,
+            bar=bar,
+            unit="ms",
+        )
+        for what, bar in ((_OF_A_FILE, 40), (_OVER_HTTP, 150))
+    ]
+    return [table, *bars]
+
+
+def _seconds_of_children() -> float:
+    """The processor time of all programs that this one has run."""
+    usage = getrusage(RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

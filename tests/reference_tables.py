@@ -23,6 +23,7 @@ from robotsgate import (
     GateStats,
     Policy,
     Reason,
+    RobotsError,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     Rows = Iterator[tuple[str, ...]]
 
 _FOLDER = Path(__file__).parents[1] / "docs/reference"
+_INTEGRATIONS = Path(robotsgate.__file__).with_name("integrations")
 _SPANS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
 _PRESETS = ("google_today", "google_2021", "rfc9309", "strict")
 
@@ -48,6 +50,7 @@ def pages() -> Iterator[tuple[Path, str]]:
             for name in ("CheckerEvent", "GateEvent", "LedgerEvent")
         }
         | {kind.__name__: _field_rows(kind) for kind in (CheckerStats, GateStats)},
+        "errors.md": {"refusals": _refusal_rows(), "errors": _error_rows()},
     }.items():
         page = _FOLDER / name
         marked = {key: _table(rows) for key, rows in tables.items()}
@@ -113,6 +116,43 @@ def _field_rows(kind: type[Any]) -> Rows:
     )
     for name, text in entries:
         yield f"`{name}`", " ".join(text.split())
+
+
+def _refusal_rows() -> Rows:
+    """The errors of wrapped clients, by their source: not every client is installed."""
+    yield "client", "raises", "which is also a", "the verdict"
+    by_client = {
+        file.stem.removeprefix("_"): file for file in _INTEGRATIONS.glob("*.py")
+    }
+    for client, file in sorted(by_client.items()):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and node.name == "RobotsDisallowedError":
+                ours, theirs = map(ast.unparse, node.bases)
+                assert ours in {"DisallowedError", "DisallowedRequestError"}
+                place = f"robotsgate.integrations.{file.stem}." * (client == file.stem)
+                yield (
+                    client,
+                    f"`{place}{node.name}`",
+                    f"`DisallowedError`, `{theirs}`",
+                    "`error.verdict`",
+                )
+    yield "Scrapy", "`scrapy.exceptions.IgnoreRequest`", "", "`error.__cause__.verdict`"
+    yield (
+        "`robots_get`, and `turn` of a gate",
+        "`DisallowedError`",
+        "",
+        "`error.verdict`",
+    )
+
+
+def _error_rows() -> Rows:
+    yield "exception", "which is also a", "raised for"
+    for name in robotsgate.__all__:
+        kind = getattr(robotsgate, name)
+        if inspect.isclass(kind) and RobotsError in kind.__bases__:
+            others = [f"`{base.__name__}`" for base in kind.__bases__[1:]]
+            sentence = (inspect.getdoc(kind) or "").partition("\n\n")[0]
+            yield f"`{name}`", ", ".join(others), " ".join(sentence.split())
 
 
 def _comments(kind: type[Any]) -> dict[str, str]:

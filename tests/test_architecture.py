@@ -8,10 +8,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import robotsgate
+import robotsgate.robotstxt
+from tests.servers.answers import Reply
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from tests.servers.loopback import LoopbackServer
 
 PUBLIC = {*robotsgate.__all__, *robotsgate._EXTRA_HOMES}
 PACKAGE = Path(robotsgate.__file__).parent
@@ -25,6 +35,34 @@ WORLD = {
     "socket",
     "sqlite3",
     "ssl",
+}
+# What takes milliseconds to load, and only unusual files, hosts or questions need.
+RARELY_NEEDED = {
+    "datetime",
+    "email",
+    "ftplib",
+    "hmac",
+    "html",
+    "http_sf",
+    "idna",
+    "importlib.metadata",
+    "robotsgate.robotstxt._diagnose",
+    "robotsgate.robotstxt._lint",
+    "robotsgate.robotstxt._usage_preferences",
+    "secrets",
+    "urllib.parse",
+}
+NOT_OF_A_PARSER = WORLD | RARELY_NEEDED | {"ipaddress", "logging"}
+NOT_OF_A_CHECKER = RARELY_NEEDED | {
+    "coredis",
+    "httpcore",
+    "httpx",
+    "pytest",
+    "respx",
+    "robotsgate.checking._events",
+    "robotsgate.testing",
+    "sqlite3",
+    "trio",
 }
 
 
@@ -66,12 +104,41 @@ def test_pure_room_loads_nothing_of_the_world(room: str) -> None:
     assert loaded & WORLD == set()
 
 
-def test_checker_loads_no_test_library_and_no_extra() -> None:
-    loaded = modules_after("from robotsgate import RobotsChecker")
+def test_package_alone_loads_none_of_its_modules() -> None:
+    loaded = modules_after("import robotsgate")
 
-    assert (
-        loaded & {"trio", "pytest", "respx", "coredis", "robotsgate.testing"} == set()
+    assert {name for name in loaded if name.startswith("robotsgate.")} == set()
+    assert loaded & {"dataclasses", *WORLD} == set()
+
+
+def test_first_answer_of_a_file_loads_no_more_than_it_needs() -> None:
+    loaded = modules_after(
+        "from robotsgate import RobotsTxt\n"
+        "robots = RobotsTxt.parse('User-agent: *\\nDisallow: /private')\n"
+        "assert not robots.can_fetch('ExampleBot/1.0', 'https://example.com/private')"
     )
+
+    assert loaded & NOT_OF_A_PARSER == set()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_first_question_of_a_checker_loads_no_more_than_it_needs(
+    serve: Callable[..., LoopbackServer], server_tls: ssl.SSLContext, scheme: str
+) -> None:
+    tls = {"ssl_context": server_tls} if scheme == "https" else {}
+    server = serve(Reply(body=b"User-agent: *\nDisallow: /private"), **tls)
+
+    loaded = modules_after(
+        "import asyncio\n"
+        "from robotsgate import RobotsChecker\n"
+        "async def main():\n"
+        "    async with RobotsChecker(user_agent='ExampleBot/1.0') as checker:\n"
+        f"        url = '{server.url}/private'\n"
+        "        assert not await checker.can_fetch('ExampleBot/1.0', url)\n"
+        "asyncio.run(main())"
+    )
+
+    assert loaded & NOT_OF_A_CHECKER == set()
 
 
 def test_wrap_of_an_asynchronous_client_loads_no_blocking_front() -> None:
@@ -158,13 +225,16 @@ def test_missing_module_of_another_name_is_told_as_it_is(
         _ = robotsgate.SQLiteStore
 
 
-def test_dir_lists_the_public_names() -> None:
-    assert dir(robotsgate) == sorted(robotsgate.__all__)
+@pytest.mark.parametrize("package", [robotsgate, robotsgate.robotstxt])
+def test_dir_lists_the_public_names(package: ModuleType) -> None:
+    assert dir(package) == sorted(package.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)
 
 
-def test_unknown_name_is_an_attribute_error() -> None:
+@pytest.mark.parametrize("package", [robotsgate, robotsgate.robotstxt])
+def test_unknown_name_is_an_attribute_error(package: ModuleType) -> None:
     with pytest.raises(AttributeError, match="has no attribute 'RobotChecker'"):
-        _ = robotsgate.RobotChecker
+        _ = package.RobotChecker
 
 
 def test_package_says_that_it_is_typed() -> None:

@@ -26,15 +26,16 @@ if TYPE_CHECKING:
     from robotsgate.caching._verdict import Reason as Reason
     from robotsgate.caching._verdict import Verdict as Verdict
     from robotsgate.checking._checker import RobotsChecker as RobotsChecker
+    from robotsgate.checking._events import AccessChanged as AccessChanged
+    from robotsgate.checking._events import CheckerEvent as CheckerEvent
+    from robotsgate.checking._events import CheckerStats as CheckerStats
+    from robotsgate.checking._events import FetchCancelled as FetchCancelled
+    from robotsgate.checking._events import FetchStarted as FetchStarted
+    from robotsgate.checking._events import RobotsTxtFetched as RobotsTxtFetched
+    from robotsgate.checking._events import RulesChanged as RulesChanged
+    from robotsgate.checking._events import StoreFailed as StoreFailed
     from robotsgate.checking._many import CheckResult as CheckResult
     from robotsgate.checking._many import CheckResults as CheckResults
-    from robotsgate.checking._reporting import AccessChanged as AccessChanged
-    from robotsgate.checking._reporting import CheckerEvent as CheckerEvent
-    from robotsgate.checking._reporting import CheckerStats as CheckerStats
-    from robotsgate.checking._reporting import FetchCancelled as FetchCancelled
-    from robotsgate.checking._reporting import FetchStarted as FetchStarted
-    from robotsgate.checking._reporting import RobotsTxtFetched as RobotsTxtFetched
-    from robotsgate.checking._reporting import StoreFailed as StoreFailed
     from robotsgate.errors import InvalidProductTokenError as InvalidProductTokenError
     from robotsgate.errors import InvalidURLError as InvalidURLError
     from robotsgate.errors import RobotsError as RobotsError
@@ -76,21 +77,25 @@ if TYPE_CHECKING:
     from robotsgate.politeness.redis_ledger import RedisLedger as RedisLedger
     from robotsgate.robotstxt._dialect import Dialect as Dialect
     from robotsgate.robotstxt._headers import HeadersLike as HeadersLike
-    from robotsgate.robotstxt._model import CategoryPreference as CategoryPreference
-    from robotsgate.robotstxt._model import Diagnostic as Diagnostic
-    from robotsgate.robotstxt._model import DiagnosticKind as DiagnosticKind
+    from robotsgate.robotstxt._lint import Diagnostic as Diagnostic
+    from robotsgate.robotstxt._lint import DiagnosticKind as DiagnosticKind
+    from robotsgate.robotstxt._lint import Line as Line
+    from robotsgate.robotstxt._lint import Severity as Severity
     from robotsgate.robotstxt._model import Group as Group
-    from robotsgate.robotstxt._model import Line as Line
     from robotsgate.robotstxt._model import LineKind as LineKind
     from robotsgate.robotstxt._model import Match as Match
     from robotsgate.robotstxt._model import OtherLine as OtherLine
-    from robotsgate.robotstxt._model import Preference as Preference
     from robotsgate.robotstxt._model import RequestRate as RequestRate
     from robotsgate.robotstxt._model import Rule as Rule
     from robotsgate.robotstxt._model import RuleKind as RuleKind
-    from robotsgate.robotstxt._model import Severity as Severity
-    from robotsgate.robotstxt._model import UsagePreferences as UsagePreferences
     from robotsgate.robotstxt._robots_txt import RobotsTxt as RobotsTxt
+    from robotsgate.robotstxt._usage_preferences import (
+        CategoryPreference as CategoryPreference,
+    )
+    from robotsgate.robotstxt._usage_preferences import Preference as Preference
+    from robotsgate.robotstxt._usage_preferences import (
+        UsagePreferences as UsagePreferences,
+    )
     from robotsgate.stores._base import FetchLease as FetchLease
     from robotsgate.stores._base import ListableStore as ListableStore
     from robotsgate.stores._base import Store as Store
@@ -110,9 +115,9 @@ _NAMES = {
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "DisallowedError Reason Verdict",
     "checking._checker": "RobotsChecker",
-    "checking._reporting": (
+    "checking._events": (
         "AccessChanged CheckerEvent CheckerStats FetchCancelled FetchStarted"
-        " RobotsTxtFetched StoreFailed"
+        " RobotsTxtFetched RulesChanged StoreFailed"
     ),
     "checking._many": "CheckResult CheckResults",
     "errors": (
@@ -133,11 +138,10 @@ _NAMES = {
     "politeness._turns": "Turn",
     "robotstxt._dialect": "Dialect",
     "robotstxt._headers": "HeadersLike",
-    "robotstxt._model": (
-        "CategoryPreference Diagnostic DiagnosticKind Group Line LineKind Match"
-        " OtherLine Preference RequestRate Rule RuleKind Severity UsagePreferences"
-    ),
+    "robotstxt._lint": "Diagnostic DiagnosticKind Line Severity",
+    "robotstxt._model": "Group LineKind Match OtherLine RequestRate Rule RuleKind",
     "robotstxt._robots_txt": "RobotsTxt",
+    "robotstxt._usage_preferences": "CategoryPreference Preference UsagePreferences",
     "stores._base": "FetchLease ListableStore Store",
     "stores._url": "open_store",
     "stores.memory": "MemoryStore",

@@ -29,6 +29,7 @@ from robotsgate import (
     RobotsChecker,
     RobotsTxt,
     RobotsTxtFetched,
+    RulesChanged,
     StoreError,
     StoreFailed,
     UnsupportedError,
@@ -1263,6 +1264,7 @@ async def test_change_since_the_entry_of_the_store_is_told() -> None:
         FetchStarted,
         RobotsTxtFetched,
         AccessChanged,
+        RulesChanged,
     ]
 
 

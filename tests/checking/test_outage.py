@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from robotsgate import MemoryStore, Policy
+from robotsgate import (
+    AccessResult,
+    AfterUnreachableLimit,
+    FailureKind,
+    FetchFailedError,
+    MemoryStore,
+    Policy,
+)
 from robotsgate.testing import ManualClock
 
 from .builders import (
@@ -49,7 +56,13 @@ POLICIES = {
     "Policy.rfc9309()": Policy.rfc9309(),
     "Policy.strict()": Policy.strict(),
     "monthly": Policy(stale_window=90 * DAY, unreachable_limit_without_copy=90 * DAY),
+    "archive": Policy(
+        unreachable_limit=0,
+        after_unreachable_limit=AfterUnreachableLimit.ALLOW,
+        on_too_many_requests=AccessResult.UNAVAILABLE,
+    ),
 }
+NOT_OF_THE_SITE = {FailureKind.ADDRESS_REFUSED, FailureKind.POOL}
 FAILURES: dict[str, list[int | bytes | Exception]] = {
     "5xx": [500, 503],
     '500 "Not Found"': [b"<title>Not Found</title>"],
@@ -127,4 +140,28 @@ async def test_outage_goes_as_the_page_promises(
 def test_page_promises_something_for_every_policy_and_failure() -> None:
     rows = [row.id for row in promises()]
 
-    assert len(rows) == len(set(rows)) == (5 * len(PAUSES) + 1) * len(FAILURES)
+    assert len(rows) == len(set(rows)) == (6 * len(PAUSES) + 1) * len(FAILURES)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("failure", "is_allowed"),
+    [
+        *((status, True) for status in (206, 302, 401, 403, 404, 429, 451)),
+        *((status, True) for status in (500, 502, 503, 504, 999)),
+        *((kind, kind not in NOT_OF_THE_SITE) for kind in FailureKind),
+        (407, False),
+    ],
+)
+async def test_archive_allows_everything_at_once_after_any_error_of_a_site(
+    failure: int | FailureKind, *, is_allowed: bool
+) -> None:
+    site = site_of()
+    if isinstance(failure, int):
+        site.serve(ORIGIN, status=failure)
+    else:
+        site.fail(ORIGIN, FetchFailedError("failed", kind=failure))
+
+    checker = checker_of(site, policy=POLICIES["archive"])
+
+    assert await checker.can_fetch(AGENT, PRIVATE) is is_allowed

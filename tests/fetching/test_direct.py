@@ -13,6 +13,7 @@ from unittest.mock import ANY
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+import certifi
 import httpcore
 import httpx
 import pytest
@@ -22,7 +23,7 @@ import trustme
 from robotsgate import Policy
 from robotsgate.caching._outcome import Answered, Failed, FailureKind
 from robotsgate.fetching._dialling import SocketStream, connect
-from robotsgate.fetching._direct import DirectFetcher
+from robotsgate.fetching._direct import DirectFetcher, default_context
 from tests.fetching.fetches import RULES, Followed, fetched
 from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Raw, Reply, endless
@@ -284,13 +285,13 @@ async def test_concurrent_first_fetches_over_https_make_one_context(
 ) -> None:
     server, client = serve(Reply(), ssl_context=server_tls), DirectFetcher()
     contexts = []
-    create_ssl_context = httpx.create_ssl_context
+    create_context = ssl.create_default_context
 
-    def counting() -> ssl.SSLContext:
-        contexts.append(create_ssl_context())
+    def counting(**trusted: str) -> ssl.SSLContext:
+        contexts.append(create_context(**trusted))
         return contexts[-1]
 
-    monkeypatch.setattr(httpx, "create_ssl_context", counting)
+    monkeypatch.setattr(ssl, "create_default_context", counting)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
@@ -298,6 +299,34 @@ async def test_concurrent_first_fetches_over_https_make_one_context(
     await fetched(server.url, client=client)
 
     assert len(contexts) == 1
+
+
+@pytest.mark.parametrize(
+    ("variables", "trusted"),
+    [
+        ({"SSL_CERT_FILE": "/a.pem"}, {"cafile": "/a.pem"}),
+        ({"SSL_CERT_DIR": "/certs"}, {"capath": "/certs"}),
+        (
+            {"SSL_CERT_FILE": "/a.pem", "SSL_CERT_DIR": "/certs"},
+            {"cafile": "/a.pem"},
+        ),
+        ({"SSL_CERT_FILE": "", "SSL_CERT_DIR": ""}, {"cafile": certifi.where()}),
+    ],
+)
+def test_authorities_are_those_of_the_environment_or_of_certifi(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], trusted: dict[str, str]
+) -> None:
+    """The same ones as httpx trusts."""
+    monkeypatch.delenv("SSL_CERT_FILE")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    given: list[dict[str, str]] = []
+    monkeypatch.setattr(ssl, "create_default_context", lambda **kw: given.append(kw))
+
+    default_context()
+    httpx.create_ssl_context()
+
+    assert given == [trusted, trusted]
 
 
 async def test_missing_authorities_are_a_mistake_and_no_failure_of_an_origin(

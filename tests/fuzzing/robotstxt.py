@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from robotsgate.errors import InvalidProductTokenError, InvalidURLError
 from robotsgate.robotstxt import Dialect, RobotsTxt, Rule, RuleKind
 from robotsgate.robotstxt._octets import wide_encoding
-from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS
+from robotsgate.robotstxt._usage_lines import USAGE_FIELDS
 from robotsgate.urls._origin import split_url
 from robotsgate.urls._path import TAB_AND_LINE_ENDS, readings
 from tests.fuzzing.plain_robots_txt import (

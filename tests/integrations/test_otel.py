@@ -20,6 +20,7 @@ from robotsgate import (
     FetchStarted,
     PolitenessGate,
     RobotsChecker,
+    RulesChanged,
 )
 from robotsgate.integrations.otel import Telemetry
 from robotsgate.testing import FakeSite
@@ -140,6 +141,17 @@ def test_span_of_a_fetch_that_is_cancelled_ends() -> None:
 
     (span,) = collected.spans
     assert span.status.description == "cancelled"
+
+
+def test_change_of_rules_is_counted() -> None:
+    collected = Collected()
+
+    collected.telemetry.record(
+        RulesChanged(origin="https://a.example", before={}, after={"*": "1f"})
+    )
+
+    (change,) = collected.points["robotsgate.rules.changes"]
+    assert change.value == 1
 
 
 def test_change_of_access_is_counted() -> None:

@@ -19,7 +19,8 @@ from robotsgate.robotstxt import (
 )
 from robotsgate.robotstxt._dialect import RFC9309
 from robotsgate.robotstxt._headers import header_values
-from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS, usage_preferences
+from robotsgate.robotstxt._usage_lines import USAGE_FIELDS
+from robotsgate.robotstxt._usage_preferences import usage_preferences
 from tests.robotstxt import aipref
 from tests.tables import cases
 

@@ -72,6 +72,7 @@ from robotsgate import (
     RobotsTxtFetched,
     Rule,
     RuleKind,
+    RulesChanged,
     ScheduledTurn,
     Severity,
     Store,
@@ -285,6 +286,9 @@ def on_event(event: CheckerEvent) -> None:
         case AccessChanged():
             assert_type(event.before, AccessResult)
             assert_type(event.after, AccessResult)
+        case RulesChanged():
+            assert_type(event.before, Mapping[str, str])
+            assert_type(event.after, Mapping[str, str])
         case StoreFailed():
             assert_type(event.operation, str)
             assert_type(event.error, Exception)

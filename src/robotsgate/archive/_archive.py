@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from robotsgate.caching._verdict import Verdict
     from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._matcher import RuleSet
-    from robotsgate.robotstxt._model import UsagePreferences
     from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.urls._origin import Origin, URLLike
 
 _OK = 200

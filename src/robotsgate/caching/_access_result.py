@@ -5,7 +5,6 @@ Google's specification: a 5xx that is really a missing page is treated as a 404.
 
 from __future__ import annotations
 
-import html
 import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, assert_never
@@ -164,7 +163,9 @@ def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
 
 def _parts(element: bytes) -> list[list[str]]:
     """The words between the punctuation of an element."""
-    text = html.unescape(_TAG.sub(" ", element.decode("utf-8", "replace")))
+    from html import unescape  # noqa: PLC0415 (slow to import, and rarely needed)
+
+    text = unescape(_TAG.sub(" ", element.decode("utf-8", "replace")))
     return [part.split() for part in _BETWEEN_PARTS.split(text.replace("\u2019", "'"))]
 
 

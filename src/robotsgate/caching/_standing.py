@@ -13,7 +13,6 @@ from robotsgate.robotstxt._agent_rules import AgentRules
 from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._records import RuleLines
 from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
-from robotsgate.robotstxt._usage_preferences import usage_preferences
 from robotsgate.urls._origin import shown_url
 from robotsgate.urls._path import decisive
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._verdict import Verdict
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._model import UsagePreferences
+    from robotsgate.robotstxt._usage_preferences import UsagePreferences
 
 # 98 % of real files are smaller. The worst file of this size is parsed within 30 ms.
 MAX_BYTES_AT_ONCE = 65_536
@@ -222,6 +221,10 @@ class StandingFor:
         Raises:
             TypeError: `headers` does not contain pairs of str.
         """
+        from robotsgate.robotstxt._usage_preferences import (  # noqa: PLC0415 (slow to import)
+            usage_preferences,
+        )
+
         return usage_preferences(
             self.agent_rules.usage_lines,
             readings,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from robotsgate.errors import RobotsError
@@ -163,6 +162,8 @@ def date_text(epoch_seconds: float | None) -> str:
     """A human-readable date in UTC; "unknown date" for `None`."""
     if epoch_seconds is None:
         return "unknown date"
+    from datetime import UTC, datetime  # noqa: PLC0415 (rarely needed)
+
     try:
         moment = datetime.fromtimestamp(epoch_seconds, UTC)
     except (OverflowError, ValueError, OSError):  # a clock set beyond the year 9999

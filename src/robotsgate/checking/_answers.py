@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._model import UsagePreferences
     from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.urls._origin import Origin, URLLike
 
 _Result = TypeVar("_Result")

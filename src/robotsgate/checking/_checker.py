@@ -28,7 +28,7 @@ from robotsgate.checking._arguments import check_clock, check_store, user_agent_
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._many import answer_each, check_in_order, prefetch
 from robotsgate.checking._renewal import Renewals
-from robotsgate.checking._reporting import Reporter
+from robotsgate.checking._reporting import reporter_for
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._records import absolute_sitemaps
 from robotsgate.stores._url import open_store
@@ -40,13 +40,14 @@ if TYPE_CHECKING:
 
     from robotsgate._clock import Clock
     from robotsgate.caching._verdict import Verdict
+    from robotsgate.checking._events import CheckerEvent, CheckerStats
     from robotsgate.checking._many import CheckResults
-    from robotsgate.checking._reporting import CheckerEvent, CheckerStats
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._model import RequestRate, UsagePreferences
+    from robotsgate.robotstxt._model import RequestRate
     from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.stores._base import Store
     from robotsgate.urls._origin import URLLike
 
@@ -113,7 +114,7 @@ class RobotsChecker:
 
         user_agent = user_agent_of(user_agent, client)
         fetcher = RobotsTxtFetcher(client, user_agent=user_agent, policy=policy)
-        self._reporter = Reporter(on_event)
+        self._reporter = reporter_for(on_event)
         self._live = LiveOrigins(
             max_origins=max_origins, policy=policy, dialect=dialect, overrides=overrides
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-import secrets
+import os
 from collections import Counter
 from contextlib import suppress
 from functools import partial
@@ -83,17 +83,19 @@ class Entries:
         self.has_lease = self._lease is not None
         self._batches = store if isinstance(store, BatchStore) else None
         self.lease_seconds = policy.fetch_deadline + 3 * policy.store_timeout
-        self._owner = secrets.token_hex(16)
+        self._owner = os.urandom(16).hex()
 
     async def get(self, origin: str, now: float) -> Entry | None:
         """The usable entry of `origin`; `None` if there is none, or the store fails."""
         data = await self._call_store("get", origin, self._store.get)
-        read = partial(self._entry, origin, data, now)
+        read = partial(self._entry, origin, data)
         try:
             if isinstance(data, bytes) and len(data) > MAX_BYTES_AT_ONCE:
                 limiter = self._one_at_a_time
-                return await anyio.to_thread.run_sync(read, limiter=limiter)
-            return read()
+                entry = await anyio.to_thread.run_sync(read, limiter=limiter)
+            else:
+                entry = read()
+            return usable(entry, now=now, policy=self._policy)
         except LaterVersionError as error:
             if not self._has_told_version:
                 self._has_told_version = True
@@ -120,13 +122,14 @@ class Entries:
         for key, data in (values or {}).items():
             if len(data) <= MAX_BYTES_AT_ONCE:
                 with suppress(CodecError):
-                    entries.append(self._entry(keys[key], data, now))
+                    entry = self._entry(keys[key], data)
+                    entries.append(usable(entry, now=now, policy=self._policy))
                 await turns.after_item()
         return [entry for entry in entries if entry is not None]
 
     async def update(
         self, origin: str, now: float, change: Callable[[Entry | None], Entry]
-    ) -> Entry:
+    ) -> tuple[Entry, Entry | None]:
         """Replace the stored entry of `origin` with the result of `change`.
 
         Args:
@@ -136,14 +139,18 @@ class Entries:
                 May be called several times.
 
         Returns:
-            The last result of `change`, even if the store failed.
+            The last result of `change`, even if the store failed; and the entry that
+            was stored before, usable or not, `None` if the store failed.
         """
         made: list[Entry] = []
+        replaced: Entry | None = None
 
         def change_bytes(data: bytes | None) -> tuple[bytes, float | None] | None:
-            stored = None
+            nonlocal replaced
+            replaced = None
             with suppress(CodecError):  # `get` reports it; this may run in any thread
-                stored = self._entry(origin, data, now)
+                replaced = self._entry(origin, data)
+            stored = usable(replaced, now=now, policy=self._policy)
             entry = change(stored)
             made.append(entry)
             if entry == stored or is_of_later_version(data):
@@ -151,10 +158,13 @@ class Entries:
             until = keep_until(entry, self._policy)
             return encode(entry), None if math.isinf(until) else until
 
-        await self._call_store(
-            "update", origin, lambda key: self._store.update(key, change_bytes)
-        )
-        return made[-1] if made else change(None)
+        async def commit(key: str) -> bool:
+            await self._store.update(key, change_bytes)
+            return True
+
+        is_kept = await self._call_store("update", origin, commit)
+        entry = made[-1] if made else change(None)
+        return entry, replaced if is_kept else None
 
     async def delete(self, origin: str) -> None:
         """Delete the entry of `origin`, unless the store fails."""
@@ -199,8 +209,8 @@ class Entries:
                 "release", origin, lambda key: lease.release(key, self._owner)
             )
 
-    def _entry(self, origin: str, data: bytes | None, now: float) -> Entry | None:
-        """The usable entry in `data`; `None` if it has expired at `now`.
+    def _entry(self, origin: str, data: bytes | None) -> Entry | None:
+        """The entry in `data`; `None` if there is none.
 
         Raises:
             CodecError: `data` is unreadable.
@@ -210,13 +220,12 @@ class Entries:
         given: object = data
         if not isinstance(given, bytes):
             raise CodecError(f"expected bytes, got {type(given).__name__}")
-        entry = decode(
+        return decode(
             data,
             origin=origin,
             terms=self._terms,
             max_bytes=self._policy.max_body_bytes + 1,
         )
-        return usable(entry, now=now, policy=self._policy)
 
     async def _call_store(
         self, operation: str, origin: str, work: Callable[[str], Awaitable[_Result]]

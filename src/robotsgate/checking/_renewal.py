@@ -309,7 +309,7 @@ class Renewals:
         try:
             outcome = await self._fetcher.fetch(origin)
             self._tell_fetch_end(key, outcome)
-            entry, previous = await self._keep(
+            entry, previous, replaced = await self._keep(
                 key, outcome, looked_up, began_at=began_at
             )
         except BaseException:
@@ -324,12 +324,20 @@ class Renewals:
             outcome=outcome,
             seconds=self._clock.monotonic() - monotonic,
         )
+        read = partial(self._live.robots_txt, standing)
+        await self._reporter.report_commit(replaced, entry, read=read)
         return Renewal(standing, is_fetched=True)
 
     async def _keep(
         self, key: str, outcome: Outcome, looked_up: Entry | None, *, began_at: float
-    ) -> tuple[Entry, Entry | None]:
-        """Update the store; return the entries after and before the fetch."""
+    ) -> tuple[Entry, Entry | None, Entry | None]:
+        """Update the store.
+
+        Returns:
+            The entry after the fetch; the entry before it; and the entry that was
+            stored before, `None` if the store failed. Changed rules are reported only
+            if the update succeeds.
+        """
         now = self._clock.now()
         looked_up = by_our_clock(looked_up, now=now)
         known = merge(self._from_memory(key, now), looked_up, now=now)
@@ -348,7 +356,8 @@ class Renewals:
                 policy=self.policy,
             )
 
-        return await self._entries.update(key, now, change), previous
+        entry, replaced = await self._entries.update(key, now, change)
+        return entry, previous, None if key in self._forgotten else replaced
 
     def _tell_fetch_end(self, key: Hashable, outcome: Outcome | None) -> None:
         end = self._fetch_ends.pop(key, None)

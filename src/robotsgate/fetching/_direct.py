@@ -6,6 +6,7 @@ robots.txt is one request per origin, so there is no pool, and HTTP/2 would not 
 from __future__ import annotations
 
 import os
+import ssl
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -19,7 +20,6 @@ from robotsgate.fetching._exchange import Exchange
 from robotsgate.fetching._fetcher import own_fetch
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Sequence
 
     from robotsgate.fetching._dialling import Connect, Resolve
@@ -50,8 +50,8 @@ class DirectFetcher:
         """Create a fetcher without connecting.
 
         Args:
-            ssl_context: for https. By default that of httpx, which is created once, at
-                the first https fetch, and uses SSL_CERT_FILE and SSL_CERT_DIR.
+            ssl_context: for https; `None` for one that trusts what httpx trusts,
+                created for the first https origin.
             resolve: resolves hosts; by default, as the system does.
             connect: connects to literal addresses.
         """
@@ -97,11 +97,9 @@ class DirectFetcher:
             async with self._making_context:
                 # In a thread, because reading all root certificates takes 0.1 s.
                 if self._ssl_context is None:
-                    from httpx import create_ssl_context  # noqa: PLC0415 (for https only)
-
                     try:
                         self._ssl_context = await anyio.to_thread.run_sync(
-                            create_ssl_context
+                            default_context
                         )
                     except OSError as error:  # not the fault of an origin
                         raise RuntimeError(
@@ -133,6 +131,18 @@ class DirectFetcher:
                 return await TransportFetcher(transport).get(
                     url, headers, max_bytes=max_bytes
                 )
+
+
+def default_context() -> ssl.SSLContext:
+    """A context that trusts SSL_CERT_FILE, or SSL_CERT_DIR, or certifi, as in httpx."""
+    file, folder = (os.environ.get(f"SSL_CERT_{kind}") for kind in ("FILE", "DIR"))
+    if folder and not file:
+        return ssl.create_default_context(capath=folder)
+    if not file:
+        import certifi  # noqa: PLC0415 (for https only)
+
+        file = certifi.where()
+    return ssl.create_default_context(cafile=file)
 
 
 def proxy_variable() -> str | None:

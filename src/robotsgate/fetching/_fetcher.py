@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import unquote_to_bytes
 
 import anyio
 
@@ -182,6 +181,8 @@ def _as_asked(url: str) -> tuple[Origin, bytes]:
 
     Do not use this for rules, which must distinguish "/a%2Fb" from "/a/b".
     """
+    from urllib.parse import unquote_to_bytes  # noqa: PLC0415 (for wraps only)
+
     origin, target = split_url(url)
     return origin, unquote_to_bytes(target).removesuffix(b"?")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import anyio
@@ -22,7 +23,6 @@ from robotsgate.fetching._body import ACCEPT_ENCODING, decoded_body
 from robotsgate.fetching._direct import DirectFetcher, proxy_variable
 from robotsgate.fetching._failure import MISTAKES, outcome_of
 from robotsgate.fetching._fetcher import OwnFetch, own_fetch
-from robotsgate.fetching._ftp import FtpFetcher
 from robotsgate.fetching._httpx import (
     AsyncClientLike,
     AsyncTransportLike,
@@ -72,7 +72,6 @@ class RobotsTxtFetcher:
         """
         _check_user_agent(user_agent)
         self._sender = sender_for(client)
-        self._ftp = FtpFetcher()
         self._policy = policy
         self._guard_rules = GuardRules(policy)
         setting = getattr(self._sender, "guard_setting", "policy")
@@ -139,6 +138,12 @@ class RobotsTxtFetcher:
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug("%s: %s", hops.url, _summary(outcome))
         return outcome
+
+    @cached_property
+    def _ftp(self) -> Fetcher:
+        from robotsgate.fetching._ftp import FtpFetcher  # noqa: PLC0415 (rarely needed)
+
+        return FtpFetcher()
 
     async def _follow(self, fetch: OwnFetch, hops: Hops) -> Outcome:
         """GET the robots.txt, and follow its redirects."""

@@ -23,6 +23,7 @@ from robotsgate import (
     FetchCancelled,
     FetchStarted,
     RobotsTxtFetched,
+    RulesChanged,
     StoreFailed,
     __version__,
 )
@@ -46,6 +47,7 @@ class Telemetry:
     - `robotsgate.fetch.duration` (histogram, seconds), by access result and failure
     - `robotsgate.fetch.size` (histogram, bytes): the decoded body
     - `robotsgate.access.changes` (counter), by the new access result
+    - `robotsgate.rules.changes` (counter)
     - `robotsgate.store.failures` (counter), by operation
 
     Metrics from the checker passed to `observe`:
@@ -81,6 +83,7 @@ class Telemetry:
         )
         self._sizes = self._meter.create_histogram("robotsgate.fetch.size", unit="By")
         self._changes = self._meter.create_counter("robotsgate.access.changes")
+        self._rules_changes = self._meter.create_counter("robotsgate.rules.changes")
         self._store_failures = self._meter.create_counter("robotsgate.store.failures")
         self._spans: dict[str, Span] = {}  # an origin has only one running fetch
 
@@ -99,6 +102,8 @@ class Telemetry:
                 span.end()
             case AccessChanged():
                 self._changes.add(1, {"robotsgate.access": event.after.value})
+            case RulesChanged():
+                self._rules_changes.add(1)
             case StoreFailed():
                 self._store_failures.add(
                     1, {"robotsgate.store.operation": event.operation}

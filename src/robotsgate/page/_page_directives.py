@@ -22,8 +22,9 @@ from robotsgate.page._directive import (
 )
 from robotsgate.page._head import meta_tags
 from robotsgate.robotstxt._headers import headers_named
-from robotsgate.robotstxt._model import JSONValue, Preference
+from robotsgate.robotstxt._model import JSONValue
 from robotsgate.robotstxt._product_token import product_tokens
+from robotsgate.robotstxt._usage_preferences import Preference
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

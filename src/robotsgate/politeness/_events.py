@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from robotsgate.caching._verdict import DisallowedError, Reason
-from robotsgate.checking._reporting import Event
+from robotsgate.checking._events import Event
 from robotsgate.errors import TurnNotInTimeError
 from robotsgate.robotstxt._model import JSONValue
 from robotsgate.urls._origin import without_userinfo

@@ -8,24 +8,27 @@ Pure: no network, no disk, no clock. Can be used on its own:
 False
 """
 
+from typing import TYPE_CHECKING
+
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._model import (
-    CategoryPreference,
-    Diagnostic,
-    DiagnosticKind,
     Group,
-    Line,
     LineKind,
     Match,
     OtherLine,
-    Preference,
     RequestRate,
     Rule,
     RuleKind,
-    Severity,
-    UsagePreferences,
 )
 from robotsgate.robotstxt._robots_txt import RobotsTxt
+
+if TYPE_CHECKING:
+    from robotsgate.robotstxt._lint import Diagnostic, DiagnosticKind, Line, Severity
+    from robotsgate.robotstxt._usage_preferences import (
+        CategoryPreference,
+        Preference,
+        UsagePreferences,
+    )
 
 __all__ = [
     "CategoryPreference",
@@ -45,3 +48,15 @@ __all__ = [
     "Severity",
     "UsagePreferences",
 ]
+
+if not TYPE_CHECKING:  # pragma: no branch (a type checker would take any name)
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from robotsgate.robotstxt import _lint, _usage_preferences  # noqa: PLC0415 (rarely needed)
+
+        return getattr(_lint if hasattr(_lint, name) else _usage_preferences, name)
+
+    def __dir__() -> list[str]:
+        return __all__

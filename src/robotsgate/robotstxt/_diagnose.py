@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._dialect import GOOGLE
-from robotsgate.robotstxt._model import Diagnostic, DiagnosticKind, LineKind, Severity
+from robotsgate.robotstxt._lint import Diagnostic, DiagnosticKind, Severity
+from robotsgate.robotstxt._model import LineKind
 from robotsgate.robotstxt._octets import is_utf8, lower, readable
 from robotsgate.robotstxt._pattern import matches
 from robotsgate.robotstxt._records import (
@@ -15,7 +16,7 @@ from robotsgate.robotstxt._records import (
     is_absolute_url,
     request_rate,
 )
-from robotsgate.robotstxt._usage_preferences import USAGE_FIELDS
+from robotsgate.robotstxt._usage_lines import USAGE_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -179,6 +179,14 @@ class RuleSet:
         number -= len(self._disallows.patterns)
         return self._allows.written[number], True, self._allows.lines[number]
 
+    def effective(self) -> list[str]:
+        """The rules that can decide, as lines in the spelling of targets."""
+        if not self._disallows.patterns:  # then those that allow decide nothing
+            return []
+        kinds = (("disallow", self._disallows), ("allow", self._allows))
+        written = ((kind, one) for kind, side in kinds for one in side.patterns)
+        return [f"{kind}: {one}" for kind, one in written if one[0] in "/*"]
+
     def is_same(self, other: RuleSet) -> bool:
         """Whether `other`, from the same file, has the same lines."""
         return (

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._model import Line, LineKind
-from robotsgate.robotstxt._octets import lower, readable, wide_encoding
+from robotsgate.robotstxt._model import LineKind
+from robotsgate.robotstxt._octets import lower, wide_encoding
 from robotsgate.robotstxt._records import Records
 
 if TYPE_CHECKING:
@@ -139,19 +139,6 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
     return result
 
 
-def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
-    """The lines of a file, as in `outline`; there is no line after the last LF."""
-    if not text:
-        return ()
-    whole_lines = text.removesuffix("\n").split("\n")
-    return tuple(
-        Line(number=number, text=readable(line), kind=_kind(counted, grammar))
-        for number, (line, counted) in enumerate(
-            zip(whole_lines, grammar.counted_text(text).split("\n"), strict=False), 1
-        )
-    )
-
-
 def _user_agent_lines(
     text: str, grammar: Grammar
 ) -> Iterator[tuple[int, int, int, str]]:
@@ -248,14 +235,3 @@ def _note(
         result.rates.append((kind, value, number))
     elif kind is not None:
         result.others.append((kind.value, value, number))
-
-
-def _kind(line: str, grammar: Grammar) -> LineKind:
-    record, number_sign, _ = line.partition("#")
-    if not record.strip(grammar.white_space):
-        return LineKind.COMMENT if number_sign else LineKind.BLANK
-    key, colon, _ = record.partition(":")
-    if not colon:
-        key, _ = grammar.split_without_colon(record) or ("", "")
-    key = lower(key.strip(grammar.white_space))
-    return grammar.field(key) if key else LineKind.NO_RECORD

@@ -35,18 +35,18 @@ _KEPT_HEADERS = 64
 # Where a lower-case header that looks like a browser's may name its crawler, the most
 # reliable place first: after "compatible;" (Googlebot), as a product in a comment
 # (Applebot), in a comment that ends in "bot" or "agent", and as a word outside of the
-# comments.
+# comments. The patterns are compiled on first use, because few programs need them.
 _BROWSER_LIKE = (*(f"mozilla{mark}" for mark in "/ (;\t"), "opera/", "(compatible;")
 _IN_COMMENTS = (
-    re.compile(rf"(?<=compatible;)\s*+{_NAME}"),
-    re.compile(rf"[(;]\s*+{_NAME}/(?!/)"),
-    re.compile(rf"[(;]\s*+(?=[^;()]*(?:bot|agent)\s*(?:[;)]|$)){_NAME}"),
+    rf"(?<=compatible;)\s*+{_NAME}",
+    rf"[(;]\s*+{_NAME}/(?!/)",
+    rf"[(;]\s*+(?=[^;()]*(?:bot|agent)\s*(?:[;)]|$)){_NAME}",
 )
-_COMMENT = re.compile(r"\([^()]*+\)?")
+_COMMENT = r"\([^()]*+\)?"
 # The browsers in Facebook's apps add [FBAN/FBIOS;FBAV/470.0;FBSV/17.5].
-_IN_BRACKETS = re.compile(r"\[[^\[\]]*+\]?")
+_IN_BRACKETS = r"\[[^\[\]]*+\]?"
 # The version may be separate: "Mozilla 5.0 ExampleBot".
-_OUTSIDE_COMMENTS = re.compile(rf"(?<!\S)(?![0-9.]++(?!\S)){_NAME}(?!:)")
+_OUTSIDE_COMMENTS = rf"(?<!\S)(?![0-9.]++(?!\S)){_NAME}(?!:)"
 
 _BROWSERS = {
     *("applewebkit", "gecko", "like", "mobile", "mozilla", "trident", "version"),
@@ -104,11 +104,11 @@ def _name_in_header(header: str) -> str:
     """The name of the crawler in a lower-case, browser-like `header`, or ""."""
     names: list[str] = []
     if "[" in header:
-        header = _IN_BRACKETS.sub(" ", header)
+        header = re.sub(_IN_BRACKETS, " ", header)
     if "(" in header or ";" in header:
-        names = [name for place in _IN_COMMENTS for name in place.findall(header)]
-        header = _COMMENT.sub(" ", header)
-    names += _OUTSIDE_COMMENTS.findall(header)
+        names = [name for place in _IN_COMMENTS for name in re.findall(place, header)]
+        header = re.sub(_COMMENT, " ", header)
+    names += re.findall(_OUTSIDE_COMMENTS, header)
     return next(filter(is_of_crawler, names), "")
 
 

@@ -10,35 +10,28 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from robotsgate.robotstxt._agent_rules import AgentRules, rule_of, spelt_rules
-from robotsgate.robotstxt._diagnose import diagnostics
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._model import Group, OtherLine, as_json
 from robotsgate.robotstxt._octets import readable, wide_encoding
-from robotsgate.robotstxt._parser import first_lines, lines, outline, read
+from robotsgate.robotstxt._parser import first_lines, outline, read
 from robotsgate.robotstxt._records import first_crawl_delay, first_request_rate
-from robotsgate.robotstxt._usage_preferences import (
+from robotsgate.robotstxt._usage_lines import (
     USAGE_FIELDS,
     USAGE_FIELDS_OF_ALL,
     may_state_usage,
-    usage_preferences,
     with_own_lines,
 )
 from robotsgate.urls._path import decisive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from robotsgate.robotstxt._model import (
-        Diagnostic,
-        Line,
-        Match,
-        RequestRate,
-        Rule,
-        UsagePreferences,
-    )
+    from robotsgate.robotstxt._lint import Diagnostic, Line
+    from robotsgate.robotstxt._model import Match, RequestRate, Rule
     from robotsgate.robotstxt._parser import Section
     from robotsgate.robotstxt._records import Other, Rate, Records
+    from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.urls._origin import URLLike
 
 DEFAULT_MAX_BYTES = 512_000
@@ -180,6 +173,10 @@ class RobotsTxt:
         their preferences are combined. The headers of the page may contain more: see
         `RobotsChecker.usage_preferences`.
         """
+        from robotsgate.robotstxt._usage_preferences import (  # noqa: PLC0415 (slow to import)
+            usage_preferences,
+        )
+
         rules = self.rules_for(agent)
         readings = self._grammar.readings(url)
         allowed = all(map(self._allows(rules), readings))
@@ -245,11 +242,15 @@ class RobotsTxt:
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """All lines that were read, with their kinds."""
+        from robotsgate.robotstxt._lint import lines  # noqa: PLC0415 (slow to import)
+
         return lines(self._text, self._grammar)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Problems that the author of the file may want to know about, by line."""
+        from robotsgate.robotstxt._diagnose import diagnostics  # noqa: PLC0415 (as above)
+
         return diagnostics(
             self._outline,
             self._records,
@@ -283,6 +284,12 @@ class RobotsTxt:
                 self._by_sections.clear()
             known = self._by_agent[tokens] = self._agent_rules(tokens)
         return known
+
+    def rules_of_each_token(self) -> Iterator[AgentRules]:
+        """The result of `rules_for`, for each token in a user-agent line."""
+        for token in self._outline.by_token:
+            if token:
+                yield self._agent_rules((token,))
 
     @cached_property
     def _records(self) -> tuple[Records, ...]:

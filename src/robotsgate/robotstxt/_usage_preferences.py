@@ -10,40 +10,102 @@ contradictions.
   2026-07-01), which is also a response header (Cloudflare's Markdown for Agents, 2026).
   There is no published grammar. Letter case is ignored here.
 - License of RSL 1.0 (2025-12-10).
+
+Imported only on use, because few crawlers need them.
 """
 
 from __future__ import annotations
 
+import enum
 import re
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from robotsgate.robotstxt._headers import headers_named
-from robotsgate.robotstxt._model import CategoryPreference, Preference, UsagePreferences
-from robotsgate.robotstxt._octets import lower, readable
+from robotsgate.robotstxt._model import JSONValue, as_json
+from robotsgate.robotstxt._octets import readable
 from robotsgate.robotstxt._pattern import IndexedTarget
 from robotsgate.robotstxt._records import is_absolute_url
+from robotsgate.robotstxt._usage_lines import (
+    CONTENT_SIGNAL,
+    CONTENT_USAGE,
+    LICENSE,
+    USAGE_FIELDS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._model import Statement
     from robotsgate.robotstxt._records import Other
 
-CONTENT_USAGE = "content-usage"
-CONTENT_SIGNAL = "content-signal"
-LICENSE = "license"
 
-USAGE_FIELDS_OF_ALL = (CONTENT_SIGNAL, LICENSE)
-"""Fields that apply to all agents if they are above the first group."""
+class Preference(enum.Enum):
+    """A preference for one category of use; the most restrictive value comes first."""
 
-USAGE_FIELDS = (CONTENT_USAGE, *USAGE_FIELDS_OF_ALL)
+    DISALLOW = "disallow"
+    ALLOW = "allow"
+    IMMEDIATE = "immediate"
+    """For `use` in Content-Signal: the content may be used, but not stored."""
+    REFERENCE = "reference"
+    """For `use` in Content-Signal: an index, excerpts and links may be stored."""
+    FULL = "full"
+    """For `use` in Content-Signal: the content may be summarized and reproduced."""
+    UNKNOWN = "unknown"
+    """The site states nothing that robotsgate understands."""
+
+
+Statement = tuple[str, Preference, int | None]
+"""One statement: (category, preference, line, or `None` for a header)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoryPreference(JSONValue):
+    """A site's preference for one category, and where it is stated.
+
+    Attributes:
+        preference: the most restrictive one that is stated.
+        line: the first line that states it, 1 for the first line; `None` if it is
+            stated only in a response header, or not at all.
+    """
+
+    preference: Preference
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsagePreferences(JSONValue):
+    """A site's preferences for how one agent uses the content of one URL.
+
+    The vocabularies are kept separate and may contradict each other. A preference does
+    not permit fetching: see `RobotsTxt.can_fetch`.
+
+    Attributes:
+        content_usage: the Content-Usage preferences for the keys "train-ai" and
+            "search": ALLOW, DISALLOW or UNKNOWN.
+        content_signal: the Content-Signal preferences for "search", "ai-input" and
+            "ai-train", with the same values; for "use", IMMEDIATE, REFERENCE, FULL or
+            UNKNOWN.
+        license: the absolute URLs of the License lines in the agent's groups, or
+            otherwise of those for all agents; each once, in the order of the file.
+            robotsgate does not fetch them.
+    """
+
+    content_usage: Mapping[str, CategoryPreference]
+    content_signal: Mapping[str, CategoryPreference]
+    license: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The preferences as JSON types, by vocabulary."""
+        return {
+            "content-usage": as_json(self.content_usage),
+            "content-signal": as_json(self.content_signal),
+            "license": as_json(self.license),
+        }
+
 
 _HEADERS = (CONTENT_USAGE, CONTENT_SIGNAL)
-
-# If this many characters before a field are white space, it may start a line.
-_LONGEST_INDENT = 100
 
 _USAGES = ("train-ai", "search")
 _Y_OR_N = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
@@ -63,31 +125,6 @@ _SIGNALS = {
 
 _UNKNOWN = CategoryPreference(preference=Preference.UNKNOWN)
 _RESTRICTIVENESS = {one: place for place, one in enumerate(Preference)}
-
-
-def may_state_usage(text: str) -> bool:
-    """Whether a line of `text` may start with one of `USAGE_FIELDS_OF_ALL`."""
-    text = lower(text)
-    for field in USAGE_FIELDS_OF_ALL:
-        at = text.find(field)
-        while at >= 0:
-            before = text[max(0, at - _LONGEST_INDENT) : at].replace("\r", "\n")
-            if not before.rpartition("\n")[2].strip():
-                return True
-            at = text.find(field, at + 1)
-    return False
-
-
-def with_own_lines(of_all: Iterable[Other], own: Sequence[Other]) -> tuple[Other, ...]:
-    """The lines for an agent: those for all agents, followed by its own.
-
-    Its own licenses replace those for all agents (RSL 1.0 §4.4).
-    """
-    has_license = any(
-        field == LICENSE and is_absolute_url(value) for field, value, _ in own
-    )
-    kept = [one for one in of_all if not (has_license and one[0] == LICENSE)]
-    return (*kept, *own)
 
 
 def usage_preferences(

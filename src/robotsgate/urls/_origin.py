@@ -12,13 +12,10 @@ are not resolved here.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol, Self
-
-import idna
 
 from robotsgate.errors import InvalidURLError
 from robotsgate.urls._path import C0_AND_SPACE, TAB_AND_LINE_ENDS, target_of
@@ -280,6 +277,8 @@ def _domain_to_ascii(domain: str) -> str:
     Labels that are too long for DNS are refused, because the time for punycode grows
     with the square of their length.
     """
+    import idna  # noqa: PLC0415 (slow to import, and such hosts are rare)
+
     try:
         mapped = idna.uts46_remap(domain, std3_rules=False)
     except idna.IDNAError as error:
@@ -299,9 +298,11 @@ def _ipv6(text: str) -> str:
         raise ValueError("expected ']' after the IPv6 address")
     if not text.endswith("]") or "%" in text:
         raise ValueError("expected an IPv6 address in brackets, without a zone")
+    from ipaddress import AddressValueError, IPv6Address  # noqa: PLC0415 (as idna)
+
     try:
-        address = ipaddress.IPv6Address(text[1:-1])
-    except ipaddress.AddressValueError as error:
+        address = IPv6Address(text[1:-1])
+    except AddressValueError as error:
         raise ValueError("expected an IPv6 address in brackets") from error
     mapped = address.ipv4_mapped
     if mapped is None:
@@ -330,7 +331,7 @@ def _ipv4(host: str) -> str:
         raise ValueError("expected an IPv4 address")
     for position, number in enumerate(front):
         last += number << 8 * (3 - position)
-    return str(ipaddress.IPv4Address(last))
+    return ".".join(map(str, last.to_bytes(4, "big")))
 
 
 def _ipv4_number(text: str) -> int | None:

@@ -7,7 +7,6 @@ Locations, and follows redirects to other schemes.
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
 
 from robotsgate.errors import InvalidURLError
 from robotsgate.urls._origin import URLLike, split_url
@@ -61,6 +60,8 @@ def wire_url(url: str | URLLike) -> str:
     Raises:
         InvalidURLError: as for `Origin.from_url`.
     """
+    from urllib.parse import quote  # noqa: PLC0415 (few robots.txt redirect)
+
     origin, target = split_url(url)
     return f"{origin}{quote(resolved(target), safe=_SENT_AS_IT_IS)}"
 

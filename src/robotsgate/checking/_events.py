@@ -1,0 +1,301 @@
+"""The events and counters of a checker, and the reporter that calls a listener.
+
+Imported only for a checker with a listener, and for `RobotsChecker.stats`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from robotsgate.caching._outcome import Answered, Failed
+from robotsgate.caching._rules_change import digests_of, may_change_rules
+from robotsgate.checking._reporting import LOGGER, Listener, Reporter
+from robotsgate.robotstxt._model import JSONValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from robotsgate.caching._entry import Entry
+    from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
+    from robotsgate.caching._verdict import Reason
+    from robotsgate.robotstxt._robots_txt import RobotsTxt
+
+
+class Event(JSONValue):
+    """The base class of all events."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event as JSON types: its class as "event", and its attributes."""
+        return {"event": type(self).__name__} | JSONValue.as_dict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchStarted(Event):
+    """A fetch of a robots.txt starts; `RobotsTxtFetched` or `FetchCancelled` follows.
+
+    Attributes:
+        origin: the key of the origin.
+    """
+
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchCancelled(Event):
+    """A fetch ended without an outcome.
+
+    Either the checker was closed, or the caller's client raised an error such as
+    TypeError, which is a bug in the program.
+
+    Attributes:
+        origin: the key of the origin.
+        elapsed_seconds: the duration of the fetch, ≥ 0.
+    """
+
+    origin: str
+    elapsed_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsTxtFetched(Event):
+    """A fetch of a robots.txt has ended, successfully or not.
+
+    Attributes:
+        origin: the key of the origin.
+        access: the access result.
+        status: the status of the last response; `None` if there was none.
+        redirects: the redirects that were followed, in order: pairs (target URL,
+            truncated to 2 KB; status of the redirect response).
+        headers: headers of the last response, pairs (lower-case name, value):
+            Content-Type, and those that affect how long the response is fresh.
+        failure: where the fetch failed; `None` if there was a response.
+        error: what went wrong; `None` if nothing did.
+        body_bytes: how many decoded bytes of the body were read, ≥ 0.
+        elapsed_seconds: the duration of the fetch, ≥ 0.
+        next_fetch_at: the earliest time of the next fetch, epoch seconds.
+    """
+
+    origin: str
+    access: AccessResult
+    status: int | None
+    redirects: tuple[tuple[str, int], ...]
+    headers: tuple[tuple[str, str], ...]
+    failure: FailureKind | None
+    error: str | None
+    body_bytes: int
+    elapsed_seconds: float
+    next_fetch_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessChanged(Event):
+    """The access result of an origin has changed since the previous fetch.
+
+    Attributes:
+        origin: the key of the origin.
+        before: the access result of the previous fetch.
+        after: the access result of this fetch.
+    """
+
+    origin: str
+    before: AccessResult
+    after: AccessResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulesChanged(Event):
+    """The rules of an origin differ from those in the stored entry.
+
+    Rules are the URLs that an agent may fetch, its crawl-delay and its request rate;
+    if there is no file, there are none. Order, spelling, comments, sitemaps and usage
+    preferences are ignored. The rules for one agent have changed if
+    `before.get(token, before.get("*"))` differs from the same for `after`.
+
+    Attributes:
+        origin: the key of the origin.
+        before: digests of the previous rules, by product token in lower case, and by
+            "*" for all other agents. A token with the same rules as "*" is omitted,
+            and so is "*" if it has no rules. Another version of robotsgate may compute
+            other digests.
+        after: digests of the new rules.
+    """
+
+    origin: str
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFailed(Event):
+    """A store operation failed; the checker continued without it.
+
+    Attributes:
+        origin: the key of the origin; empty for "purge", and for a "get" of many
+            origins.
+        operation: "get", "update", "delete", "acquire", "release" or "purge".
+        error: the exception raised by the store.
+    """
+
+    origin: str
+    operation: str
+    error: Exception
+
+
+CheckerEvent = (
+    FetchStarted
+    | FetchCancelled
+    | RobotsTxtFetched
+    | AccessChanged
+    | RulesChanged
+    | StoreFailed
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckerStats(JSONValue):
+    """A snapshot of the counters of a checker since it was created.
+
+    Attributes:
+        checks: lookups of an agent and a URL.
+        allowed: how many were allowed; their reasons are not counted, because finding
+            the reason takes longer than the lookup.
+        disallowed: how many were disallowed, by reason; reasons with a count of 0 are
+            omitted.
+        fetches: fetches of a robots.txt, each counted once, including its redirects.
+        successful: fetches that returned a file.
+        unavailable: fetches that found that there is no file.
+        unreachable: fetches that failed.
+        restricted: fetches whose response the policy treats as "keep out".
+        refused: fetches that the address guard refused.
+        joined: lookups that waited for a fetch started by another lookup.
+        store_hits: how often the store had a current entry of an origin.
+        store_misses: how often it had none.
+        lease_waits: pauses while another process was fetching an origin.
+        store_failures: store operations that failed.
+        store_skips: store operations that were skipped, because the store had just
+            hung.
+        event_failures: calls of `on_event` that raised.
+        live_origins: parsed origins currently in memory.
+        fetches_under_way: renewals that are currently running.
+    """
+
+    checks: int = 0
+    allowed: int = 0
+    disallowed: Mapping[Reason, int] = field(default_factory=dict)
+    fetches: int = 0
+    successful: int = 0
+    unavailable: int = 0
+    unreachable: int = 0
+    restricted: int = 0
+    refused: int = 0
+    joined: int = 0
+    store_hits: int = 0
+    store_misses: int = 0
+    lease_waits: int = 0
+    store_failures: int = 0
+    store_skips: int = 0
+    event_failures: int = 0
+    live_origins: int = 0
+    fetches_under_way: int = 0
+
+
+class EventReporter(Reporter):
+    """A reporter that also calls a listener."""
+
+    def __init__(self, on_event: Callable[[CheckerEvent], object]) -> None:
+        """Report to `on_event`.
+
+        Raises:
+            TypeError: it is not callable, or a coroutine function.
+        """
+        super().__init__()
+        self._listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
+        self._one_at_a_time = anyio.CapacityLimiter(1)
+
+    @property
+    def event_failures(self) -> int:
+        """See `Reporter.event_failures`."""
+        return self._listener.failures
+
+    def report_start(self, origin: str) -> None:
+        """See `Reporter.report_start`."""
+        self._listener.tell(FetchStarted(origin=origin))
+
+    def report_cancellation(self, origin: str, *, seconds: float) -> None:
+        """See `Reporter.report_cancellation`."""
+        self._listener.tell(FetchCancelled(origin=origin, elapsed_seconds=seconds))
+
+    def report_fetch(
+        self,
+        entry: Entry,
+        *,
+        previous: Entry | None,
+        outcome: Outcome,
+        seconds: float,
+    ) -> None:
+        """See `Reporter.report_fetch`."""
+        super().report_fetch(entry, previous=previous, outcome=outcome, seconds=seconds)
+        body = outcome.body if isinstance(outcome, Answered) else b""
+        self._listener.tell(
+            RobotsTxtFetched(
+                origin=entry.origin,
+                access=entry.access,
+                status=None if isinstance(outcome, Failed) else outcome.status,
+                redirects=outcome.redirects,
+                headers=(
+                    ()
+                    if isinstance(outcome, Failed)
+                    else tuple(outcome.headers.items())
+                ),
+                failure=outcome.kind if isinstance(outcome, Failed) else None,
+                error=outcome.error,
+                body_bytes=len(body),
+                elapsed_seconds=seconds,
+                next_fetch_at=entry.next_fetch_at,
+            )
+        )
+        if previous is not None and previous.access is not entry.access:
+            self._listener.tell(
+                AccessChanged(
+                    origin=entry.origin, before=previous.access, after=entry.access
+                )
+            )
+
+    async def report_commit(
+        self,
+        before: Entry | None,
+        after: Entry,
+        *,
+        read: Callable[[bytes], RobotsTxt],
+    ) -> None:
+        """See `Reporter.report_commit`. Compares files in a worker thread."""
+        old, new = before and before.answer, after.answer
+        if not (old and new and may_change_rules(old, new)):
+            return
+        with anyio.CancelScope(shield=True):  # no other process reports it
+            digests = [
+                await anyio.to_thread.run_sync(
+                    partial(digests_of, answer, read), limiter=self._one_at_a_time
+                )
+                for answer in (old, new)
+            ]
+        if digests[0] != digests[1]:
+            self._listener.tell(
+                RulesChanged(origin=after.origin, before=digests[0], after=digests[1])
+            )
+
+    def report_store_failure(
+        self, operation: str, origin: str, *, error: Exception, is_first: bool
+    ) -> None:
+        """See `Reporter.report_store_failure`."""
+        super().report_store_failure(operation, origin, error=error, is_first=is_first)
+        self._listener.tell(
+            StoreFailed(origin=origin, operation=operation, error=error)
+        )

@@ -1,0 +1,245 @@
+"""When a checker tells that the rules of an origin have changed, and how often."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from robotsgate import AccessResult, MemoryStore, Policy, RulesChanged
+from robotsgate.testing import FakeSite, ManualClock
+
+from .builders import DAY, ORIGIN, FailingStore, GatedStore, checker_of, let_others_run
+
+if TYPE_CHECKING:
+    from robotsgate import CheckerEvent, Store
+
+pytestmark = pytest.mark.anyio
+
+OF_ALL = """\
+Disallow: /private
+Allow: /private/open
+Crawl-delay: 5
+"""
+FILE = f"""\
+User-agent: *
+{OF_ALL}
+User-agent: NewsBot
+User-agent: ShopBot
+Disallow: /~shop
+Request-rate: 1/10
+"""
+NO_FILE = None
+
+
+class Crawl:
+    """Runs of a crawler that fetch one robots.txt again, a day after each other."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self.clock = ManualClock()
+        self.site = FakeSite()
+        self.store = MemoryStore() if store is None else store
+        self.told: list[RulesChanged] = []
+        self.start()
+
+    def start(self, policy: Policy = Policy()) -> None:
+        """Go on with a new checker: of a later run, or of another process."""
+        self.checker = checker_of(
+            self.site,
+            policy=policy,
+            store=self.store,
+            clock=self.clock,
+            on_event=self._keep,
+        )
+
+    async def fetch(self, body: str | None, *, status: int = 200) -> None:
+        """Fetch `body`; `None`: there is no file."""
+        if body is None:
+            body, status = "", 404
+        self.site.serve(ORIGIN, body, status=status)
+        self.clock.advance(DAY)
+        await self.checker.refresh(ORIGIN)
+
+    def _keep(self, event: CheckerEvent) -> None:
+        if isinstance(event, RulesChanged):
+            self.told.append(event)
+
+
+async def told(*bodies: str | None) -> list[RulesChanged]:
+    """The events while `bodies` are fetched one after the other."""
+    crawl = Crawl()
+    for body in bodies:
+        await crawl.fetch(body)
+    return crawl.told
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (FILE, "\n\n".join(reversed(FILE.split("\n\n")))),
+        (FILE, FILE.replace("/private\n", "/private # ours\n") + "# The end\n"),
+        (FILE, FILE.replace(": ", "  :\t").replace("\n", "\r\n")),
+        (FILE, FILE.upper().replace("/PRIVATE/OPEN", "/private/open")
+         .replace("/PRIVATE", "/private").replace("/~SHOP", "/~shop")),
+        (FILE, FILE.replace("~", "%7e")),
+        (FILE, FILE.replace("Disallow: /~shop", "Disallow: /~shop\nDisallow: /~shop")),
+        (FILE, FILE.replace("Disallow: /~shop", "Disallow:\nDisallow: /~shop")),
+        (FILE, FILE.replace("User-agent: ShopBot\n", "")
+         + "User-agent: shopbot/2.0\nRequest-rate: 1/10s\nDisallow: /~shop\n"),
+        (FILE, f"{FILE}Sitemap: {ORIGIN}/sitemap.xml\nContent-Signal: search=no\n"),
+        (FILE, f"{FILE}User-agent: MailBot\n{OF_ALL}"),
+        (NO_FILE, ""),
+        (NO_FILE, "User-agent: *\nAllow: /\n"),
+        ("User-agent: *\nDisallow: /", "User-agent: *\nDisallow: /\nDisallow: oops\n"),
+    ],
+    ids=[
+        "groups in another order",
+        "comments",
+        "white space",
+        "case of fields and agents",
+        "an escape",
+        "a rule twice",
+        "an empty rule",
+        "a group split",
+        "a sitemap and a usage preference",
+        "a group like that of *",
+        "an empty file",
+        "a file that allows all",
+        "a rule that matches nothing",
+    ],
+)  # fmt: skip
+async def test_other_text_with_the_same_rules_is_no_change(
+    before: str | None, after: str
+) -> None:
+    assert await told(before, after, before) == []
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        FILE.replace("/private\n", "/Private\n"),
+        FILE.replace("Allow: /private/open", "Disallow: /private/open"),
+        FILE.replace("Crawl-delay: 5", "Crawl-delay: 6"),
+        FILE.replace("Request-rate: 1/10", "Request-rate: 1/20"),
+        FILE.replace("ShopBot", "ChatBot"),
+        f"{FILE}User-agent: ChatBot\nDisallow: /\n",
+        f"{FILE}User-agent: ChatBot\nDisallow:\n",
+        NO_FILE,
+    ],
+    ids=[
+        "case of a path",
+        "allow became disallow",
+        "a crawl-delay",
+        "a request rate",
+        "another agent",
+        "a new group",
+        "a new group without rules, where * has some",
+        "the file is gone",
+    ],
+)
+async def test_other_rules_are_told_once_each_way(after: str | None) -> None:
+    there, back = await told(FILE, FILE, after, after, FILE, FILE)
+
+    assert there.origin == back.origin == ORIGIN
+    assert (there.before, there.after) == (back.after, back.before)
+    assert there.before != there.after
+
+
+async def test_digests_say_for_which_agents_the_rules_have_changed() -> None:
+    (event,) = await told(FILE, FILE.replace("Crawl-delay: 5", "Crawl-delay: 6"))
+
+    assert set(event.before) == set(event.after) == {"*", "newsbot", "shopbot"}
+    changed = [one for one in event.before if event.before[one] != event.after[one]]
+    assert changed == ["*"]
+    assert event.before["newsbot"] == event.before["shopbot"]
+    assert json.loads(json.dumps(event.as_dict()))["after"] == event.after
+
+
+async def test_file_that_is_gone_has_no_digests() -> None:
+    (event,) = await told(FILE, NO_FILE)
+
+    assert event.after == {}
+
+
+async def test_change_is_told_after_an_outage() -> None:
+    crawl = Crawl()
+    await crawl.fetch(FILE)
+    await crawl.fetch("", status=503)
+    assert crawl.told == []
+
+    await crawl.fetch("User-agent: *\nDisallow: /\n")
+
+    assert len(crawl.told) == 1
+
+
+async def test_origin_that_restricts_is_not_compared() -> None:
+    crawl = Crawl()
+    crawl.start(Policy(on_access_denied=AccessResult.RESTRICTED))
+    await crawl.fetch(FILE)
+
+    await crawl.fetch("", status=403)
+    await crawl.fetch("User-agent: *\nDisallow: /\n")
+
+    assert crawl.told == []
+
+
+async def test_forgotten_rules_are_not_compared() -> None:
+    crawl = Crawl()
+    await crawl.fetch(FILE)
+    await crawl.checker.forget(ORIGIN)
+
+    await crawl.fetch(NO_FILE)
+
+    assert crawl.told == []
+
+
+async def test_change_is_told_by_the_one_process_that_stores_it() -> None:
+    crawl = Crawl()
+    await crawl.fetch(FILE)
+    first = crawl.checker
+    crawl.start()
+    await crawl.fetch(NO_FILE)
+    crawl.checker = first
+
+    await crawl.fetch(NO_FILE)
+
+    assert len(crawl.told) == 1
+
+
+async def test_change_that_the_store_lost_is_told_once_it_is_stored() -> None:
+    store = FailingStore()
+    crawl = Crawl(store)
+    await crawl.fetch(FILE)
+    store.failing = ("update",)
+    await crawl.fetch(NO_FILE)
+    assert crawl.told == []
+    store.failing = ()
+
+    await crawl.fetch(NO_FILE)
+    crawl.start()
+    await crawl.fetch(NO_FILE)
+
+    assert len(crawl.told) == 1
+
+
+async def test_change_is_told_by_the_next_run_if_one_ends_before_it_is_stored() -> None:
+    store = GatedStore("update")
+    store.gate.set()
+    crawl = Crawl(store)
+    await crawl.fetch(FILE)
+    store.gate = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(crawl.fetch, NO_FILE)
+        await let_others_run()
+        assert store.waiting == 1
+        tasks.cancel_scope.cancel()
+    await crawl.checker.aclose()
+    assert crawl.told == []
+    store.gate.set()
+
+    crawl.start()
+    await crawl.fetch(NO_FILE)
+
+    assert len(crawl.told) == 1
