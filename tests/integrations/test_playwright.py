@@ -1,0 +1,122 @@
+"""Navigations of a real Chromium, and what they lead to on real servers."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from robotsgate.integrations._playwright import check_navigations, hops
+from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM
+from tests.servers.answers import Reply, Routes, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from tests.servers.loopback import LoopbackServer
+
+    Serve = Callable[..., LoopbackServer]
+
+pytestmark = [pytest.mark.anyio, NEEDS_CHROMIUM]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The only event loop of Playwright."""
+    return "asyncio"
+
+
+@pytest.fixture
+def sites(serve: Serve) -> tuple[LoopbackServer, LoopbackServer]:
+    """A site, and another one that it leads to."""
+    other = serve(Routes({"/public": page("public"), "/private": page("private")}))
+    return other, serve(
+        Routes(
+            {
+                "/": page("<iframe src='/private'></iframe>"),
+                "/private": page("in a frame"),
+                "/away": redirect(f"{other.url}/private"),
+                "/twice": redirect("/away"),
+                "/to": redirect(f"{other.url}/public"),
+                "/script": page(f"<script>location = '{other.url}/private'</script>"),
+            }
+        )
+    )
+
+
+def page(text: str) -> Reply:
+    # Without an icon, which the browser would ask for at a time of its own.
+    icon = "<link rel=icon href='data:,'>"
+    return Reply(headers={"Content-Type": "text/html"}, body=f"{icon}{text}".encode())
+
+
+@asynccontextmanager
+async def new_page() -> AsyncIterator[tuple[Any, list[str]]]:
+    """A page that may go where no URL ends with /private, and the URLs in question."""
+    from playwright.async_api import async_playwright  # noqa: PLC0415 (may be missing)
+
+    asked = []
+
+    async def may_send(url: str) -> bool:
+        asked.append(url)
+        return not url.endswith("/private")
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(**LAUNCH_OPTIONS)
+        page = await browser.new_page()
+        assert await check_navigations(page, may_send)
+        yield page, asked
+        await browser.close()
+
+
+@pytest.mark.parametrize("sent", [[], ["/away"], ["/twice", "/away"]])
+async def test_refused_hop_is_never_sent(
+    sites: tuple[LoopbackServer, LoopbackServer], sent: list[str]
+) -> None:
+    from playwright.async_api import Error  # noqa: PLC0415 (may be missing)
+
+    other, site = sites
+    async with new_page() as (page, asked):
+        with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
+            await page.goto(site.url + (sent[0] if sent else "/private"))
+
+    assert site.targets == sent
+    assert other.targets == []
+    assert asked[-1].endswith("/private")
+
+
+async def test_allowed_redirect_is_followed_and_its_hops_can_be_told(
+    sites: tuple[LoopbackServer, LoopbackServer],
+) -> None:
+    other, site = sites
+    async with new_page() as (page, asked):
+        response = await page.goto(f"{site.url}/to")
+
+        assert hops(response) == asked == [f"{site.url}/to", f"{other.url}/public"]
+
+
+async def test_frame_inside_a_page_passes(
+    sites: tuple[LoopbackServer, LoopbackServer],
+) -> None:
+    _, site = sites
+    async with new_page() as (page, asked):
+        await page.goto(f"{site.url}/")
+
+        assert page.frames[1].url == f"{site.url}/private"
+    assert asked == [f"{site.url}/"]
+
+
+async def test_script_that_navigates_is_asked_about(
+    sites: tuple[LoopbackServer, LoopbackServer],
+) -> None:
+    other, site = sites
+    async with new_page() as (page, asked), anyio.create_task_group() as tasks:
+        failed_event = anyio.Event()
+        page.on("requestfailed", lambda _: failed_event.set())
+        tasks.start_soon(page.goto, f"{site.url}/script")
+        await failed_event.wait()
+
+    assert asked == [f"{site.url}/script", f"{other.url}/private"]
+    assert other.targets == []
