@@ -43,6 +43,7 @@ nitpick_ignore_regex = [
         "asyncio",
         "collections",
         "contextlib",
+        "crawlee",
         "dataclasses",
         "datetime",
         "enum",

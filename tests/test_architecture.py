@@ -110,6 +110,7 @@ def test_name_without_its_extra_says_what_to_install(
     ("name", "needed"),
     [
         ("aiohttp", "aiohttp"),
+        ("crawlee", "crawlee.crawlers"),
         ("otel", "opentelemetry"),
         ("requests", "requests"),
         ("scrapy", "scrapy"),
