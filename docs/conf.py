@@ -45,6 +45,7 @@ nitpick_ignore_regex = [
         "asyncio",
         "collections",
         "contextlib",
+        "crawlee",
         "dataclasses",
         "datetime",
         "enum",

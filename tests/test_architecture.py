@@ -199,6 +199,7 @@ def test_name_without_its_extra_says_what_to_install(
     [
         ("aiohttp", "aiohttp"),
         ("niquests", "niquests"),
+        ("crawlee", "crawlee.crawlers"),
         ("otel", "opentelemetry"),
         ("requests", "requests"),
         ("scrapy", "scrapy"),

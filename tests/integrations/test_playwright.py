@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
+from robotsgate import RobotsChecker
 from robotsgate.integrations._playwright import check_navigations, hops
+from tests.checking.builders import AGENT, RULES
 from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM
 from tests.servers.answers import Reply, Routes, redirect
 
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     Serve = Callable[..., LoopbackServer]
 
 pytestmark = [pytest.mark.anyio, NEEDS_CHROMIUM]
+
+GUIDE = Path(__file__).parents[2] / "docs/how-to/use-with-crawlee.md"
 
 
 @pytest.fixture
@@ -120,3 +126,38 @@ async def test_script_that_navigates_is_asked_about(
 
     assert asked == [f"{site.url}/script", f"{other.url}/private"]
     assert other.targets == []
+
+
+async def test_page_without_devtools_is_not_checked() -> None:
+    """A closed page plays one of Firefox or WebKit, to which nothing can attach."""
+
+    async def may_send(_url: str) -> bool:
+        return False
+
+    async with new_page() as (page, _):
+        await page.close()
+
+        assert not await check_navigations(page, may_send)
+
+
+async def test_guide_to_playwright_alone_refuses_navigations(serve: Serve) -> None:
+    from playwright.async_api import Error  # noqa: PLC0415 (may be missing)
+
+    server = serve(Routes({"/robots.txt": Reply(body=RULES.encode()), "/": page("")}))
+    code = GUIDE.read_text(encoding="utf-8").rpartition("```python\n")[2]
+    code = code.partition("```")[0]
+
+    async with (
+        RobotsChecker(user_agent=AGENT) as checker,
+        new_page() as (page_of_browser, _),
+    ):
+        scope = {"Route": Any, "browser": page_of_browser.context.browser}
+        scope |= {"checker": checker}
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        await eval(compile(code, GUIDE, "exec", flags), scope)  # noqa: S307 (our own page)
+        routed = await scope["context"].new_page()
+        await routed.goto(f"{server.url}/")
+        with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
+            await routed.goto(f"{server.url}/private")
+
+    assert server.targets == ["/robots.txt", "/"]

@@ -96,6 +96,7 @@ from robotsgate import (
 from robotsgate import RobotChecker as MisspeltChecker  # type: ignore[attr-defined]
 from robotsgate.integrations import aiohttp as in_aiohttp
 from robotsgate.integrations.aiohttp import AiohttpFetcher
+from robotsgate.integrations.crawlee import obey_robots
 from robotsgate.integrations.hops import RobotsGet, robots_get
 from robotsgate.integrations.httpx import (
     RobotsDisallowedError,
@@ -119,6 +120,7 @@ from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-de
 if TYPE_CHECKING:
     import requests
     import scrapy
+    from crawlee.crawlers import HttpCrawler
     from scrapy.crawler import Crawler
 
     from robotsgate.stores import Change
@@ -227,6 +229,12 @@ def refused_by_a_client(error: RobotsDisallowedError) -> None:
     own: DisallowedError = error
     theirs: httpx.RequestError = error
     raise own from theirs
+
+
+def in_crawlee(crawler: HttpCrawler, checker: RobotsChecker) -> None:
+    skipped = obey_robots(crawler, checker, "Bot")
+    assert_type(skipped[Reason.UNREACHABLE], int)
+    obey_robots(crawler, checker, "Bot", gate=PolitenessGate(checker, "Bot"))
 
 
 async def in_scrapy(crawler: Crawler, request: scrapy.Request) -> None:

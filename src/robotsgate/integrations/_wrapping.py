@@ -140,9 +140,11 @@ class TurnOfResponse:
         self._is_over = False
 
     @classmethod
-    async def begun(cls, gate: PolitenessGate, url: str) -> Self:
-        """Wait for the turn; raises like `PolitenessGate.turn`."""
-        return cls(await gate.turn(url).__aenter__())
+    async def begun(
+        cls, gate: PolitenessGate, url: str, *, patience: float | None = None
+    ) -> Self:
+        """Wait for the turn; takes and raises like `PolitenessGate.turn`."""
+        return cls(await gate.turn(url, patience=patience).__aenter__())
 
     async def __aenter__(self) -> Self:
         return self

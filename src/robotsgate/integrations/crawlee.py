@@ -1,0 +1,305 @@
+"""Obeys robots.txt in crawlers of crawlee: a request that is refused is skipped.
+
+Needs the extra crawlee; asyncio only, as crawlee itself. The way of a request:
+
+    _Rules.is_allowed ──► in_turn ──► begin, for each hop ──► its handler
+            │                │           │
+         skipped          skipped, or given back to the request manager
+"""
+
+from __future__ import annotations
+
+from robotsgate.integrations._wrapping import (
+    TurnOfResponse,
+    check_arguments,
+    missing_extra,
+)
+
+try:
+    import crawlee.crawlers
+except ImportError as error:
+    raise missing_extra("crawlee") from error
+
+import sys
+from collections import Counter
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from crawlee.errors import ContextPipelineInitializationError, RequestThrottledError
+from crawlee.request_loaders import ThrottlingRequestManager
+
+from robotsgate import (
+    DisallowedError,
+    InvalidURLError,
+    Origin,
+    SystemClock,
+    TurnNotInTimeError,
+    UnsupportedError,
+)
+from robotsgate.fetching import passes_unasked
+from robotsgate.integrations._crawlee_seams import (
+    check_hops,
+    is_a,
+    replace_methods,
+    skip,
+)
+from robotsgate.integrations._playwright import check_navigations, hops
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crawlee.crawlers import (
+        BasicCrawlingContext,
+        PlaywrightPostNavCrawlingContext,
+        PlaywrightPreNavCrawlingContext,
+    )
+
+    from robotsgate import PolitenessGate, Reason, RobotsChecker
+    from robotsgate.integrations._crawlee_seams import Run
+
+__all__ = ["obey_robots"]
+
+_CLOCK = SystemClock()
+_REFUSALS = (DisallowedError, InvalidURLError, UnsupportedError)
+
+# A request that is given back returns after this time or later, seconds. crawlee looks
+# for new requests twice a second.
+_LEAST_DEFERRAL = 1.0
+
+
+def obey_robots(
+    crawler: crawlee.crawlers.BasicCrawler[Any, Any],
+    checker: RobotsChecker,
+    agent: str | Sequence[str],
+    *,
+    gate: PolitenessGate | None = None,
+) -> Counter[Reason | None]:
+    """Make `crawler` skip what robots.txt disallows, including redirects.
+
+    A refused request is neither sent nor retried. The function that
+    `crawler.on_skipped_request` registers gets its URL and the reason "robots_txt";
+    after a refused redirect, it gets the URL that was redirected. Requests for
+    /robots.txt pass without a question. In a handler, `context.send_request` raises a
+    `DisallowedError`; only a `PlaywrightCrawler` does not check it.
+
+    Args:
+        crawler: an HTTP crawler with an `ImpitHttpClient` or an `HttpxHttpClient`, or
+            a `PlaywrightCrawler`; before its first run. In a browser, only navigations
+            of the main frame are checked. Browsers other than Chromium send the request
+            that follows a redirect before it can be refused.
+        checker: answers; close it yourself, after the crawl.
+        agent: as in `RobotsChecker.can_fetch`.
+        gate: gives each request its turn, including redirects. The gate asks its own
+            checker about its own agent. No timeout of the crawler runs during the wait
+            for the first turn; a wait after a redirect counts against
+            `navigation_timeout`. A `ThrottlingRequestManager` takes a request to one of
+            its domains back until its turn, without a retry; other requests wait in
+            the crawler.
+
+    Returns:
+        The numbers of skipped requests by reason, which go up while the crawler runs.
+        `None` stands for URLs that the checker cannot ask about.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: the crawler's own option `respect_robots_txt_file` is on.
+        RuntimeError: this version of crawlee lacks a method to replace.
+    """
+    check_arguments(checker, gate)
+    rules = _Rules(crawler, checker, agent, gate)
+    if is_a(crawler, "PlaywrightCrawler"):
+        in_browser: Any = crawler  # its class needs an extra of crawlee
+        in_browser.pre_navigation_hook(rules.watch_page)
+        in_browser.post_navigation_hook(rules.check_page)
+    elif isinstance(crawler, crawlee.crawlers.AbstractHttpCrawler):
+        check_hops(crawler, rules.begin)
+    else:
+        raise TypeError(
+            f"expected an HTTP crawler or a PlaywrightCrawler, got {crawler!r}"
+        )
+    replace_methods(crawler, is_allowed=rules.is_allowed, wrapped_run=rules.in_turn)
+    return rules.skipped
+
+
+@dataclass
+class _Navigation:
+    """A request of a crawler that is under way, with its redirects.
+
+    Attributes:
+        url: the one that the crawler asks for.
+        early_turn: begun for `url` before anything is sent.
+        turn: that of the hop under way in a browser; elsewhere responses end turns.
+        error: why a browser did not send a hop.
+        is_watched: whether a browser asks about each hop before it sends it.
+        is_over: whether the crawler has left the page.
+    """
+
+    url: str
+    early_turn: TurnOfResponse | None = None
+    turn: TurnOfResponse | None = None
+    error: Exception | None = None
+    is_watched: bool = False
+    is_over: bool = False
+
+    async def end(self, error: BaseException | None = None) -> None:
+        """End its turns; an `error` says that the host of the hop failed."""
+        self.is_over = True
+        if self.early_turn is not None:
+            await self.early_turn.aclose()
+        if self.turn is not None:
+            await self.turn.__aexit__(None, error, None)
+
+
+_navigation: ContextVar[_Navigation] = ContextVar("robotsgate.navigation")
+
+
+class _Rules:
+    """What robots.txt means to one crawler; takes the arguments of `obey_robots`.
+
+    Attributes:
+        skipped: what `obey_robots` returns.
+    """
+
+    def __init__(
+        self,
+        crawler: crawlee.crawlers.BasicCrawler[Any, Any],
+        checker: RobotsChecker,
+        agent: str | Sequence[str],
+        gate: PolitenessGate | None,
+    ) -> None:
+        self._crawler = crawler
+        self._checker = checker
+        self._agent = agent
+        self._gate = gate
+        self.skipped: Counter[Reason | None] = Counter()
+
+    async def is_allowed(self, url: str) -> bool:
+        """Whether `url` may be added to the queue, or taken from it.
+
+        With a gate, an unknown robots.txt is fetched later, in a turn.
+        """
+        try:
+            if self._gate is None or self._checker.peek(self._agent, url) is False:
+                await self._check(url)
+        except _REFUSALS as error:
+            self._note(error)
+            return False
+        return True
+
+    def in_turn(self, run: Run) -> Run:
+        """`run`, which takes a request from the first hop to its handler, in a turn."""
+
+        async def run_in_turn(context: BasicCrawlingContext) -> None:
+            navigation = _Navigation(context.request.url)
+            _navigation.set(navigation)
+            try:
+                navigation.early_turn = await self._early_turn(context)
+                await run(context)
+            except _REFUSALS as error:
+                await self._skip(context, error)
+            except ContextPipelineInitializationError as error:
+                refusal = navigation.error or error.wrapped_exception
+                if not isinstance(refusal, _REFUSALS):
+                    raise
+                await self._skip(context, refusal)
+            finally:
+                await navigation.end(sys.exception())
+
+        return run_in_turn
+
+    async def begin(self, url: str) -> TurnOfResponse | None:
+        """Wait until a hop may be sent; its turn, if there is a gate.
+
+        Raises as `PolitenessGate.turn` and `RobotsChecker.refusal`.
+        """
+        if passes_unasked(url):
+            return None
+        navigation = _navigation.get(None) or _Navigation(url)
+        is_same = Origin.from_url(url) == Origin.from_url(navigation.url)
+        if self._gate is None or (navigation.early_turn is not None and is_same):
+            await self._check(url)  # the client may write it in another way
+            early, navigation.early_turn = navigation.early_turn, None
+            return early
+        if navigation.early_turn is not None:
+            await navigation.early_turn.aclose()
+            navigation.early_turn = None
+        return await TurnOfResponse.begun(self._gate, url)
+
+    async def watch_page(self, context: PlaywrightPreNavCrawlingContext) -> None:
+        """Check each hop of a page, and give it a turn."""
+        navigation = _navigation.get()
+
+        async def may_send(url: str) -> bool:
+            _navigation.set(navigation)  # in a task of Playwright
+            if navigation.turn is not None:  # of the hop before
+                await navigation.turn.aclose()
+            try:
+                navigation.turn = await self.begin(url)
+            except (*_REFUSALS, RuntimeError) as error:
+                navigation.error = error
+                return False
+            if navigation.is_over:
+                await navigation.end()
+            return True
+
+        navigation.is_watched = await check_navigations(context.page, may_send)
+        if not navigation.is_watched:
+            navigation.turn, navigation.early_turn = navigation.early_turn, None
+
+    async def check_page(self, context: PlaywrightPostNavCrawlingContext) -> None:
+        """End the turn of a page, and check what was not checked before."""
+        navigation = _navigation.get()
+        if navigation.error is not None:
+            raise navigation.error
+        if navigation.turn is not None:
+            response = context.response
+            navigation.turn.report(
+                status=response.status, retry_after=response.headers.get("retry-after")
+            )
+            await navigation.turn.aclose()
+        if not navigation.is_watched:
+            for url in hops(context.response):
+                await self._check(url)
+
+    async def _early_turn(self, context: BasicCrawlingContext) -> TurnOfResponse | None:
+        """The turn of a request, if there is a gate.
+
+        Raises:
+            ContextPipelineInitializationError: it comes later, and the request manager
+                holds the domain back until then.
+        """
+        url = context.request.url
+        if self._gate is None or passes_unasked(url):
+            return None
+        manager = await self._crawler.get_request_manager()
+        if isinstance(manager, ThrottlingRequestManager):
+            try:
+                return await TurnOfResponse.begun(self._gate, url, patience=0)
+            except TurnNotInTimeError as late:
+                seconds = max(late.ready_at - _CLOCK.now(), _LEAST_DEFERRAL)
+                delay = timedelta(seconds=seconds)
+                if manager.record_domain_delay(url, retry_after=delay):
+                    error = RequestThrottledError(str(late))
+                    raise ContextPipelineInitializationError(error, context) from late
+        return await TurnOfResponse.begun(self._gate, url)
+
+    async def _check(self, url: str) -> None:
+        """Raise a `DisallowedError`, or what `RobotsChecker.refusal` raises."""
+        verdict = None
+        if not passes_unasked(url):
+            verdict = await self._checker.refusal(self._agent, url)
+        if verdict is not None:
+            raise DisallowedError(verdict)
+
+    async def _skip(self, context: BasicCrawlingContext, error: Exception) -> None:
+        """End a request that is refused; raises as `skip`."""
+        await _navigation.get().end()
+        self._note(error)
+        await skip(self._crawler, context.request, error)
+
+    def _note(self, error: Exception) -> None:
+        reason = error.verdict.reason if isinstance(error, DisallowedError) else None
+        self.skipped[reason] += 1
+        self._crawler.log.info("%s", error)
