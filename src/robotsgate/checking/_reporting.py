@@ -137,7 +137,7 @@ class Reporter:
         self.counts[entry.access.value] += 1
         if previous is not None and previous.access is not entry.access:
             LOGGER.info(
-                "%s was %s and is %s now (%s)",
+                "%s changed from %s to %s (%s)",
                 entry.origin,
                 previous.access.value,
                 entry.access.value,
