@@ -22,7 +22,7 @@ def test_soak_of_few_origins_breaks_no_promise(
     loop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "_SETTLING_SECONDS_OF_THREADS", 0)
-    quick = replace(soak._POLICY, fetch_deadline=2.0, read_timeout=0.5)
+    quick = replace(soak._POLICY, fetch_deadline=6.0, read_timeout=1.5)
     monkeypatch.setattr(soak, "_POLICY", quick)
     small = soak.Soak(origins=40, checks=600, rounds=3, concurrency=50, loop=loop)
 
