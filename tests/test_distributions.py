@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from robotsgate import __version__
+
 ROOT = Path(__file__).parents[1]
+RELATIVE_LINK = re.compile(r"\]\((?!https:)")
 
 
 @pytest.fixture
@@ -64,3 +68,23 @@ def test_wheel_from_the_sdist_is_the_wheel_from_the_checkout(checkout: Path) -> 
     from_sdist = wheel(unpacked_sdist(checkout))
 
     assert from_sdist.read_bytes() == from_checkout.read_bytes()
+
+
+@pytest.mark.parametrize("address", ["", "https://code.example/robotsgate"])
+def test_description_links_into_the_repository_if_its_address_is_known(
+    address: str, checkout: Path
+) -> None:
+    settings = checkout / "pyproject.toml"
+    text = settings.read_text(encoding="utf-8")
+    settings.write_text(
+        re.sub('^address = ".*"', f'address = "{address}"', text, flags=re.MULTILINE),
+        encoding="utf-8",
+    )
+
+    built = (unpacked_sdist(checkout) / "PKG-INFO").read_text(encoding="utf-8")
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = len(RELATIVE_LINK.findall(readme)) if address else 0
+    assert built.count(f"]({address}/blob/v{__version__}/") == links
+    assert RELATIVE_LINK.findall(built) == []
+    assert (f"Project-URL: Repository, {address}\n" in built) == bool(address)
