@@ -16,6 +16,15 @@ def test_links_lead_to_files() -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_docs_are_built_into_a_folder_that_git_ignores() -> None:
+    pages = README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    folders = set(re.findall(r"sphinx-build[\w -]* docs (\w+)`", pages))
+
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert folders
+    assert [folder for folder in folders if f"/{folder}/" not in ignored] == []
+
+
 def test_claims_about_other_libraries_link_to_their_source() -> None:
     claims = re.findall(r"^\| [\w. ']+ \| (.+?) \|", README, re.MULTILINE)[1:]
 
