@@ -1,11 +1,13 @@
-"""What the sdist and the wheel contain."""
+"""What the sdist and the wheel contain, and what a release needs."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from robotsgate import __version__
 
 ROOT = Path(__file__).parents[1]
+ADDRESS = "https://code.example/robotsgate"
 RELATIVE_LINK = re.compile(r"\]\((?!https:)")
 
 
@@ -40,6 +43,13 @@ def run(*module: str | Path, folder: Path) -> None:
         check=True,
         capture_output=True,
     )
+
+
+def replace_line(file: Path, start: str, line: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    pattern = f"^{re.escape(start)}.*"
+    text = re.sub(pattern, line, text, count=1, flags=re.MULTILINE)
+    file.write_text(text, encoding="utf-8")
 
 
 def wheel(checkout: Path) -> Path:
@@ -70,16 +80,11 @@ def test_wheel_from_the_sdist_is_the_wheel_from_the_checkout(checkout: Path) -> 
     assert from_sdist.read_bytes() == from_checkout.read_bytes()
 
 
-@pytest.mark.parametrize("address", ["", "https://code.example/robotsgate"])
+@pytest.mark.parametrize("address", ["", ADDRESS])
 def test_description_links_into_the_repository_if_its_address_is_known(
     address: str, checkout: Path
 ) -> None:
-    settings = checkout / "pyproject.toml"
-    text = settings.read_text(encoding="utf-8")
-    settings.write_text(
-        re.sub('^address = ".*"', f'address = "{address}"', text, flags=re.MULTILINE),
-        encoding="utf-8",
-    )
+    replace_line(checkout / "pyproject.toml", "address = ", f'address = "{address}"')
 
     built = (unpacked_sdist(checkout) / "PKG-INFO").read_text(encoding="utf-8")
 
@@ -88,3 +93,42 @@ def test_description_links_into_the_repository_if_its_address_is_known(
     assert built.count(f"]({address}/blob/v{__version__}/") == links
     assert RELATIVE_LINK.findall(built) == []
     assert (f"Project-URL: Repository, {address}\n" in built) == bool(address)
+
+
+@pytest.mark.parametrize(
+    ("tag", "date", "address", "is_released"),
+    [
+        pytest.param(f"v{__version__}", "2030-01-02", ADDRESS, True, id="complete"),
+        pytest.param(
+            "v99.0", "2030-01-02", ADDRESS, False, id="tag of another version"
+        ),
+        pytest.param(f"v{__version__}", "unreleased", ADDRESS, False, id="no date"),
+        pytest.param(f"v{__version__}", "2030-01-02", "", False, id="no address"),
+    ],
+)
+def test_release_needs_its_version_a_date_and_an_address(
+    tag: str, date: str, address: str, *, is_released: bool, checkout: Path
+) -> None:
+    workflow = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    (script,) = re.findall(r"an address\n +run: \|\n((?: {10}.+\n)+)", workflow)
+    replace_line(checkout / "pyproject.toml", "address = ", f'address = "{address}"')
+    heading = f"## {__version__} ("
+    replace_line(checkout / "CHANGELOG.md", heading, f"{heading}{date})")
+    run("hatchling", "build", "-t", "sdist", folder=checkout)
+
+    status = subprocess.call(  # noqa: S603 (our own script)
+        ["bash", "-e", "-c", textwrap.dedent(script)],  # noqa: S607 (as the workflow)
+        cwd=checkout,
+        env={**os.environ, "GITHUB_REF_NAME": tag},
+        timeout=60,
+    )
+
+    assert (status == 0) == is_released
+
+
+def test_checks_run_on_each_version_of_python_that_is_supported() -> None:
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+    supported = re.findall(r":: Python :: (3\.\d+)", settings)
+    assert re.findall(r'"(3\.\d+)"', workflow) == supported
