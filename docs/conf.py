@@ -16,7 +16,6 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_click",
 ]
-exclude_patterns = ["_build"]
 # `name` in a docstring is code, as it is in Markdown.
 default_role = "code"
 # Links to headings, as code hosts name them.

@@ -16,6 +16,25 @@ def test_links_lead_to_files() -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_install_commands_are_those_for_pypi_from_the_first_release_on() -> None:
+    tutorial = (ROOT / "docs/tutorial/first-crawl.md").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+    is_released = bool(re.search(r"^## [\d.]+ \([\d-]+\)$", changelog, re.MULTILINE))
+    assert ("pip install robotsgate\n" in README) == is_released
+    assert ("not on PyPI" in README) != is_released
+    assert ("once robotsgate is on PyPI" in tutorial) != is_released
+
+
+def test_docs_are_built_into_a_folder_that_git_ignores() -> None:
+    pages = README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    folders = set(re.findall(r"sphinx-build[\w -]* docs (\w+)`", pages))
+
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert folders
+    assert [folder for folder in folders if f"/{folder}/" not in ignored] == []
+
+
 def test_claims_about_other_libraries_link_to_their_source() -> None:
     claims = re.findall(r"^\| [\w. ']+ \| (.+?) \|", README, re.MULTILINE)[1:]
 

@@ -1,0 +1,134 @@
+"""What the sdist and the wheel contain, and what a release needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from robotsgate import __version__
+
+ROOT = Path(__file__).parents[1]
+ADDRESS = "https://code.example/robotsgate"
+RELATIVE_LINK = re.compile(r"\]\((?!https:)")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with the sources, and with files that nobody wants to publish."""
+    folder = tmp_path / "checkout"
+    shutil.copytree(
+        ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for file in ROOT.iterdir():
+        if file.suffix in {".md", ".py", ".toml"} or file.name == "LICENSE":
+            shutil.copy(file, folder)
+    for stray in (".venv/pyvenv.cfg", "env/lib/module.py", "site/index.html"):
+        (folder / stray).parent.mkdir(parents=True)
+        (folder / stray).touch()
+    return folder
+
+
+def run(*module: str | Path, folder: Path) -> None:
+    subprocess.run(  # noqa: S603 (this very interpreter)
+        [sys.executable, "-m", *module],
+        cwd=folder,
+        timeout=60,
+        check=True,
+        capture_output=True,
+    )
+
+
+def replace_line(file: Path, start: str, line: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    pattern = f"^{re.escape(start)}.*"
+    text = re.sub(pattern, line, text, count=1, flags=re.MULTILINE)
+    file.write_text(text, encoding="utf-8")
+
+
+def wheel(checkout: Path) -> Path:
+    run("hatchling", "build", "-t", "wheel", folder=checkout)
+    (built,) = checkout.glob("dist/*.whl")
+    return built
+
+
+def unpacked_sdist(checkout: Path) -> Path:
+    run("hatchling", "build", "-t", "sdist", folder=checkout)
+    (built,) = checkout.glob("dist/*.tar.gz")
+    run("tarfile", "-e", built, folder=built.parent)
+    return built.parent / built.name.removesuffix(".tar.gz")
+
+
+def test_sdist_contains_nothing_else_that_lies_in_the_checkout(checkout: Path) -> None:
+    sdist = unpacked_sdist(checkout)
+
+    files = {path.name for path in checkout.iterdir() if path.is_file()}
+    assert {path.name for path in sdist.iterdir()} == files | {"PKG-INFO", "src"}
+
+
+def test_wheel_from_the_sdist_is_the_wheel_from_the_checkout(checkout: Path) -> None:
+    from_checkout = wheel(checkout)
+
+    from_sdist = wheel(unpacked_sdist(checkout))
+
+    assert from_sdist.read_bytes() == from_checkout.read_bytes()
+
+
+@pytest.mark.parametrize("address", ["", ADDRESS])
+def test_description_links_into_the_repository_if_its_address_is_known(
+    address: str, checkout: Path
+) -> None:
+    replace_line(checkout / "pyproject.toml", "address = ", f'address = "{address}"')
+
+    built = (unpacked_sdist(checkout) / "PKG-INFO").read_text(encoding="utf-8")
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = len(RELATIVE_LINK.findall(readme)) if address else 0
+    assert built.count(f"]({address}/blob/v{__version__}/") == links
+    assert RELATIVE_LINK.findall(built) == []
+    assert (f"Project-URL: Repository, {address}\n" in built) == bool(address)
+
+
+@pytest.mark.parametrize(
+    ("tag", "date", "address", "is_released"),
+    [
+        pytest.param(f"v{__version__}", "2030-01-02", ADDRESS, True, id="complete"),
+        pytest.param(
+            "v99.0", "2030-01-02", ADDRESS, False, id="tag of another version"
+        ),
+        pytest.param(f"v{__version__}", "unreleased", ADDRESS, False, id="no date"),
+        pytest.param(f"v{__version__}", "2030-01-02", "", False, id="no address"),
+    ],
+)
+def test_release_needs_its_version_a_date_and_an_address(
+    tag: str, date: str, address: str, *, is_released: bool, checkout: Path
+) -> None:
+    workflow = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    (script,) = re.findall(r"an address\n +run: \|\n((?: {10}.+\n)+)", workflow)
+    replace_line(checkout / "pyproject.toml", "address = ", f'address = "{address}"')
+    heading = f"## {__version__} ("
+    replace_line(checkout / "CHANGELOG.md", heading, f"{heading}{date})")
+    run("hatchling", "build", "-t", "sdist", folder=checkout)
+
+    status = subprocess.call(  # noqa: S603 (our own script)
+        ["bash", "-e", "-c", textwrap.dedent(script)],  # noqa: S607 (as the workflow)
+        cwd=checkout,
+        env={**os.environ, "GITHUB_REF_NAME": tag},
+        timeout=60,
+    )
+
+    assert (status == 0) == is_released
+
+
+def test_checks_run_on_each_version_of_python_that_is_supported() -> None:
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+    supported = re.findall(r":: Python :: (3\.\d+)", settings)
+    assert re.findall(r'"(3\.\d+)"', workflow) == supported
