@@ -678,6 +678,7 @@ async def fakes(request: httpx.Request) -> None:
     assert_type(await clock.wait(1, event=anyio.Event()), bool)
     assert_type(await clock.wait(0.5), bool)
     await clock.pass_time(60)
+    assert_type(ManualClock(autojump_threshold=0), ManualClock)
     site = FakeSite()
     site.serve("https://example.com")
     site.serve("https://example.com", "text", status=404, headers={"Age": "1"})
