@@ -685,6 +685,8 @@ async def fakes(request: httpx.Request) -> None:
     site.serve("https://example.com", b"bytes")
     site.serve("https://example.com", [httpx.Response(503), OSError()], delay=1)
     site.fail("https://example.com", OSError(), delay=1.5)
+    site.serve_page("https://example.com/", "<p>", status=404, headers={"Age": "1"})
+    site.serve_page("https://example.com/", [httpx.Response(503), OSError()], delay=1)
     FakeSite(clock=clock)
     assert_type(site.requests, list[str])
     assert_type(await site.handle_async_request(request), httpx.Response)

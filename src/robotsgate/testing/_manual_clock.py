@@ -1,4 +1,4 @@
-"""A clock for tests: time passes only as the test wants, without real delays."""
+"""A clock for tests: time passes without real delays."""
 
 from __future__ import annotations
 
