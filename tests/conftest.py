@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 _NUMBERS = itertools.count()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse the auto mode of pytest-asyncio, which runs tests for trio on asyncio."""
+    if "auto" in {config.getoption("asyncio_mode"), config.getini("asyncio_mode")}:
+        raise pytest.UsageError("expected asyncio_mode to be strict, got auto")
+
+
 def pytest_collection_finish() -> None:
     """Spare the collector what lives until the end: the tests and their modules."""
     gc.collect()

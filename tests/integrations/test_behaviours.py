@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import ssl
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,15 @@ from robotsgate.testing import ManualClock
 from tests.checking.builders import HOUR, RULES, let_others_run
 from tests.integrations.wraps import WRAPS, Setting
 from tests.servers.answers import Held, Raw, Reply, Routes, redirect
+from tests.servers.http2 import HTTP2Connection
 from tests.servers.loopback import Connection, dead_port
 from tests.servers.proxy import forward_proxy
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
+
+    import trustme
 
     from tests.integrations.wraps import Get, Wrap
     from tests.servers.loopback import Answer, LoopbackServer, Request
@@ -55,11 +58,21 @@ def anyio_backend(wrap: Wrap) -> str:
 @pytest.fixture
 def opened(wrap: Wrap, client_tls: ssl.SSLContext) -> Open:
     """Opens the client; takes the fields of a `Setting`."""
-    return lambda **fields: wrap.open(Setting(tls=client_tls, **fields))
+    usual = {"tls": client_tls, "shares": wrap.is_http2}
+    return lambda **fields: wrap.open(Setting(**(usual | fields)))
+
+
+@pytest.fixture(scope="module")
+def http2_tls(certificate_authority: trustme.CA) -> ssl.SSLContext:
+    """For a server that speaks HTTP/2 and nothing else."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate_authority.issue_cert("127.0.0.1").configure_cert(context)
+    context.set_alpn_protocols(["h2"])
+    return context
 
 
 @pytest.fixture
-def site(serve: Serve) -> Site:
+def site(serve: Serve, wrap: Wrap, http2_tls: ssl.SSLContext) -> Site:
     """Starts an origin with pages and, at /robots.txt, an answer."""
 
     def start(
@@ -70,7 +83,10 @@ def site(serve: Serve) -> Site:
     ) -> LoopbackServer:
         named = {"public": PAGE, "private": PAGE} | pages
         answers = {f"/{name}": answer for name, answer in named.items()}
-        return serve(Routes({**answers, "/robots.txt": robots}), ssl_context=tls)
+        routes = Routes({**answers, "/robots.txt": robots})
+        if wrap.is_http2:
+            return serve(routes, ssl_context=http2_tls, connection_type=HTTP2Connection)
+        return serve(routes, ssl_context=tls)
 
     return start
 
@@ -302,5 +318,6 @@ async def test_shared_client_takes_all_through_its_proxy(
             await get(f"{server.url}/private")
 
     assert server.targets == ["/robots.txt", "/public"]
-    asked = f"127.0.0.1:{server.port}" if is_secure else f"{server.url}/robots.txt"
+    by_connect = server.url.startswith("https:")
+    asked = f"127.0.0.1:{server.port}" if by_connect else f"{server.url}/robots.txt"
     assert proxy.targets[0] == asked

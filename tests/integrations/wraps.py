@@ -106,6 +106,8 @@ class Wrap:
         is_blocking: whether it holds a thread, which nobody can cancel.
         gives_bad_redirects: whether a redirect that cannot be followed is its answer,
             not an error.
+        is_http2: whether client and checker speak HTTP/2, which needs https and a
+            shared client.
     """
 
     backend: str = "asyncio"
@@ -115,6 +117,7 @@ class Wrap:
     takes_gate: bool = True
     is_blocking: bool = False
     gives_bad_redirects: bool = False
+    is_http2: bool = False
 
 
 @asynccontextmanager
@@ -192,13 +195,14 @@ def _blocking_get(
     )
 
 
-def _httpx_hook(library: ModuleType, backend: str) -> Wrap:
+def _httpx_hook(library: ModuleType, backend: str, *, is_http2: bool = False) -> Wrap:
     @asynccontextmanager
     async def opened(setting: Setting) -> AsyncIterator[Get]:
         async with (
             library.AsyncClient(
                 verify=setting.tls,
                 proxy=setting.proxy,
+                http2=is_http2,
                 timeout=_timeout(library, setting),
                 follow_redirects=True,
             ) as client,
@@ -213,6 +217,7 @@ def _httpx_hook(library: ModuleType, backend: str) -> Wrap:
         error=library.RequestError,
         timeout=library.ReadTimeout,
         takes_gate=False,
+        is_http2=is_http2,
     )
 
 
@@ -371,7 +376,11 @@ async def _blocking_curl_cffi(setting: Setting) -> AsyncIterator[Get]:
 
 WRAPS = {
     f"{library.__name__} {how} on {backend}": wrap(library, backend)
-    for how, wrap in {"hook": _httpx_hook, "transport": _httpx_transport}.items()
+    for how, wrap in {
+        "hook": _httpx_hook,
+        "hook over HTTP/2": partial(_httpx_hook, is_http2=True),
+        "transport": _httpx_transport,
+    }.items()
     for library in (httpx, httpx2)
     for backend in ("asyncio", "trio")
 }

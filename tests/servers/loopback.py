@@ -132,6 +132,7 @@ class LoopbackServer:
         *,
         host: str = "127.0.0.1",
         ssl_context: ssl.SSLContext | None = None,
+        connection_type: type[Connection] = Connection,
         reads_requests: bool = True,
     ) -> None:
         """Listen.
@@ -140,11 +141,13 @@ class LoopbackServer:
             answer: called for each request, in the thread of its connection.
             host: the loopback address to listen at.
             ssl_context: makes it https.
+            connection_type: what it speaks; HTTP/1.1 by default.
             reads_requests: if not, `answer` is called once for each connection,
                 before anything is read, with an empty request.
         """
         self._answer = answer
         self._ssl_context = ssl_context
+        self._connection_type = connection_type
         self._reads_requests = reads_requests
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, 0), family=family, backlog=512)
@@ -218,7 +221,7 @@ class LoopbackServer:
     def _accept_all(self) -> None:
         while True:
             accepted, _ = self._listener.accept()
-            connection = Connection(accepted)
+            connection = self._connection_type(accepted)
             with self._changed:
                 if self._is_stopping:
                     break

@@ -9,7 +9,8 @@ import httpx
 import httpx2
 import pytest
 
-from robotsgate import RobotsChecker
+from robotsgate import DisallowedError, RobotsChecker
+from robotsgate.integrations.httpx import robots_hook
 from robotsgate.testing import FakeSite, ManualClock
 from tests.checking.builders import (
     AGENT,
@@ -89,17 +90,87 @@ async def test_site_answers_a_checker_for_any_spelling_of_an_origin(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("https://example.com", "https://example.com/"),
+        ("https://example.com/", "https://example.com#top"),
+        ("https://EXAMPLE.com:443/a#f", "https://user:word@example.com/a"),
+        (
+            "https://b\u00fccher.example/\u00fc?q=1",
+            "https://b\u00fccher.example/%C3%BC?q=1",
+        ),
+        ("http://[::1]:8080/a", "http://[::1]:8080/a#f"),
+    ],
+)
+async def test_site_serves_pages(library: ModuleType, told: str, asked: str) -> None:
+    site = FakeSite()
+    site.serve_page(told, "caf\u00e9", status=203)
+
+    async with library.AsyncClient(transport=site) as client:
+        page = await client.get(asked)
+
+    assert (page.status_code, page.content) == (203, b"caf\xc3\xa9")
+
+
+@pytest.mark.anyio
+@cases("body arguments content_type", {
+    "text": ("<p>", {}, "text/html; charset=utf-8"),
+    "text with headers":
+        ("<p>", {"headers": {"Age": "1"}}, "text/html; charset=utf-8"),
+    "text with another type":
+        ("<p>", {"headers": {"Content-Type": "text/plain"}}, "text/plain"),
+    "bytes": (b"<p>", {}, None),
+    "a response": (httpx.Response(200, json={}), {}, "application/json"),
+})  # fmt: skip
+async def test_page_is_html_if_it_is_text(
+    body: Any,  # noqa: ANN401 (all that a page may be)
+    arguments: dict[str, Any],
+    content_type: str | None,
+) -> None:
+    site = FakeSite()
+    site.serve_page(PUBLIC, body, **arguments)
+
+    page = await response_of(site, PUBLIC)
+
+    assert page.headers.get("content-type") == content_type
+
+
+@pytest.mark.anyio
+async def test_site_serves_robots_txt_and_pages_to_a_crawler() -> None:
+    site = FakeSite()
+    site.serve(ORIGIN, RULES)
+    site.serve_page(PRIVATE, "secret")
+    site.serve_page(PUBLIC, status=302, headers={"Location": "/private"})
+    site.serve_page(ORIGIN, [httpx.Response(503), httpx.ReadTimeout("too slow")])
+
+    async with (
+        httpx.AsyncClient(transport=site, follow_redirects=True) as client,
+        RobotsChecker(client=client, user_agent=AGENT) as checker,
+    ):
+        client.event_hooks = {"request": [robots_hook(checker, AGENT)]}
+        with pytest.raises(DisallowedError):
+            await client.get(PUBLIC)
+        busy = await client.get(ORIGIN)
+        with pytest.raises(httpx.ReadTimeout, match="too slow"):
+            await client.get(ORIGIN)
+
+    assert busy.status_code == 503
+    assert site.requests == [ROBOTS_TXT, PUBLIC, ORIGIN, ORIGIN]
+
+
+@pytest.mark.anyio
 async def test_site_answers_404_for_what_is_not_served() -> None:
     site = FakeSite()
     site.serve(ORIGIN, RULES)
+    site.serve_page(PUBLIC, "page")
+    urls = [f"{PUBLIC}?q", PRIVATE, "http://example.com/robots.txt", ROBOTS_TXT, PUBLIC]
 
-    statuses = [
-        (await response_of(site, url)).status_code
-        for url in (PUBLIC, "http://example.com/robots.txt", ROBOTS_TXT)
-    ]
+    statuses = [(await response_of(site, url)).status_code for url in urls]
 
-    assert statuses == [404, 404, 200]
-    assert site.requests == [PUBLIC, "http://example.com/robots.txt", ROBOTS_TXT]
+    assert statuses == [404, 404, 404, 200, 200]
+    assert site.requests == urls
 
 
 @pytest.mark.anyio
@@ -225,7 +296,7 @@ async def test_site_takes_a_single_response() -> None:
     "delay nan":
         (ORIGIN, b"", {"delay": math.nan}, "delay to be 0 or more seconds, got nan"),
     "a page": (PRIVATE, b"", {}, "expected an origin or .* the path '/private'"),
-    "ftp": ("ftp://e.com", b"", {}, "http or https origin, got 'ftp://e.com'"),
+    "ftp": ("ftp://e.com", b"", {}, "http or https URL, got 'ftp://e.com'"),
     "no origin": ("example.com", b"", {}, "expected an absolute URL"),
 })  # fmt: skip
 def test_site_refuses_wrong_answers_when_it_is_told(
@@ -236,3 +307,9 @@ def test_site_refuses_wrong_answers_when_it_is_told(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         FakeSite().serve(origin, body, **arguments)
+
+
+@pytest.mark.parametrize("url", ["/public", "example.com/public", "ftp://e.com/a"])
+def test_site_refuses_a_page_without_an_http_url(url: str) -> None:
+    with pytest.raises(ValueError, match=r"an (absolute|http or https) URL"):
+        FakeSite().serve_page(url)

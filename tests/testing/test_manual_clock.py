@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
+import httpx
 import pytest
 
+from robotsgate import SystemClock
 from robotsgate.testing import ManualClock
+from tests.servers.answers import Late, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.servers.loopback import LoopbackServer
 
 
 class TestTime:
@@ -51,8 +57,8 @@ class TestTime:
 class Diary:
     """Tasks that wait on a clock, and what they do at which second."""
 
-    def __init__(self) -> None:
-        self.clock = ManualClock(0)
+    def __init__(self, threshold: float = math.inf) -> None:
+        self.clock = ManualClock(0, autojump_threshold=threshold)
         self.lines: list[tuple[float, str]] = []
 
     def write(self, name: str) -> None:
@@ -363,16 +369,114 @@ class TestWait:
         assert diary.lines == [(1, "cleaned up")]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_clock_may_move_from_one_event_loop_to_the_next(backend: str) -> None:
-    clock = ManualClock(0)
+@pytest.mark.anyio
+@pytest.mark.parametrize("threshold", [0, 0.001])
+class TestAutojump:
+    async def test_task_is_woken_that_awaits_the_clock_itself(
+        self, threshold: float
+    ) -> None:
+        clock = ManualClock(0, autojump_threshold=threshold)
 
-    async def pass_time_while_another_waits() -> None:
+        assert await clock.wait(7 * 86_400) is False
+        await clock.pass_time(5)
+
+        assert clock.monotonic() == 7 * 86_400 + 5
+
+    async def test_tasks_are_woken_one_after_another_when_they_are_due(
+        self, threshold: float
+    ) -> None:
+        diary = Diary(threshold)
+
+        async def wake_and_work() -> None:
+            await diary.clock.wait(2)
+            for _ in range(10):
+                await anyio.lowlevel.checkpoint()
+            diary.write("worked")
+
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(diary.wait, "a", 1, 2.5)
+            tasks.start_soon(wake_and_work)
+            tasks.start_soon(diary.wait, "b", 2.001)
+
+        assert diary.lines == [(1, "a"), (2, "worked"), (2.001, "b"), (3.5, "a")]
+
+    async def test_event_ends_the_wait_and_the_clock_moves_on_for_the_others(
+        self, threshold: float
+    ) -> None:
+        diary, event = Diary(threshold), anyio.Event()
+
+        async def wait_and_set() -> None:
+            await diary.clock.wait(1)
+            event.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: diary.wait("first", 5, event=event))
+            tasks.start_soon(lambda: diary.wait("for ever", math.inf, event=event))
+            tasks.start_soon(wait_and_set)
+            tasks.start_soon(diary.wait, "last", 2)
+
+        assert sorted(diary.lines) == [
+            (1, "first: set"),
+            (1, "for ever: set"),
+            (2, "last"),
+        ]
+        assert diary.clock._waiters == {}
+
+    async def test_clock_does_not_jump_for_a_task_that_waits_for_ever(
+        self, threshold: float
+    ) -> None:
+        clock = ManualClock(0, autojump_threshold=threshold)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(clock.wait, math.inf)
+            await clock.wait(1)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+
+        assert clock.monotonic() == 1
+
+
+@pytest.mark.anyio
+async def test_clock_does_not_jump_if_each_response_comes_within_its_threshold(
+    serve: Callable[..., LoopbackServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(Late(0.001, Reply(body=b"page")))
+    clock, done = ManualClock(0, autojump_threshold=60), anyio.Event()
+    real_time = 0
+    monkeypatch.setattr(SystemClock, "monotonic", lambda: real_time)
+
+    async def fetch_pages() -> None:
+        nonlocal real_time
+        async with httpx.AsyncClient() as client:
+            for _ in range(10):
+                await client.get(server.url)
+                real_time += 40
+        done.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fetch_pages)
+        assert await clock.wait(1, event=done) is True
+
+    assert clock.monotonic() == 0
+
+
+@pytest.mark.parametrize("threshold", [-1, math.nan])
+def test_clock_refuses_a_threshold_that_is_no_time(threshold: float) -> None:
+    with pytest.raises(ValueError, match=f"0 or more seconds, got {threshold}"):
+        ManualClock(autojump_threshold=threshold)
+
+
+@pytest.mark.parametrize("threshold", [math.inf, 0])
+def test_clock_may_move_from_one_event_loop_to_the_next(threshold: float) -> None:
+    clock = ManualClock(0, autojump_threshold=threshold)
+
+    async def pass_time_while_others_wait() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(clock.wait, 1)
             tasks.start_soon(clock.wait, 1)
             await clock.pass_time(1)
 
-    for _ in range(2):
-        anyio.run(pass_time_while_another_waits, backend=backend)
+    for backend in ["asyncio", "asyncio", "trio", "trio"]:
+        anyio.run(pass_time_while_others_wait, backend=backend)
 
-    assert clock.now() == 2
+    assert clock.now() == 4

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class FakeSite(httpx.AsyncBaseTransport):
     """An httpx transport that serves any number of origins from memory.
 
-    Pass it as `RobotsChecker(client=...)`, or as `transport` to the `AsyncClient` of
-    httpx or httpx2. It responds with 404 to URLs that it does not serve.
+    Pass it as `RobotsChecker(client=...)`, and as `transport` to the `AsyncClient` of
+    httpx or httpx2 that fetches the pages. It responds with 404 to URLs that it does
+    not serve.
 
     Attributes:
         requests: the requested URLs, in order.
@@ -69,24 +70,37 @@ class FakeSite(httpx.AsyncBaseTransport):
                 `body` is an empty sequence; `delay` is negative or not finite; or
                 `status` or `headers` are combined with responses.
         """
-        if isinstance(body, bytes | str):
-            body = httpx.Response(status, headers=headers, content=body)
-        elif status != HTTPStatus.OK or headers is not None:
-            raise ValueError(
-                "expected the responses to carry status and headers themselves"
-            )
-        if isinstance(body, httpx.Response):
-            body = [body]
-        if not body:
-            raise ValueError(f"expected at least one response, got {body!r}")
-        for answer in body:
-            if not isinstance(answer, httpx.Response | Exception):
-                raise TypeError(f"expected responses or exceptions, got {answer!r}")
-        if not 0 <= delay < math.inf:
-            raise ValueError(f"expected delay to be 0 or more seconds, got {delay!r}")
-        url = _robots_url(origin)
-        self._answers[url] = list(body)
-        self._delays[url] = delay
+        self._serve(_robots_url(origin), _answers_of(body, status, headers), delay)
+
+    def serve_page(
+        self,
+        url: str,
+        body: bytes | str | httpx.Response | Sequence[httpx.Response | Exception] = b"",
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        delay: float = 0.0,
+    ) -> None:
+        """Serve a page from now on.
+
+        Args:
+            url: its http or https URL, including the query; a fragment is ignored.
+            body: as in `serve`, but a `str` is sent as text/html, unless `headers` has
+                another Content-Type.
+            status: as in `serve`.
+            headers: as in `serve`.
+            delay: as in `serve`.
+
+        Raises:
+            TypeError: as in `serve`.
+            ValueError: `url` is not an absolute http or https URL, or as in `serve`.
+        """
+        _http_origin(url)
+        if isinstance(body, str):
+            html = {"content-type": "text/html; charset=utf-8"}
+            headers = {**html, **httpx.Headers(headers)}
+        answers = _answers_of(body, status, headers)
+        self._serve(_as_sent(httpx.URL(url)), answers, delay)
 
     def fail(self, origin: str, error: Exception, *, delay: float = 0.0) -> None:
         """Raise `error` from now on when the robots.txt of `origin` is requested.
@@ -95,10 +109,18 @@ class FakeSite(httpx.AsyncBaseTransport):
         """
         self.serve(origin, [error], delay=delay)
 
+    def _serve(
+        self, url: str, answers: list[httpx.Response | Exception], delay: float
+    ) -> None:
+        if not 0 <= delay < math.inf:
+            raise ValueError(f"expected delay to be 0 or more seconds, got {delay!r}")
+        self._answers[url] = answers
+        self._delays[url] = delay
+
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Respond as configured, after letting other tasks run, as a network would."""
-        url = str(request.url)
-        self.requests.append(url)
+        self.requests.append(str(request.url))
+        url = _as_sent(request.url)
         answers = self._answers.get(url, [httpx.Response(404)])
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         delay = self._delays.get(url, 0.0)
@@ -118,13 +140,46 @@ class FakeSite(httpx.AsyncBaseTransport):
 
 def _robots_url(origin: str) -> str:
     """The URL of the robots.txt of `origin`; raises like `FakeSite.serve`."""
-    named = Origin.from_url(origin)
+    named = _http_origin(origin)
     parts = urlsplit(origin)
     path = f"{parts.path}?{parts.query}" if parts.query else parts.path
     if path not in {"", "/", "/robots.txt"}:
         raise ValueError(
             f"expected an origin or the URL of its robots.txt, got the path {path!r}"
         )
-    if named.scheme == "ftp":
-        raise ValueError(f"expected an http or https origin, got {origin!r}")
     return named.robots_url
+
+
+def _answers_of(
+    body: bytes | str | httpx.Response | Sequence[httpx.Response | Exception],
+    status: int,
+    headers: Mapping[str, str] | None,
+) -> list[httpx.Response | Exception]:
+    """What to respond to one request after another; raises like `FakeSite.serve`."""
+    if isinstance(body, bytes | str):
+        return [httpx.Response(status, headers=headers, content=body)]
+    if status != HTTPStatus.OK or headers is not None:
+        raise ValueError(
+            "expected the responses to carry status and headers themselves"
+        )
+    if isinstance(body, httpx.Response):
+        return [body]
+    if not body:
+        raise ValueError(f"expected at least one response, got {body!r}")
+    for answer in body:
+        if not isinstance(answer, httpx.Response | Exception):
+            raise TypeError(f"expected responses or exceptions, got {answer!r}")
+    return list(body)
+
+
+def _http_origin(url: str) -> Origin:
+    """The origin of `url`; raises a ValueError if that is not http or https."""
+    origin = Origin.from_url(url)
+    if origin.scheme == "ftp":
+        raise ValueError(f"expected an http or https URL, got {url!r}")
+    return origin
+
+
+def _as_sent(url: httpx.URL) -> str:
+    """What a client requests for `url`: with a path, without user and fragment."""
+    return f"{url.scheme}://{url.netloc.decode()}{url.raw_path.decode()}"

@@ -1,12 +1,16 @@
-"""A clock for tests: time passes only when the test advances it."""
+"""A clock for tests: time passes without real delays."""
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from itertools import count
 
 import anyio
 import anyio.lowlevel
+
+from robotsgate import SystemClock
 
 
 class ManualClock:
@@ -14,10 +18,37 @@ class ManualClock:
 
     `advance` and `set` move it without waking any task. `pass_time` also wakes the
     tasks that are waiting on the clock, each at its time.
+
+    With an `autojump_threshold`, the clock also moves by itself, like trio's
+    `MockClock`: once all tasks have been waiting for that many real seconds, it jumps
+    to the moment at which the next task is due, and wakes it. A test can then await a
+    delay or a gate directly. Use 0 if everything is in memory, as with a `FakeSite`.
+    With threads or real sockets, choose a threshold longer than they ever take to
+    respond; otherwise the clock jumps while they are busy, and timeouts expire early.
     """
 
-    def __init__(self, start: float = 1_800_000_000.0) -> None:
-        """Start at `start`, epoch seconds."""
+    def __init__(
+        self,
+        start: float = 1_800_000_000.0,
+        *,
+        autojump_threshold: float = math.inf,
+    ) -> None:
+        """Start at `start`.
+
+        Args:
+            start: epoch seconds.
+            autojump_threshold: real seconds, ≥ 0; infinite: the clock never moves by
+                itself. Other values than 0 need trio or asyncio's own event loop.
+
+        Raises:
+            ValueError: `autojump_threshold` is negative or not a number.
+        """
+        if not autojump_threshold >= 0:
+            raise ValueError(
+                "expected autojump_threshold to be 0 or more seconds, "
+                f"got {autojump_threshold!r}"
+            )
+        self._autojump_threshold = autojump_threshold
         self._monotonic = 0.0
         # The time passed to `set`, and `monotonic` at that moment.
         self._was_set_to = float(start)
@@ -26,6 +57,8 @@ class ManualClock:
         self._waiters: dict[tuple[float, int], anyio.CancelScope] = {}
         self._turns = count()
         self._is_passing_time = False
+        # Held by the task that moves the clock, on behalf of all waiters.
+        self._autojump_lock: anyio.Lock
 
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -36,7 +69,9 @@ class ManualClock:
         return self._monotonic
 
     async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
-        """Wait until `pass_time` has moved the clock by `seconds`, or `event` is set.
+        """Wait until the clock has moved by `seconds`, or `event` is set.
+
+        Only `pass_time` and the `autojump_threshold` wake the task, not `advance`.
 
         Args:
             seconds: by `monotonic`; 0 or less just lets other tasks run.
@@ -49,10 +84,18 @@ class ManualClock:
         if seconds <= 0:
             await anyio.lowlevel.checkpoint()
             return event.is_set()
+        if not self._waiters:
+            self._autojump_lock = anyio.Lock()  # that of another event loop is no use
         waiter = (self._monotonic + seconds, next(self._turns))
         with anyio.CancelScope() as self._waiters[waiter]:
             try:
-                await event.wait()
+                if self._autojump_threshold == math.inf:
+                    await event.wait()
+                else:
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(self._autojump)
+                        await event.wait()
+                        tasks.cancel_scope.cancel()
             finally:
                 self._waiters.pop(waiter, None)
         return event.is_set()
@@ -60,7 +103,7 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Advance the clock by `seconds` without waking any task.
 
-        The next `pass_time` wakes the tasks that are due by then.
+        The next `pass_time` or jump wakes the tasks that are due by then.
 
         Raises:
             ValueError: `seconds` is negative or not finite; use `set` to set the clock
@@ -90,23 +133,37 @@ class ManualClock:
         (`while not done: await checkpoint()`) prevents `pass_time` from returning. In
         one event loop, only one clock can pass time at a time.
 
+        On a clock that moves by itself, this is the same as `wait(seconds)`.
+
         Raises:
             ValueError: `seconds` is negative or not finite.
             RuntimeError: another `pass_time` of this clock has not returned yet.
         """
         end = self._in(seconds)
+        if self._autojump_threshold < math.inf:
+            await self.wait(seconds)
+            return
         if self._is_passing_time:
             raise RuntimeError("expected one pass_time at a time, got another one")
         self._is_passing_time = True
         try:
-            await _let_all_others_run()
-            while self._waiters and (waiter := min(self._waiters)) <= (end, math.inf):
-                self._monotonic = max(self._monotonic, waiter[0])
-                self._waiters.pop(waiter).cancel()
-                await _let_all_others_run()
+            await self._wake_waiters(end)
         finally:
             self._is_passing_time = False
         self._monotonic = max(self._monotonic, end)
+
+    async def _autojump(self) -> None:
+        """Move the clock for all waiters, unless another task already does."""
+        async with self._autojump_lock:
+            await self._wake_waiters(sys.float_info.max, self._autojump_threshold)
+
+    async def _wake_waiters(self, end: float, idle_seconds: float = 0.0) -> None:
+        """Wake each task that is due by `end` after `idle_seconds` of real time."""
+        await _let_all_others_run(idle_seconds)
+        while self._waiters and (waiter := min(self._waiters)) <= (end, math.inf):
+            self._monotonic = max(self._monotonic, waiter[0])
+            self._waiters.pop(waiter).cancel()
+            await _let_all_others_run(idle_seconds)
 
     def _in(self, seconds: float) -> float:
         """The value of `monotonic` after `seconds`, which must be ≥ 0 and finite."""
@@ -115,14 +172,21 @@ class ManualClock:
         return self._monotonic + seconds
 
 
-async def _let_all_others_run() -> None:
-    """Return when all other tasks of the event loop are waiting."""
+async def _let_all_others_run(idle_seconds: float) -> None:
+    """Return when all other tasks have been waiting for `idle_seconds` of real time."""
     # The callbacks that asyncio's own event loop runs next. `wait_all_tasks_blocked`
     # polls each task and sleeps in between, which takes 0.1 s per waiting task.
     ready = getattr(anyio.lowlevel.current_token().native_token, "_ready", None)
-    if ready is None:  # trio, or an event loop that is not asyncio's own
-        await anyio.wait_all_tasks_blocked()
-        return
-    await anyio.lowlevel.checkpoint()
-    while ready:
+    if ready is not None:
+        monotonic = SystemClock.monotonic
         await anyio.lowlevel.checkpoint()
+        idle_since = monotonic()
+        while ready or monotonic() - idle_since < idle_seconds:
+            if ready:
+                idle_since = monotonic()
+            await anyio.lowlevel.checkpoint()
+    elif not idle_seconds:  # trio, or an event loop that is not asyncio's own
+        await anyio.wait_all_tasks_blocked()
+    else:  # trio, whose own function takes the seconds
+        trio_testing = importlib.import_module("trio.testing")
+        await trio_testing.wait_all_tasks_blocked(idle_seconds)

@@ -95,6 +95,15 @@ class StoreContract:
         async with anyio.create_task_group() as closing:
             closing.start_soon(store.aclose)
 
+    async def test_tests_run_on_the_event_loop_in_their_names(
+        self, anyio_backend_name: str
+    ) -> None:
+        token = anyio.lowlevel.current_token().native_token
+        is_on_trio = type(token).__module__.startswith("trio.")
+        assert is_on_trio == (anyio_backend_name == "trio"), (
+            "pytest-asyncio runs tests for trio on asyncio: set asyncio_mode to strict"
+        )
+
     async def test_empty_store_has_all_methods_and_no_bytes(self, store: Store) -> None:
         assert isinstance(store, Store)
         assert await store.get(KEY) is None

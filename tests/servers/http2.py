@@ -1,0 +1,62 @@
+"""HTTP/2 for a `LoopbackServer`, whose answers still write HTTP/1.1."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import RequestReceived
+
+from tests.servers.loopback import Connection
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+
+__all__ = ["HTTP2Connection"]
+
+
+class HTTP2Connection(Connection):
+    """Reads each request from a stream of HTTP/2, and sends its response there."""
+
+    def __init__(self, accepted: socket.socket) -> None:
+        """Talk over `accepted`, once TLS has chosen HTTP/2."""
+        super().__init__(accepted)
+        self._http2 = H2Connection(H2Configuration(client_side=False))
+        self._streams: deque[int] = deque()
+
+    def shake_hands(self, context: ssl.SSLContext) -> None:
+        """Go over to TLS, and to HTTP/2 in it."""
+        super().shake_hands(context)
+        self._http2.initiate_connection()
+        super().send(self._http2.data_to_send())
+
+    def receive(self) -> bytes:
+        """The heads of the next requests; empty once the client has left."""
+        heads = b""
+        while not heads and (octets := super().receive()):
+            for event in self._http2.receive_data(octets):
+                if isinstance(event, RequestReceived):
+                    self._streams.append(event.stream_id)
+                    fields = dict(event.headers)
+                    heads += b"%b %b HTTP/2\r\n\r\n" % (
+                        fields[b":method"],
+                        fields[b":path"],
+                    )
+            super().send(self._http2.data_to_send())
+        return heads
+
+    def send(self, octets: bytes) -> None:
+        """Send the response that `octets` are, if any."""
+        if not octets:
+            return
+        head, _, body = octets.partition(b"\r\n\r\n")
+        status_line, *lines = head.split(b"\r\n")
+        fields = [(b":status", status_line.split(b" ")[1])]
+        fields += [tuple(line.lower().split(b": ", 1)) for line in lines]
+        stream = self._streams.popleft()
+        self._http2.send_headers(stream, fields)
+        self._http2.send_data(stream, body, end_stream=True)
+        super().send(self._http2.data_to_send())
