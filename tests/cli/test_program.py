@@ -66,7 +66,7 @@ def test_ctrl_c_before_a_command_begins_is_no_traceback(
     monkeypatch.setattr(_program.program, "make_context", interrupt)
 
     assert _program.run(["check"]) == 130
-    assert capsys.readouterr() == ("", "\n")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_ctrl_c_ends_it_while_it_waits_for_stdin() -> None:
@@ -112,6 +112,24 @@ def test_closed_pipe_ends_it_without_a_word(
             process.stdin.write(f"{server.url}/\n".encode() * 100)
             process.stdin.close()
         stderr = process.stderr.read()
+
+    assert (process.returncode, stderr) == (141, b"")
+
+
+@cases("arguments variables", {
+    "help": (["--help"], {}),
+    "help of a command": (["check", "--help"], {}),
+    "completion": ([], {"_ROBOTSGATE_COMPLETE": "bash_source"}),
+})  # fmt: skip
+def test_pipe_without_a_reader_ends_it_without_a_word(
+    arguments: list[str], variables: dict[str, str]
+) -> None:
+    """click exits with 1, which has a meaning."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with running(*arguments, stdout=writer, env=os.environ | variables) as process:
+        os.close(writer)
+        _, stderr = process.communicate(timeout=30)
 
     assert (process.returncode, stderr) == (141, b"")
 
