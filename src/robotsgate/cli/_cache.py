@@ -109,31 +109,40 @@ async def _show(store_url: str, origin: Origin, *, as_json: bool) -> None:
 
 @cache.command()
 @_store_option
+@json_option
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
-def forget(*, store_url: str, urls: tuple[str, ...]) -> None:
+def forget(*, store_url: str, as_json: bool, urls: tuple[str, ...]) -> None:
     """Delete the entries for the origin of each URL."""
-    anyio.run(_forget, store_url, {str(Origin.from_url(url)) for url in urls})
+    origins = {str(Origin.from_url(url)) for url in urls}
+    _tell_deleted(anyio.run(_forget, store_url, origins), as_json=as_json)
 
 
-async def _forget(store_url: str, origins: set[str]) -> None:
+async def _forget(store_url: str, origins: set[str]) -> int:
     async with _open(store_url) as store:
         keys = [key async for key in store.keys() if key.partition(" ")[0] in origins]  # noqa: SIM118 (not a dict)
         for key in keys:
             await store.delete(key)
-    tell(f"{len(keys)} deleted")
+    return len(keys)
 
 
 @cache.command()
 @_store_option
-def purge(*, store_url: str) -> None:
+@json_option
+def purge(*, store_url: str, as_json: bool) -> None:
     """Delete the entries that are no longer usable."""
-    anyio.run(_purge, store_url)
+    _tell_deleted(anyio.run(_purge, store_url), as_json=as_json)
 
 
-async def _purge(store_url: str) -> None:
+async def _purge(store_url: str) -> int:
     async with _open(store_url) as store:
-        count = await store.purge(SystemClock().now())
-    tell(f"{count} deleted")
+        return await store.purge(SystemClock().now())
+
+
+def _tell_deleted(count: int, *, as_json: bool) -> None:
+    if as_json:
+        tell_json({"deleted": count})
+    else:
+        tell(f"{count} deleted")
 
 
 @cache.command()
