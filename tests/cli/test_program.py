@@ -38,7 +38,7 @@ def test_installed_program_answers_on_stdout(
     ran = installed("check", f"{server.url}/a", "x")
 
     assert ran.code == 2
-    assert ran.stdout.startswith(f"{server.url}/a *: allowed: ")
+    assert ran.stdout.startswith(f"allowed {server.url}/a: ")
     assert ran.stderr.startswith("robotsgate: expected an absolute URL")
 
 
@@ -53,7 +53,7 @@ def test_ctrl_c_ends_it_with_what_was_done(
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=30)
 
-    assert first.decode().startswith(f"{server.url}/ *: allowed: ")
+    assert first.decode().startswith(f"allowed {server.url}/: ")
     assert (process.returncode, stdout, stderr) == (130, b"", b"")
 
 
@@ -260,6 +260,20 @@ def test_table_is_folded_on_a_terminal_and_no_cell_is_cut(tmp_path: Path) -> Non
     assert table.count("x") == 101
     assert max(map(len, table.splitlines())) <= 80
     assert raw == f"User-agent: [b]\r\nDisallow: /\\x1b{'x' * 100}y\r\n"
+
+
+def test_verdict_is_one_line_on_a_terminal_or_two_if_that_is_too_narrow(
+    serve: Callable[..., LoopbackServer],
+) -> None:
+    url = serve(Reply(body=b"User-agent: *\nDisallow: /p\n")).url
+
+    shown = on_terminal("check", f"{url}/p", f"{url}/p/{'x' * 30}")
+
+    assert shown.decode().replace("\x1b[31m", "").replace("\x1b[0m", "") == (
+        f"disallowed {url}/p: line 2 (Disallow: /p); fresh for 23 h\r\n"
+        f"disallowed {url}/p/{'x' * 30}\r\n"
+        "  line 2 (Disallow: /p); fresh for 23 h\r\n"
+    )
 
 
 def test_unknown_command_is_one_line(program: Callable[..., Ran]) -> None:
