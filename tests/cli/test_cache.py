@@ -91,15 +91,19 @@ def test_origin_is_forgotten_under_all_terms(
     program: Callable[..., Ran], store: str, site: str
 ) -> None:
     ran = program("cache", "forget", "--store", store, site, "http://y/")
+    again = program("cache", "forget", "--store", store, "--json", site)
 
     assert (ran.code, ran.stdout) == (0, "2 deleted\n")
+    assert (again.code, again.records) == (0, [{"deleted": 0}])
     assert program("cache", "show", "--store", store, site).code == 2
 
 
 def test_useless_entries_are_purged(program: Callable[..., Ran], store: str) -> None:
-    ran = program("cache", "purge", "--store", store)
+    ran = program("cache", "purge", "--store", store, "--json")
+    again = program("cache", "purge", "--store", store)
 
-    assert (ran.code, ran.stdout) == (0, "1 deleted\n")
+    assert (ran.code, ran.records) == (0, [{"deleted": 1}])
+    assert (again.code, again.stdout) == (0, "0 deleted\n")
 
 
 def test_entries_are_counted(program: Callable[..., Ran], store: str) -> None:

@@ -65,11 +65,46 @@ def test_each_question_is_answered_in_order(
     assert ran.stderr == ""
 
 
+@cases("arguments lines", {
+    "by a rule of its group":
+        (["-a", "A", "/p"], ["disallowed {}/p: line 5 (Disallow: /p); {}"]),
+    "by a rule for all agents":
+        (["-a", "b", "/"],
+         ["disallowed {}/: line 10 (Disallow: /, for all agents); {}"]),
+    "by a group of a header":
+        (["-a", "Mozilla/5.0 (compatible; a/1.0)", "/p/ok"],
+         ["allowed {}/p/ok: line 6 (Allow: /p/ok, for a); {}"]),
+    "without a rule": (["-a", "a", "/x"], ["allowed {}/x: no rule matches; {}"]),
+    "robots.txt itself":
+        (["/robots.txt"],
+         ["allowed {}/robots.txt: robots.txt itself may always be fetched"]),
+    "for several agents":
+        (["-a", "a", "-a", "none,news", "/p"],
+         ["disallowed {}/p for a: line 5 (Disallow: /p); {}",
+          "allowed {}/p for none,news: no rule matches; {}"]),
+})  # fmt: skip
+def test_verdict_comes_first_and_its_reason_last(
+    program: Callable[..., Ran], site: str, arguments: list[str], lines: list[str]
+) -> None:
+    ran = program("check", *(site + a if a[0] == "/" else a for a in arguments))
+
+    assert ran.stdout.splitlines() == [
+        line.format(site, "fresh for 23 h") for line in lines
+    ]
+
+
 @cases("status policy code answer", {
-    "a server error": (500, "default", 3, "disallowed"),
-    "too many requests": (429, "default", 3, "disallowed"),
-    "a missing file": (404, "default", 0, "allowed"),
-    "a closed door": (403, "strict", 1, "disallowed"),
+    "a server error":
+        (500, "default", 3,
+         "disallowed {}/: unreachable (500), no cached copy; next fetch in "),
+    "too many requests":
+        (429, "default", 3,
+         "disallowed {}/: unreachable (429), no cached copy; next fetch in "),
+    "a missing file":
+        (404, "default", 0, "allowed {}/: no robots.txt (404); fresh for 23 h"),
+    "a closed door":
+        (403, "strict", 1,
+         "disallowed {}/: access to robots.txt is restricted (403); fresh for "),
 })  # fmt: skip
 def test_code_says_whether_the_answer_was_decided(
     program: Callable[..., Ran],
@@ -85,7 +120,7 @@ def test_code_says_whether_the_answer_was_decided(
     ran = program("check", "--policy", policy, f"{server.url}/")
 
     assert ran.code == code
-    assert ran.stdout.startswith(f"{server.url}/ *: {answer}: ")
+    assert ran.stdout.startswith(answer.format(server.url))
     assert ran.stdout.count("\n") == 1
 
 

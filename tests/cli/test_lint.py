@@ -112,6 +112,35 @@ def test_findings_are_a_sarif_log(program: Callable[..., Ran]) -> None:
     ]
 
 
+def test_several_files_have_one_summary_and_one_log(
+    program: Callable[..., Ran], tmp_path: Path
+) -> None:
+    files = [tmp_path / name for name in ("a.txt", "b.txt")]
+    for file in files:
+        file.write_bytes(b"Disalow: /\n")
+
+    ran = program("lint", *files)
+    (log,) = program("lint", "--format", "sarif", *files).records
+
+    assert ran.code == 1
+    assert [line.partition(":")[0] for line in ran.stdout.splitlines()] == [
+        str(file) for file in files
+    ]
+    assert ran.stderr == "2 errors, 0 warnings, 0 notes\n"
+    results = log["runs"][0]["results"]
+    places = [one["locations"][0]["physicalLocation"] for one in results]
+    assert [one["artifactLocation"]["uri"] for one in places] == [
+        str(file) for file in files
+    ]
+
+
+def test_missing_file_does_not_stop_the_others(program: Callable[..., Ran]) -> None:
+    ran = program("lint", "--json", "no.txt", "-", stdin=b"Disalow: /\n")
+
+    assert (ran.code, len(ran.records)) == (2, 1)
+    assert ran.stderr.startswith("robotsgate: cannot read the file: ")
+
+
 def test_file_of_a_server_is_looked_at_with_its_answer(
     program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
 ) -> None:

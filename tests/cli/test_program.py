@@ -38,7 +38,7 @@ def test_installed_program_answers_on_stdout(
     ran = installed("check", f"{server.url}/a", "x")
 
     assert ran.code == 2
-    assert ran.stdout.startswith(f"{server.url}/a *: allowed: ")
+    assert ran.stdout.startswith(f"allowed {server.url}/a: ")
     assert ran.stderr.startswith("robotsgate: expected an absolute URL")
 
 
@@ -53,7 +53,7 @@ def test_ctrl_c_ends_it_with_what_was_done(
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=30)
 
-    assert first.decode().startswith(f"{server.url}/ *: allowed: ")
+    assert first.decode().startswith(f"allowed {server.url}/: ")
     assert (process.returncode, stdout, stderr) == (130, b"", b"")
 
 
@@ -66,7 +66,7 @@ def test_ctrl_c_before_a_command_begins_is_no_traceback(
     monkeypatch.setattr(_program.program, "make_context", interrupt)
 
     assert _program.run(["check"]) == 130
-    assert capsys.readouterr() == ("", "\n")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_ctrl_c_ends_it_while_it_waits_for_stdin() -> None:
@@ -112,6 +112,24 @@ def test_closed_pipe_ends_it_without_a_word(
             process.stdin.write(f"{server.url}/\n".encode() * 100)
             process.stdin.close()
         stderr = process.stderr.read()
+
+    assert (process.returncode, stderr) == (141, b"")
+
+
+@cases("arguments variables", {
+    "help": (["--help"], {}),
+    "help of a command": (["check", "--help"], {}),
+    "completion": ([], {"_ROBOTSGATE_COMPLETE": "bash_source"}),
+})  # fmt: skip
+def test_pipe_without_a_reader_ends_it_without_a_word(
+    arguments: list[str], variables: dict[str, str]
+) -> None:
+    """click exits with 1, which has a meaning."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with running(*arguments, stdout=writer, env=os.environ | variables) as process:
+        os.close(writer)
+        _, stderr = process.communicate(timeout=30)
 
     assert (process.returncode, stderr) == (141, b"")
 
@@ -242,6 +260,20 @@ def test_table_is_folded_on_a_terminal_and_no_cell_is_cut(tmp_path: Path) -> Non
     assert table.count("x") == 101
     assert max(map(len, table.splitlines())) <= 80
     assert raw == f"User-agent: [b]\r\nDisallow: /\\x1b{'x' * 100}y\r\n"
+
+
+def test_verdict_is_one_line_on_a_terminal_or_two_if_that_is_too_narrow(
+    serve: Callable[..., LoopbackServer],
+) -> None:
+    url = serve(Reply(body=b"User-agent: *\nDisallow: /p\n")).url
+
+    shown = on_terminal("check", f"{url}/p", f"{url}/p/{'x' * 30}")
+
+    assert shown.decode().replace("\x1b[31m", "").replace("\x1b[0m", "") == (
+        f"disallowed {url}/p: line 2 (Disallow: /p); fresh for 23 h\r\n"
+        f"disallowed {url}/p/{'x' * 30}\r\n"
+        "  line 2 (Disallow: /p); fresh for 23 h\r\n"
+    )
 
 
 def test_unknown_command_is_one_line(program: Callable[..., Ran]) -> None:

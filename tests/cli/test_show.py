@@ -110,3 +110,28 @@ def test_what_cannot_be_read_is_trouble(
         assert ran.code == 2
         assert ran.stderr.startswith("robotsgate: ")
         assert ran.stderr.count("\n") == 1
+
+
+@cases("source hint", {
+    "a host": ("example.com", "; for a site, write https://example.com\n"),
+    "a URL without a scheme":
+        ("example.com/robots.txt",
+         "; for a site, write https://example.com/robots.txt\n"),
+    "a file": ("robots.txt", "No such file or directory: 'robots.txt'\n"),
+    "a path": ("./no.such/file", "No such file or directory: 'no.such/file'\n"),
+})  # fmt: skip
+def test_site_without_a_scheme_is_told_what_to_write(
+    program: Callable[..., Ran],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    hint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    for command in (["show"], ["lint"], ["diff", "-"]):
+        ran = program(*command, source)
+
+        assert (ran.code, ran.stdout) == (2, "")
+        assert ran.stderr.startswith("robotsgate: cannot read the file: ")
+        assert ran.stderr.endswith(hint)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-)
-from functools import partial
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +17,7 @@ from robotsgate.cli._options import json_option
 from robotsgate.cli._shell import tell, tell_json, tell_table
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
     from robotsgate import ListableStore
 
@@ -38,14 +34,33 @@ def _existing(_context: object, _option: object, store_url: str) -> str:
     return store_url
 
 
-_store_option = click.option(
-    "--store",
-    "store_url",
-    required=True,
-    callback=_existing,
-    metavar="URL",
-    help="The store: sqlite:///FILE, redis://HOST.",
-)
+def _on_store(
+    command: Callable[..., Coroutine[Any, Any, None]],
+) -> Callable[..., None]:
+    """Run `command` with the open store of --store, and with --json."""
+
+    async def run_on_store(store_url: str, options: dict[str, Any]) -> None:
+        store = open_store(store_url)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(store.aclose)
+            if isinstance(store, AbstractAsyncContextManager):
+                await stack.enter_async_context(store)
+            await command(store, **options)
+
+    @click.option(
+        "--store",
+        "store_url",
+        required=True,
+        callback=_existing,
+        metavar="URL",
+        help="The store: sqlite:///FILE, redis://HOST.",
+    )
+    @json_option
+    @wraps(command)
+    def run(*, store_url: str, **options: Any) -> None:  # noqa: ANN401 (those of the command)
+        anyio.run(run_on_store, store_url, options)
+
+    return run
 
 
 @click.group()
@@ -60,110 +75,80 @@ def cache() -> None:
 
 
 @cache.command()
-@_store_option
-@json_option
-def ls(*, store_url: str, as_json: bool) -> None:
+@_on_store
+async def ls(store: ListableStore, *, as_json: bool) -> None:
     """List the entries: origin, access, last fetch, next fetch."""
-    anyio.run(partial(_ls, store_url, as_json=as_json))
-
-
-async def _ls(store_url: str, *, as_json: bool) -> None:
     rows = []
-    async with _open(store_url) as store:
-        async for key, record in _records(store):
-            if as_json:
-                tell_json(_without_parts(record))
-            elif record["access"] is None:
-                rows.append((key, _UNREADABLE, "", ""))
-            else:
-                dates = (date_text(record[name]) for name in _DATES)
-                rows.append((key, record["access"], *dates))
+    async for key, record in _records(store):
+        if as_json:
+            tell_json(_without_parts(record))
+        elif record["access"] is None:
+            rows.append((key, _UNREADABLE, "", ""))
+        else:
+            dates = (date_text(record[name]) for name in _DATES)
+            rows.append((key, record["access"], *dates))
     if not as_json:
         tell_table(("origin", "access", "last fetch", "next fetch"), sorted(rows))
 
 
 @cache.command()
-@_store_option
-@json_option
+@_on_store
 @click.argument("url")
-def show(*, store_url: str, as_json: bool, url: str) -> None:
+async def show(store: ListableStore, *, as_json: bool, url: str) -> None:
     """Show the entry for the origin of URL, without the file."""
-    anyio.run(partial(_show, store_url, Origin.from_url(url), as_json=as_json))
-
-
-async def _show(store_url: str, origin: Origin, *, as_json: bool) -> None:
+    origin = Origin.from_url(url)
     is_empty = True
-    async with _open(store_url) as store:
-        async for _, record in _records(store):
-            if record["origin"] != str(origin):
-                continue
-            is_empty = False
-            if as_json:
-                is_readable = record["access"] is not None
-                tell_json(record if is_readable else _without_parts(record))
-            else:
-                tell_table(("what", "value"), list(_rows(record)))
+    async for _, record in _records(store):
+        if record["origin"] != str(origin):
+            continue
+        is_empty = False
+        if as_json:
+            is_readable = record["access"] is not None
+            tell_json(record if is_readable else _without_parts(record))
+        else:
+            tell_table(("what", "value"), list(_rows(record)))
     if is_empty:
         raise click.ClickException(f"the store has no entry for {origin}")
 
 
 @cache.command()
-@_store_option
+@_on_store
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
-def forget(*, store_url: str, urls: tuple[str, ...]) -> None:
+async def forget(store: ListableStore, *, as_json: bool, urls: tuple[str, ...]) -> None:
     """Delete the entries for the origin of each URL."""
-    anyio.run(_forget, store_url, {str(Origin.from_url(url)) for url in urls})
-
-
-async def _forget(store_url: str, origins: set[str]) -> None:
-    async with _open(store_url) as store:
-        keys = [key async for key in store.keys() if key.partition(" ")[0] in origins]  # noqa: SIM118 (not a dict)
-        for key in keys:
-            await store.delete(key)
-    tell(f"{len(keys)} deleted")
+    origins = {str(Origin.from_url(url)) for url in urls}
+    keys = [key async for key in store.keys() if key.partition(" ")[0] in origins]  # noqa: SIM118 (not a dict)
+    for key in keys:
+        await store.delete(key)
+    _tell_deleted(len(keys), as_json=as_json)
 
 
 @cache.command()
-@_store_option
-def purge(*, store_url: str) -> None:
+@_on_store
+async def purge(store: ListableStore, *, as_json: bool) -> None:
     """Delete the entries that are no longer usable."""
-    anyio.run(_purge, store_url)
+    _tell_deleted(await store.purge(SystemClock().now()), as_json=as_json)
 
 
-async def _purge(store_url: str) -> None:
-    async with _open(store_url) as store:
-        count = await store.purge(SystemClock().now())
-    tell(f"{count} deleted")
+def _tell_deleted(count: int, *, as_json: bool) -> None:
+    if as_json:
+        tell_json({"deleted": count})
+    else:
+        tell(f"{count} deleted")
 
 
 @cache.command()
-@_store_option
-@json_option
-def stats(*, store_url: str, as_json: bool) -> None:
+@_on_store
+async def stats(store: ListableStore, *, as_json: bool) -> None:
     """Count the entries by access result."""
-    anyio.run(partial(_stats, store_url, as_json=as_json))
-
-
-async def _stats(store_url: str, *, as_json: bool) -> None:
     counts: Counter[str] = Counter()
-    async with _open(store_url) as store:
-        async for _, record in _records(store):
-            counts[record["access"] or _UNREADABLE] += 1
+    async for _, record in _records(store):
+        counts[record["access"] or _UNREADABLE] += 1
     record = {"entries": counts.total(), **dict(sorted(counts.items()))}
     if as_json:
         tell_json(record)
     else:
         tell_table(("what", "count"), [(name, str(n)) for name, n in record.items()])
-
-
-@asynccontextmanager
-async def _open(store_url: str) -> AsyncIterator[ListableStore]:
-    store = open_store(store_url)
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(store.aclose)
-        if isinstance(store, AbstractAsyncContextManager):
-            await stack.enter_async_context(store)
-        yield store
 
 
 async def _records(store: ListableStore) -> AsyncIterator[tuple[str, dict[str, Any]]]:

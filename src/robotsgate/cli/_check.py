@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from robotsgate import Reason
-from robotsgate.caching import date_text
-from robotsgate.cli._explain import Explanation, explanation
+from robotsgate import Reason, SystemClock
+from robotsgate.cli._explain import Explanation, explanation, summary
 from robotsgate.cli._options import (
     Settings,
     agents_option,
@@ -147,14 +146,11 @@ class _Check:
             return
         agent = verdict.agent
         names = agent if isinstance(agent, str) else ",".join(agent)
-        word = "allowed" if verdict.allowed else "disallowed"
-        reason = str(verdict).removeprefix(word)
         tell(
-            f"{verdict.url} ",
-            (names, "bold"),
-            ": ",
-            (word, _STYLES[code]),
-            f"{reason}{_freshness(verdict)}",
+            ("allowed" if verdict.allowed else "disallowed", _STYLES[code]),
+            f" {verdict.url}",
+            *((" for ", (names, "bold")) if len(self._agents) > 1 else ()),
+            detail=summary(verdict, now=SystemClock().now()),
         )
         if why is not None:
             _tell_explanation(why)
@@ -164,12 +160,6 @@ def _code(verdict: Verdict) -> Exit:
     if verdict.reason in _UNDECIDED:
         return Exit.UNDECIDED
     return Exit.ALLOWED if verdict.allowed else Exit.DISALLOWED
-
-
-def _freshness(verdict: Verdict) -> str:
-    is_fresh = verdict.fetched_at is not None and not verdict.is_stale
-    until = "fresh until" if is_fresh else "next fetch at"
-    return f"; {until} {date_text(verdict.fresh_until)}"
 
 
 def _tell_explanation(why: Explanation) -> None:

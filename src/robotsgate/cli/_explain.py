@@ -1,4 +1,4 @@
-"""Explains a verdict: the lines around the one that applies, and other rules. Pure.
+"""Explains a verdict: in a few words, or with the lines and rules behind it. Pure.
 
 Must never use the network: it takes the verdict and the file.
 """
@@ -21,6 +21,19 @@ _LINES_AROUND = 3
 
 _MOST_RULES = 10
 
+# Shorter than a verdict's own text, so that most fit into 80 columns with their URL.
+_BRIEFLY = {
+    Reason.NO_MATCHING_RULE: "no rule matches",
+    Reason.NO_GROUP: "no group for this agent",
+    Reason.UNAVAILABLE: "no robots.txt ({evidence})",
+    Reason.UNREACHABLE: "unreachable ({evidence}), no cached copy",
+    Reason.UNREACHABLE_TOO_LONG: "unreachable for too long ({evidence})",
+    Reason.ADDRESS_REFUSED: "not fetched: {evidence}",
+    Reason.RESTRICTED: "access to robots.txt is restricted ({evidence})",
+}
+
+_UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
+
 _WITHOUT_RULE = {
     Reason.NO_MATCHING_RULE: "a Disallow line for {group} whose pattern matches",
     Reason.NO_GROUP: "a group for this agent, or for all agents (*)",
@@ -34,6 +47,36 @@ _WITHOUT_RULE = {
     Reason.RESTRICTED: "a status other than {status}, or another policy",
     Reason.OVERRIDDEN: "another override for this origin",
 }
+
+
+def summary(verdict: Verdict, *, now: float) -> str:
+    """Why a verdict is what it is, and for how long at `now` (epoch seconds)."""
+    if verdict.reason is Reason.ROBOTS_TXT:
+        return "robots.txt itself may always be fetched"
+    evidence = str(verdict.status) if verdict.error is None else verdict.error
+    rule, group = verdict.rule, verdict.group
+    if rule is None:
+        phrase = _BRIEFLY[verdict.reason].format(evidence=evidence)
+    else:
+        is_own_group = str(verdict.agent).lower() == group
+        who = "all agents" if group == "*" else group
+        phrase = f"line {rule.line} ({rule}{'' if is_own_group else f', for {who}'})"
+    left = _duration((verdict.fresh_until or now) - now)
+    if verdict.fetched_at is None:
+        return f"{phrase}; next fetch in {left}"
+    if verdict.is_stale:
+        age = _duration(now - verdict.fetched_at)
+        phrase += f"; cached {age} ago, now unreachable ({evidence})"
+        return f"{phrase}; next fetch in {left}"
+    return f"{phrase}; fresh for {left}"
+
+
+def _duration(seconds: float) -> str:
+    """`seconds` in words, in the largest unit with a value of at least 2."""
+    for size, unit in _UNITS:
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{max(0, seconds):.0f} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

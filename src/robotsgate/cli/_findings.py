@@ -127,16 +127,14 @@ def _about_response(
         yield Severity.NOTE, "no-caching", message
 
 
-def sarif(findings: Sequence[Finding], source: str, *, version: str) -> dict[str, Any]:
+def sarif(findings: Sequence[tuple[str, Finding]], *, version: str) -> dict[str, Any]:
     """The findings as a log in the format SARIF 2.1.0 (OASIS).
 
     Args:
-        findings: in order.
-        source: the URL or file of the findings.
+        findings: pairs (URL or file, finding), in order.
         version: the version of robotsgate.
     """
-    uri = source if "://" in source else quote(source)
-    codes = sorted({one.code for one in findings})
+    codes = sorted({one.code for _, one in findings})
     driver = {
         "name": "robotsgate",
         "version": version,
@@ -149,13 +147,14 @@ def sarif(findings: Sequence[Finding], source: str, *, version: str) -> dict[str
             {
                 "tool": {"driver": driver},
                 "columnKind": "unicodeCodePoints",
-                "results": [_result(one, uri) for one in findings],
+                "results": [_result(*one) for one in findings],
             }
         ],
     }
 
 
-def _result(finding: Finding, uri: str) -> dict[str, Any]:
+def _result(source: str, finding: Finding) -> dict[str, Any]:
+    uri = source if "://" in source else quote(source)
     place: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     if finding.line:
         region = {"startLine": finding.line, "startColumn": max(1, finding.column)}

@@ -39,43 +39,58 @@ _STYLES = {
 @click.option("--json", "form", flag_value="json", help="Same as --format json.")
 @click.option("--strict", "is_strict", is_flag=True, help="Treat warnings as errors.")
 @fetching_options
-@click.argument("source", metavar="URL|FILE|-")
-def lint(*, form: str, is_strict: bool, settings: Settings, source: str) -> Exit:
-    """Find the lines of a robots.txt that do not do what they seem to.
+@click.argument("sources", nargs=-1, required=True, metavar="{URL|FILE|-}...")
+def lint(
+    *, form: str, is_strict: bool, settings: Settings, sources: tuple[str, ...]
+) -> Exit:
+    """Find the lines of robots.txt files that do not do what they seem to.
 
     An argument that contains :// is a URL; anything else is a file. URLs are always
     fetched, so that you see the current response; --store has no effect.
 
-    The exit code is 1 if there are errors, and 2 if there is no file to read.
+    The exit code is 1 if there are errors, and 2 if a file is missing.
 
     \b
     Examples:
       robotsgate lint robots.txt
       robotsgate lint --strict --format sarif https://example.com/ > robots.sarif
     """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
-    trouble = None
-    if is_url(source):
-        origin = Origin.from_url(source)
-        source = origin.robots_url
-        findings, trouble = anyio.run(_findings_at, origin, settings)
-    else:
-        findings = about_file(parsed_file(source, settings.dialect))
-    name = "<stdin>" if source == "-" else source
+    in_files: list[tuple[str, Finding]] = []
+    is_complete = True
+    for source in sources:
+        name, findings, trouble = _findings_of(source, settings)
+        in_files += [(name, finding) for finding in findings]
+        for finding in findings:
+            if form == "json":
+                tell_json({"file": name, **finding.as_dict()})
+            elif form == "text":
+                _tell(finding, name)
+        if trouble is not None:
+            complain(trouble)
+            is_complete = False
     if form == "sarif":
-        tell_json(sarif(findings, name, version=__version__))
-    for finding in findings:
-        if form == "json":
-            tell_json({"file": name, **finding.as_dict()})
-        elif form == "text":
-            _tell(finding, name)
-    if trouble is not None:
-        complain(trouble)
+        tell_json(sarif(in_files, version=__version__))
+    if not is_complete:
         return Exit.TROUBLE
-    counts = Counter(finding.severity for finding in findings)
+    counts = Counter(finding.severity for _, finding in in_files)
     if not settings.is_quiet:
         note(_summary(counts))
     failures = counts[Severity.ERROR] + (counts[Severity.WARNING] if is_strict else 0)
     return Exit.DISALLOWED if failures else Exit.ALLOWED
+
+
+def _findings_of(
+    source: str, settings: Settings
+) -> tuple[str, list[Finding], str | None]:
+    """The name of a file, its findings, and why there is no file, or `None`."""
+    if is_url(source):
+        origin = Origin.from_url(source)
+        return origin.robots_url, *anyio.run(_findings_at, origin, settings)
+    name = "<stdin>" if source == "-" else source
+    try:
+        return name, about_file(parsed_file(source, settings.dialect)), None
+    except click.ClickException as error:
+        return name, [], error.message
 
 
 async def _findings_at(

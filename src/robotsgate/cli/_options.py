@@ -271,5 +271,11 @@ def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
             with Path(source).open("rb") as file:
                 body = file.read(most)
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"cannot read the file: {error}") from error
+        message = f"cannot read the file: {error}"
+        host, _, _ = source.partition("/")
+        # Not for robots.txt, which could be a host as well.
+        is_site = "." in host.strip(".") and not host.endswith(".txt")
+        if is_site and isinstance(error, FileNotFoundError):
+            message += f"; for a site, write https://{source}"
+        raise click.ClickException(message) from error
     return RobotsTxt.parse(body, dialect=dialect)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import os
 import signal
 import sys
 import traceback
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 import click
+from click.shell_completion import shell_complete
 
 from robotsgate import RobotsError, __version__
 from robotsgate.cli._cache import cache
@@ -36,28 +37,6 @@ if TYPE_CHECKING:
 
 # The exit codes of shells for signals start after this.
 _SIGNALLED = 128
-
-
-class _Program(click.Group):
-    """Exits like other shell programs, which click itself does not."""
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run the command in `ctx`."""
-        ending: list[int] = []
-        try:
-            with _ending_as_ctrl_c(ending):
-                code = super().invoke(ctx)
-                sys.stdout.flush()
-                return code
-        except KeyboardInterrupt:
-            signal.signal(
-                signal.SIGINT, signal.SIG_DFL
-            )  # a second one ends it immediately
-            ctx.exit(_SIGNALLED + (ending or [signal.SIGINT])[0])
-        except OSError as error:
-            if error.errno != errno.EPIPE:
-                raise
-            ctx.exit(Exit.CLOSED_PIPE)
 
 
 @contextmanager
@@ -95,7 +74,6 @@ def _ending_as_ctrl_c(ending: list[int]) -> Iterator[None]:
 
 
 @click.group(
-    cls=_Program,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
         'Completion: eval "$(_ROBOTSGATE_COMPLETE=bash_source robotsgate)";'
@@ -125,19 +103,23 @@ def run(arguments: Sequence[str]) -> int:
     pipe, the program ends without a message.
     """
     open_closed_streams()
+    ending: list[int] = []
     try:
         for stream in (sys.stdout, sys.stderr):
             cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")
-        code = program.main(
-            list(arguments), prog_name="robotsgate", standalone_mode=False
-        )
-        return int(code or 0)
+        with _ending_as_ctrl_c(ending):
+            code = _invoke(list(arguments))
+            sys.stdout.flush()
+            return code
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends it immediately
+        return _SIGNALLED + (ending or [signal.SIGINT])[0]
     except click.exceptions.NoArgsIsHelpError as error:
         note(error.format_message())
     except click.ClickException as error:
         complain(_in_one_line(error))
-    except click.Abort:  # Ctrl-C before a command has started
-        return _SIGNALLED + signal.SIGINT
+    except BrokenPipeError:
+        return Exit.CLOSED_PIPE
     except (RobotsError, OSError) as error:
         complain(str(error))
     except Exception:  # noqa: BLE001 (Python would exit with 1, which has a meaning)
@@ -145,6 +127,18 @@ def run(arguments: Sequence[str]) -> int:
     finally:
         drop_unwritten()
     return Exit.TROUBLE
+
+
+def _invoke(arguments: list[str]) -> int:
+    """Run the command, without `click.Group.main`, which exits with 1 on EPIPE."""
+    name, variable = "robotsgate", "_ROBOTSGATE_COMPLETE"
+    if instruction := os.environ.get(variable):
+        return shell_complete(program, {}, name, variable, instruction)
+    try:
+        with program.make_context(name, arguments) as context:
+            return int(program.invoke(context) or 0)
+    except click.exceptions.Exit as done:  # after --help, for example
+        return done.exit_code
 
 
 def _in_one_line(error: click.ClickException) -> str:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import anyio
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -87,15 +88,23 @@ def console(*, on_stderr: bool = False) -> Console:
     )
 
 
-def tell(*parts: Part) -> None:
-    """Print one line to stdout, with control characters escaped."""
+def tell(*parts: Part, detail: str = "") -> None:
+    """Print one line to stdout, with control characters escaped.
+
+    If the terminal is too narrow, `detail` is printed on a second line.
+    """
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
+    detail = printable(detail)
     terminal = console()
     if terminal.is_terminal:
         text = Text.assemble(*((printable(text), style) for text, style in pairs))
+        if detail:
+            is_wide = text.cell_len + cell_len(f": {detail}") > terminal.width
+            text.append("\n  " if is_wide else ": ").append(detail)
         terminal.print(text)
     else:
-        sys.stdout.write("".join(printable(text) for text, _ in pairs) + "\n")
+        line = "".join(printable(text) for text, _ in pairs)
+        sys.stdout.write(f"{line}: {detail}\n" if detail else f"{line}\n")
         sys.stdout.flush()
 
 

@@ -1,0 +1,78 @@
+"""A verdict in a few words, as `robotsgate check` prints it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from robotsgate import AccessResult, Reason, Verdict
+from robotsgate.cli._explain import summary
+from tests.tables import cases
+
+_NOW = 1_000_000_000.0
+_VERDICT = Verdict(
+    allowed=False,
+    url="https://example.com/private",
+    agent="ExampleBot",
+    reason=Reason.UNREACHABLE,
+    rule=None,
+    group=None,
+    access=AccessResult.UNREACHABLE,
+    is_stale=False,
+    origin="https://example.com",
+    status=None,
+    redirects=(),
+    error="timed out",
+    fetched_at=None,
+    fresh_until=_NOW + 300,
+)
+
+
+@cases("seconds words", {
+    "in the past": (-1, "0 s"),
+    "seconds": (119, "119 s"),
+    "minutes": (2 * 60, "2 min"),
+    "hours": (47 * 3_600, "47 h"),
+    "days": (10 * 86_400 - 1, "9 days"),
+})  # fmt: skip
+def test_duration_is_in_the_largest_unit_with_at_least_two(
+    seconds: float, words: str
+) -> None:
+    verdict = replace(_VERDICT, fresh_until=_NOW + seconds)
+
+    assert summary(verdict, now=_NOW) == (
+        f"unreachable (timed out), no cached copy; next fetch in {words}"
+    )
+
+
+def test_stale_copy_has_its_age() -> None:
+    verdict = replace(
+        _VERDICT,
+        reason=Reason.NO_MATCHING_RULE,
+        is_stale=True,
+        error=None,
+        status=503,
+        fetched_at=_NOW - 200_000,
+    )
+
+    assert summary(verdict, now=_NOW) == (
+        "no rule matches; cached 2 days ago, now unreachable (503); next fetch in 5 min"
+    )
+
+
+# Those with a rule have no phrase, and the command line has no overrides.
+_WITHOUT_PHRASE = {
+    Reason.ALLOWED_BY_RULE,
+    Reason.DISALLOWED_BY_RULE,
+    Reason.OVERRIDDEN,
+}
+
+
+@pytest.mark.parametrize(
+    "reason", [one for one in Reason if one not in _WITHOUT_PHRASE]
+)
+def test_every_reason_has_a_phrase(reason: Reason) -> None:
+    phrase = summary(replace(_VERDICT, reason=reason), now=_NOW)
+
+    assert "{" not in phrase
