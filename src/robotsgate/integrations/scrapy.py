@@ -83,7 +83,7 @@ class RobotsGateParser(RobotParser):
 
     def __init__(self, robots_txt: RobotsTxt) -> None:
         """Use `robots_txt`."""
-        self.robots_txt = robots_txt
+        self.robots_txt: RobotsTxt = robots_txt
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:  # noqa: ARG003 (Scrapy's)
@@ -152,7 +152,7 @@ class RobotsGateMiddleware:
         self._longest_delay = settings.getfloat(
             "ROBOTSGATE_MAX_CRAWL_DELAY", _LONGEST_CRAWL_DELAY
         )
-        self.checker = RobotsChecker(
+        self.checker: RobotsChecker = RobotsChecker(
             user_agent="Scrapy",  # never sent, because Scrapy sets the header
             client=DownloaderFetcher(crawler, seconds=policy.fetch_deadline),
             store=settings.get("ROBOTSGATE_STORE"),
