@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
+from typing import TYPE_CHECKING
+
+from sphinx import addnodes
+from sphinx.pycode import ModuleAnalyzer
+
+import robotsgate
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from sphinx.application import Sphinx
+    from sphinx.ext.autodoc import Options
 
 project = "robotsgate"
 author = "the robotsgate contributors"
@@ -14,6 +26,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "sphinx_click",
 ]
 # `name` in a docstring is code, as it is in Markdown.
@@ -29,8 +42,9 @@ python_use_unqualified_type_names = True
 # It replaces the urllib3 of requests, so it is in a venv of its own.
 autodoc_mock_imports = ["niquests"]
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented_params"
+autodoc_typehints = "signature"
+# With the option `class-doc-from: both`, a directive also shows the constructor.
+autoclass_content = "class"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 
@@ -62,8 +76,69 @@ nitpick_ignore_regex = [
     )
 ]
 nitpick_ignore_regex += [
-    # The API page lists the classes of `sync` without an index entry, because they
-    # have the names of the asynchronous ones, and it lists no type variables.
-    (r"py:class", r"sync\..*"),
+    # As the source names them, which imports them only for type checkers.
+    (r"py:(class|exc)", "BaseAdapter|Client|Crawler|(Meter|Tracer)Provider|Page"),
+    (r"py:exc", "NotConfigured"),
+    # The API lists no type variables.
     (r"py:class", r".*\b_Response(_co)?"),
 ]
+
+
+def setup(app: Sphinx) -> None:
+    """Change what Sphinx shows of types and constructors."""
+    # Before and after napoleon, which writes the attributes.
+    app.connect("autodoc-process-docstring", add_types_of_attributes, priority=400)
+    app.connect("autodoc-process-docstring", show_type_after_name, priority=600)
+    app.connect("autodoc-process-signature", hide_constructor)
+    app.connect("doctree-read", link_public_names)
+
+
+def add_types_of_attributes(
+    _app: Sphinx, kind: str, _name: str, value: type, *_: object
+) -> None:
+    """Let napoleon see the types of attributes that `__init__` declares."""
+    if kind not in {"class", "exception"}:
+        return
+    for base in value.__mro__:
+        if base.__module__.startswith("robotsgate."):
+            module = ModuleAnalyzer.for_module(base.__module__)
+            module.analyze()
+            for (owner, attribute), type_ in module.annotations.items():
+                if owner == base.__qualname__:
+                    value.__annotations__.setdefault(attribute, type_)
+
+
+def show_type_after_name(
+    _app: Sphinx,
+    _kind: str,
+    _name: str,
+    _value: object,
+    _options: object,
+    lines: list[str],
+) -> None:
+    """Move the type of each attribute from below its description to its name."""
+    for number, line in enumerate(lines):
+        if line.startswith(".. attribute::"):
+            below_name = number + 1
+        elif line.startswith("   :type: "):
+            lines.insert(below_name, lines.pop(number))
+
+
+def hide_constructor(
+    _app: Sphinx, kind: str, _name: str, _value: object, options: Options, *_: object
+) -> tuple[str, str] | None:
+    """Hide the arguments of a class, unless its directive asks for them."""
+    return ("", "") if kind == "class" and options.class_doc_from != "both" else None
+
+
+def link_public_names(_app: Sphinx, page: nodes.document) -> None:
+    """Let links name what users import, not the private module that defines it."""
+    for link in page.findall(addnodes.pending_xref):
+        if link["refdomain"] == "py":
+            path = re.sub(r"\._\w+(?=\.)", "", link["reftarget"])
+            module, _, name = path.rpartition(".")
+            # `sync` has classes of the same names.
+            is_sync = "sync" in (module or link.get("py:module") or "")
+            if name in robotsgate.__all__ and not is_sync:
+                path = f"robotsgate.{name}"
+            link["reftarget"] = path

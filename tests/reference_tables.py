@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import inspect
 import re
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parents[1] / "docs/reference"
 _INTEGRATIONS = Path(robotsgate.__file__).with_name("integrations")
+_DIRECTIVE = re.compile(
+    # The text below is that of names without a docstring.
+    r"^\.\. (?:auto|py:)\w+:: robotsgate\.([\w.]+).*(?:\n   :.*)*(?:\n\n   (.+))?",
+    re.MULTILINE,
+)
 _SPANS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
 _PRESETS = ("google_today", "google_2021", "rfc9309", "strict")
 
@@ -51,6 +57,11 @@ def pages() -> Iterator[tuple[Path, str]]:
         }
         | {kind.__name__: _field_rows(kind) for kind in (CheckerStats, GateStats)},
         "errors.md": {"refusals": _refusal_rows(), "errors": _error_rows()},
+        "api/index.md": {
+            page.stem: _name_rows(page)
+            for page in (_FOLDER / "api").glob("*.md")
+            if page.stem != "index"
+        },
     }.items():
         page = _FOLDER / name
         marked = {key: _table(rows) for key, rows in tables.items()}
@@ -153,6 +164,34 @@ def _error_rows() -> Rows:
             others = [f"`{base.__name__}`" for base in kind.__bases__[1:]]
             sentence = (inspect.getdoc(kind) or "").partition("\n\n")[0]
             yield f"`{name}`", ", ".join(others), " ".join(sentence.split())
+
+
+def _name_rows(page: Path) -> Rows:
+    """Each name on a page of the API, with a link to its section."""
+    yield "name", "what it is"
+    _, *sections = page.read_text(encoding="utf-8").split("\n## ")
+    for section in sections:
+        title = section.partition("\n")[0].lower()
+        anchor = re.sub(r"[^\w -]", "", title).replace(" ", "-")
+        for path, text in _DIRECTIVE.findall(section):
+            sentence = text or _docstring(path).partition("\n\n")[0]
+            link = f"[`{path}`]({page.name}#{anchor})"
+            yield link, " ".join(sentence.split())
+
+
+def _docstring(path: str) -> str:
+    """That of `robotsgate.PATH`; by its source if that is an integration, as above."""
+    module, _, name = path.rpartition(".")
+    if not module.startswith("integrations."):
+        home = import_module(f"robotsgate.{module}".rstrip("."))
+        return inspect.getdoc(getattr(home, name)) or ""
+    file = _INTEGRATIONS / f"{module.removeprefix('integrations.')}.py"
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            text = ast.get_docstring(node)
+            if text:
+                return text
+    raise LookupError(path)
 
 
 def _comments(kind: type[Any]) -> dict[str, str]:

@@ -198,7 +198,9 @@ def test_docstring_of_room_shows_what_happens(room: str) -> None:
     assert not failed
 
 
-@pytest.mark.parametrize("folder", ["contributing", "explanation/decisions", "how-to"])
+@pytest.mark.parametrize(
+    "folder", ["contributing", "explanation/decisions", "how-to", "reference/api"]
+)
 def test_index_lists_each_page_of_its_folder(folder: str) -> None:
     index, *others = sorted(
         (_ROOT / "docs" / folder).glob("*.md"), key=lambda page: page.name != "index.md"

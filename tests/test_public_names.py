@@ -27,7 +27,8 @@ MODULES = (
     "robotsgate.testing",
     "robotsgate.urls",
 )
-API_PAGE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
+API_PAGES = sorted(Path(__file__).parents[1].glob("docs/reference/api/*.md"))
+_DIRECTIVE = re.compile(r"\.\. (?:auto(?:class|exception|function)|py:\w+):: ([\w.]+)")
 
 # Names that stand for several types and so have no docstring of their own.
 UNIONS = ("CheckerEvent", "GateEvent", "HeadersLike", "LedgerEvent")
@@ -219,17 +220,27 @@ def fields_with_docstring(kind: type) -> list[str]:
     ]
 
 
+def api_sections() -> list[str]:
+    return [
+        section
+        for page in API_PAGES
+        for section in page.read_text(encoding="utf-8").split("\n## ")
+        if _DIRECTIVE.search(section)
+    ]
+
+
 def documented_names() -> list[str]:
-    """Those of the API page, but for niquests, which has a venv of its own."""
-    text = API_PAGE.read_text(encoding="utf-8")
-    if not find_spec("niquests"):
-        text = text.replace(":: robotsgate.integrations.niquests.", "")
-    return re.findall(
-        r"\.\. (?:auto(?:class|exception|function)|py:data):: ([\w.]+)", text
-    )
+    """Those of the API pages, but for niquests, which has a venv of its own."""
+    names = [name for each in api_sections() for name in _DIRECTIVE.findall(each)]
+    return [
+        name
+        for name in names
+        if name.startswith("robotsgate.")
+        and (find_spec("niquests") or ".niquests." not in name)
+    ]
 
 
-def test_every_name_on_the_api_page_exists() -> None:
+def test_every_name_on_the_api_pages_exists() -> None:
     pytest.importorskip("crawlee", reason="crawlee is not installed")
     missing = []
     for path in documented_names():
@@ -239,6 +250,12 @@ def test_every_name_on_the_api_page_exists() -> None:
 
     assert documented_names()
     assert missing == []
+
+
+def test_every_section_of_the_api_has_an_example() -> None:
+    without = [each for each in api_sections() if "```python" not in each]
+
+    assert without == []
 
 
 @pytest.mark.parametrize(
@@ -266,7 +283,7 @@ def test_every_name_on_the_api_page_exists() -> None:
         "robotsgate.sync",
     ],
 )
-def test_every_public_name_is_on_the_api_page(module: str) -> None:
+def test_every_public_name_is_on_an_api_page(module: str) -> None:
     if module.endswith("crawlee"):
         pytest.importorskip("crawlee", reason="crawlee is not installed")
     documented = {path.rpartition(".")[2] for path in documented_names()}

@@ -48,8 +48,8 @@ class SystemClock:
     """
 
     # Static builtins instead of methods, which saves a call for each lookup.
-    now = staticmethod(time.time)
-    monotonic = staticmethod(time.monotonic)
+    now: staticmethod[[], float] = staticmethod(time.time)
+    monotonic: staticmethod[[], float] = staticmethod(time.monotonic)
 
     async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
         """Wait until `seconds` have passed or `event` is set; whether it is set."""

@@ -65,12 +65,12 @@ class Flight(Generic[_Result]):
     )
 
     def __init__(self, flights: Flights[_Result]) -> None:
-        self.flights = flights
-        self.scope = anyio.CancelScope()
-        self.over_event = anyio.Event()
+        self.flights: Flights[_Result] = flights
+        self.scope: anyio.CancelScope = anyio.CancelScope()
+        self.over_event: anyio.Event = anyio.Event()
         self.value: _Result | None = None
         self.error: Exception | None = None
-        self.callers = 0
+        self.callers: int = 0
         self.task: asyncio.Task[None] | None = None
         self.call_soon: Callable[[Callable[[], object]], object]
 
@@ -132,7 +132,7 @@ class Flights(Generic[_Result]):
         """Start empty; `on_end` is called with each key and flight that is over."""
         self.owner = owner
         self._on_end = on_end
-        self.joined = 0
+        self.joined: int = 0
         self._flights: dict[Hashable, Flight[_Result]] = {}
         self._is_closed = False
 

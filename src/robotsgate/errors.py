@@ -42,7 +42,7 @@ class InvalidURLError(RobotsError, ValueError):
 
     def __init__(self, message: str, *, url: object) -> None:
         super().__init__(message)
-        self.url = url
+        self.url: object = url
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling, for process pools."""
@@ -59,7 +59,7 @@ class InvalidProductTokenError(RobotsError, ValueError):
 
     def __init__(self, message: str, *, agent: object) -> None:
         super().__init__(message)
-        self.agent = agent
+        self.agent: object = agent
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling, for process pools."""
@@ -87,7 +87,7 @@ class TurnNotInTimeError(RobotsError):
 
     def __init__(self, message: str, *, ready_at: float) -> None:
         super().__init__(message)
-        self.ready_at = ready_at
+        self.ready_at: float = ready_at
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling, for process pools."""

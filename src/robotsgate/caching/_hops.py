@@ -35,8 +35,8 @@ class Hops:
     """
 
     def __init__(self, origin: Origin, *, max_redirects: int) -> None:
-        self.origin = origin
-        self.url = origin.robots_url
+        self.origin: Origin = origin
+        self.url: str = origin.robots_url
         self._max_redirects = max_redirects
         # By the URL of each GET, the status that redirected there; `None` for the
         # first.

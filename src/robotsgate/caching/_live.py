@@ -53,7 +53,7 @@ class LiveOrigins:
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
     ) -> None:
         """Start empty; raises like `_files_by_origin`."""
-        self.overrides = _files_by_origin(
+        self.overrides: dict[str, RobotsTxt] = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )
         self.max_origins = max_origins

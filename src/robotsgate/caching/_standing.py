@@ -83,14 +83,14 @@ class Standing:
         first lookup need not decompress it.
         """
         standing = in_force(entry, now=now, policy=policy)
-        self.entry = entry
-        self.effect = standing.effect
+        self.entry: Entry = entry
+        self.effect: Effect = standing.effect
         self.refusal: str = (standing.reason or Reason.DISALLOWED_BY_RULE).value
-        self.usable_from = now
-        self.usable_until = standing.until
+        self.usable_from: float = now
+        self.usable_until: float = standing.until
         self.agents: tuple[AgentName, ...] = ()
-        self.weight = self.weight_of_body
-        self.is_used = False
+        self.weight: int = self.weight_of_body
+        self.is_used: bool = False
         is_small = new_body is not None and len(new_body) <= MAX_BYTES_AT_ONCE
         self._body = new_body if is_small else None
 
@@ -159,12 +159,12 @@ class StandingFor:
 
     def __init__(self, standing: Standing, agent_rules: AgentRules) -> None:
         """Use `agent_rules`, which apply to `standing`."""
-        self.usable_from = standing.usable_from
-        self.usable_until = standing.usable_until
-        self.is_used = False
-        self.refusal = standing.refusal
-        self.rules = agent_rules.rules
-        self.agent_rules = agent_rules
+        self.usable_from: float = standing.usable_from
+        self.usable_until: float = standing.usable_until
+        self.is_used: bool = False
+        self.refusal: str = standing.refusal
+        self.rules: RuleSet = agent_rules.rules
+        self.agent_rules: AgentRules = agent_rules
 
     def allows_at_once(self, readings: Sequence[str]) -> bool | None:
         """Whether a target may be fetched in all of its `readings`.

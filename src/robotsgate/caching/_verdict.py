@@ -141,7 +141,7 @@ class DisallowedError(RobotsError):
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(f"{printable(verdict.url)} is {verdict}")
-        self.verdict = verdict
+        self.verdict: Verdict = verdict
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling, for process pools."""

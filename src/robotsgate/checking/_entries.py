@@ -80,9 +80,9 @@ class Entries:
         self._rests_until = -math.inf  # monotonic
         self._has_told_version = False
         self._lease = store if isinstance(store, FetchLease) else None
-        self.has_lease = self._lease is not None
+        self.has_lease: bool = self._lease is not None
         self._batches = store if isinstance(store, BatchStore) else None
-        self.lease_seconds = policy.fetch_deadline + 3 * policy.store_timeout
+        self.lease_seconds: float = policy.fetch_deadline + 3 * policy.store_timeout
         self._owner = os.urandom(16).hex()
 
     async def get(self, origin: str, now: float) -> Entry | None:

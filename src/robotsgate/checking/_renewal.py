@@ -80,7 +80,7 @@ class FetchEnd:
     __slots__ = ("outcome", "over_event")
 
     def __init__(self) -> None:
-        self.over_event = anyio.Event()
+        self.over_event: anyio.Event = anyio.Event()
         self.outcome: Outcome | None = None
 
 
@@ -107,7 +107,7 @@ class Renewals:
         self.flights: Flights[Renewal] = Flights(
             on_end=lambda key, _: self._tell_fetch_end(key, None)
         )
-        self.max_origins = live.max_origins
+        self.max_origins: int = live.max_origins
         self._live = live
         self._entries = entries
         self._fetcher = fetcher

@@ -49,7 +49,7 @@ class Listener(Generic[_Told]):
             raise TypeError(
                 f"expected on_event to be a sync callable, got {on_event!r}"
             )
-        self.failures = 0
+        self.failures: int = 0
         self._on_event = on_event
         self._logger = logger
 
@@ -76,8 +76,8 @@ class Reporter:
     def __init__(self) -> None:
         """Count from 0."""
         self.counts: Counter[str] = Counter()
-        self.allowed = 0
-        self.disallowed = dict.fromkeys([reason.value for reason in Reason], 0)
+        self.allowed: int = 0
+        self.disallowed: dict[str, int] = {reason.value: 0 for reason in Reason}
 
     def stats(
         self, *, joined: int, live_origins: int, fetches_under_way: int

@@ -84,9 +84,9 @@ class Body:
             max_bytes: the maximum number of decoded bytes for any status.
         """
         self._max_bytes = bytes_worth_reading(status, max_bytes)
-        self.is_error_page = is_server_error(status)
-        self.is_over = not self._max_bytes
-        self.raw_bytes = 0
+        self.is_error_page: bool = is_server_error(status)
+        self.is_over: bool = not self._max_bytes
+        self.raw_bytes: int = 0
         self._coding = ", ".join(header_values(headers, "content-encoding"))
         self._decoder: _Inflate | None = None
         self._pieces = 0

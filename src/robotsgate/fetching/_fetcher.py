@@ -104,7 +104,7 @@ class FetchFailedError(RobotsError):
 
     def __init__(self, message: str, *, kind: FailureKind) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind: FailureKind = kind
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling, for process pools."""

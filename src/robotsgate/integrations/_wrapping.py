@@ -119,7 +119,7 @@ class DisallowedRequestError(DisallowedError):
 
     def __init__(self, verdict: Verdict, *, request: Any) -> None:  # noqa: ANN401 (the client's)
         super().__init__(verdict)
-        self.request = request
+        self.request: Any = request
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling, for process pools."""

@@ -83,7 +83,7 @@ class RobotsGateParser(RobotParser):
 
     def __init__(self, robots_txt: RobotsTxt) -> None:
         """Use `robots_txt`."""
-        self.robots_txt = robots_txt
+        self.robots_txt: RobotsTxt = robots_txt
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:  # noqa: ARG003 (Scrapy's)
@@ -116,13 +116,13 @@ class RobotsGateMiddleware:
     later asks for less, the slot keeps its delay until it has been idle for a minute.
 
     Additional settings:
-        ROBOTSGATE_STORE: the URL of a store, as for `open_store`; "memory:" by
-            default.
-        ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` applies to each request of a
-            fetch after it is sent, because waiting in a download slot is not caused by
-            the server. Its other timeouts are replaced by Scrapy's.
-        ROBOTSGATE_MAX_CRAWL_DELAY: the maximum crawl-delay that is respected, seconds;
-            3600 by default.
+
+    - ROBOTSGATE_STORE: the URL of a store, as for `open_store`; "memory:" by default.
+    - ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` applies to each request of a
+      fetch after it is sent, because waiting in a download slot is not caused by the
+      server. Its other timeouts are replaced by Scrapy's.
+    - ROBOTSGATE_MAX_CRAWL_DELAY: the maximum crawl-delay that is respected, seconds;
+      3600 by default.
 
     Attributes:
         checker: the checker; open from spider_opened to spider_closed.
@@ -152,7 +152,7 @@ class RobotsGateMiddleware:
         self._longest_delay = settings.getfloat(
             "ROBOTSGATE_MAX_CRAWL_DELAY", _LONGEST_CRAWL_DELAY
         )
-        self.checker = RobotsChecker(
+        self.checker: RobotsChecker = RobotsChecker(
             user_agent="Scrapy",  # never sent, because Scrapy sets the header
             client=DownloaderFetcher(crawler, seconds=policy.fetch_deadline),
             store=settings.get("ROBOTSGATE_STORE"),

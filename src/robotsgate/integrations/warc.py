@@ -90,7 +90,7 @@ class DamagedWarcError(RobotsError):
 
     def __init__(self, message: str, *, counts: WarcCounts) -> None:
         super().__init__(message)
-        self.counts = counts
+        self.counts: WarcCounts = counts
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling, for process pools."""
@@ -143,7 +143,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         self._index: CaptureIndex | None = None
         self._tally: Counter[str] = Counter()
         self._pairs = self._read()
-        self.follows_redirects = self._records.is_seekable
+        self.follows_redirects: bool = self._records.is_seekable
 
     @property
     def counts(self) -> WarcCounts:

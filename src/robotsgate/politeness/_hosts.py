@@ -93,7 +93,7 @@ class Hosts:
         self._max_at_once = max_at_once
         self.max_turn_seconds = max_turn_seconds
         self._max_hosts = max_hosts
-        self.blocks_forgotten = 0
+        self.blocks_forgotten: int = 0
         self._hosts: dict[str, _Host] = {}
         self._host_with = lru_cache(_SHARED_HOSTS)(self._new_host)
         self._usual = self._new_host(()).pace
@@ -180,9 +180,9 @@ class Place:
     __slots__ = ("event", "host", "is_robots_txt", "order")
 
     def __init__(self, host: str, *, is_robots_txt: bool = False) -> None:
-        self.host = host
-        self.is_robots_txt = is_robots_txt
-        self.order = (False, 0)
+        self.host: str = host
+        self.is_robots_txt: bool = is_robots_txt
+        self.order: tuple[bool, int] = (False, 0)
         self.event: anyio.Event | None = None
 
     def wake(self) -> None:
@@ -214,7 +214,7 @@ class Queues:
         self._queues: dict[str, deque[Place]] = {}
         self._paused: set[Place] = set()
         self._arrivals = count()
-        self.is_closed = False
+        self.is_closed: bool = False
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values())) + len(self._paused)

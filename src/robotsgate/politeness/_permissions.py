@@ -94,7 +94,7 @@ class Permissions:
         self._flights: Flights[Standing] = Flights("gate", on_end=self._end)
         self._errors: dict[Hashable, Exception] = {}  # not yet raised to a caller
         self._thens: dict[Hashable, list[_Then]] = {}
-        self.most_ahead = min(_MOST_HOSTS_AHEAD, max(1, renewals.max_origins // 2))
+        self.most_ahead: int = min(_MOST_HOSTS_AHEAD, max(1, renewals.max_origins // 2))
 
     async def aclose(self) -> None:
         """End all waits and turns. Can be called more than once."""

@@ -62,7 +62,7 @@ class Turn:
     __slots__ = ("_claim", "_turns", "url")
 
     def __init__(self, turns: Turns, claim: Claim) -> None:
-        self.url = claim.url
+        self.url: str | URLLike = claim.url
         self._turns = turns
         self._claim = claim
 
@@ -191,11 +191,11 @@ class Claim:
     )
 
     def __init__(self, url: str | URLLike, *, patience: float = math.inf) -> None:
-        self.url = url
-        self.patience = patience
+        self.url: str | URLLike = url
+        self.patience: float = patience
         self.grant: Grant | None = None
-        self.began_at = -math.inf
-        self.is_entered = False
+        self.began_at: float = -math.inf
+        self.is_entered: bool = False
         self.owner: object = None
         self.end: TurnEnd | None = None
         self.retry_after: float | None = None
@@ -232,16 +232,16 @@ class Turns:
         listener: Listener[GateEvent],
     ) -> None:
         self.counts: Counter[str] = Counter()
-        self.seconds_waited = 0.0
+        self.seconds_waited: float = 0.0
         self.under_way: dict[str, list[Claim]] = {}
         self._policy = renewals.policy
         self._hosts = hosts
         self._listener = listener
         self._clock = answers.clock
-        self.queues = Queues(
+        self.queues: Queues = Queues(
             ledger, hosts, clock=self._clock, on_overdue=self._report_overdue
         )
-        self.permissions = Permissions(
+        self.permissions: Permissions = Permissions(
             answers, renewals, agent=agent, hosts=hosts, queues=self.queues
         )
 

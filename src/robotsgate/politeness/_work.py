@@ -98,13 +98,13 @@ class Work:
         clock: Clock,
         patience: float,
     ) -> None:
-        self.is_over = False
+        self.is_over: bool = False
         self.turns = turns
         self.hosts = hosts
         self.listener = listener
         self.clock = clock
         self.patience = patience
-        self.held = 0
+        self.held: int = 0
         self._end: Exception | None = None  # once the source is read
         self._hosts: dict[str, HostAtWork] = {}
         self._busy = 0  # hosts that are not IDLE

@@ -89,7 +89,7 @@ class RuleSet:
         wildcards = (*self._disallows.wildcards, *self._allows.wildcards)
         wild = sum(map(len, wildcards))
         is_quick = len(wildcards) <= _MANY_WILDCARDS and wild <= _MANY_WILD_CHARACTERS
-        self.quick_length = _QUICK_WORK // (wild + 1) if is_quick else 0
+        self.quick_length: int = _QUICK_WORK // (wild + 1) if is_quick else 0
         self._disallows.prepare()
         # For the fastest result: nearly half of all files disallow only a few prefixes.
         self._prefixes = self._disallows.few_prefixes

@@ -66,7 +66,7 @@ class RobotsTxt:
             is_cut: whether `text` is only the beginning of the file.
             encoding: the encoding of its byte order mark, if that is not UTF-8.
         """
-        self.dialect = dialect
+        self.dialect: Dialect = dialect
         self._grammar = grammar_of(dialect)
         self._text = text
         self._is_cut = is_cut

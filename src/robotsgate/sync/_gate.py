@@ -127,7 +127,7 @@ class Turn:
     """
 
     def __init__(self, checker: RobotsChecker, turn: _AsyncTurn) -> None:
-        self.url = turn.url
+        self.url: str | URLLike = turn.url
         self._checker = checker
         self._turn = turn
 

@@ -31,7 +31,7 @@ class FakeSite(httpx.AsyncBaseTransport):
         dials_nothing: true, because there is no address for a guard to check.
     """
 
-    dials_nothing = True
+    dials_nothing: bool = True
 
     def __init__(self, *, clock: Clock = SystemClock()) -> None:
         """Serve nothing yet.
