@@ -533,6 +533,23 @@ async def test_crawlee_must_not_look_at_robots_txt_as_well() -> None:
             await runs.crawl_of("impit", checker, respect_robots_txt_file=True)
 
 
+async def test_crawler_that_obeys_already_is_refused(kind: str) -> None:
+    """With a gate, its first page waited for itself, and that ended the crawl."""
+    async with RobotsChecker(user_agent=AGENT) as checker:
+        crawl = await runs.crawl_of(kind, checker)
+        with pytest.raises(ValueError, match=r"got .*Crawler.* obeys .* already"):
+            integration.obey_robots(crawl.crawler, checker, AGENT)
+
+
+@pytest.mark.parametrize("kind", ["impit", "httpx"])
+async def test_client_of_another_crawler_that_obeys_is_refused(kind: str) -> None:
+    async with RobotsChecker(user_agent=AGENT) as checker:
+        crawl = await runs.crawl_of(kind, checker)
+        other = type(crawl.crawler)(http_client=crawl.crawler._http_client)
+        with pytest.raises(ValueError, match=r"got .*HttpClient.* obeys .* already"):
+            integration.obey_robots(other, checker, AGENT)
+
+
 async def test_what_is_not_a_checker_is_refused() -> None:
     with pytest.raises(TypeError, match=r"expected a robotsgate\.RobotsChecker"):
         await runs.crawl_of("impit", None)
