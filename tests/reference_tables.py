@@ -1,4 +1,4 @@
-"""Writes the tables of the reference from the code and its docstrings.
+"""Writes the tables of the docs from the code and its docstrings.
 
 python -m tests.reference_tables
 """
@@ -26,13 +26,14 @@ from robotsgate import (
     Reason,
     RobotsError,
 )
+from tests.client_tables import client_rows, refusal_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     Rows = Iterator[tuple[str, ...]]
 
-_FOLDER = Path(__file__).parents[1] / "docs/reference"
+_FOLDER = Path(__file__).parents[1] / "docs"
 _INTEGRATIONS = Path(robotsgate.__file__).with_name("integrations")
 _DIRECTIVE = re.compile(
     # The text below is that of names without a docstring.
@@ -44,24 +45,25 @@ _PRESETS = ("google_today", "google_2021", "rfc9309", "strict")
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Each page of the reference that has tables, and its text with new ones."""
+    """Each page that has tables, and its text with new ones."""
     for name, tables in {
-        "policy.md": {"fields": _policy_rows(), "presets": _preset_rows()},
-        "answers.md": {
+        "reference/policy.md": {"fields": _policy_rows(), "presets": _preset_rows()},
+        "reference/answers.md": {
             kind.__name__: _member_rows(kind)
             for kind in (Reason, AccessResult, FailureKind)
         },
-        "events.md": {
+        "reference/events.md": {
             name: _event_rows(getattr(robotsgate, name))
             for name in ("CheckerEvent", "GateEvent", "LedgerEvent")
         }
         | {kind.__name__: _field_rows(kind) for kind in (CheckerStats, GateStats)},
-        "errors.md": {"refusals": _refusal_rows(), "errors": _error_rows()},
-        "api/index.md": {
+        "reference/errors.md": {"refusals": refusal_rows(), "errors": _error_rows()},
+        "reference/api/index.md": {
             page.stem: _name_rows(page)
-            for page in (_FOLDER / "api").glob("*.md")
+            for page in (_FOLDER / "reference/api").glob("*.md")
             if page.stem != "index"
         },
+        "how-to/index.md": {"clients": client_rows()},
     }.items():
         page = _FOLDER / name
         marked = {key: _table(rows) for key, rows in tables.items()}
@@ -127,33 +129,6 @@ def _field_rows(kind: type[Any]) -> Rows:
     )
     for name, text in entries:
         yield f"`{name}`", " ".join(text.split())
-
-
-def _refusal_rows() -> Rows:
-    """The errors of wrapped clients, by their source: not every client is installed."""
-    yield "client", "raises", "which is also a", "the verdict"
-    by_client = {
-        file.stem.removeprefix("_"): file for file in _INTEGRATIONS.glob("*.py")
-    }
-    for client, file in sorted(by_client.items()):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and node.name == "RobotsDisallowedError":
-                ours, theirs = map(ast.unparse, node.bases)
-                assert ours in {"DisallowedError", "DisallowedRequestError"}
-                place = f"robotsgate.integrations.{file.stem}." * (client == file.stem)
-                yield (
-                    client,
-                    f"`{place}{node.name}`",
-                    f"`DisallowedError`, `{theirs}`",
-                    "`error.verdict`",
-                )
-    yield "Scrapy", "`scrapy.exceptions.IgnoreRequest`", "", "`error.__cause__.verdict`"
-    yield (
-        "`robots_get`, and `turn` of a gate",
-        "`DisallowedError`",
-        "",
-        "`error.verdict`",
-    )
 
 
 def _error_rows() -> Rows:

@@ -210,7 +210,7 @@ def test_index_lists_each_page_of_its_folder(folder: str) -> None:
     assert [page.name for page in others if f"]({page.name})" not in text] == []
 
 
-def test_tables_of_the_reference_say_what_the_code_says() -> None:
+def test_generated_tables_say_what_the_code_says() -> None:
     for page, text in pages():
         shown = page.read_text(encoding="utf-8")
         assert shown == text, "python -m tests.reference_tables writes the new ones"

@@ -13,7 +13,7 @@ from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from tests.servers.loopback import LoopbackServer
@@ -127,11 +127,19 @@ async def test_example_with_browser_refuses_redirects(
 
 
 class FakePage:
-    """A page, its context and its session, which counts sessions or has none."""
+    """A page, its context and its session, which counts sessions or has none.
+
+    Attributes:
+        sent: the commands that the session got.
+        pause: what the session calls for a request.
+    """
+
+    pause: Callable[[dict[str, Any]], Awaitable[None]]
 
     def __init__(self, error: Exception | None = None) -> None:
         self.context = self
         self.sessions = 0
+        self.sent: list[str] = []
         self._error = error
 
     async def new_cdp_session(self, _: object) -> FakePage:
@@ -140,11 +148,14 @@ class FakePage:
         self.sessions += 1
         return self
 
-    async def send(self, *_: object) -> dict[str, dict[str, dict[str, str]]]:
+    async def send(
+        self, command: str, *_: object
+    ) -> dict[str, dict[str, dict[str, str]]]:
+        self.sent.append(command)
         return {"frameTree": {"frame": {"id": "main"}}}
 
-    def on(self, *_: object) -> None:
-        pass
+    def on(self, _: str, pause: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+        self.pause = pause
 
 
 async def test_page_of_a_session_is_prepared_once() -> None:
@@ -155,6 +166,19 @@ async def test_page_of_a_session_is_prepared_once() -> None:
             await parser.check_page(page, context=page)
 
     assert page.sessions == 1
+
+
+async def test_closed_checker_ends_a_navigation() -> None:
+    """It hung until the browser timed out."""
+    page: Any = FakePage()
+    async with RobotsChecker(user_agent="ExampleBot/1.0") as checker:
+        await RobotsParser(checker, "ExampleBot").check_page(page)
+
+    request = {"url": "https://example.com/public"}
+    with pytest.raises(RuntimeError, match="closed"):
+        await page.pause({"requestId": "1", "frameId": "main", "request": request})
+
+    assert page.sent[-1] == "Fetch.failRequest"
 
 
 async def test_page_of_another_browser_is_refused() -> None:

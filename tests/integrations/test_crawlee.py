@@ -75,16 +75,18 @@ def site(serve: Site) -> Site:
 
 
 class Timed:
-    """A page that notes when its requests come and its responses leave, seconds."""
+    """A page that notes when it is about to answer, seconds.
+
+    Not when it has answered: by then, the turn may be over.
+    """
 
     def __init__(self, answer: Answer = PAGE) -> None:
         self._answer = answer
-        self.spans: list[tuple[float, float]] = []
+        self.times: list[float] = []
 
     def __call__(self, request: Request, connection: Connection) -> None:
-        began = CLOCK.monotonic()
+        self.times.append(CLOCK.monotonic())
         self._answer(request, connection)
-        self.spans.append((began, CLOCK.monotonic()))
 
 
 async def test_allowed_page_is_crawled_and_a_disallowed_one_skipped(
@@ -234,8 +236,8 @@ async def test_each_request_has_its_turn_redirects_too(site: Site, kind: str) ->
         stats = await crawl.crawler.run(urls)
 
         assert (gate.stats.turns, gate.stats.under_way) == (4, 0)
-    spans = sorted(robots.spans + page.spans + away.spans)
-    gaps = [after[0] - before[1] for before, after in pairwise(spans)]
+    times = sorted(robots.times + page.times + away.times)
+    gaps = [after - before for before, after in pairwise(times)]
     assert [gap for gap in gaps if gap < DELAY] == []
     assert len(gaps) == 4
     assert crawl.skips == [(f"{server.url}/private", "robots_txt")]
@@ -529,6 +531,23 @@ async def test_crawlee_must_not_look_at_robots_txt_as_well() -> None:
     async with RobotsChecker(user_agent=AGENT) as checker:
         with pytest.raises(ValueError, match="respect_robots_txt_file"):
             await runs.crawl_of("impit", checker, respect_robots_txt_file=True)
+
+
+async def test_crawler_that_obeys_already_is_refused(kind: str) -> None:
+    """With a gate, its first page waited for itself, and that ended the crawl."""
+    async with RobotsChecker(user_agent=AGENT) as checker:
+        crawl = await runs.crawl_of(kind, checker)
+        with pytest.raises(ValueError, match=r"got .*Crawler.* obeys .* already"):
+            integration.obey_robots(crawl.crawler, checker, AGENT)
+
+
+@pytest.mark.parametrize("kind", ["impit", "httpx"])
+async def test_client_of_another_crawler_that_obeys_is_refused(kind: str) -> None:
+    async with RobotsChecker(user_agent=AGENT) as checker:
+        crawl = await runs.crawl_of(kind, checker)
+        other = type(crawl.crawler)(http_client=crawl.crawler._http_client)
+        with pytest.raises(ValueError, match=r"got .*HttpClient.* obeys .* already"):
+            integration.obey_robots(other, checker, AGENT)
 
 
 async def test_what_is_not_a_checker_is_refused() -> None:

@@ -106,6 +106,12 @@ def test_redirect_that_is_one_too_many_is_the_response(
     assert server.targets == [f"/{number}" for number in range(followed + 1)]
 
 
+def test_negative_number_of_redirects_is_refused(checker: sync.RobotsChecker) -> None:
+    """For curl_cffi, it means no limit, and a loop of redirects never ended."""
+    with pytest.raises(ValueError, match="max_redirects to be 0 or more, got -1"):
+        robots_get(checker, AGENT, requests.get, max_redirects=-1)
+
+
 @pytest.mark.parametrize("status", [300, 304, 305])
 def test_other_status_with_a_location_is_the_response(
     session: curl_cffi.Session[Any],

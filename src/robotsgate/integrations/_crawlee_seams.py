@@ -51,7 +51,7 @@ def replace_methods(
     """Let `crawler` ask `is_allowed` about each URL, and handle requests in our way.
 
     Raises:
-        ValueError: its option `respect_robots_txt_file` is on.
+        ValueError: its option `respect_robots_txt_file` is on; or it obeys already.
         RuntimeError: it lacks a method to replace.
     """
     if crawler._respect_robots_txt_file:  # noqa: SLF001 (see the top)
@@ -76,6 +76,7 @@ def check_hops(crawler: Crawler, begin: Begin) -> None:
 
     Raises:
         TypeError: nobody can see the hops of a client of this kind.
+        ValueError: the client belongs to a crawler that obeys already.
         RuntimeError: it lacks a method to replace.
     """
     client = crawler._http_client  # noqa: SLF001 (see the top)
@@ -176,5 +177,10 @@ def _replace(owner: object, name: str, wrapped: Callable[[Any], Any]) -> None:
     if not hasattr(owner, name):
         raise RuntimeError(
             f"expected crawlee>=1.11,<1.12, got a {type(owner).__name__} without {name}"
+        )
+    if name in vars(owner):  # each request would wait for two turns
+        raise ValueError(
+            f"expected a crawler and an HTTP client of its own, got {owner!r},"
+            " which obeys robots.txt already"
         )
     setattr(owner, name, wrapped(getattr(owner, name)))

@@ -21,11 +21,12 @@ async def check_navigations(
 ) -> bool:
     """Call `may_send` before each request that navigates `page`; Chromium only.
 
-    A refused navigation fails with net::ERR_BLOCKED_BY_CLIENT.
+    A refused navigation fails with net::ERR_BLOCKED_BY_CLIENT. So does one for which
+    `may_send` raises.
 
     Args:
         page: a new page, or at least one that is not navigating.
-        may_send: takes the URL; called in a task of Playwright; must not raise.
+        may_send: takes the URL; called in a task of Playwright.
 
     Returns:
         Whether `page` belongs to Chromium. If not, `may_send` is never called.
@@ -41,14 +42,16 @@ async def check_navigations(
 
     async def answer(event: dict[str, Any]) -> None:
         answered = {"requestId": event["requestId"]}
-        is_frame_inside = event["frameId"] != main_frame
-        is_allowed = is_frame_inside or await may_send(event["request"]["url"])
-        with suppress(Error):  # the page is closed, or has navigated elsewhere
-            if is_allowed:
-                await session.send("Fetch.continueRequest", answered)
-            else:
-                refusal = {"errorReason": "BlockedByClient", **answered}
-                await session.send("Fetch.failRequest", refusal)
+        is_allowed = event["frameId"] != main_frame  # of a frame inside
+        try:
+            is_allowed = is_allowed or await may_send(event["request"]["url"])
+        finally:
+            with suppress(Error):  # the page is closed, or has navigated elsewhere
+                if is_allowed:
+                    await session.send("Fetch.continueRequest", answered)
+                else:
+                    refusal = {"errorReason": "BlockedByClient", **answered}
+                    await session.send("Fetch.failRequest", refusal)
 
     session.on("Fetch.requestPaused", answer)
     await session.send("Fetch.enable", {"patterns": [{"resourceType": "Document"}]})

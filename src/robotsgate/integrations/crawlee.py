@@ -104,22 +104,24 @@ def obey_robots(
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the crawler's own option `respect_robots_txt_file` is on.
+        ValueError: the crawler's own option `respect_robots_txt_file` is on; or the
+            crawler, or another one with the same HTTP client, obeys robots.txt already.
         RuntimeError: this version of crawlee lacks a method to replace.
     """
     check_arguments(checker, gate)
-    rules = _Rules(crawler, checker, agent, gate)
-    if is_a(crawler, "PlaywrightCrawler"):
-        in_browser: Any = crawler  # its class needs an extra of crawlee
-        in_browser.pre_navigation_hook(rules.watch_page)
-        in_browser.post_navigation_hook(rules.check_page)
-    elif isinstance(crawler, crawlee.crawlers.AbstractHttpCrawler):
-        check_hops(crawler, rules.begin)
-    else:
+    is_browser = is_a(crawler, "PlaywrightCrawler")
+    if not (is_browser or isinstance(crawler, crawlee.crawlers.AbstractHttpCrawler)):
         raise TypeError(
             f"expected an HTTP crawler or a PlaywrightCrawler, got {crawler!r}"
         )
+    rules = _Rules(crawler, checker, agent, gate)
     replace_methods(crawler, is_allowed=rules.is_allowed, wrapped_run=rules.in_turn)
+    if is_browser:
+        in_browser: Any = crawler  # its class needs an extra of crawlee
+        in_browser.pre_navigation_hook(rules.watch_page)
+        in_browser.post_navigation_hook(rules.check_page)
+    else:
+        check_hops(crawler, rules.begin)
     return rules.skipped
 
 

@@ -113,12 +113,15 @@ def robots_get(
     Raises:
         TypeError: `checker` or `gate` has the wrong type; or `get` is an async function
             and `checker` is not async, or the reverse.
+        ValueError: `max_redirects` is negative.
     """
     blocks = is_blocking(checker)
     check_arguments(checker, gate, is_blocking=blocks)
     if inspect.iscoroutinefunction(get) == blocks:
         kind = "a blocking" if blocks else "an async"
         raise TypeError(f"expected {kind} function for {checker!r}, got {get!r}")
+    if max_redirects < 0:
+        raise ValueError(f"expected max_redirects to be 0 or more, got {max_redirects}")
     kind_of_get = _BlockingGet if blocks else _AsyncGet
     return kind_of_get(checker, agent, get, gate, max_redirects)
 
