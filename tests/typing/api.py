@@ -40,6 +40,7 @@ from robotsgate import (
     GateStats,
     Group,
     HeadersLike,
+    HostBlocked,
     HostLeftOut,
     HostRecordReplaced,
     HostState,
@@ -603,7 +604,7 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
             case URLLeftOut():
                 assert_type(event.ready_at, float | None)
                 raise event.error
-            case HostLeftOut():
+            case HostBlocked() | HostLeftOut():
                 assert_type((event.host, event.ready_at), tuple[str, float])
             case WindowFilled():
                 assert_type((event.hosts, event.ready_at), tuple[int, float])
