@@ -346,6 +346,8 @@ async def answers(url: httpx.URL) -> None:
         assert_type(checker, RobotsChecker)
         assert_type(await checker.can_fetch("ExampleBot", "https://e.com/"), bool)
         assert_type(await checker.can_fetch(["News", "Bot"], url), bool)
+        if checker.can_fetch("Bot", url):  # type: ignore[truthy-bool]  # lacks await
+            raise AssertionError
         assert_type(await checker.check(("News", "Bot"), url), Verdict)
         assert_type(await checker.can_fetch_many("Bot", [url, "x"]), list[bool])
         assert_type(await checker.can_fetch_many("Bot", (u for u in [url])), list[bool])
