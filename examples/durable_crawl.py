@@ -1,6 +1,6 @@
 """A worker of a crawl that goes on when workers are killed; it needs Redis or Valkey.
 
-    pip install 'robotsgate[redis,examples]'
+    pip install '.[redis,examples]'
     python examples/durable_crawl.py redis://localhost:6379/0 https://example.com/
 
 Start any number of workers. Without arguments, one of them crawls a small site on this

@@ -1,6 +1,6 @@
 """Fetch robots.txt through curl_cffi, a client that robotsgate does not know.
 
-pip install robotsgate curl_cffi
+pip install . curl_cffi
 python examples/fetch_with_curl_cffi.py
 """
 

@@ -1,6 +1,6 @@
 """Find out which URLs of a made-up data set a crawler could fetch, with Spark.
 
-Needs Java 17 or 21; pip install robotsgate 'pyspark>=4' 'pandas<3' pyarrow
+Needs Java 17 or 21; pip install . 'pyspark>=4' 'pandas<3' pyarrow
 """
 
 import os

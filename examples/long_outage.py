@@ -1,6 +1,6 @@
 """Draw what is allowed on each day of a long outage, under four policies.
 
-    pip install 'robotsgate[examples]'
+    pip install '.[examples]'
     python examples/long_outage.py
 
 The days pass at once, on a clock and a web that are not real. long_outage.png has a

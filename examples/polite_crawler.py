@@ -1,6 +1,6 @@
 """Crawl six sites on this machine politely, and draw what they saw.
 
-    pip install 'robotsgate[examples]'
+    pip install '.[examples]'
     python examples/polite_crawler.py
 
 politeness.png has a row for each site and a bar for each request.

@@ -1,6 +1,6 @@
 """Get pages in four threads with requests, one request a second to each host.
 
-pip install 'robotsgate[requests]'
+pip install '.[requests]'
 python examples/polite_threads.py
 """
 

@@ -1,6 +1,6 @@
 """Let Scrapy obey robots.txt with robotsgate, on a small site on this machine.
 
-    pip install 'robotsgate[scrapy]'
+    pip install '.[scrapy]'
     python examples/scrapy_spider.py
 
 The site asks for half a second between two requests, and keeps its diary to itself.

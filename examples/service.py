@@ -1,77 +1,90 @@
-"""Answer for months: a daily purge, logs, and patience with dead servers.
+"""Serve pages that robots.txt allows, at http://localhost:8080/?url=https://example.com/.
 
-Two days pass at once here, on a clock and a web that are not real.
+pip install '.[aiohttp,otel]'
+python examples/service.py
 """
 
-from __future__ import annotations
-
+import asyncio
 import logging
-import sys
-from typing import TYPE_CHECKING
+import socket
+from collections.abc import AsyncIterator
+from errno import EACCES
 
-import anyio
-import httpx
+import aiohttp
+from aiohttp import web
 
-from robotsgate import Reason, RobotsChecker
-from robotsgate.testing import FakeSite, ManualClock
+from robotsgate import (
+    AddressGuard,
+    DisallowedError,
+    Policy,
+    PolitenessGate,
+    RobotsChecker,
+)
+from robotsgate.fetching import counts_as_public
+from robotsgate.integrations.aiohttp import robots_middleware
+from robotsgate.integrations.otel import Telemetry
 
-if TYPE_CHECKING:
-    from robotsgate import Clock, Verdict
-
-# --- The service ------------------------------------------------------------------
-
-AGENT = "ExampleBot"
-DAY = 86_400.0
-
-
-async def decisive_verdict(checker: RobotsChecker, url: str, clock: Clock) -> Verdict:
-    """The verdict about `url`, once its server can be reached or a copy answers."""
-    verdict = await checker.check(AGENT, url)
-    while verdict.reason is Reason.UNREACHABLE and verdict.fresh_until is not None:
-        await clock.wait(verdict.fresh_until - clock.now())
-        verdict = await checker.check(AGENT, url)
-    return verdict
+AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
+STORE = "sqlite:///robots.db"
+POLICY = Policy(address_guard=AddressGuard.PUBLIC_ONLY)
+SESSION = web.AppKey("session", aiohttp.ClientSession)
 
 
-async def purge_daily(checker: RobotsChecker, clock: Clock) -> None:
-    """Drop entries that nothing can use any more."""
+def public_socket(dialled: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket for a page, whose server may have another address by now."""
+    if not counts_as_public(str(dialled[4][0]), POLICY):
+        raise PermissionError(EACCES, f"{dialled[4][0]} is not a public address")
+    return socket.socket(*dialled[:3])
+
+
+async def purge_daily(checker: RobotsChecker) -> None:
+    """Delete entries that are no longer of use."""
     while True:
-        await clock.wait(DAY)
-        print("purged:", await checker.purge())
+        await asyncio.sleep(86_400)
+        await checker.purge()
 
 
-def log_refusals() -> None:
-    """Let the checker tell about each URL that it refuses, and about outages."""
-    logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
-    logging.getLogger("robotsgate.checker").setLevel(logging.DEBUG)
-
-
-# --- Two days ---------------------------------------------------------------------
-
-
-async def main() -> None:
-    """Ask a shop that is down at first."""
-    clock = ManualClock()
-    shop = FakeSite()
-    rules = httpx.Response(200, text="User-agent: *\nDisallow: /basket")
-    shop.serve("https://shop.example", [httpx.Response(503), rules])
-
-    async def ask(path: str) -> None:
-        url = f"https://shop.example{path}"
-        verdict = await decisive_verdict(checker, url, clock)
-        print(f"{clock.monotonic():.0f} s, {path}: {verdict.reason.value}")
-
+async def open_session(app: web.Application) -> AsyncIterator[None]:
+    """Open everything when the service starts, and close it at the end."""
+    telemetry = Telemetry()
     async with (
-        RobotsChecker(client=shop, clock=clock) as checker,
-        anyio.create_task_group() as tasks,
+        RobotsChecker(
+            user_agent=AGENT, policy=POLICY, store=STORE, on_event=telemetry.record
+        ) as checker,
+        PolitenessGate(checker, AGENT) as gate,
+        aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(socket_factory=public_socket),
+            headers={"User-Agent": AGENT},
+            middlewares=[robots_middleware(checker, AGENT, gate=gate)],
+            timeout=aiohttp.ClientTimeout(total=60),  # with the wait for a turn
+        ) as app[SESSION],
     ):
-        tasks.start_soon(purge_daily, checker, clock)
-        tasks.start_soon(ask, "/shoes")
-        tasks.start_soon(ask, "/basket")
-        await clock.pass_time(2 * DAY)
-        tasks.cancel_scope.cancel()
+        telemetry.observe(checker)
+        telemetry.observe_gate(gate)
+        purge = asyncio.create_task(purge_daily(checker))
+        yield
+        purge.cancel()
+
+
+async def serve_page(request: web.Request) -> web.Response:
+    """Return the page at the URL in the query, or why there is none."""
+    try:
+        async with request.app[SESSION].get(request.query.get("url", "")) as page:
+            return web.Response(text=await page.text(errors="replace"))
+    except DisallowedError as error:
+        return web.json_response(error.verdict.as_dict(), status=403)
+    except (aiohttp.ClientError, TimeoutError) as error:
+        return web.Response(text=repr(error), status=502)
+
+
+def application() -> web.Application:
+    """The service."""
+    app = web.Application()
+    app.cleanup_ctx.append(open_session)
+    app.router.add_get("/", serve_page)
+    return app
 
 
 if __name__ == "__main__":
-    log_refusals()
-    anyio.run(main)
+    logging.basicConfig(level=logging.INFO)
+    web.run_app(application(), host="localhost", port=8080)

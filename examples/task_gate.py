@@ -1,6 +1,6 @@
 """One gate for each process of a task queue; the other examples of queues use it.
 
-pip install 'robotsgate[redis,requests]'
+pip install '.[redis,requests]'
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Let a session of aiohttp obey robots.txt, on a small site on this machine.
 
-pip install 'robotsgate[aiohttp]'
+pip install '.[aiohttp]'
 python examples/wrap_aiohttp.py
 """
 

@@ -1,6 +1,6 @@
 """Let crawl4ai obey robots.txt, on a small site on this machine.
 
-pip install 'robotsgate[aiohttp,crawl4ai]'
+pip install '.[aiohttp,crawl4ai]'
 crawl4ai-setup  # downloads a browser
 python examples/wrap_crawl4ai.py
 """

@@ -1,6 +1,6 @@
 """Let a session of curl_cffi obey robots.txt, on a small site on this machine.
 
-pip install robotsgate curl_cffi
+pip install . curl_cffi
 python examples/wrap_curl_cffi.py
 """
 

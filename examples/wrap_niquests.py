@@ -2,7 +2,7 @@
 
 In a venv of its own, because niquests replaces urllib3:
 
-pip install 'robotsgate[niquests]'
+pip install '.[niquests]'
 python examples/wrap_niquests.py
 """
 

@@ -1,6 +1,6 @@
 """Let a session of requests obey robots.txt, on a small site on this machine.
 
-pip install 'robotsgate[requests]'
+pip install '.[requests]'
 python examples/wrap_requests.py
 """
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import importlib
 import re
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import anyio
 import crawler
+import example_site
 import pytest
+import service
+from aiohttp.test_utils import TestClient, TestServer
 from rich.progress import Progress
+
+from robotsgate import PolitenessGate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +50,42 @@ def test_crawler_visits_what_it_may_and_tells_when_to_try_a_dead_site_again(
     ]
     assert "disallowed by line 2 (Disallow: /diary," in shown
     assert re.search(rf"{other_site}/ .*\n    try it again at epoch second", shown)
+
+
+@pytest.mark.parametrize(
+    ("url", "status", "text"),
+    [
+        ("/about", 200, "Home"),
+        ("/diary/monday", 403, '"reason": "disallowed-by-rule"'),
+        ("/today", 403, '"reason": "disallowed-by-rule"'),
+        ("http://10.0.0.1/", 403, '"reason": "address-refused"'),
+        ("http://10.0.0.1/robots.txt", 502, "not a public address"),
+    ],
+)
+def test_service_serves_what_robots_txt_and_the_guard_permit(
+    url: str,
+    status: int,
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy = replace(service.POLICY, allowed_networks=["127.0.0.0/8"])
+    monkeypatch.setattr(service, "POLICY", policy)
+    monkeypatch.setattr(
+        service, "PolitenessGate", partial(PolitenessGate, default_delay=0)
+    )
+    monkeypatch.chdir(tmp_path)
+
+    async def ask(url: str) -> tuple[int, str]:
+        async with TestClient(TestServer(service.application())) as client:
+            response = await client.get("/", params={"url": url})
+            return response.status, await response.text()
+
+    with example_site.serving() as site:
+        shown_status, shown = anyio.run(ask, url if "://" in url else f"{site}{url}")
+
+    assert shown_status == status
+    assert text in shown
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -17,13 +18,20 @@ def test_links_lead_to_files() -> None:
 
 
 def test_install_commands_are_those_for_pypi_from_the_first_release_on() -> None:
-    tutorial = (ROOT / "docs/tutorial/first-crawl.md").read_text(encoding="utf-8")
+    tutorial = (DOCS / "tutorial/first-crawl.md").read_text(encoding="utf-8")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
     is_released = bool(re.search(r"^## [\d.]+ \([\d-]+\)$", changelog, re.MULTILINE))
     assert ("pip install robotsgate\n" in README) == is_released
     assert ("not on PyPI" in README) != is_released
     assert ("once robotsgate is on PyPI" in tutorial) != is_released
+
+    for page in ("faq.md", "how-to/*.md", "reference/**/*.md"):
+        text = "".join(file.read_text(encoding="utf-8") for file in DOCS.glob(page))
+        sources = set(re.findall(r"pip install '?(robotsgate|\.)(?!\S* @ git)", text))
+        assert sources == {"robotsgate" if is_released else "."}, page
+    index = (DOCS / "how-to/index.md").read_text(encoding="utf-8")
+    assert ("not on PyPI" in index) != is_released
 
 
 def test_docs_are_built_into_a_folder_that_git_ignores() -> None:
@@ -44,7 +52,7 @@ def test_claims_about_other_libraries_link_to_their_source() -> None:
 
 def test_figures_are_those_of_the_measurement() -> None:
     average, ratio, cold = re.findall(r"took (\d+\.\d\d)", README)
-    page = (ROOT / "docs/explanation/how-fast.md").read_text(encoding="utf-8")
+    page = (DOCS / "explanation/how-fast.md").read_text(encoding="utf-8")
 
     assert f"| await can_fetch | {average} | 1.00 |" in page
     assert re.search(rf"\| protego \S+ \| \S+ \| {ratio} \|", page)

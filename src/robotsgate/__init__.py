@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from robotsgate.politeness._events import DelayClamped as DelayClamped
     from robotsgate.politeness._events import GateEvent as GateEvent
     from robotsgate.politeness._events import GateStats as GateStats
+    from robotsgate.politeness._events import HostBlocked as HostBlocked
     from robotsgate.politeness._events import HostLeftOut as HostLeftOut
     from robotsgate.politeness._events import HostRecordReplaced as HostRecordReplaced
     from robotsgate.politeness._events import HostStatus as HostStatus
@@ -127,9 +128,9 @@ _NAMES = {
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
-        "BlockForgotten DelayClamped GateEvent GateStats HostLeftOut HostRecordReplaced"
-        " HostStatus LedgerEvent LedgerFailed LedgerReturned RetryAfterIgnored"
-        " TurnsOverdue URLLeftOut WindowFilled"
+        "BlockForgotten DelayClamped GateEvent GateStats HostBlocked HostLeftOut"
+        " HostRecordReplaced HostStatus LedgerEvent LedgerFailed LedgerReturned"
+        " RetryAfterIgnored TurnsOverdue URLLeftOut WindowFilled"
     ),
     "politeness._gate": "PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",

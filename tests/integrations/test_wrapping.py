@@ -15,6 +15,7 @@ from robotsgate import (
     AccessResult,
     DisallowedError,
     FetchedResponse,
+    InvalidProductTokenError,
     PolitenessGate,
     Reason,
     RobotsChecker,
@@ -22,6 +23,7 @@ from robotsgate import (
 )
 from robotsgate.integrations._wrapping import TurnOfResponse
 from robotsgate.integrations.aiohttp import robots_middleware
+from robotsgate.integrations.crawl4ai import RobotsParser
 from robotsgate.integrations.httpx import (
     RobotsTransport,
     SyncRobotsTransport,
@@ -122,6 +124,21 @@ def test_gate_of_the_other_kind_is_refused_at_once(
 def test_arguments_that_are_swapped_are_refused_at_once(wrap: Any) -> None:  # noqa: ANN401 (each has other arguments)
     with pytest.raises(TypeError, match=r"a robotsgate.*\.RobotsChecker, got 'Exampl"):
         wrap(AGENT, RobotsChecker(client=site_of()))
+
+
+@pytest.mark.parametrize(
+    ("wrap", "needed"),
+    [(robots_hook, sync), (RobotsParser, robotsgate), *WRAPS.items()],
+)
+@pytest.mark.parametrize("agent", ["", "Mozilla/5.0 (Windows NT 10.0)"])
+def test_agent_that_names_no_crawler_is_refused_at_once(
+    wrap: Any,  # noqa: ANN401 (each has other arguments)
+    needed: ModuleType,
+    agent: str,
+    checkers: dict[ModuleType, Any],
+) -> None:
+    with pytest.raises(InvalidProductTokenError):
+        wrap(checkers[needed], agent)
 
 
 @pytest.mark.anyio

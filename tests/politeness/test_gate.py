@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import logging
 import math
 import re
+from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +27,7 @@ from robotsgate.politeness._events import (
     BlockForgotten,
     DelayClamped,
     GateStats,
+    HostBlocked,
     HostStatus,
     RetryAfterIgnored,
     TurnsOverdue,
@@ -516,7 +519,7 @@ async def test_retry_after_that_makes_no_sense_is_told_and_cut() -> None:
 
     await crawl.visit(status=429, retry_after="x" * 1_000)
 
-    assert crawl.events == [RetryAfterIgnored(host=HOST, value="x" * 200)]
+    assert crawl.events[0] == RetryAfterIgnored(host=HOST, value="x" * 200)
     assert crawl.events[0].as_dict()["event"] == "RetryAfterIgnored"
 
 
@@ -772,6 +775,8 @@ async def test_robots_txt_tells_of_incidents_too(
 
     assert crawl.gate.status(PUBLIC).state is state
     assert crawl.gate.status(PUBLIC).ready_at > crawl.clock.now()
+    causes = [event.cause for event in crawl.events if isinstance(event, HostBlocked)]
+    assert causes == [str(status)] * (state is HostState.BLOCKED)
 
 
 async def test_429_that_counts_as_an_answer_is_an_incident_too() -> None:
@@ -1087,6 +1092,40 @@ async def test_status_tells_how_the_host_stands() -> None:
     assert stats.as_dict()["under_way"] == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "report", "cause"),
+    [
+        (None, {"status": 503}, "503"),
+        (None, {"failure": True}, "failure"),
+        (TypeError("a mistake"), {}, "TypeError"),
+    ],
+    ids=["status", "failure", "exception"],
+)
+async def test_host_that_is_blocked_is_told_with_the_cause(
+    error: Exception | None,
+    report: dict[str, Any],
+    cause: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "robotsgate.politeness")
+    crawl = Crawl()
+    await crawl.warm_up()
+
+    async def visit() -> None:
+        async with crawl.gate.turn(PUBLIC) as turn:
+            if error is not None:
+                raise error
+            turn.report(**report)
+
+    with suppress(TypeError):
+        await visit()
+
+    ready_at = crawl.gate.ready_at(PUBLIC)
+    assert crawl.events == [HostBlocked(host=HOST, cause=cause, ready_at=ready_at)]
+    seconds = ready_at - crawl.clock.now()
+    assert caplog.messages == [f"backing off from {HOST} for {seconds:.1f} s: {cause}"]
+
+
 async def test_waits_for_turns_are_counted_even_if_no_turn_comes() -> None:
     crawl = Crawl()
     crawl.serve(delay=3)
@@ -1110,7 +1149,7 @@ async def test_host_that_is_forgotten_while_it_is_blocked_is_told() -> None:
 
     await crawl.run(20, partial(crawl.visit, OTHER_PAGE))
 
-    assert crawl.events == [BlockForgotten(host=HOST)]
+    assert crawl.events[1:] == [BlockForgotten(host=HOST)]
     assert crawl.gate.stats.blocks_forgotten == 1
 
 
@@ -1128,7 +1167,7 @@ async def test_failing_listener_is_counted_and_stops_nothing() -> None:
 
     await crawl.visit(status=429, retry_after="soon")
 
-    assert crawl.gate.stats.event_failures == 1
+    assert crawl.gate.stats.event_failures == 2
 
 
 # --- the end ------------------------------------------------------------------------

@@ -40,6 +40,7 @@ from robotsgate import (
     GateStats,
     Group,
     HeadersLike,
+    HostBlocked,
     HostLeftOut,
     HostRecordReplaced,
     HostState,
@@ -345,6 +346,8 @@ async def answers(url: httpx.URL) -> None:
         assert_type(checker, RobotsChecker)
         assert_type(await checker.can_fetch("ExampleBot", "https://e.com/"), bool)
         assert_type(await checker.can_fetch(["News", "Bot"], url), bool)
+        if checker.can_fetch("Bot", url):  # type: ignore[truthy-bool]  # lacks await
+            raise AssertionError
         assert_type(await checker.check(("News", "Bot"), url), Verdict)
         assert_type(await checker.can_fetch_many("Bot", [url, "x"]), list[bool])
         assert_type(await checker.can_fetch_many("Bot", (u for u in [url])), list[bool])
@@ -603,7 +606,7 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
             case URLLeftOut():
                 assert_type(event.ready_at, float | None)
                 raise event.error
-            case HostLeftOut():
+            case HostBlocked() | HostLeftOut():
                 assert_type((event.host, event.ready_at), tuple[str, float])
             case WindowFilled():
                 assert_type((event.hosts, event.ready_at), tuple[int, float])

@@ -232,7 +232,7 @@ class Policy:
 
     @classmethod
     def rfc9309(cls) -> Policy:
-        """RFC 9309 §2.3.1 to the letter.
+        """RFC 9309 §2.3.1, except that a 407 counts as unreachable.
 
         Outages are handled as in `google_2021`. 429 is treated like any other 4xx,
         nothing is fresh for more than a day, and a 5xx is never treated as a 404.

@@ -39,7 +39,7 @@ class SessionAdapter(abc.ABC):
         wrapped: Any,  # noqa: ANN401 (a BaseAdapter of the library)
         gate: sync.PolitenessGate | None,
     ) -> None:
-        check_arguments(checker, gate, is_blocking=True)
+        check_arguments(checker, agent, gate, is_blocking=True)
         super().__init__()
         self._checker = checker
         self._agent = agent

@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from robotsgate import DisallowedError, RobotsChecker
+from robotsgate import DisallowedError, RobotsChecker, RobotsTxt
 from robotsgate.fetching import passes_unasked, sent_url
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import httpx
 
     from robotsgate import PolitenessGate, Turn, Verdict, sync
+
+NO_RULES = RobotsTxt.parse(b"")
 
 # The tasks that end turns; asyncio itself keeps only weak references to tasks.
 _ends: set[asyncio.Task[None]] = set()
@@ -31,17 +33,23 @@ def missing_extra(name: str) -> ImportError:
 
 
 def check_arguments(
-    checker: object, gate: object = None, *, is_blocking: bool = False
+    checker: object,
+    agent: str | Sequence[str],
+    gate: object = None,
+    *,
+    is_blocking: bool = False,
 ) -> None:
-    """Check that `checker` and `gate` fit the client.
+    """Check that `checker` and `gate` fit the client, and that `agent` is a crawler.
 
     Args:
         checker: the argument of the caller.
+        agent: the argument of the caller.
         gate: the argument of the caller, or `None`.
         is_blocking: whether both must be from `robotsgate.sync`.
 
     Raises:
         TypeError: `checker` or `gate` has the wrong type.
+        InvalidProductTokenError: `agent` is not the name of a crawler.
     """
     room = import_module("robotsgate.sync" if is_blocking else "robotsgate")
     if not isinstance(checker, room.RobotsChecker):
@@ -50,6 +58,7 @@ def check_arguments(
         raise TypeError(
             f"expected gate to be a {room.__name__}.PolitenessGate, got {gate!r}"
         )
+    NO_RULES.rules_for(agent)
 
 
 def is_blocking(checker: object) -> bool:

@@ -114,8 +114,9 @@ def robots_middleware(
 
     Raises:
         TypeError: `checker` is not a checker, or `gate` is not a gate.
+        InvalidProductTokenError: `agent` is not the name of a crawler.
     """
-    check_arguments(checker, gate)
+    check_arguments(checker, agent, gate)
 
     async def obey(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
         if _is_ignored.get():

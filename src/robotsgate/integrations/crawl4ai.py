@@ -42,8 +42,9 @@ class RobotsParser:
 
         Raises:
             TypeError: `checker` is not a checker.
+            InvalidProductTokenError: `agent` is not the name of a crawler.
         """
-        check_arguments(checker)
+        check_arguments(checker, agent)
         self._checker = checker
         self._agent = agent
         self._checked_pages: WeakSet[Page] = WeakSet()  # a session keeps its page

@@ -104,11 +104,12 @@ def obey_robots(
 
     Raises:
         TypeError: an argument has the wrong type.
+        InvalidProductTokenError: `agent` is not the name of a crawler.
         ValueError: the crawler's own option `respect_robots_txt_file` is on; or the
             crawler, or another one with the same HTTP client, obeys robots.txt already.
         RuntimeError: this version of crawlee lacks a method to replace.
     """
-    check_arguments(checker, gate)
+    check_arguments(checker, agent, gate)
     is_browser = is_a(crawler, "PlaywrightCrawler")
     if not (is_browser or isinstance(crawler, crawlee.crawlers.AbstractHttpCrawler)):
         raise TypeError(

@@ -113,10 +113,11 @@ def robots_get(
     Raises:
         TypeError: `checker` or `gate` has the wrong type; or `get` is an async function
             and `checker` is not async, or the reverse.
+        InvalidProductTokenError: `agent` is not the name of a crawler.
         ValueError: `max_redirects` is negative.
     """
     blocks = is_blocking(checker)
-    check_arguments(checker, gate, is_blocking=blocks)
+    check_arguments(checker, agent, gate, is_blocking=blocks)
     if inspect.iscoroutinefunction(get) == blocks:
         kind = "a blocking" if blocks else "an async"
         raise TypeError(f"expected {kind} function for {checker!r}, got {get!r}")

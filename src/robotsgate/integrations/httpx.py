@@ -107,8 +107,10 @@ def robots_hook(
 
     Raises:
         TypeError: `checker` is not a checker.
+        InvalidProductTokenError: `agent` is not the name of a crawler.
     """
     blocks = is_blocking(checker)
+    check_arguments(checker, agent, is_blocking=blocks)
     ask: Any = checker.refusal
 
     async def refuse_disallowed(request: httpx.Request) -> None:
@@ -195,9 +197,10 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
 
         Raises:
             TypeError: `checker` is not a checker, or `gate` is not a gate.
+            InvalidProductTokenError: `agent` is not the name of a crawler.
             ValueError: `on_disallowed` is neither of these.
         """
-        check_arguments(checker, gate)
+        check_arguments(checker, agent, gate)
         super().__init__(on_disallowed)
         self._checker = checker
         self._agent = agent
@@ -275,7 +278,7 @@ class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
 
         By default, `wrapped` is an `httpx.HTTPTransport`.
         """
-        check_arguments(checker, gate, is_blocking=True)
+        check_arguments(checker, agent, gate, is_blocking=True)
         super().__init__(on_disallowed)
         self._checker = checker
         self._agent = agent

@@ -81,6 +81,7 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
 
         Raises:
             TypeError: `checker` or `gate` is not from `robotsgate.sync`.
+            InvalidProductTokenError: `agent` is not the name of a crawler.
         """
         inner = HTTPAdapter() if wrapped is None else wrapped
         super().__init__(checker, agent, wrapped=inner, gate=gate)

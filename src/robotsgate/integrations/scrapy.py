@@ -7,7 +7,7 @@ checker handles caching, redirects and outages.
 
 from __future__ import annotations
 
-from robotsgate.integrations._wrapping import missing_extra
+from robotsgate.integrations._wrapping import NO_RULES, missing_extra
 
 try:
     import scrapy
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 __all__ = ["RobotsGateMiddleware", "RobotsGateParser"]
 
 _CLOCK = SystemClock()
-
-_NO_RULES = RobotsTxt.parse("")
 
 # How many origins, and hosts, are remembered; the same as for a checker.
 _MAX_KNOWN = 10_000
@@ -321,7 +319,7 @@ def _agent(user_agent: str | bytes) -> str:
     """A User-Agent for a checker: "*" if it is not the name of a crawler."""
     agent = to_unicode(user_agent, errors="replace")
     try:
-        _NO_RULES.rules_for(agent)
+        NO_RULES.rules_for(agent)
     except InvalidProductTokenError:
         return "*"
     return agent

@@ -48,6 +48,24 @@ class TurnsOverdue(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostBlocked(Event):
+    """The gate backs off from a host after a 429, a 503 or a failure.
+
+    Responses to requests for robots.txt are reported as well.
+
+    Attributes:
+        host: the name of the host.
+        cause: the status, such as "503"; the name of the class of an exception, such as
+            "ReadTimeout"; or "failure" if that was reported.
+        ready_at: when the next request may start, epoch seconds.
+    """
+
+    host: str
+    cause: str
+    ready_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BlockForgotten(Event):
     """The ledger has dropped a host while the gate was backing off from it.
 
@@ -72,6 +90,11 @@ class RetryAfterIgnored(Event):
 
     host: str
     value: str
+
+    @classmethod
+    def of(cls, host: str, value: str) -> Self:
+        """The event for the header `value`, which may have hundreds of kilobytes."""
+        return cls(host=host, value=value[:200])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +212,7 @@ class HostRecordReplaced(Event):
 GateEvent = (
     DelayClamped
     | TurnsOverdue
+    | HostBlocked
     | BlockForgotten
     | RetryAfterIgnored
     | URLLeftOut

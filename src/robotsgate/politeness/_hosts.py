@@ -8,6 +8,7 @@ modules, because a place in a queue and the pace of its host belong together.
 
 from __future__ import annotations
 
+import logging
 import math
 from bisect import bisect_left, insort
 from collections import deque
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 
 from robotsgate.errors import TurnNotInTimeError
-from robotsgate.politeness._events import BlockForgotten, DelayClamped
+from robotsgate.politeness._events import BlockForgotten, DelayClamped, HostBlocked
 from robotsgate.politeness._host_record import TurnEnd, pace_of, stated_delay
 from robotsgate.politeness._ledger import Grant
 from robotsgate.urls._origin import split_url
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from robotsgate.politeness._ledger import Ledger, LedgerStatus, Wait
     from robotsgate.robotstxt._model import RequestRate
     from robotsgate.urls._origin import URLLike
+
+_LOGGER = logging.getLogger("robotsgate.politeness")
 
 _Stated = tuple[float | None, "RequestRate | None"]
 _NOTHING: _Stated = (None, None)
@@ -147,6 +150,13 @@ class Hosts:
                     delay=self._max_delay,
                 )
             )
+
+    def report_blocked(self, event: HostBlocked, *, seconds: float) -> None:
+        """Log and report that the gate backs off from a host for `seconds`."""
+        _LOGGER.info(
+            "backing off from %s for %.1f s: %s", event.host, seconds, event.cause
+        )
+        self._listener.tell(event)
 
     def report_forgotten(self, hosts: Sequence[str]) -> None:
         """Report that the ledger has dropped these blocked `hosts`."""
@@ -332,12 +342,22 @@ class Queues:
         )
 
     async def end(
-        self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
+        self,
+        grant: Grant,
+        end: TurnEnd,
+        *,
+        cause: str = "",
+        retry_after: float | None = None,
     ) -> None:
-        """End the request of `grant`, even if the task is cancelled."""
+        """Like `Ledger.end`, with the `cause` of an incident, as in `HostBlocked`."""
         with anyio.CancelScope(shield=True):
             await self._ledger.end(grant, end, retry_after=retry_after)
         self._wake_first(grant.host)
+        if end is TurnEnd.INCIDENT:
+            seconds = self.status(grant.host).wait_seconds
+            ready_at = self._clock.now() + seconds
+            event = HostBlocked(host=grant.host, cause=cause, ready_at=ready_at)
+            self._hosts.report_blocked(event, seconds=seconds)
 
     def close(self) -> None:
         """Refuse all callers, waiting and future."""

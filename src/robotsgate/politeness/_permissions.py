@@ -231,7 +231,7 @@ class Permissions:
         if standing is not None:
             return standing
         grant = await self._grant(origin)
-        end, seconds = TurnEnd.UNUSED, None
+        end, cause, seconds = TurnEnd.UNUSED, "", None
         try:
             renewal = self._renewals.begin(origin)
             fetch_end = self._renewals.fetch_end(origin)
@@ -245,9 +245,9 @@ class Permissions:
                 standing = (await renewal.result()).standing
                 end = TurnEnd.UNUSED
                 return standing
-            end, seconds = self._end_of(fetch_end.outcome)
+            end, cause, seconds = self._end_of(fetch_end.outcome)
         finally:
-            await self._queues.end(grant, end, retry_after=seconds)
+            await self._queues.end(grant, end, cause=cause, retry_after=seconds)
         return (await renewal.result()).standing
 
     async def _grant(self, origin: Origin) -> Grant:
@@ -259,17 +259,17 @@ class Permissions:
         finally:
             self._queues.leave(place)
 
-    def _end_of(self, outcome: Outcome) -> tuple[TurnEnd, float | None]:
-        """The result of a fetch for the host, and the seconds that it asks to wait."""
+    def _end_of(self, outcome: Outcome) -> tuple[TurnEnd, str, float | None]:
+        """How a fetch ended, the cause of an incident, and its Retry-After."""
         if isinstance(outcome, Failed):
             is_sent = outcome.kind not in _NOT_SENT or outcome.redirects
-            return (TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED), None
+            return (TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED), "", None
         if outcome.status not in ASK_FOR_LESS:
-            return TurnEnd.GOOD, None
+            return TurnEnd.GOOD, "", None
         seconds = retry_after(
             outcome.headers, now=self._clock.now(), policy=self._renewals.policy
         )
-        return TurnEnd.INCIDENT, seconds
+        return TurnEnd.INCIDENT, str(outcome.status), seconds
 
 
 def pause_until(standing: Standing | None) -> float:

@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from robotsgate.politeness._permissions import Permission
     from robotsgate.urls._origin import URLLike
 
-# A hostile server can send hundreds of kilobytes.
-_LONGEST_VALUE = 200
-
 _SAYS_NOTHING = (DisallowedError, TurnNotInTimeError)
 
 
@@ -92,9 +89,9 @@ class Turn:
         if end is None and error is not None:
             if isinstance(error, BaseExceptionGroup):
                 error = error.split(_SAYS_NOTHING)[1]
-            is_failure = isinstance(error, Exception)
-            is_failure = is_failure and not isinstance(error, _SAYS_NOTHING)
-            end = TurnEnd.INCIDENT if is_failure else TurnEnd.UNJUDGED
+            end = TurnEnd.UNJUDGED
+            if isinstance(error, Exception) and not isinstance(error, _SAYS_NOTHING):
+                end, claim.cause = TurnEnd.INCIDENT, type(error).__name__
         try:
             await self._turns.end(claim, end or TurnEnd.GOOD)
         finally:
@@ -153,6 +150,7 @@ class Turn:
             )
         is_incident = failure or status in ASK_FOR_LESS
         claim.end = TurnEnd.INCIDENT if is_incident else TurnEnd.GOOD
+        claim.cause = str(status or "failure")
         claim.retry_after = None
         if is_incident and retry_after is not None:
             host = claim.grant.host
@@ -170,6 +168,7 @@ class Claim:
         is_entered: whether a task or thread has entered the turn.
         owner: that task or thread; `None` before, and after `Turn.leave_task`.
         end: what was reported; `None` if nothing.
+        cause: the cause of an incident, as in `HostBlocked`.
         retry_after: the reported Retry-After, seconds; `None` if there is none.
         standing: the state of the origin after a fetch for this turn, if there was one.
         on_over: called once, when the turn has ended or will never start.
@@ -179,6 +178,7 @@ class Claim:
     __slots__ = (
         "began_at",
         "call_soon",
+        "cause",
         "end",
         "grant",
         "is_entered",
@@ -198,6 +198,7 @@ class Claim:
         self.is_entered: bool = False
         self.owner: object = None
         self.end: TurnEnd | None = None
+        self.cause = ""
         self.retry_after: float | None = None
         self.standing: Standing | None = None
         self.on_over: Callable[[], object] | None = None
@@ -296,7 +297,8 @@ class Turns:
         self._remove(claim, grant.host)
         if end is TurnEnd.INCIDENT:
             self.counts["incidents"] += 1
-        await self.queues.end(grant, end, retry_after=claim.retry_after)
+        cause, seconds = claim.cause, claim.retry_after
+        await self.queues.end(grant, end, cause=cause, retry_after=seconds)
 
     async def give_back(self, claim: Claim) -> None:
         """End an open turn if no task has entered it."""
@@ -308,8 +310,7 @@ class Turns:
         headers = {"retry-after": value}
         seconds = retry_after(headers, now=self._clock.now(), policy=self._policy)
         if seconds is None:
-            event = RetryAfterIgnored(host=host, value=value[:_LONGEST_VALUE])
-            self._listener.tell(event)
+            self._listener.tell(RetryAfterIgnored.of(host, value))
         return seconds
 
     async def _begin(self, claim: Claim, deadline: float) -> None:
