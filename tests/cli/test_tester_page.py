@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,14 +62,22 @@ def page() -> Iterator[str]:
         process.terminate()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chrome]:
+@contextmanager
+def chromium(*arguments: str) -> Iterator[Chrome]:
+    """A headless browser."""
     options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+    usual = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage")
+    for argument in (*usual, *arguments):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.ChromeService(executable_path=_DRIVER)
     with webdriver.Chrome(options=options, service=service) as chrome:
+        yield chrome
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chrome]:
+    with chromium() as chrome:
         yield chrome
 
 
@@ -86,9 +95,9 @@ def opened(page: str, browser: Chrome) -> Callable[..., Chrome]:
     return open_page
 
 
-def wait_for(browser: Chrome, text: str) -> None:
+def wait_for(browser: Chrome, text: str, *, seconds: float = _SECONDS) -> None:
     """Wait until the status of the page has `text`."""
-    WebDriverWait(browser, _SECONDS).until(
+    WebDriverWait(browser, seconds).until(
         lambda _: text in browser.find_element(By.ID, "status").text
     )
 

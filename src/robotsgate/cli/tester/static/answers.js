@@ -1,6 +1,6 @@
 // Asks the server that serves this page.
 
-export const canFetch = true;
+export const isLocal = false;
 export const note = "";
 
 export async function answer(query, { signal }) {

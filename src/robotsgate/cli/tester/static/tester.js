@@ -1,6 +1,6 @@
 // All results are inserted as text, never as markup.
 
-import { answer, canFetch, note } from "./answers.js";
+import { answer, isLocal, note } from "./answers.js";
 
 const WAIT_MS = 250;
 const LINES_PER_BLOCK = 100;
@@ -27,7 +27,7 @@ function readLocation() {
   const state = new URLSearchParams(location.hash.slice(1));
   const given = state.size ? Object.fromEntries(state) : EXAMPLE;
   for (const id of ["text", "url", "agents", "paths"]) at(id).value = given[id] ?? "";
-  at("form").elements.kind.value = canFetch && given.url ? "url" : "text";
+  at("form").elements.kind.value = !isLocal && given.url ? "url" : "text";
 }
 
 function writeLocation() {
@@ -190,10 +190,11 @@ function sourceOf(source) {
   return parts.join("\n");
 }
 
-at("kinds").hidden = !canFetch;
+at("kinds").hidden = isLocal;
 at("note").textContent = note;
 at("form").addEventListener("submit", (event) => { event.preventDefault(); ask(0); });
 at("form").addEventListener("input", (event) => ask(event.target.id === "url" ? 4 * WAIT_MS : WAIT_MS));
 addEventListener("hashchange", () => { readLocation(); ask(0); });
 readLocation();
-ask(0);
+if (isLocal && !location.hash) tell("Edit something, or press Check");
+else ask(0);
