@@ -34,7 +34,8 @@ _AGENT = "ExampleBot"
 
 _OURS, _THEIRS = "robotsgate filter", "loop over protego"
 _PROGRAMS = {
-    _OURS: f"from robotsgate.cli import run; run(['filter', '-q', '-a', {_AGENT!r}])",
+    _OURS: "from robotsgate.cli._program import run;"
+    f" run(['filter', '-q', '-a', {_AGENT!r}])",
     _THEIRS: "from benchmarks.filter import loop_over_protego; loop_over_protego()",
 }
 _TELL_PEAK = "; import sys; sys.stderr.write(open('/proc/self/status').read())"

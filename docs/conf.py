@@ -1,9 +1,14 @@
-"""How Sphinx builds the documentation: offline, and with every reference resolved."""
+"""How Sphinx builds the documentation: with every reference resolved.
+
+Only the tester page needs the network.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sphinx import addnodes
@@ -15,6 +20,8 @@ if TYPE_CHECKING:
     from docutils import nodes
     from sphinx.application import Sphinx
     from sphinx.ext.autodoc import Options
+
+sys.path.append(str(Path(__file__).parent))
 
 project = "robotsgate"
 author = "the robotsgate contributors"
@@ -28,6 +35,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_click",
+    "tester_page",
 ]
 # `name` in a docstring is code, as it is in Markdown.
 default_role = "code"

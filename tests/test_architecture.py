@@ -91,6 +91,7 @@ def modules_after(statement: str) -> set[str]:
         "robotstxt",
         "urls",
         "caching",
+        "cli.tester._answers",
         "archive",
         "errors",
         "politeness._host_record",

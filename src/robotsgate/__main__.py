@@ -10,7 +10,7 @@ _NEEDED = {"click", "rich"}
 def main() -> None:
     """Run the program and exit, or print how to install the missing extra."""
     try:
-        from robotsgate.cli import run  # noqa: PLC0415 (needs an extra)
+        from robotsgate.cli._program import run  # noqa: PLC0415 (needs an extra)
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] not in _NEEDED:
             raise

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from robotsgate.cli import run
+from robotsgate.cli._program import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -96,7 +96,7 @@ def in_shell(command: str) -> Ran:
 def peak_kib(*arguments: object, stdin: Path, stdout: Path) -> int:
     """The most memory that the program takes, with files for its streams."""
     program = (
-        f"from robotsgate.cli import run; run({[*map(str, arguments)]});"
+        f"from robotsgate.cli._program import run; run({[*map(str, arguments)]});"
         "import sys; sys.stderr.write(open('/proc/self/status').read())"
     )
     variables = {

@@ -196,7 +196,7 @@ def test_program_without_its_extra_says_what_to_install(
 def test_another_missing_module_is_told_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "robotsgate.cli", None)
+    monkeypatch.setitem(sys.modules, "robotsgate.cli._program", None)
 
     with pytest.raises(ModuleNotFoundError, match=r"robotsgate\.cli"):
         main()

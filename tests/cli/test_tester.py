@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from robotsgate import Dialect, RobotsChecker
+from robotsgate import RobotsChecker
+from robotsgate.cli.tester import _answers, _app
 from robotsgate.cli.tester._app import RateLimit, client_of, page_app
 from robotsgate.testing import FakeSite, ManualClock
 from tests.tables import cases
@@ -43,7 +44,6 @@ async def _page(
     async with RobotsChecker(client=site or FakeSite(), clock=clock) as checker:
         app = page_app(
             checker,
-            dialect=Dialect.RFC9309,
             monotonic=clock.monotonic,
             own_name=own_name,
         )
@@ -72,12 +72,30 @@ async def test_page_has_no_scripts_and_styles_in_itself() -> None:
     assert "style=" not in response.text
 
 
+async def test_page_states_its_limits() -> None:
+    async with _page() as client:
+        page = (await client.get("/")).text
+
+    for limit in (
+        _answers._MOST_CHECKS,
+        _answers._LONGEST_NAME,
+        _answers._MOST_PASTED_LINES,
+        _answers._MOST_LINES,
+        _answers._MOST_FINDINGS,
+        _app._FETCHES_AT_ONCE,
+    ):
+        assert f" {limit:,} " in page
+    assert f"{_app._MOST_BYTES // 2**20} MiB" in page
+    assert f"every {_app._SECONDS_EACH:.0f} seconds" in page
+
+
 async def test_pasted_file_is_answered_with_lines_and_findings() -> None:
-    paths = ["/p<\x1b/a", "/q", "/robots.txt", "x", "/\ud800"]
+    body = "User-agent: *\nDisallow: /p<\x1b\nNoindex: /\n"
+    paths = ["/p<\x1b/a", "/q", "/robots.txt", "p<\x1b", "q?u=http://h", "http://"]
 
     async with _page() as client:
-        body = json.dumps(_query(paths=paths))
-        response = await client.post("/answers", content=body, headers=_HEADERS)
+        query = json.dumps(_query(text=body, paths=paths))
+        response = await client.post("/answers", content=query, headers=_HEADERS)
         content = response.json()
 
     answers = [(one["path"], one["allowed"], one["line"]) for one in content["answers"]]
@@ -85,17 +103,19 @@ async def test_pasted_file_is_answered_with_lines_and_findings() -> None:
         (r"/p<\x1b/a", False, 2),
         ("/q", True, None),
         ("/robots.txt", True, None),
-        ("x", None, None),
-        (r"/\ud800", True, None),
+        (r"/p<\x1b", False, 2),
+        ("/q?u=http://h", True, None),
+        ("http://", None, None),
+        ("http://", True, None),
     ]
     assert content["lines"][1] == {"number": 2, "text": r"Disallow: /p<\x1b"}
-    assert [one["code"] for one in content["findings"]] == ["misspelt-field"]
+    assert [one["code"] for one in content["findings"]] == ["unknown-field"]
     assert content["source"] is None
 
 
 async def test_each_agent_has_its_own_answer_and_reason() -> None:
     text = "User-agent: a\nDisallow: /x\n"
-    query = _query(text=text, agents=["a", "b", "Mozilla/5.0"], paths=["/x", "/y"])
+    query = _query(text=text, agents=["a", "b"], paths=["/x", "/y"])
 
     async with _page() as client:
         content = (await client.post("/answers", json=query)).json()
@@ -104,8 +124,28 @@ async def test_each_agent_has_its_own_answer_and_reason() -> None:
         "by line 2 (Disallow: /x, for a)",
         "the file has no group for this agent",
     ]
-    assert content["answers"][2]["allowed"] is None
-    assert content["answers"][3]["reason"] == "none of the rules for a match"
+    assert content["answers"][2]["reason"] == "none of the rules for a match"
+
+
+async def test_dialects_that_disagree_are_named() -> None:
+    text = "User-agent: *\nDisalow: /x\n"
+    query = _query(text=text, agents=["a", "Mozilla/5.0"], paths=["/x", "/y"])
+
+    async with _page() as client:
+        content = (await client.post("/answers", json=query)).json()
+
+    assert [
+        (one["path"], one["agent"], one["dialect"], one["allowed"], one["line"])
+        for one in content["answers"]
+    ] == [
+        ("/x", "a", "RFC 9309", True, None),
+        ("/x", "a", "Google", False, 2),
+        ("/x", "Mozilla/5.0", "RFC 9309", None, None),
+        ("/x", "Mozilla/5.0", "Google", False, 2),
+        ("/y", "a", "", True, None),
+        ("/y", "Mozilla/5.0", "RFC 9309", None, None),
+        ("/y", "Mozilla/5.0", "Google", True, None),
+    ]
 
 
 async def test_only_the_first_of_very_many_lines_and_findings_are_sent() -> None:
@@ -130,7 +170,7 @@ async def test_rule_of_any_length_makes_no_long_reason() -> None:
 async def test_fetched_file_is_answered_with_where_it_came_from() -> None:
     site = FakeSite()
     site.serve("http://h", _BODY)
-    paths = ["/p<%1b", "p", "http://h/q", "http://other/", "gopher://h/"]
+    paths = ["/p<%1b", "p?u=http://h", "http://h/q", "http://other/", "gopher://h/"]
     query = _query(text=None, url="http://h/some/page", paths=paths)
 
     async with _page(site) as client:
@@ -144,6 +184,30 @@ async def test_fetched_file_is_answered_with_where_it_came_from() -> None:
     assert content["source"]["status"] == 200
     assert content["source"]["fresh_until"] > content["source"]["fetched_at"]
     assert len(content["lines"]) == 3
+
+
+@cases("statuses url access", {
+    "both answer": ({"https": 200, "http": 200}, "https://h/robots.txt", "successful"),
+    "https has an error": ({"https": 503, "http": 200}, "https://h/robots.txt",
+                           "unreachable"),
+    "only http answers": ({"http": 200}, "http://h/robots.txt", "successful"),
+    "neither answers": ({}, "https://h/robots.txt", "unreachable"),
+})  # fmt: skip
+async def test_site_without_a_scheme_is_fetched_over_https_if_it_answers(
+    statuses: dict[str, int], url: str, access: str
+) -> None:
+    site = FakeSite()
+    for scheme in ("https", "http"):
+        if scheme in statuses:
+            site.serve(f"{scheme}://h", _BODY, status=statuses[scheme])
+        else:
+            site.fail(f"{scheme}://h", httpx.ConnectError("refused"))
+
+    async with _page(site) as client:
+        query = _query(text=None, url="h", paths=["/"])
+        content = (await client.post("/answers", json=query)).json()
+
+    assert (content["source"]["url"], content["source"]["access"]) == (url, access)
 
 
 async def test_site_without_a_file_has_no_lines() -> None:
@@ -203,12 +267,11 @@ def test_each_client_has_a_bucket_that_fills() -> None:
     "a long path": (b'{"text":"","url":"","agents":[],"paths":["%s"]}' % (b"x" * 2_001),
                     "all but the text are limited to 2000"),
     "too many questions": (b'{"text":"","url":"","agents":[],"paths":[%s]}'
-                           % b",".join([b'""'] * 51), "expected at most 50 results"),
+                           % b",".join([b'""'] * 51), "expected at most 50 checks"),
     "too many lines": (b'{"text":"%s","url":"","agents":[],"paths":[]}'
                        % (b"\\n" * 50_001), "expected at most 50000 lines, got 50001"),
     "too much": (b"[" + b" " * 2**20 + b"]", "expected at most 1048576 bytes"),
-    "no URL": (b'{"text":null,"url":"x","agents":[],"paths":[]}',
-               "expected an absolute URL"),
+    "no URL": (b'{"text":null,"url":"/x","agents":[],"paths":[]}', "expected a host"),
 })  # fmt: skip
 async def test_what_the_page_would_not_send_is_an_error(
     content: bytes, message: str

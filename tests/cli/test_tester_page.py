@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,8 @@ Allow: /a/open
 Disalow: /drafts/
 """
 
+_LONG = f"User-agent: *\nDisallow: /{'segment/' * 30}\n"
+
 _SECONDS = 20
 
 
@@ -59,14 +62,22 @@ def page() -> Iterator[str]:
         process.terminate()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chrome]:
+@contextmanager
+def chromium(*arguments: str) -> Iterator[Chrome]:
+    """A headless browser."""
     options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+    usual = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage")
+    for argument in (*usual, *arguments):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.ChromeService(executable_path=_DRIVER)
     with webdriver.Chrome(options=options, service=service) as chrome:
+        yield chrome
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chrome]:
+    with chromium() as chrome:
         yield chrome
 
 
@@ -84,9 +95,9 @@ def opened(page: str, browser: Chrome) -> Callable[..., Chrome]:
     return open_page
 
 
-def wait_for(browser: Chrome, text: str) -> None:
+def wait_for(browser: Chrome, text: str, *, seconds: float = _SECONDS) -> None:
     """Wait until the status of the page has `text`."""
-    WebDriverWait(browser, _SECONDS).until(
+    WebDriverWait(browser, seconds).until(
         lambda _: text in browser.find_element(By.ID, "status").text
     )
 
@@ -105,7 +116,7 @@ def test_typing_a_path_flips_its_answer(opened: Callable[..., Chrome]) -> None:
     wait_for(browser, "1 disallowed")
 
     assert (before, answers(browser)) == (["✓ allowed"], ["✗ disallowed"])
-    decides = browser.find_element(By.CSS_SELECTOR, "#lines > .decides")
+    decides = browser.find_element(By.CSS_SELECTOR, "#lines .decides")
     assert decides.text.startswith("Disallow: /private")
     assert "paths=%2Fprivate" in browser.current_url
 
@@ -146,10 +157,54 @@ def test_fetched_file_shows_where_it_came_from(
     assert source[-1].startswith("next fetch after ")
 
 
-def test_error_is_told(opened: Callable[..., Chrome]) -> None:
-    browser = opened(has_answer="expected an absolute URL", url="x")
+def test_error_replaces_the_results(opened: Callable[..., Chrome]) -> None:
+    browser = opened(text=_USUAL, paths="/a/b")
+
+    browser.find_element(By.ID, "paths").send_keys("\nx" * 50)
+    wait_for(browser, "expected at most 50 checks")
 
     assert browser.find_element(By.ID, "status").get_attribute("class") == "error"
+    assert answers(browser) == []
+    assert browser.find_element(By.ID, "lines").text == ""
+
+
+def test_columns_fit_their_words(opened: Callable[..., Chrome]) -> None:
+    agents = "Googlebot\nfacebookexternalhit"
+    browser = opened(text=_LONG, agents=agents, paths=f"/a\n/{'segment/' * 30}")
+    browser.set_window_size(1280, 900)
+
+    cells = browser.find_elements(By.CSS_SELECTOR, "td:nth-child(2) div")
+    assert {cell.text for cell in cells} == {"Googlebot", "facebookexternalhit"}
+    assert max(cell.size["height"] for cell in cells) < 30  # pixels of one line
+
+
+def test_many_lines_are_drawn_without_a_pause(opened: Callable[..., Chrome]) -> None:
+    """The numbers of the lines once took ten seconds."""
+    browser = opened(text="User-agent: *\nDisallow: /\n", paths="/")
+
+    field = browser.find_element(By.ID, "text")
+    rules = "".join(f"Disallow: /{number}\n" for number in range(4_999))
+    set_value = "arguments[0].value = arguments[1]; arguments[0].offsetHeight"
+    browser.execute_script(set_value, field, f"User-agent: *\n{rules}")
+
+    milliseconds = browser.execute_async_script(
+        """
+        const [field, done] = arguments;
+        let longest = 0, last = performance.now(), ticks_after = 25;
+        const tick = () => {
+            longest = Math.max(longest, performance.now() - last);
+            last = performance.now();
+            const lines = document.querySelectorAll("#lines li").length;
+            if (lines === 5_000 && ticks_after-- === 0) done(longest);
+            else setTimeout(tick, 20);
+        };
+        field.dispatchEvent(new Event("input", {bubbles: true}));
+        tick();
+        """,
+        field,
+    )
+
+    assert milliseconds < 1_000
 
 
 def test_page_works_by_keyboard_and_names_its_fields(
@@ -171,7 +226,7 @@ def test_page_fits_its_window_without_a_fault(
     opened: Callable[..., Chrome], width: int, scheme: str
 ) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser = opened(text=_USUAL, agents="ExampleBot", paths="/\n/a/b\n/a/open")
+    browser = opened(text=_USUAL, agents="ExampleBot", paths="/a/b\n/a/open\n/drafts/1")
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     root = browser.find_element(By.TAG_NAME, "html")
     metrics = {"width": width, "deviceScaleFactor": 1, "mobile": width < 400}

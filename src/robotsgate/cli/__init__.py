@@ -4,7 +4,3 @@ A command parses its options, calls the checker or the parser, and prints. It mu
 make decisions about robots.txt. These modules may use files, the terminal and the
 network, but must not import `integrations` or `testing`.
 """
-
-from robotsgate.cli._program import run
-
-__all__ = ["run"]

@@ -68,7 +68,6 @@ async def _serve(
         async with settings.checker() as checker:
             app = page_app(
                 checker,
-                dialect=settings.dialect,
                 monotonic=SystemClock().monotonic,
                 own_name=own_name,
             )

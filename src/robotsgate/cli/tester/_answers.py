@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from robotsgate.caching import printable
 from robotsgate.cli._findings import about_file
 from robotsgate.errors import InvalidProductTokenError, InvalidURLError
+from robotsgate.robotstxt import Dialect, RobotsTxt
 
 if TYPE_CHECKING:
-    from robotsgate.robotstxt import Match, RobotsTxt
+    from collections.abc import Iterable
 
-# Hostile rules take up to 0.1 s per check.
-MOST_ANSWERS = 50
+    from robotsgate.robotstxt import Match
+
+# Hostile rules take up to 0.1 s per check and dialect.
+_MOST_CHECKS = 50
 _LONGEST_NAME = 2_000
 
 # Linting takes 15 microseconds per line. The longest file that is read has some 20,000
@@ -24,6 +28,10 @@ _MOST_PASTED_LINES = 50_000
 _MOST_LINES = 5_000
 _MOST_FINDINGS = 1_000
 _LONGEST_REASON = 2_000
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+_DIALECTS = {Dialect.RFC9309: "RFC 9309", Dialect.GOOGLE: "Google"}
 
 
 class BadRequestError(Exception):
@@ -52,10 +60,11 @@ class Query:
         Raises:
             BadRequestError: there are too many checks or lines.
         """
-        if len(self.agents) * len(self.paths) > MOST_ANSWERS:
+        checks = len(self.agents) * len(self.paths)
+        if checks > _MOST_CHECKS:
             raise BadRequestError(
-                f"expected at most {MOST_ANSWERS} results, got {len(self.agents)}"
-                f" agents and {len(self.paths)} paths"
+                f"expected at most {_MOST_CHECKS} checks (agents times paths),"
+                f" got {checks}"
             )
         lines = len((self.text or "").splitlines())
         if lines > _MOST_PASTED_LINES:
@@ -81,7 +90,7 @@ class Query:
                     text=text,
                     url=url,
                     agents=tuple(agents) or ("*",),
-                    paths=tuple(paths),
+                    paths=tuple(map(_with_slash, paths)),
                 )
         raise BadRequestError(
             "expected text, url, agents and paths; all but the text are limited to"
@@ -103,36 +112,59 @@ def shown_file(robots: RobotsTxt) -> dict[str, Any]:
     }
 
 
-def answer_in(robots: RobotsTxt, agent: str, path: str) -> dict[str, Any]:
-    """The result of a check with a pasted file."""
-    return answer_of(agent, path, _decision(robots, agent, path))
+def in_each_dialect(text: str) -> list[RobotsTxt]:
+    """A pasted file, parsed in each dialect."""
+    return [RobotsTxt.parse(text, dialect=dialect) for dialect in _DIALECTS]
+
+
+def answers_in(
+    files: Iterable[RobotsTxt], agent: str, path: str
+) -> list[dict[str, Any]]:
+    """The results of a check: one if all dialects agree, otherwise one for each."""
+    decisions = {robots.dialect: _decision(robots, agent, path) for robots in files}
+    results = {(allowed, line) for allowed, line, _ in decisions.values()}
+    if len(results) == 1:
+        return [answer_of(agent, path, decisions[Dialect.RFC9309])]
+    return [
+        answer_of(agent, path, decision, dialect=_DIALECTS[dialect])
+        for dialect, decision in decisions.items()
+    ]
 
 
 def answer_of(
-    agent: str, path: str, decision: tuple[bool, int | None, str] | str
+    agent: str,
+    path: str,
+    decision: tuple[bool | None, int | None, str],
+    *,
+    dialect: str = "",
 ) -> dict[str, Any]:
     """One result as JSON types.
 
     Args:
         agent: the crawler.
         path: a path or a URL.
-        decision: (whether it is allowed, the line that applies, why), or an error.
+        decision: (whether it is allowed, the line that applies, why); in place of the
+            first two, `None` after an error.
+        dialect: the name of the only dialect with this result; empty otherwise.
     """
-    names = {"agent": printable(agent), "path": printable(path)}
-    if isinstance(decision, str):
-        return names | {"allowed": None, "line": None, "reason": printable(decision)}
     allowed, line, reason = decision
-    shown = printable(reason[:_LONGEST_REASON])  # a rule in it may be very long
-    return names | {"allowed": allowed, "line": line, "reason": shown}
+    return {
+        "agent": printable(agent),
+        "path": printable(path),
+        "dialect": dialect,
+        "allowed": allowed,
+        "line": line,
+        "reason": printable(reason[:_LONGEST_REASON]),  # a rule in it may be very long
+    }
 
 
 def _decision(
     robots: RobotsTxt, agent: str, path: str
-) -> tuple[bool, int | None, str] | str:
+) -> tuple[bool | None, int | None, str]:
     try:
         match = robots.match(agent, path)
     except (InvalidProductTokenError, InvalidURLError) as error:
-        return str(error)
+        return None, None, str(error)
     line = None if match.rule is None else match.rule.line
     return match.allowed, line, _reason(match)
 
@@ -146,6 +178,10 @@ def _reason(match: Match) -> str:
     if match.group is None:
         return "the file has no group for this agent"
     return f"none of the rules for {group} match"
+
+
+def _with_slash(path: str) -> str:
+    return path if path.startswith("/") or _SCHEME.match(path) else f"/{path}"
 
 
 def _is_name(value: object) -> bool:

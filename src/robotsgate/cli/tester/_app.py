@@ -1,4 +1,4 @@
-"""The ASGI app of the tester page: three files, and one JSON endpoint."""
+"""The ASGI app of the tester page: its files, and one JSON endpoint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from importlib.resources import files
 from ipaddress import IPv6Address, ip_address
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -18,12 +18,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from robotsgate import Origin, RobotsError, RobotsTxt
+from robotsgate import AccessResult, Origin, RobotsError, RobotsTxt
 from robotsgate.cli.tester._answers import (
     BadRequestError,
     Query,
-    answer_in,
     answer_of,
+    answers_in,
+    in_each_dialect,
     shown_file,
 )
 
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from robotsgate import Dialect, RobotsChecker
+    from robotsgate import RobotsChecker, Verdict
+
+_Result = TypeVar("_Result")
 
 _MOST_BYTES = 2**20
 
@@ -44,6 +47,7 @@ _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/tester.css": ("tester.css", "text/css; charset=utf-8"),
     "/tester.js": ("tester.js", "text/javascript; charset=utf-8"),
+    "/answers.js": ("answers.js", "text/javascript; charset=utf-8"),
 }
 
 HEADERS = {
@@ -61,7 +65,6 @@ HEADERS = {
 def page_app(
     checker: RobotsChecker,
     *,
-    dialect: Dialect,
     monotonic: Callable[[], float],
     own_name: str | None = None,
 ) -> Starlette:
@@ -69,15 +72,12 @@ def page_app(
 
     Args:
         checker: fetches files, with its own address guard; the caller closes it.
-        dialect: the dialect for pasted files.
         monotonic: the current time, seconds.
         own_name: the only host name that is accepted, besides IP addresses and
             localhost, because a hostile page could point its own name here (DNS
             rebinding). `None` to accept all names.
     """
-    answerer = _Answerer(
-        checker, dialect=dialect, monotonic=monotonic, own_name=own_name
-    )
+    answerer = _Answerer(checker, monotonic=monotonic, own_name=own_name)
     routes = [
         Route(path, partial(_give_file, name, kind))
         for path, (name, kind) in _FILES.items()
@@ -100,13 +100,11 @@ class _Answerer:
         self,
         checker: RobotsChecker,
         *,
-        dialect: Dialect,
         monotonic: Callable[[], float],
         own_name: str | None,
     ) -> None:
         self._checker = checker
         self._own_name = own_name
-        self._dialect = dialect
         self._monotonic = monotonic
         self._limit = RateLimit(burst=_FETCHES_AT_ONCE, seconds_each=_SECONDS_EACH)
         self._threads = anyio.CapacityLimiter(2)
@@ -135,23 +133,18 @@ class _Answerer:
         return JSONResponse(content)
 
     async def _about_text(self, text: str, query: Query) -> dict[str, Any]:
-        robots = RobotsTxt.parse(text, dialect=self._dialect)
-        content = await self._in_thread(partial(shown_file, robots))
+        files = in_each_dialect(text)
+        content = await self._in_thread(partial(shown_file, files[0]))
         content["answers"] = [
-            await self._in_thread(partial(answer_in, robots, agent, path))
+            answer
             for path, agent in product(query.paths, query.agents)
+            for answer in await self._in_thread(partial(answers_in, files, agent, path))
         ]
         return content | {"source": None}
 
     async def _about_url(self, query: Query, client: str) -> dict[str, Any]:
-        checker = self._checker
-        origin = Origin.from_url(query.url)
-        root = f"{origin}/"
-        is_known = checker.peek("*", root) is not None
-        if not is_known and not self._limit.take(client, self._monotonic()):
-            raise _TooManyError("too many fetches: try again in a few seconds")
-        verdict = await checker.check("*", root)
-        robots = await checker.robots_txt(root)
+        origin, verdict = await self._fetch(query.url, client)
+        robots = await self._checker.robots_txt(f"{origin}/")
         shown = partial(shown_file, robots or RobotsTxt.parse(""))
         content = await self._in_thread(shown)
         content["answers"] = [
@@ -164,19 +157,41 @@ class _Answerer:
         source = {name: told[name] for name in (*names, *dates)}
         return content | {"source": {"url": origin.robots_url, **source}}
 
+    async def _fetch(self, url: str, client: str) -> tuple[Origin, Verdict]:
+        """Fetch from a site; without a scheme, over HTTPS if a server answers there."""
+        if "://" in url:
+            origin = Origin.from_url(url)
+            return origin, await self._fetch_origin(origin, client)
+        https, http = (Origin.from_url(f"{s}://{url}") for s in ("https", "http"))
+        verdict = await self._fetch_origin(https, client)
+        if verdict.access is not AccessResult.UNREACHABLE or verdict.status is not None:
+            return https, verdict
+        over_http = await self._fetch_origin(http, client)
+        if over_http.access is AccessResult.UNREACHABLE:
+            return https, verdict
+        return http, over_http
+
+    async def _fetch_origin(self, origin: Origin, client: str) -> Verdict:
+        root = f"{origin}/"
+        is_known = self._checker.peek("*", root) is not None
+        if not is_known and not self._limit.take(client, self._monotonic()):
+            raise _TooManyError("too many fetches: try again in a few seconds")
+        return await self._checker.check("*", root)
+
     async def _answer_at(self, origin: Origin, agent: str, path: str) -> dict[str, Any]:
-        url = path if "://" in path else f"{origin}/{path.removeprefix('/')}"
+        url = f"{origin}{path}" if path.startswith("/") else path
         try:
             if Origin.from_url(url) != origin:
-                return answer_of(agent, path, f"expected a URL of {origin}")
+                error = f"expected a URL of {origin}"
+                return answer_of(agent, path, (None, None, error))
             verdict = await self._checker.check(agent, url)
         except RobotsError as error:
-            return answer_of(agent, path, str(error))
+            return answer_of(agent, path, (None, None, str(error)))
         line = None if verdict.rule is None else verdict.rule.line
         _, _, reason = str(verdict).partition(" ")
         return answer_of(agent, path, (verdict.allowed, line, reason))
 
-    async def _in_thread(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
 

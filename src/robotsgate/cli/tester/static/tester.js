@@ -1,12 +1,15 @@
-"use strict";
-// Everything that the server sends is inserted as text, never as markup.
+// All results are inserted as text, never as markup.
+
+import { answer, isLocal, note } from "./answers.js";
 
 const WAIT_MS = 250;
+const LINES_PER_BLOCK = 100;
 const EXAMPLE = {
-  text: "User-agent: *\nDisallow: /private/\nAllow: /private/open\n",
+  text: "User-agent: *\nDisallow: /private/\nAllow: /private/open\nDisalow: /drafts/\n",
   agents: "ExampleBot",
-  paths: "/\n/private/diary\n/private/open",
+  paths: "/private/diary\n/private/open\n/drafts/1",
 };
+const NOTHING = { answers: [], lines: [], findings: [] };
 
 const at = (id) => document.getElementById(id);
 const kind = () => at("form").elements.kind.value;
@@ -24,7 +27,7 @@ function readLocation() {
   const state = new URLSearchParams(location.hash.slice(1));
   const given = state.size ? Object.fromEntries(state) : EXAMPLE;
   for (const id of ["text", "url", "agents", "paths"]) at(id).value = given[id] ?? "";
-  at("form").elements.kind.value = given.url ? "url" : "text";
+  at("form").elements.kind.value = !isLocal && given.url ? "url" : "text";
 }
 
 function writeLocation() {
@@ -43,34 +46,36 @@ function ask(wait) {
   const isUrl = kind() === "url";
   at("text-part").hidden = isUrl;
   at("url-part").hidden = !isUrl;
-  timer = setTimeout(answer, wait);
+  timer = setTimeout(check, wait);
 }
 
-async function answer() {
+async function check() {
   asking.abort();
   asking = new AbortController();
+  const { signal } = asking;
   const isUrl = kind() === "url";
   const query = {
     text: isUrl ? null : at("text").value,
-    url: isUrl ? at("url").value : "",
+    url: isUrl ? at("url").value.trim() : "",
     agents: names("agents"),
     paths: names("paths"),
   };
-  if (isUrl && !query.url) return;
+  if (isUrl && !query.url) {
+    show(NOTHING);
+    return tell("Enter a site");
+  }
   writeLocation();
   tell(isUrl ? "Fetching …" : "");
   try {
-    const response = await fetch("answers", {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(query),
-      signal: asking.signal,
-    });
-    const content = await response.json();
+    const content = await answer(query, { signal, tell });
+    if (signal.aborted) return;
     if (content.error) throw new Error(content.error);
     show(content);
+    tell(summaryOf(content));
   } catch (error) {
-    if (error.name !== "AbortError") tell(error.message, "error");
+    if (signal.aborted) return;
+    show(NOTHING);
+    tell(error.message, "error");
   }
 }
 
@@ -79,16 +84,20 @@ function tell(text, className = "") {
   at("status").className = className;
 }
 
+function summaryOf(content) {
+  const count = (allowed) => content.answers.filter((one) => one.allowed === allowed).length;
+  const findings = content.findings.length + content.more_findings;
+  return `${count(true)} allowed, ${count(false)} disallowed, findings: ${findings}`;
+}
+
 function show(content) {
-  const deciding = new Map();
-  const rows = content.answers.map((one) => {
-    if (one.line) deciding.set(one.line, [...(deciding.get(one.line) ?? []), one]);
-    return rowOf(one);
-  });
-  at("answers").tBodies[0].replaceChildren(...rows);
-  at("lines").replaceChildren(...content.lines.map((line) => lineOf(line, content.findings, deciding)));
+  const answers = byLine(content.answers);
+  const findings = byLine(content.findings);
+  at("answers").tBodies[0].replaceChildren(...content.answers.map(rowOf));
+  const lines = content.lines.map((line) => lineOf(line, answers, findings));
+  at("lines").replaceChildren(...blocksOf(lines));
   at("about-file").replaceChildren(
-    ...content.findings.filter((one) => one.line === 0).map((one) => {
+    ...(findings.get(0) ?? []).map((one) => {
       const item = document.createElement("li");
       item.append(findingOf(one));
       return item;
@@ -99,14 +108,21 @@ function show(content) {
   if (content.more_findings) more.push(`${content.more_findings} more findings`);
   at("more").textContent = more.join(", ");
   at("source").textContent = content.source ? sourceOf(content.source) : "";
-  const refused = content.answers.filter((one) => one.allowed === false).length;
-  const allowed = content.answers.filter((one) => one.allowed).length;
-  tell(`${allowed} allowed, ${refused} disallowed, findings: ${content.findings.length + content.more_findings}`);
+}
+
+function byLine(ones) {
+  const lines = new Map();
+  for (const one of ones) {
+    if (!lines.has(one.line)) lines.set(one.line, []);
+    lines.get(one.line).push(one);
+  }
+  return lines;
 }
 
 function rowOf(one) {
   const row = document.createElement("tr");
   const word = one.allowed === null ? "?" : one.allowed ? "✓ allowed" : "✗ disallowed";
+  const result = one.dialect ? `${word} (${one.dialect})` : word;
   const why = element("td", one.reason);
   if (one.line) {
     why.append(" ");
@@ -121,22 +137,41 @@ function rowOf(one) {
     why.append(link);
   }
   const className = one.allowed === null ? "" : one.allowed ? "allowed" : "disallowed";
-  row.append(element("td", one.path), element("td", one.agent), element("td", word, className), why);
+  row.append(cellOf(one.path), cellOf(one.agent), element("td", result, className), why);
   return row;
 }
 
-function lineOf(line, findings, deciding) {
+// As wide as its text, within what the style sheet allows.
+function cellOf(text) {
+  const cell = document.createElement("td");
+  cell.append(element("div", text));
+  return cell;
+}
+
+// The browser lays out only the blocks that are in view.
+function blocksOf(lines) {
+  const blocks = [];
+  for (let start = 0; start < lines.length; start += LINES_PER_BLOCK) {
+    const block = document.createElement("ol");
+    block.start = start + 1;
+    block.append(...lines.slice(start, start + LINES_PER_BLOCK));
+    blocks.push(block);
+  }
+  return blocks;
+}
+
+function lineOf(line, answers, findings) {
   const item = element("li", line.text);
   item.id = `line-${line.number}`;
-  item.value = line.number;
-  if (deciding.has(line.number)) {
+  if (answers.has(line.number)) {
     item.className = "decides";
     item.tabIndex = -1;
-    for (const one of deciding.get(line.number)) {
-      item.append(element("span", `← applies to ${one.path} for ${one.agent}`, "finding"));
-    }
   }
-  for (const one of findings) if (one.line === line.number) item.append(findingOf(one));
+  for (const one of answers.get(line.number) ?? []) {
+    const dialect = one.dialect ? ` (${one.dialect})` : "";
+    item.append(element("span", `← applies to ${one.path} for ${one.agent}${dialect}`, "finding"));
+  }
+  for (const one of findings.get(line.number) ?? []) item.append(findingOf(one));
   return item;
 }
 
@@ -155,8 +190,11 @@ function sourceOf(source) {
   return parts.join("\n");
 }
 
-at("form").addEventListener("submit", (event) => event.preventDefault());
+at("kinds").hidden = isLocal;
+at("note").textContent = note;
+at("form").addEventListener("submit", (event) => { event.preventDefault(); ask(0); });
 at("form").addEventListener("input", (event) => ask(event.target.id === "url" ? 4 * WAIT_MS : WAIT_MS));
 addEventListener("hashchange", () => { readLocation(); ask(0); });
 readLocation();
-ask(0);
+if (isLocal && !location.hash) tell("Edit something, or press Check");
+else ask(0);

@@ -1,0 +1,139 @@
+"""Builds the tester page that needs no server: `python docs/tester_page.py FOLDER`.
+
+It is the page of `robotsgate serve`, but Python answers inside the browser. Sphinx adds
+it to the HTML; npm downloads Pyodide for it, which is Python for browsers.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+import subprocess
+import sys
+import tarfile
+from importlib.metadata import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import robotsgate
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+_SOURCES = Path(__file__).with_name("tester")
+_PACKAGE = Path(robotsgate.__file__).parent
+_SHARED = _PACKAGE / "cli/tester/static"
+
+_PYODIDE = "pyodide@314.0.7"
+_SHA512 = (
+    "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyM"
+    "cWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
+)
+_PYODIDE_FILES = (
+    "package.json",  # names the version, the license and the source
+    "pyodide-lock.json",
+    "pyodide.asm.mjs",
+    "pyodide.asm.wasm",
+    "pyodide.mjs",
+    "python_stdlib.zip",
+)
+
+# What robotsgate.robotstxt imports for some files and hosts.
+_DEPENDENCIES = ("http_sf", "idna", "typing_extensions")
+
+# WebAssembly needs this; the served page does without it.
+_POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:;"
+    " style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none';"
+    " form-action 'none'"
+)
+
+_LEFT_OUT = """\
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>robots.txt tester</title>
+<p>This copy of the documentation was built without npm, so it has no tester.
+Run <code>robotsgate serve</code> for the same page.</p>
+</html>
+"""
+
+
+def setup(app: Sphinx) -> None:
+    """Add the page to what Sphinx builds."""
+    app.connect("build-finished", _add_page)
+
+
+def _add_page(app: Sphinx, exception: Exception | None) -> None:
+    if exception is not None or app.builder.format != "html":
+        return
+    folder = Path(app.outdir, "tester")
+    try:
+        build(folder)
+    except (OSError, subprocess.SubprocessError) as error:
+        sys.stderr.write(f"the tester page was left out: {error}\n")
+        shutil.rmtree(folder)
+        folder.mkdir()
+        (folder / "index.html").write_text(_LEFT_OUT, encoding="utf-8")
+
+
+def build(folder: Path) -> None:
+    """Write the page and all that it loads to `folder`.
+
+    Raises:
+        OSError: there is no npm, or the folder cannot be written to.
+        subprocess.SubprocessError: npm could not download Pyodide within a minute.
+        ValueError: npm downloaded something else.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(_SHARED, folder)
+    page = folder / "index.html"
+    first, charset, rest = page.read_text("utf-8").partition('<meta charset="utf-8">\n')
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+    page.write_text(first + charset + policy + rest, encoding="utf-8")
+    for script in _SOURCES.glob("*.js"):
+        shutil.copy(script, folder)
+    with ZipFile(folder / "modules.zip", "w", ZIP_DEFLATED) as modules:
+        modules.write(_SOURCES / "answers.py", "answers.py")
+        for file in _PACKAGE.rglob("*.py"):
+            modules.write(file, file.relative_to(_PACKAGE.parent))
+        for name in _DEPENDENCIES:
+            for file in files(name) or ():
+                if file.suffix != ".pyc" and ".." not in file.parts:
+                    modules.write(file.locate(), file)  # and its license
+    _unpack_pyodide(folder / "pyodide")
+
+
+def _unpack_pyodide(folder: Path) -> None:
+    folder.mkdir()
+    with TemporaryDirectory() as downloads:
+        subprocess.run(  # noqa: S603 (the npm of the system)
+            [
+                shutil.which("npm") or "npm",
+                "pack",
+                _PYODIDE,
+                "--silent",
+                "--prefer-offline",
+                "--fetch-retries=1",
+                f"--pack-destination={downloads}",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+        )
+        (archive,) = Path(downloads).iterdir()
+        digest = hashlib.sha512(archive.read_bytes()).digest()
+        if base64.b64encode(digest).decode() != _SHA512:
+            raise ValueError(f"expected the known {_PYODIDE}, got another digest")
+        with tarfile.open(archive) as package:
+            for name in _PYODIDE_FILES:
+                content = package.extractfile(f"package/{name}")
+                assert content is not None  # noqa: S101 (all are regular files)
+                (folder / name).write_bytes(content.read())
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))

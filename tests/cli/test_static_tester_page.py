@@ -1,0 +1,123 @@
+"""The tester page of the documentation, which has no server, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+import tester_page
+from selenium.webdriver.common.by import By
+
+from tests.cli.test_tester_page import answers, chromium, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class _Files(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[str]:
+    """The URL of the page."""
+    if shutil.which("chromedriver") is None:
+        pytest.skip("expected a browser: apt-get install chromium chromium-driver")
+    try:
+        tester_page.build(tmp_path / "tester")
+    except (OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"expected npm and its registry: {error}")
+    files = partial(_Files, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), files) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}/tester/"
+        server.shutdown()
+
+
+def requested(log: Path, page: str) -> list[str]:
+    """The URLs that `page` and its worker requested, from Chromium's log."""
+    origin = page.removesuffix("/tester/")
+    events = (
+        event.get("params", {}) for event in json.loads(log.read_text())["events"]
+    )
+    return [one["url"] for one in events if one.get("initiator") == origin]
+
+
+@pytest.mark.slow
+def test_page_answers_by_itself(page: str, tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+
+    with chromium(f"--log-net-log={log}") as browser:
+        browser.get(page)
+        browser.execute_script("""
+            window.told = [];
+            window.loaded = performance.getEntriesByType("resource").length;
+            const status = document.getElementById("status");
+            new MutationObserver(() => told.push(status.textContent))
+                .observe(status, {childList: true});
+        """)
+        browser.find_element(By.TAG_NAME, "button").click()
+        wait_for(browser, "2 disallowed", seconds=60)
+        results = answers(browser)
+        lines = browser.find_elements(By.CSS_SELECTOR, "#lines .decides")
+        applied = [line.text.partition("\n")[0] for line in lines]
+        browser.find_element(By.ID, "paths").send_keys("\nx" * 50)
+        wait_for(browser, "expected at most 50 checks")
+        after_error = answers(browser)
+        loaded, told = browser.execute_script("return [loaded, told]")
+        complaints = browser.get_log("browser")
+        browser.execute_async_script(  # forbidden by the Content-Security-Policy
+            "fetch('http://localhost:9/').then(arguments[0], () => arguments[0]())"
+        )
+
+    assert loaded == len(["tester.css", "tester.js", "answers.js"])
+    assert "Loading Python: 10 %" in told
+    assert results == [
+        "✗ disallowed",
+        "✓ allowed",
+        "✓ allowed (RFC 9309)",
+        "✗ disallowed (Google)",
+    ]
+    assert applied == [
+        "Disallow: /private/",
+        "Allow: /private/open",
+        "Disalow: /drafts/",
+    ]
+    assert after_error == []
+    assert complaints == []
+    urls = requested(log, page)
+    assert f"{page}pyodide/pyodide.asm.wasm" in urls
+    assert [url for url in urls if not url.startswith(page)] == []
+
+
+@pytest.mark.slow
+def test_missing_file_is_an_error(page: str, tmp_path: Path) -> None:
+    """Pyodide would wait for it forever."""
+    (tmp_path / "tester/pyodide/pyodide.asm.wasm").unlink()
+
+    with chromium() as browser:
+        browser.get(page)
+        browser.find_element(By.TAG_NAME, "button").click()
+        wait_for(browser, "Python failed: its files could not be loaded")
+
+
+def test_page_is_left_out_without_npm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
+
+    tester_page._add_page(app, None)
+
+    assert "the tester page was left out: " in capsys.readouterr().err
+    assert [one.name for one in (tmp_path / "tester").iterdir()] == ["index.html"]
+    assert "robotsgate serve" in (tmp_path / "tester/index.html").read_text()
