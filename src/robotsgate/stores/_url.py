@@ -69,6 +69,6 @@ def _redis_store(url: str) -> ListableStore:
         from robotsgate.stores.redis import RedisStore  # noqa: PLC0415
     except ImportError as error:
         raise StoreError(
-            "a Redis store needs the extra redis: pip install 'robotsgate[redis]'"
+            "a Redis store needs the redis extra: pip install 'robotsgate[redis]'"
         ) from error
     return RedisStore(url)
