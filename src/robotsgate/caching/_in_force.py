@@ -50,7 +50,7 @@ class Effect(enum.Enum):
     """Full disallow, except for /robots.txt itself."""
 
     REFUSE = "refuse"
-    """Full disallow, even of /robots.txt, because of the refused address."""
+    """Full disallow, even of /robots.txt, because the origin's address was refused."""
 
 
 _OF_ANSWER = {
@@ -69,7 +69,7 @@ class InForce:
         effect: what applies.
         reason: the reason; `None` if the fetched rules apply.
         is_outage: whether this depends on the outage, not just on the answer.
-        until: when it has to be decided again, epoch seconds.
+        until: when this must be decided again, in epoch seconds.
     """
 
     effect: Effect
@@ -84,7 +84,7 @@ class InForce:
 
 
 def in_force(entry: Entry, *, now: float, policy: Policy) -> InForce:
-    """What a current `entry` means at `now`."""
+    """What applies at `now` according to `entry`, which must be current."""
     answer = entry.answer
     if answer is OVERRIDE:
         return InForce(
@@ -147,7 +147,7 @@ def explain(
 def _of_outage(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> tuple[Effect, Reason | None]:
-    """The effect and reason in the phase of the outage at `now`."""
+    """The effect and reason for the phase that the outage is in at `now`."""
     access = None if answer is None else answer.access
     closed = Effect.REFUSE if access is AccessResult.REFUSED else Effect.DISALLOW
     if outage.attempts and now < outage.since + policy.outage_grace:
@@ -185,7 +185,8 @@ def _opens_at(
 ) -> float | None:
     """When the limit after the first evidence ends; `None` without evidence.
 
-    Not while the answer is fresh: fetches that fail until then are early refreshes.
+    Never before the answer becomes stale: fetches that fail until then are early
+        refreshes.
     """
     if outage.evidence_since is None:
         return None

@@ -1,6 +1,6 @@
 """All settings for fetching, caching and applying a robots.txt. Pure.
 
-Sources: RFC 9309 §2.3.1 and §2.4, and the editions of Google's specification.
+Sources: RFC 9309 §2.3.1 and §2.4, and several editions of Google's specification.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class AfterUnreachableLimit(enum.Enum):
     """Nothing, until the origin responds."""
 
 
-# Bounds of a field, besides the type of its default. Numbers are ≥ 0.
+# Bounds of a field, in addition to the type of its default. Numbers are ≥ 0.
 _ABOVE_ZERO = {"lowest": math.ulp(0.0)}
 _ONE_OR_MORE = {"lowest": 1}
 
@@ -133,7 +133,7 @@ class Policy:
 
     retry_after_max: float = field(default=24 * _HOUR, metadata=_ABOVE_ZERO)
     """The longest delay that a server can request with Retry-After; it never shortens
-    the delay that the other settings give."""
+    the delay that results from the other settings."""
 
     max_redirects: int = 5
     """The maximum number of redirects; RFC 9309 §2.3.1.2 recommends at least 5."""
@@ -142,8 +142,8 @@ class Policy:
     """The time limit for a fetch, including all redirects."""
 
     connect_timeout: float = field(default=10.0, metadata=_ABOVE_ZERO)
-    """The time limit for resolving the name and connecting; the TLS handshake has the
-    same limit again."""
+    """The time limit for resolving the name and connecting; the TLS handshake has its
+    own limit of the same length."""
 
     read_timeout: float = field(default=20.0, metadata=_ABOVE_ZERO)
     """How long to wait for the next bytes of a response."""
@@ -260,7 +260,7 @@ class Policy:
 
 
 def _check(name: str, value: object, *, default: object, lowest: float) -> None:
-    """Refuse a `value` of a type other than the `default`, or a number below `lowest`.
+    """Reject a `value` of a different type than `default`, or a number below `lowest`.
 
     An int is valid as a float; a default of `None` means a float.
     """
@@ -327,7 +327,7 @@ _USUAL = Policy()
 
 
 def terms_of(policy: Policy) -> str:
-    """The fields of `policy` that an entry depends on and that are not the default.
+    """The fields of `policy` that affect an entry and differ from the default.
 
     Empty for the default policy. Entries with other terms must not be used, not even
     their copies: a copy may come from an address that `policy` would refuse, or may
