@@ -217,7 +217,7 @@ class StandingFor:
     def usage_preferences(
         self, readings: Sequence[str], grammar: Grammar, headers: HeadersLike | None
     ) -> UsagePreferences:
-        """What a target may be used for, however long that takes to determine.
+        """The usage preferences for a target, however long they take to determine.
 
         Raises:
             TypeError: `headers` does not contain pairs of str.
