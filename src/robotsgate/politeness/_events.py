@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayClamped(Event):
-    """An origin asks for a longer delay than the gate's `max_delay`.
+    """An origin asks for a delay longer than the gate's `max_delay`.
 
     Attributes:
         host: the host of the origin.
         origin: the key of the origin.
-        stated_delay: the delay that its robots.txt asks for, seconds.
-        delay: the delay that the gate uses, `max_delay`, seconds.
+        stated_delay: the delay that its robots.txt asks for, in seconds.
+        delay: the delay that the gate uses, which is `max_delay`, in seconds.
     """
 
     host: str
@@ -69,7 +69,7 @@ class HostBlocked(Event):
 class BlockForgotten(Event):
     """The ledger has dropped a host while the gate was backing off from it.
 
-    The next turn of the host may be too early. There are more blocked or busy hosts
+    The next turn for the host may be too early. There are more blocked or busy hosts
     than `max_hosts`; increase it.
 
     Attributes:
@@ -102,12 +102,11 @@ class URLLeftOut(Event):
     """A schedule skips a URL.
 
     Attributes:
-        url: the object from the source. The text of the event shows it without
-            userinfo.
+        url: the object from the source. The event's text shows it without userinfo.
         error: the reason. `DisallowedError`: robots.txt disallows it.
             `TurnNotInTimeError`: it would have to wait too long. `InvalidURLError`: it
             has no origin. `UnsupportedError`: the checker's client cannot fetch it.
-        ready_at: when to try again, epoch seconds; `None` if that would not help.
+        ready_at: when to try again, in epoch seconds; `None` if that would not help.
     """
 
     url: Any
@@ -144,13 +143,13 @@ class URLLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLeftOut(Event):
-    """A schedule of hosts drops a host, because it would have to wait too long.
+    """A schedule of hosts drops a host that would have to wait too long.
 
     It is added again when the source yields it again.
 
     Attributes:
         host: the name of the host.
-        ready_at: when it will be ready, epoch seconds.
+        ready_at: when it will be ready, in epoch seconds.
     """
 
     host: str
@@ -165,7 +164,7 @@ class WindowFilled(Event):
 
     Attributes:
         hosts: the number of hosts with waiting URLs.
-        ready_at: when the first of them will be ready, epoch seconds.
+        ready_at: when the first of them will be ready, in epoch seconds.
     """
 
     hosts: int
@@ -230,7 +229,7 @@ class GateStats(JSONValue):
         turns: turns that have started.
         incidents: turns that ended with 429, 503 or a failure.
         disallowed: turns that robots.txt disallowed.
-        not_in_time: turns that were not available within the patience of the caller.
+        not_in_time: turns that were not available within the caller's patience.
         overdue: turns that were ended because they were too old.
         blocks_forgotten: hosts that the ledger dropped while the gate was backing off
             from them, because there were more than `max_hosts`.
@@ -238,7 +237,7 @@ class GateStats(JSONValue):
             and for hosts, including callers that got no turn, but not schedules.
         waiting: callers and robots.txt fetches that are currently waiting for a host.
         under_way: open turns.
-        event_failures: calls of `on_event` that raised.
+        event_failures: calls to `on_event` that raised an exception.
     """
 
     turns: int = 0
@@ -260,10 +259,10 @@ class HostStatus(JSONValue):
     Attributes:
         host: the name of the host.
         state: whether the gate is backing off from it.
-        delay: seconds between two requests, including the effect of incidents.
+        delay: seconds between requests, including the effect of incidents.
         waiting: how many callers and robots.txt fetches are waiting for it.
         under_way: the number of open turns and robots.txt fetches.
-        ready_at: the earliest time at which a new caller would have a turn, epoch
+        ready_at: the earliest time at which a new caller would have a turn, in epoch
             seconds.
     """
 
