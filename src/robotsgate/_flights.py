@@ -8,10 +8,10 @@ even if everyone has got off on the way.
                  │  └─ callers come and go; none of them ends it
                  └──── `close`, `cancel` and `end` end it early
 
-Each flight is an event-loop task. A task group would tie its owner to a single task;
-that would break generator fixtures, and owners closed in the order they were opened in.
-This is the only module that uses asyncio and trio tasks directly. `Threads` is the
-counterpart for blocking calls.
+Each flight is an event-loop task. A task group would tie its owner to a single task,
+which breaks generator fixtures and owners that are closed in the order they were
+opened. This is the only module that uses asyncio and trio tasks directly. `Threads` is
+the counterpart for blocking calls.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Flights(Generic[_Result]):
     """All running work, by key; `len` returns how many pieces there are.
 
     Attributes:
-        owner: the name of the owner in error messages.
+        owner: the owner's name in error messages.
         joined: how many callers joined work that another caller had started.
     """
 
@@ -257,7 +257,7 @@ def task_id() -> int:
     return id(asyncio.current_task() if trio is None else trio.lowlevel.current_task())
 
 
-def _trio() -> Any:  # noqa: ANN401 (a module that need not be installed)
+def _trio() -> Any:  # noqa: ANN401 (trio may not be installed)
     """The trio module if trio runs the current task, otherwise `None`."""
     trio = sys.modules.get("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None

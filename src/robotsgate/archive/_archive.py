@@ -120,7 +120,7 @@ class RobotsArchive:
         Args:
             agent: a product token, a whole User-Agent header that names a crawler,
                 "*" for just the fallback group, or a sequence of these, most specific
-                first: the first one with a group is used.
+                first; the first one with a group is used.
             url: an absolute URL: a `str`, or an object whose `str()` is one.
 
         Raises:
@@ -139,8 +139,8 @@ class RobotsArchive:
     ) -> list[bool | None]:
         """Call `can_fetch` for many URLs, and return the results in order.
 
-        A URL without an origin is `False`. With more than `max_origins` origins, this
-        is fast only if the URLs are grouped by origin.
+        The result for a URL without an origin is `False`. With more than `max_origins`
+        origins, this is fast only if the URLs are grouped by origin.
 
         Raises:
             InvalidProductTokenError: as in `can_fetch`.

@@ -30,8 +30,8 @@ class ArchivedResponse:
 
     Attributes:
         status: 100 to 999; for FTP the reply code, 226 or 550.
-        headers: pairs (name, value) in the order of arrival; a mapping is accepted,
-            too. Only Location and Retry-After can affect a result.
+        headers: pairs (name, value) in the order of arrival; a mapping is also
+            accepted. Only Location and Retry-After can affect a result.
         body: the decoded content, without chunking or compression. It may be truncated
             beyond `Policy.max_body_bytes`.
         redirects: the redirects that were followed before this response, in order:

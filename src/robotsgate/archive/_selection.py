@@ -28,8 +28,8 @@ def last_capture(
 
     A 429 or 5xx is skipped if the last capture with another status was successful and
     is at most `Policy.stale_window` older, because a crawler would have used its cached
-    copy. It is not skipped if the policy has an `outage_grace`; a 429 is not skipped if
-    the policy does not treat it as unreachable.
+    copy. Nothing is skipped if the policy has an `outage_grace`; a 429 is skipped only
+    if the policy treats it as unreachable.
 
     Args:
         captures: the captures of one origin, in any order; among captures with the same

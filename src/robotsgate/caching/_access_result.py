@@ -74,7 +74,7 @@ def access_result(
 ) -> AccessResult:
     """The access result of `outcome` under `policy` (RFC 9309 §2.3.1).
 
-    `last_access` is the access result of the cached response of `origin`, if any.
+    `last_access` is the access result of the cached response for `origin`, if any.
     """
     match outcome:
         case Answered():
@@ -146,10 +146,10 @@ def _is_missing_page(answer: Answered, origin: str) -> bool:
 
 
 def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
-    """Whether the title and the first heading of an HTML page say that it is missing.
+    """Whether an HTML page's title and first heading say that the page is missing.
 
-    At least one of them must contain such a phrase, and they may contain nothing else
-    except a status (`status`, 404 or 410) and the name of the site at `origin`, because
+    At least one of them must contain such a phrase. Apart from that, they may contain
+    only a status (`status`, 404 or 410) and the name of the site at `origin`, because
     error pages during an outage may also mention something that was not found.
     """
     start = page[:BYTES_TO_READ].lower()
@@ -182,7 +182,7 @@ def _is_phrase(words: list[str], beside: frozenset[str]) -> bool:
 def _names_site(words: list[str], origin: str) -> bool:
     """Whether `words` name the site, ignoring spaces and punctuation.
 
-    For www.example.com, both "Example" and "example.com" do.
+    For example, both "Example" and "example.com" name the site www.example.com.
     """
     site = _SITE.match(origin)
     name = _SIGN.sub("", "".join(words))

@@ -106,8 +106,8 @@ def literal_address(host: str) -> IPAddress | None:
     """The address written as `host`; `None` for a name that must be resolved.
 
     Args:
-        host: the host of an `Origin`, so numbers are in canonical form; an IPv6 address
-            may be with or without brackets.
+        host: the host of an `Origin`, so numbers are in canonical form; brackets around
+            an IPv6 address are optional.
     """
     name = host.strip("[]").rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 §6.3

@@ -83,7 +83,7 @@ def entry_after(
 
 
 def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer | None:
-    """The last answer, if it is usable or says that there is no file.
+    """The last answer, if it is usable or means that there is no file.
 
     An answer without a file is kept, because a store that missed it could otherwise
     bring back an earlier copy.
@@ -168,7 +168,7 @@ def _outage_after(
 def _outage_without_attempt(
     outage: Outage | None, outcome: Failed, *, origin: str, now: float, policy: Policy
 ) -> Outage:
-    """The outage after a fetch that did not leave our machine: this is no evidence."""
+    """The outage after a fetch that never left our machine, so it is not evidence."""
     retry_at = now + retry_delay(failures=1, status=None, origin=origin, policy=policy)
     if outage is not None:
         return replace(

@@ -81,7 +81,8 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
 
     Raises:
         LaterVersionError: `data` was written by a later version.
-        CodecError: `data` is damaged, from an earlier version, or from another key.
+        CodecError: `data` is damaged, was written by an earlier version, or belongs to
+            another key.
     """
     if is_of_later_version(data):
         raise LaterVersionError(

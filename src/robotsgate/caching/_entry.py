@@ -108,10 +108,10 @@ class Answer:
             `retry_at`.
         retry_at: the end of the Retry-After of a 429 or 503, in epoch seconds; `None`
             if there was none.
-        status: the status of the response; `None` if there was no response.
+        status: the response status; `None` if there was no response.
         redirects: the redirects that were followed.
         error: a human-readable description of what was wrong; `None` if nothing was.
-        packed: the part of the body that is used, plus one byte if it is longer;
+        packed: the part of the body that is used, plus one byte if the body is longer;
             `None` unless `access` is SUCCESSFUL.
     """
 
@@ -253,7 +253,7 @@ def key_of(origin: str, terms: str) -> str:
 
 
 def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
-    """The part of `entry` that is valid by our clock; `None` if there is none.
+    """The part of `entry` that is valid according to our clock; `None` if none is.
 
     Nothing is valid after `keep_until`.
     """

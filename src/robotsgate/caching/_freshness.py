@@ -126,7 +126,7 @@ def _lifetime_asked_for(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _directives(cache_control: str) -> dict[str, str]:
-    """The values by lower-case directive name; the first of each name is used."""
+    """The values, keyed by lower-case directive; the first value of each is used."""
     directives: dict[str, str] = {}
     for part in _outside_quotes(cache_control):
         name, _, value = part.partition("=")

@@ -31,7 +31,7 @@ class Hops:
 
     Attributes:
         origin: the origin of the current GET.
-        url: the URL of the current GET; ASCII.
+        url: the URL of the current GET, in ASCII.
     """
 
     def __init__(self, origin: Origin, *, max_redirects: int) -> None:
@@ -56,7 +56,7 @@ class Hops:
 
         Args:
             status: 100 to 999.
-            headers: the headers of the response; names in any letter case.
+            headers: the response headers; names in any letter case.
             body: as in `Answered`.
         """
         error = None

@@ -2,7 +2,7 @@
 
 Pure: the time is an argument. Source: RFC 9309 §2.3.1.
 
-How to think of it: an answer applies while it is fresh, or if no fetch has failed
+Think of it this way: an answer applies while it is fresh, or if no fetch has failed
 since. Otherwise the outage is in one of these phases, some of which may be empty:
 
     until since + outage_grace    disallow
@@ -112,8 +112,8 @@ def explain(
 ) -> Verdict:
     """The verdict for one URL.
 
-    For a full allow or a full disallow, only `is_robots_txt` of `match` is used. `url`
-    has no userinfo.
+    For a full allow or a full disallow, only `match.is_robots_txt` is used. `url` has
+    no userinfo.
     """
     has_rules = decision.effect is Effect.RULES
     answer = entry.answer
@@ -183,7 +183,7 @@ def _copy_may_be_used(
 def _opens_at(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> float | None:
-    """When the limit after the first evidence ends; `None` without evidence.
+    """When the limit that starts with the first evidence ends; `None` without evidence.
 
     Never before the answer becomes stale: fetches that fail until then are early
         refreshes.
@@ -199,10 +199,10 @@ def _opens_at(
 def _is_at_fault(
     answer: Answer | None, outage: Outage, *, opens_at: float, policy: Policy
 ) -> bool:
-    """Whether the origin has failed for as long as the limit, and is still failing.
+    """Whether the origin has been failing for as long as the limit, and still is.
 
-    Elapsed time is not enough. There must be evidence on enough days, and the last
-    attempt must be evidence from after the limit.
+    Elapsed time is not enough. There must be evidence from enough days, and the last
+    attempt must be evidence dated after the limit.
     """
     most_days = max(1.0, limit(answer, policy) / _DAY)
     return (

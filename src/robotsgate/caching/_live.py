@@ -187,9 +187,10 @@ class LiveOrigins:
     def _shrink(self, newest: Standing) -> None:
         """Evict origins that have not been used recently, but never the newest.
 
-        An origin that was used since `_shrink` last saw it gets a second chance. So the
-        evicted origin is almost always the least recently used one, although a use only
-        sets a flag: moving the origin to the end would touch its neighbours as well.
+        An origin that has been used since `_shrink` last saw it gets a second chance.
+        So the evicted origin is almost always the least recently used one, although a
+        use only sets a flag: moving the origin to the end would touch its neighbours as
+        well.
         """
         chances = _MOST_CHANCES
         while len(self.by_origin) > self.max_origins or (
@@ -220,12 +221,12 @@ def _files_by_origin(
 
     Args:
         overrides: files keyed by a URL of their origin; `None` for none.
-        dialect: the dialect of the checker.
+        dialect: the checker's dialect.
         max_bytes: how many bytes of a file are read, unless it is already parsed.
 
     Raises:
-        TypeError: `overrides` is not a mapping, or a file is neither RobotsTxt, bytes
-            nor str.
+        TypeError: `overrides` is not a mapping, or a file is not a RobotsTxt, bytes or
+            str.
         ValueError: a key has no origin or the same origin as another key, or a
             RobotsTxt uses another dialect.
     """

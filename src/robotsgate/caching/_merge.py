@@ -1,6 +1,6 @@
 """Merges the entries of one origin from two processes, so that nothing is lost.
 
-How to think of it: the fetches of an origin, by any process, lead from answer to
+Think of it this way: the fetches of an origin, by any process, lead from answer to
 answer, and the failures between two answers are an outage:
 
     answer 1 ── fails ──▶ answer 1 + outage ── fails ──▶ answer 1 + outage ─┐
@@ -13,7 +13,7 @@ so if two states have different answers, the later one wins entirely. If two sta
 the same answer, the processes may have seen different failures of one outage: it began
 with the first failure, and the last failure determines its current state.
 
-Both cases are a maximum in some order, so `merge` is associative, commutative and
+Both cases take a maximum in some order, so `merge` is associative, commutative and
 idempotent, and processes may write to a store in any order. Pure.
 """
 

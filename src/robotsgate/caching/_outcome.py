@@ -1,6 +1,6 @@
 """The outcomes of a fetch, and the access results that they can lead to.
 
-Pure values. The access results are those of RFC 9309 §2.3.1.
+Pure values. The access results come from RFC 9309 §2.3.1.
 """
 
 from __future__ import annotations
@@ -100,14 +100,14 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TooManyRedirects:
-    """More redirects than the policy follows, or a loop.
+    """More redirects than the policy allows, or a redirect loop.
 
     Attributes:
         status: the status of the redirect that was not followed; `None` if the
             caller's client did not report it.
         headers: as in `Answered`.
-        error: what is wrong, human-readable. redirects: the redirects that were
-        followed.
+        error: a human-readable description of what is wrong.
+        redirects: the redirects that were followed.
     """
 
     status: int | None

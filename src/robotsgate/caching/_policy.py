@@ -22,8 +22,8 @@ class AddressGuard(enum.Enum):
     """Which addresses a fetch may connect to.
 
     Special addresses are loopback, private, carrier-internal, link-local and multicast
-    addresses, cloud metadata services, and all others that are not public, including
-    IPv6 addresses that embed one of these.
+    addresses, cloud metadata services, and any other address that is not public,
+    including IPv6 addresses that embed such an address.
     """
 
     REDIRECTS = "redirects"
@@ -74,9 +74,10 @@ class Policy:
     """How robots.txt files are fetched, cached and applied.
 
     All durations are finite and in seconds. If an origin is not looked up, its file is
-    discarded some time after it has become stale, and the origin is then treated as
-    new: after 30 days by default, or after the longest of `stale_window`,
-    `outage_grace` and `unreachable_limit`. With `LAST_COPY`, files are never discarded.
+    eventually discarded, and the origin is then treated as new. This happens once the
+    file has been stale for the longest of `stale_window`, `outage_grace` and
+    `unreachable_limit`, which is 30 days by default. With `LAST_COPY`, files are never
+    discarded.
     """
 
     default_lifetime: float = 24 * _HOUR
@@ -211,9 +212,9 @@ class Policy:
 
         During an outage, nothing is allowed for 12 hours, then whatever the copy allows
         until day 30. Without a copy, everything is allowed after the 12 hours if the
-        server responds with a status; this includes a copy that was discarded because
-        the origin was not looked up for 30 days after it became stale. If there is no
-        response at all, this policy is stricter than Google.
+        server responds with a status; the same applies if the copy was discarded
+        because the origin was not looked up for 30 days after it became stale. If there
+        is no response at all, this policy is stricter than Google.
         """
         return cls(outage_grace=12 * _HOUR, unreachable_limit_without_copy=12 * _HOUR)
 

@@ -40,7 +40,7 @@ def may_change_rules(before: Answer | None, after: Answer | None) -> bool:
 
 
 def digests_of(answer: Answer, read: Callable[[bytes], RobotsTxt]) -> Digests:
-    """The digests of the file in `answer`, parsed by `read`; empty if it has none.
+    """The digests of the file in `answer`, parsed by `read`; empty if there is no file.
 
     Equal digests mean equal rules, regardless of order and spelling. Groups that have
     no effect are omitted: a "*" group without rules, and other groups with the same

@@ -50,7 +50,7 @@ class Standing:
     """The current in-memory state of an origin.
 
     Attributes:
-        entry: the entry of the origin.
+        entry: the origin's entry.
         effect: what applies from `usable_from` until `usable_until`.
         refusal: the reason if a URL is disallowed, as the value of a `Reason`, because
             counting values is three times as fast.
@@ -79,7 +79,7 @@ class Standing:
     ) -> None:
         """Decide what applies according to `entry`, which must be current at `now`.
 
-        `new_body` is the body of the entry if it has just been fetched; it saves the
+        `new_body` is the body of the entry if it has just been fetched; this saves the
         first lookup from decompressing it.
         """
         standing = in_force(entry, now=now, policy=policy)
@@ -145,8 +145,8 @@ class StandingFor:
         is_used: the flag for this agent, as in `Standing`.
         refusal: as in `Standing`.
         rules: the rules in `agent_rules`.
-        agent_rules: the rules that the file contains for the agent, or those that apply
-            without a file.
+        agent_rules: the rules that the file contains for the agent, or the rules that
+            apply without a file.
     """
 
     __slots__ = (

@@ -1,7 +1,7 @@
 """Lookups for one agent: from memory, or after a renewal.
 
-Almost all parsing and lookups happen directly. A worker thread does the slow work that
-hostile files cause.
+Almost all parsing and lookups are done without a worker thread, which is used only for
+the slow work that hostile files cause.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Answers:
         return await self.rules_at(await self._renewals.standing(origin), agent)
 
     async def rules_at(self, standing: Standing, agent: Agent) -> StandingFor:
-        """The rules for `agent` at an origin with this `standing`."""
+        """The rules for `agent` at the origin that `standing` describes."""
         rules = self._rules_at_once(standing, agent)
         if rules is not None:
             return rules
@@ -292,6 +292,7 @@ class Answers:
     async def _beside_loop(self, work: Callable[[], _Result]) -> _Result:
         """Do slow `work` in a worker thread, and return its result.
 
-        Only one runs at a time, so that the loop shares the CPU with a single thread.
+        Only one such thread runs at a time, so that the event loop shares the CPU with
+        a single thread.
         """
         return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)

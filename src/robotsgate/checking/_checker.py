@@ -3,7 +3,8 @@
 The path of a lookup: `can_fetch` → `Answers.at_once` (two dictionary lookups) → or
 `Question.of` → `Renewals` (memory, then the store, then the network) → `Standing` →
 `StandingFor` the agent → the result.
-Longer than other modules, because it is the public API: half of it is docstrings.
+This module is longer than others, because it is the public API: half of it is
+docstrings.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ class RobotsChecker:
             user_agent: the User-Agent header of your crawler, for fetching robots.txt.
                 By default, robotsgate's own, with a UserWarning (unless `client` is a
                 FakeSite), because servers may treat a library differently.
-            client: sends the requests: an `AsyncClient` of httpx or httpx2, one of
-                their transports, or a `Fetcher`. You close it; the checker does not.
-                By default, each fetch opens a new connection and uses no proxy. Only
-                then can the checker fetch over FTP.
+            client: sends the requests: an httpx or httpx2 `AsyncClient` or async
+                transport, or a `Fetcher`. You close it; the checker does not. By
+                default, each fetch opens a new connection and uses no proxy. Without a
+                client, the checker can also fetch over FTP.
             store: where to cache entries: a store, which you close yourself, or the URL
                 of a store that the checker opens and closes: "memory:" (the default),
                 "sqlite:///robots.db" or "redis://host".
@@ -92,7 +93,7 @@ class RobotsChecker:
             dialect: the dialect for parsing robots.txt.
             max_origins: the maximum number of parsed origins in memory, ≥ 1.
             max_concurrent_fetches: the maximum number of concurrent fetches, ≥ 1.
-            clock: the clock to use, for tests.
+            clock: the clock; tests can pass a different one.
             overrides: files to use instead of fetching robots.txt, for origins that you
                 own or that permit it; the keys are URLs of these origins.
             on_event: called with each `CheckerEvent`; it must not block. Exceptions
@@ -183,13 +184,13 @@ class RobotsChecker:
     async def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """Whether `agent` may fetch `url`.
 
-        Fetches the robots.txt if it is not cached and fresh; otherwise, it does not
-        suspend. A failing server never raises an exception.
+        Fetches the robots.txt unless it is cached and fresh; in that case, this does
+        not suspend. A failing server never raises an exception.
 
         Args:
             agent: a product token, a whole User-Agent header that names a crawler,
                 "*" for just the fallback group, or a sequence of these, most specific
-                first: the first one with a group is used.
+                first; the first one with a group is used.
             url: an absolute URL: a `str`, or an object whose `str()` is one.
 
         Raises:
@@ -285,7 +286,7 @@ class RobotsChecker:
         )
 
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
-        """The result of `can_fetch` if it is in memory, without waiting.
+        """The result of `can_fetch` if it is available in memory, without waiting.
 
         `None` if a fetch, the store, or a worker thread is needed. A worker thread is
         needed for unparsed files of more than 64 KiB, for more than 2,000 wildcard
@@ -381,7 +382,7 @@ class RobotsChecker:
         await self._renewals.refresh(Origin.from_url(url))
 
     async def forget(self, url: str | URLLike) -> None:
-        """Discard the robots.txt for `url`, in memory and in the store.
+        """Discard the robots.txt for `url` from memory and from the store.
 
         A fetch that is already running continues, and its result is cached. Overrides
         are not affected. Raises an InvalidURLError like `can_fetch`.

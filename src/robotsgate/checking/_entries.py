@@ -1,4 +1,4 @@
-"""The entries of a store; if the store fails, the checker continues without it.
+"""The entries in a store; if the store fails, the checker continues without it.
 
 This is the checker's only module that uses the codec.
 """
@@ -53,7 +53,7 @@ _REST_SECONDS = 30.0
 
 
 class Entries:
-    """The entries of a store under the terms of one policy.
+    """The entries in a store under one policy's terms.
 
     If the store fails, no method raises. Only `purge` may take longer than
     `Policy.store_timeout`, unless the store cannot be cancelled.
@@ -167,7 +167,7 @@ class Entries:
         return entry, replaced if is_kept else None
 
     async def delete(self, origin: str) -> None:
-        """Delete the entry of `origin`, unless the store fails."""
+        """Delete the entry for `origin`, unless the store fails."""
         await self._call_store("delete", origin, self._store.delete)
 
     async def purge(self) -> int | None:
@@ -177,7 +177,7 @@ class Entries:
         """
         try:
             return await self._store.purge(self._clock.now())
-        except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
+        except Exception as error:  # noqa: BLE001 (a store may be third-party code)
             self._reporter.report_store_failure("purge", "", error=error, is_first=True)
             return None
 
@@ -200,7 +200,7 @@ class Entries:
         return is_ours is not False
 
     async def release(self, origin: str) -> None:
-        """Release the lease of `origin`, even if this task is cancelled."""
+        """Release the lease for `origin`, even if this task is cancelled."""
         lease = self._lease
         if lease is None:
             return
@@ -250,7 +250,7 @@ class Entries:
             error: Exception = TimeoutError(
                 f"no response within {self._policy.store_timeout:g} s"
             )
-        except Exception as raised:  # noqa: BLE001 (a store may be anybody's code)
+        except Exception as raised:  # noqa: BLE001 (a store may be third-party code)
             error = raised
         if began_at is None:  # it hung recently, or other operations took too long
             self._reporter.report_store_skip()

@@ -1,6 +1,7 @@
-"""The events and counters of a checker, and the reporter that calls a listener.
+"""A checker's events and counters, and the reporter that calls a listener.
 
-Imported only for a checker with a listener, and for `RobotsChecker.stats`.
+This module is imported only for a checker with a listener, and for
+`RobotsChecker.stats`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class FetchStarted(Event):
     """A fetch of a robots.txt starts; `RobotsTxtFetched` or `FetchCancelled` follows.
 
     Attributes:
-        origin: the key of the origin.
+        origin: the origin's key.
     """
 
     origin: str
@@ -55,7 +56,7 @@ class FetchCancelled(Event):
     TypeError, which is a bug in the program.
 
     Attributes:
-        origin: the key of the origin.
+        origin: the origin's key.
         elapsed_seconds: the duration of the fetch, ≥ 0.
     """
 
@@ -68,13 +69,13 @@ class RobotsTxtFetched(Event):
     """A fetch of a robots.txt has ended, successfully or not.
 
     Attributes:
-        origin: the key of the origin.
+        origin: the origin's key.
         access: the access result.
         status: the status of the last response; `None` if there was none.
         redirects: the redirects that were followed, in order: pairs (target URL,
             truncated to 2 KB; status of the redirect response).
-        headers: some headers of the last response, as pairs (lower-case name, value):
-            Content-Type, and those that affect how long the response is fresh.
+        headers: pairs (lower-case name, value) from the last response, but only
+            Content-Type and the headers that affect how long the response is fresh.
         failure: where the fetch failed; `None` if there was a response.
         error: what went wrong; `None` if nothing did.
         body_bytes: how many decoded bytes of the body were read, ≥ 0.
@@ -99,7 +100,7 @@ class AccessChanged(Event):
     """The access result of an origin has changed since the previous fetch.
 
     Attributes:
-        origin: the key of the origin.
+        origin: the origin's key.
         before: the access result of the previous fetch.
         after: the access result of this fetch.
     """
@@ -111,7 +112,7 @@ class AccessChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulesChanged(Event):
-    """The rules of an origin differ from those in the stored entry.
+    """An origin's rules differ from the rules in the stored entry.
 
     Rules are the URLs that an agent may fetch, its crawl-delay and its request rate;
     without a file, there are none. Order, spelling, comments, sitemaps and usage
@@ -119,7 +120,7 @@ class RulesChanged(Event):
     `before.get(token, before.get("*"))` differs from the same expression for `after`.
 
     Attributes:
-        origin: the key of the origin.
+        origin: the origin's key.
         before: digests of the previous rules, by product token in lower case, and by
             "*" for all other agents. A token with the same rules as "*" is omitted,
             and so is "*" if it has no rules. Other versions of robotsgate may compute
@@ -137,7 +138,7 @@ class StoreFailed(Event):
     """A store operation failed; the checker continued without it.
 
     Attributes:
-        origin: the key of the origin; empty for "purge", and for a "get" of several
+        origin: the origin's key; empty for "purge", and for a "get" of several
             origins.
         operation: "get", "update", "delete", "acquire", "release" or "purge".
         error: the exception raised by the store.
@@ -160,7 +161,7 @@ CheckerEvent = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckerStats(JSONValue):
-    """A snapshot of the counters of a checker since it was created.
+    """A snapshot of a checker's counters since it was created.
 
     Attributes:
         checks: lookups for an agent and a URL.

@@ -2,7 +2,7 @@
 
 The iterable is read in a separate task (a flight), because it may wait for what the
 caller does with the results, like the frontier of a crawl. It cannot be in a task
-group, because none may stay open while the caller uses a result.
+group, because no task group may stay open while the caller uses a result.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def read_all(
 
 
 class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
-    """The results for the items of an iterable, in order.
+    """The results for the items in an iterable, in order.
 
     Not an async generator, because trio warns about generators that are not exhausted.
     """
@@ -180,7 +180,7 @@ class ReadAhead(Generic[_Item, _Prepared]):
         window: int,
         turns: LoopTurns,
     ) -> None:
-        """Read nothing yet; the arguments are as in `InOrder`."""
+        """Create it without reading anything; the arguments are as in `InOrder`."""
         self._source = source
         self._prepare = prepare
         self._window = window

@@ -47,8 +47,8 @@ class CheckResult(NamedTuple):
     Attributes:
         url: the URL as passed by the caller; it may contain a password.
         verdict: the verdict; `None` if there is an error.
-        error: why there is no verdict: `url` has no origin, or the checker's client
-            cannot fetch it; `None` if there is a verdict.
+        error: why there is no verdict, either because `url` has no origin or because
+            the checker's client cannot fetch it; `None` if there is a verdict.
     """
 
     url: str | URLLike

@@ -13,7 +13,8 @@ A renewal is one flight:
         ▼
     update the store and the memory: done
 
-Longer than other modules, because renewals with and without a lease share their steps.
+This module is longer than others, because renewals with and without a lease share their
+steps.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Renewal(NamedTuple):
     """The result of a renewal.
 
     Attributes:
-        standing: the state of the origin.
+        standing: the origin's state.
         is_fetched: whether this renewal made a request.
     """
 
@@ -69,7 +70,7 @@ class Renewal(NamedTuple):
 
 
 class FetchEnd:
-    """The end of the fetch of a running renewal.
+    """The end of the fetch in a running renewal.
 
     Attributes:
         over_event: set when the fetch has ended, or the renewal has ended without one.
@@ -297,7 +298,8 @@ class Renewals:
     async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Renewal:
         """Fetch the robots.txt from its server, and store the new entry.
 
-        `looked_up` is the entry from before, in case the store fails after the fetch.
+        `looked_up` is the entry from before the fetch, in case the store fails after
+        it.
         """
         key = origin.key
         began_at = self._clock.now()
@@ -366,7 +368,7 @@ class Renewals:
             end.over_event.set()
 
     def _from_memory(self, key: str, now: float) -> Entry | None:
-        """The entry in memory if it is usable at `now` or says that there is no file.
+        """The entry in memory if it is usable at `now` or means that there is no file.
 
         An entry without a file must win over an older copy in a store that missed it.
         """

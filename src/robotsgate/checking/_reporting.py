@@ -161,7 +161,7 @@ class Reporter:
         self.counts["store_hits" if is_hit else "store_misses"] += 1
 
     def report_lease_wait(self) -> None:
-        """Report a pause, because another process is fetching the origin."""
+        """Report a pause while another process is fetching the origin."""
         self.counts["lease_waits"] += 1
 
     def report_store_failure(
@@ -179,7 +179,7 @@ class Reporter:
         LOGGER.info("store works again: %s", operation)
 
     def report_store_skip(self) -> None:
-        """Report a skipped operation, because the store had just hung or failed."""
+        """Report an operation skipped because the store had just hung or failed."""
         self.counts["store_skips"] += 1
 
 

@@ -30,7 +30,7 @@ _RAW_SLACK = 2
 _RAW_BYTES_AT_LEAST = 65_536
 
 # Each piece takes 10 to 20 microseconds, whatever it contains. A server may send a file
-# line by line, and the lines of real files have 23 bytes or more on average.
+# line by line, and lines in real files average 23 bytes or more.
 _LEAST_BYTES_OF_A_PIECE = 20
 _PIECES_OF_ANY_LENGTH = 3_000
 
@@ -78,8 +78,8 @@ class Body:
         """Start empty.
 
         Args:
-            status: the status of the response.
-            headers: the headers of the response, for its content coding; empty for a
+            status: the response status.
+            headers: the response headers, for its content coding; empty for a
                 body that is already decoded.
             max_bytes: the maximum number of decoded bytes for any status.
         """
@@ -194,7 +194,7 @@ def check_coding(content_encoding: str) -> None:
 
 
 def _decoder(content_encoding: str) -> _Inflate | None:
-    """The decoder of a content coding; `None` if there is nothing to decode."""
+    """The decoder for a content coding; `None` if there is nothing to decode."""
     coding = content_encoding.strip().lower()
     if coding in {"", "identity"}:
         return None

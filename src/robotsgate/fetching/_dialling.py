@@ -118,7 +118,7 @@ async def connect_to_any(
 
 
 def _families_in_turn(addresses: Sequence[IPAddress]) -> list[IPAddress]:
-    """Alternate IPv4 and IPv6, starting with the first one's family (RFC 8305 §4)."""
+    """Alternate IPv4 and IPv6, keeping the first address first (RFC 8305 §4)."""
     is_first_v4 = isinstance(addresses[0], IPv4Address)
     first = [one for one in addresses if isinstance(one, IPv4Address) == is_first_v4]
     second = [one for one in addresses if isinstance(one, IPv4Address) != is_first_v4]

@@ -1,6 +1,6 @@
 """The default fetcher: each GET opens its own connection, with h11 over sockets.
 
-A robots.txt takes one request per origin, so a pool or HTTP/2 would not help.
+Each origin takes only one request, so a pool or HTTP/2 would not help.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class DirectFetcher:
         """Create a fetcher without connecting.
 
         Args:
-            ssl_context: for https; `None` for one that trusts what httpx trusts,
-                created for the first https origin.
+            ssl_context: for https; `None` to create one that trusts what httpx trusts
+                when the first https origin is fetched.
             resolve: resolves hosts; by default, as the system does.
             connect: connects to literal addresses.
         """
@@ -111,8 +111,8 @@ class DirectFetcher:
     async def _get_through_httpx(
         self, url: str, headers: Sequence[tuple[str, str]], max_bytes: int
     ) -> FetchedResponse:
-        """The response of a mock, or of the server that the mock forwards to."""
-        from httpx import AsyncHTTPTransport  # noqa: PLC0415 (in tests of users only)
+        """The response from a mock, or from the server that the mock forwards to."""
+        from httpx import AsyncHTTPTransport  # noqa: PLC0415 (only in users' tests)
 
         from robotsgate.fetching._httpx import TransportFetcher  # noqa: PLC0415 (same)
 
@@ -140,7 +140,7 @@ def default_context() -> ssl.SSLContext:
     if folder and not file:
         return ssl.create_default_context(capath=folder)
     if not file:
-        import certifi  # noqa: PLC0415 (for https only)
+        import certifi  # noqa: PLC0415 (only for https)
 
         file = certifi.where()
     return ssl.create_default_context(cafile=file)

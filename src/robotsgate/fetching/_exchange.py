@@ -1,7 +1,7 @@
 """One GET over its own connection: h11 over sockets, on asyncio and trio.
 
 A GET is a series of steps: connect, TLS handshake (https), send, and read to the end.
-All state is in `Exchange`, so it can be interrupted between two steps and continued.
+All state is in `Exchange`, so it can be interrupted between any two steps and resumed.
 All steps share a cancel scope, because scopes are slow to create; each wait moves its
 deadline. A scope whose deadline has passed is cancelled permanently, even if the bytes
 had arrived and the event loop was just too busy to see them. The steps then continue in
@@ -63,11 +63,11 @@ _BROKEN = (
 )
 
 
-class ConnectTimeout(TimeoutError):  # noqa: N818 (verdicts show it; httpx calls it so)
-    """The connection was not made in time."""
+class ConnectTimeout(TimeoutError):  # noqa: N818 (shown in verdicts; httpx's name)
+    """The connection could not be made in time."""
 
 
-class ReadTimeout(TimeoutError):  # noqa: N818 (verdicts show it; httpx calls it so)
+class ReadTimeout(TimeoutError):  # noqa: N818 (shown in verdicts; httpx's name)
     """No bytes were received in time."""
 
 
@@ -162,7 +162,7 @@ class Exchange:
         self._scope.deadline = min(anyio.current_time() + seconds, self._ends_at)
 
     def _check_time(self) -> None:
-        """Raise unless the steps may continue after the deadline of their scope."""
+        """Raise unless the steps may continue after their scope's deadline."""
         if self._scope.deadline >= self._ends_at:
             raise TimeoutError
         if self._socket is None or not self._is_sent:
@@ -179,7 +179,7 @@ class Exchange:
             self._stream = self._socket
 
     async def _shake_hands(self, socket: SocketStream) -> None:
-        assert self._ssl_context is not None  # noqa: S101 (`_dial` has looked)
+        assert self._ssl_context is not None  # noqa: S101 (checked in `_dial`)
         self._begin_wait(self._fetch.policy.connect_timeout)
         socket.bytes_left = _MOST_BYTES_OF_TLS
         self._ssl_context.set_alpn_protocols(["http/1.1"])

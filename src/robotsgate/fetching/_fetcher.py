@@ -67,7 +67,7 @@ class FetchedResponse:
 
 
 class Fetcher(Protocol):
-    """Sends single GETs; pass it as `RobotsChecker(client=...)`.
+    """Sends individual GETs; pass one as `RobotsChecker(client=...)`.
 
     The checker handles the deadline, the redirects and the meaning of responses. It
     cancels `get` at the deadline; `get` must then leave nothing open.
@@ -116,12 +116,12 @@ class OwnFetch:
     """A checker's running fetch.
 
     Attributes:
-        guard: the address guard of the fetch.
+        guard: the fetch's address guard.
         policy: timeouts and sizes.
         deadline: the deadline of the whole fetch, by the event loop's clock.
         origin: the origin of the current GET.
         has_left_origin: whether it has ever been redirected to another origin. The
-            client's own headers are meant only for the original one.
+            client's own headers are meant only for the original origin.
         task_id: the task that fetches; `None` once the fetch is over.
         hop: the URL of the current GET; empty once the fetch is over.
     """
@@ -157,8 +157,8 @@ own_fetch: ContextVar[OwnFetch] = ContextVar("robotsgate.own_fetch")
 def is_own_request(url: str) -> bool:
     """Whether a request for `url` is part of the current robots.txt fetch.
 
-    In the fetching task, every request is. In another task or thread, where a client
-    may have normalized the URL itself, only the current GET is.
+    In the fetching task, every request is part of the fetch. In any other task or
+    thread, where a client may have normalized the URL itself, only the current GET is.
 
     Raises:
         InvalidURLError: `url` has no origin.
@@ -177,11 +177,11 @@ def _task_id() -> int | None:
 
 
 def _as_asked(url: str) -> tuple[Origin, bytes]:
-    """`url` without differences that depend on the client: escapes, an empty query.
+    """`url` without client-specific differences, such as escapes or an empty query.
 
     Do not use this for rules, which must distinguish "/a%2Fb" from "/a/b".
     """
-    from urllib.parse import unquote_to_bytes  # noqa: PLC0415 (for wraps only)
+    from urllib.parse import unquote_to_bytes  # noqa: PLC0415 (only for wrappers)
 
     origin, target = split_url(url)
     return origin, unquote_to_bytes(target).removesuffix(b"?")

@@ -1,7 +1,7 @@
 """Fetches a robots.txt over FTP: anonymous login, passive mode, RETR (RFC 959).
 
-The standard library's `ftplib` is blocking, so it runs in a few threads. Must never
-decide what a reply means: `caching` does.
+The standard library's `ftplib` is blocking, so it runs in a few threads. This module
+must never decide what a reply means; `caching` does that.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _Session(ftplib.FTP):
             try:
                 data = self.transfercmd(_RETRIEVE)
             except ftplib.error_perm as error:
-                is_answer = self._command == _RETRIEVE  # and not to PASV
+                is_answer = self._command == _RETRIEVE  # not to PASV
                 if is_answer and str(error).startswith(str(FTP_NO_FILE)):
                     return None
                 raise

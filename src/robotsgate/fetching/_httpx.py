@@ -49,18 +49,18 @@ class AsyncClientLike(Protocol):
 
     def build_request(
         self, method: str, url: str, *, headers: Mapping[str, str]
-    ) -> Any:  # noqa: ANN401 (the Request of its own module)
+    ) -> Any:  # noqa: ANN401 (its own module's Request)
         """A request with the client's settings."""
         ...
 
     async def send(
         self,
-        request: Any,  # noqa: ANN401 (the Request of its own module)
+        request: Any,  # noqa: ANN401 (its own module's Request)
         *,
         stream: bool,
         auth: None,
         follow_redirects: bool,
-    ) -> Any:  # noqa: ANN401 (the Response of its own module)
+    ) -> Any:  # noqa: ANN401 (its own module's Response)
         """Send `request`; the body is left unread."""
         ...
 
@@ -122,9 +122,9 @@ class ClientFetcher:
         """See `Fetcher.get`.
 
         Sends the client's own headers, except `NEVER_SENT`, until a redirect leads to
-        another origin. Its URL parameters and cookie jar are not used. httpx parses a
-        redirect's Location even if it does not follow the redirect, and raises if the
-        Location is invalid; the fetch then fails.
+        another origin. Its URL parameters and cookie jar are not used. If a redirect
+        has an invalid Location, httpx raises even though it does not follow redirects
+        here; the fetch then fails.
         """
         fetch = own_fetch.get()
         # A copy shares transports, proxies and hooks with the client, but not cookies.

@@ -1,7 +1,7 @@
-"""Fetches one robots.txt: GET, redirects, limited body, deadline.
+"""Fetches one robots.txt, with redirects, a size limit and a deadline.
 
-RFC 9309 §2.3.1. The GET is unconditional, without cookies or credentials. Must never
-decide what a response means, or where a redirect leads: `caching` does.
+RFC 9309 §2.3.1. The GET is unconditional, without cookies or credentials. This module
+must never decide what a response means or where a redirect leads; `caching` does that.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class RobotsTxtFetcher:
 
         Raises:
             RuntimeError: raised by the caller's client, for example because it is
-                closed. Its other `MISTAKES` propagate as well.
+                closed. The other `MISTAKES` propagate as well.
         """
         if self._blind:
             _warn_once(self._blind)
@@ -124,7 +124,7 @@ class RobotsTxtFetcher:
             outcome = await self._follow(fetch, hops)
         except MISTAKES:
             raise
-        except Exception as error:  # noqa: BLE001 (a client may be anybody's code)
+        except Exception as error:  # noqa: BLE001 (a client may be third-party code)
             outcome = outcome_of(
                 error,
                 redirects=hops.redirects,
@@ -200,13 +200,13 @@ def sender_for(client: object | None) -> Fetcher:
         if _is_fetcher(client):
             return client
     raise TypeError(
-        "expected an AsyncClient or an async transport of httpx or httpx2, or a"
+        "expected an AsyncClient or async transport from httpx or httpx2, or a"
         f" Fetcher, got {client!r}"
     )
 
 
 def _is_fetcher(client: object) -> TypeGuard[Fetcher]:
-    """Whether `client` has the `get` method of a Fetcher, not of a session."""
+    """Whether `client` has a Fetcher's `get` method, not a session's."""
     get = getattr(client, "get", None)
     return callable(get) and "max_bytes" in inspect.signature(get).parameters
 

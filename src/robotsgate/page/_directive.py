@@ -51,7 +51,7 @@ class Directive(JSONValue):
     """One page directive.
 
     Attributes:
-        name: in lower case: "noindex", "max-snippet".
+        name: the lower-case name, such as "noindex" or "max-snippet".
         value: for "max-snippet", a number of characters, and for "max-video-preview", a
             number of seconds, both ≥ 0, or -1 for no limit; for "max-image-preview",
             "none", "standard" or "large"; for "unavailable_after", a date in epoch
@@ -75,7 +75,7 @@ class Directive(JSONValue):
 def directives_in(
     parts: Sequence[str], source: str, diagnostics: list[str]
 ) -> Iterator[Directive]:
-    """The directives of a list that was split at each comma, even within a date.
+    """The directives in a list that was split at every comma, even within a date.
 
     `source` is the tag or header that contains it. A sentence is added to `diagnostics`
     for each part that is not understood.
@@ -152,7 +152,7 @@ def _image_preview(text: str) -> str | None:
 def _date(text: str) -> float | None:
     """Epoch seconds of a date in the format of RFC 822, 850, 1123 or ISO 8601.
 
-    A date without a time zone is in UTC.
+    A date without a time zone is treated as UTC.
     """
     # Imported here, because it imports `socket`.
     from email.utils import parsedate_to_datetime  # noqa: PLC0415

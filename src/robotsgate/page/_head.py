@@ -116,12 +116,12 @@ class _HeadReader(HTMLParser):
         elif tag in _AROUND_HEAD:
             raise _EndOfHeadError
 
-    def parse_comment(self, i: int, report: bool = True) -> int:  # noqa: ARG002, FBT001, FBT002 (as it is inherited)
+    def parse_comment(self, i: int, report: bool = True) -> int:  # noqa: ARG002, FBT001, FBT002 (inherited signature)
         """Parse a comment as browsers do, in all versions of Python."""
         comment = _COMMENT.match(self.rawdata, i)
         return comment.end() if comment else -1
 
-    def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 (as it is inherited)
+    def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 (inherited signature)
         """Parse `<![x` as browsers do; the standard library raises AssertionError."""
         return self.parse_bogus_comment(i, report)
 

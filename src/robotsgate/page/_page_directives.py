@@ -40,10 +40,11 @@ class PageDirectives(JSONValue):
     """The page directives that apply to one agent.
 
     Attributes:
-        directives: the most restrictive directive of each name, by name. "all" and
-            "none" are replaced by the directives they stand for; "index", "follow" and
-            "archive" are omitted if their opposites are present. TDMRep's are named
-            "tdm-reservation" and "tdm-policy"; for these, a tag replaces a header.
+        directives: the most restrictive directive of each name, keyed by name. "all"
+            and "none" are replaced by the directives they stand for; "index", "follow"
+            and "archive" are omitted if their opposites are present. TDMRep directives
+            are named "tdm-reservation" and "tdm-policy"; for these, a tag replaces a
+            header.
         diagnostics: problems that the site may want to know about: unknown, repeated or
             contradictory directives; one sentence each, without a final period. There
             are at most about a hundred.
@@ -62,8 +63,8 @@ class PageDirectives(JSONValue):
     ) -> PageDirectives:
         """Read the META tags in the head of `html`; malformed HTML never raises.
 
-        It reads the tags named "robots", those named for `agent`, and TDMRep's. At most
-        2,000,000 bytes are read, and nothing after the head.
+        It reads the tags named "robots", the tags named after `agent`, and TDMRep's
+        tags. At most 2,000,000 bytes are read, and nothing after the head.
 
         Args:
             html: the page, as bytes or as decoded text.
@@ -155,9 +156,9 @@ class PageDirectives(JSONValue):
     def tdm_reservation(self) -> Preference:
         """Whether the page may be mined for text and data, according to TDMRep.
 
-        DISALLOW if it reserves these rights, which "tdm-policy" may license; ALLOW if
-        it does not; UNKNOWN if it does not say. The site's tdmrep.json file is not
-        read.
+        DISALLOW if the page reserves these rights, which "tdm-policy" may license;
+        ALLOW if it does not; UNKNOWN if it does not say. The site's tdmrep.json file is
+        not read.
         """
         stated = self.directives.get(TDM_RESERVATION)
         if stated is None:
@@ -173,7 +174,7 @@ class PageDirectives(JSONValue):
 def _for_agents(
     value: str, agents: Collection[str]
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """The parts of an X-Robots-Tag for `agents`, each run with its source.
+    """The parts of an X-Robots-Tag that apply to `agents`, in runs with their source.
 
     An agent's name applies until the next name. Text before a colon is a name only if a
     directive follows it: "max-foo: 3, noindex" is for all agents.

@@ -21,8 +21,8 @@ class DelayClamped(Event):
     """An origin asks for a delay longer than the gate's `max_delay`.
 
     Attributes:
-        host: the host of the origin.
-        origin: the key of the origin.
+        host: the origin's host.
+        origin: the origin's key.
         stated_delay: the delay that its robots.txt asks for, in seconds.
         delay: the delay that the gate uses, which is `max_delay`, in seconds.
     """
@@ -35,11 +35,11 @@ class DelayClamped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsOverdue(Event):
-    """Turns were ended because they are older than `max_turn_seconds`.
+    """Turns were ended because they were older than `max_turn_seconds`.
 
     Attributes:
         host: the host of the turns.
-        count: the number of turns, ≥ 1, including those of other processes that share
+        count: the number of turns, ≥ 1, including turns of other processes that share
             the ledger.
     """
 
@@ -54,10 +54,10 @@ class HostBlocked(Event):
     Responses to requests for robots.txt are reported as well.
 
     Attributes:
-        host: the name of the host.
+        host: the host name.
         cause: the status, such as "503"; the name of the class of an exception, such as
             "ReadTimeout"; or "failure" if that was reported.
-        ready_at: when the next request may start, epoch seconds.
+        ready_at: when the next request may start, in epoch seconds.
     """
 
     host: str
@@ -69,11 +69,11 @@ class HostBlocked(Event):
 class BlockForgotten(Event):
     """The ledger has dropped a host while the gate was backing off from it.
 
-    The next turn for the host may be too early. There are more blocked or busy hosts
+    The next turn for the host may come too early. There are more blocked or busy hosts
     than `max_hosts`; increase it.
 
     Attributes:
-        host: the name of the host.
+        host: the host name.
     """
 
     host: str
@@ -85,7 +85,7 @@ class RetryAfterIgnored(Event):
 
     Attributes:
         host: the host that sent it.
-        value: the value of the header, truncated to 200 characters.
+        value: the header's value, truncated to 200 characters.
     """
 
     host: str
@@ -93,7 +93,7 @@ class RetryAfterIgnored(Event):
 
     @classmethod
     def of(cls, host: str, value: str) -> Self:
-        """The event for the header `value`, which may have hundreds of kilobytes."""
+        """The event for the header `value`, which may be hundreds of kilobytes long."""
         return cls(host=host, value=value[:200])
 
 
@@ -145,10 +145,10 @@ class URLLeftOut(Event):
 class HostLeftOut(Event):
     """A schedule of hosts drops a host that would have to wait too long.
 
-    It is added again when the source yields it again.
+    It is added back when the source yields it again.
 
     Attributes:
-        host: the name of the host.
+        host: the host name.
         ready_at: when it will be ready, in epoch seconds.
     """
 
@@ -199,10 +199,10 @@ class LedgerReturned(Event):
 class HostRecordReplaced(Event):
     """A ledger has replaced the unreadable record of a host.
 
-    Another program has written to its key. The state of the host is lost.
+    Another program has written to its key. The host's state is lost.
 
     Attributes:
-        host: the name of the host.
+        host: the host name.
     """
 
     host: str
@@ -223,11 +223,11 @@ LedgerEvent = LedgerFailed | LedgerReturned | HostRecordReplaced
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateStats(JSONValue):
-    """A snapshot of the counters of a gate since it was created.
+    """A snapshot of a gate's counters since it was created.
 
     Attributes:
         turns: turns that have started.
-        incidents: turns that ended with 429, 503 or a failure.
+        incidents: turns that ended with a 429, a 503 or a failure.
         disallowed: turns that robots.txt disallowed.
         not_in_time: turns that were not available within the caller's patience.
         overdue: turns that were ended because they were too old.
@@ -257,7 +257,7 @@ class HostStatus(JSONValue):
     """The state of a host, as far as this process knows.
 
     Attributes:
-        host: the name of the host.
+        host: the host name.
         state: whether the gate is backing off from it.
         delay: seconds between requests, including the effect of incidents.
         waiting: how many callers and robots.txt fetches are waiting for it.

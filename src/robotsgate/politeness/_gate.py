@@ -2,8 +2,8 @@
 
 The path of a turn: `PolitenessGate.turn` → `Turn` → `Turns.begin` → robots.txt, from
 memory or through `Permissions` → `Queues`, in the order of arrival → `Ledger.start`, by
-the rules in `_host_record.py`. The gate uses the checker, which does not know about
-gates.
+the rules in `_host_record.py`. The gate uses the checker, but the checker does not use
+the gate.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class PolitenessGate:
 
     Between the end of a request to a host and the start of the next one, the gate waits
     for the host's delay: the longest of its crawl-delay, its request-rate and
-    `default_delay`. This includes the gate's own requests for robots.txt, but not those
-    caused by direct calls to the checker. After a 429 or 503, the gate backs off from
-    the host and then slows down.
+    `default_delay`. This includes the gate's own requests for robots.txt, but not
+    requests caused by direct calls to the checker. After a 429 or 503, the gate backs
+    off from the host and then slows down.
 
     Use it as an async context manager, or call `aclose` at the end. It can be shared by
     any number of tasks in one event loop. A checker can have several gates; give them
@@ -116,8 +116,8 @@ class PolitenessGate:
             raise TypeError(f"expected host_of to be callable, got {host_of!r}")
         _check_ledger(ledger)
         self._agent = Agent.of(agent)
-        self._answers = checker._answers  # noqa: SLF001 (one package)
-        renewals = checker._renewals  # noqa: SLF001 (one package)
+        self._answers = checker._answers  # noqa: SLF001 (same package)
+        renewals = checker._renewals  # noqa: SLF001 (same package)
         self._clock = self._answers.clock
         self._listener: Listener[GateEvent] = Listener(on_event, logger=_LOGGER)
         if ledger is None:
@@ -165,8 +165,8 @@ class PolitenessGate:
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
         """Return a turn for one request to the host of `url`; use it with `async with`.
 
-        The turn waits for the robots.txt of the origin, then for the host, in the order
-        of arrival. If the robots.txt has expired or been replaced by then, the gate
+        The turn waits for the origin's robots.txt, and then, in the order of arrival,
+        for the host. If the robots.txt has expired or been replaced by then, the gate
         checks again. If fetching it returned a 429 or 503, the turn waits for the next
         fetch.
 
@@ -196,8 +196,8 @@ class PolitenessGate:
 
         Returns an async iterator of pairs `(url, turn)`. Any number of tasks can
         iterate over it, to send that many requests concurrently. The turns have already
-        started: enter each one with `async with` within a second. Otherwise, the host
-        takes it back, and the turn waits again if you enter it later.
+        started, so enter each one with `async with` within a second. A turn that is not
+        entered in time is taken back, and waits again if you enter it later.
 
         URLs are queued by host, so hosts do not block each other as long as fewer than
         `window` URLs are waiting. The schedule ends when `urls` is exhausted, no URL is
@@ -215,8 +215,9 @@ class PolitenessGate:
                 earlier URLs. An async generator is closed when the schedule ends.
             window: how many URLs can wait in memory, ≥ 1; when fewer are waiting, more
                 are read.
-            patience: seconds, ≥ 0. URLs that would have to wait longer are skipped,
-                counting the waiting URLs of the same host. `None` for no limit.
+            patience: seconds, ≥ 0. URLs are skipped if they would have to wait longer,
+                counting the URLs already waiting for the same host. `None` for no
+                limit.
 
         Raises:
             TypeError: `urls` is a single URL, or not iterable; or another argument has
@@ -297,7 +298,7 @@ class PolitenessGate:
         return self.status(url).ready_at
 
     def status(self, url: str | URLLike) -> HostStatus:
-        """The state of the host of `url`, as far as this process knows.
+        """The state of the host that `url` belongs to, as far as this process knows.
 
         Raises:
             InvalidURLError: `url` has no origin.

@@ -76,7 +76,7 @@ class HostQueue:
         self.wake()
 
     def put_at(self, host: HostAtWork, moment: float) -> None:
-        """Let `host` rest until `moment`, which replaces any earlier setting."""
+        """Make `host` wait until `moment`, which replaces any earlier setting."""
         if moment <= self._clock.monotonic():
             self._entries.pop(host, None)
             self.put(host)

@@ -8,13 +8,13 @@ The rules:
 
 - A request starts at least `delay_in_force` after the last request has ended and, if
   several may be open, at least as long after the last one has started. After a slow
-  request, the host rests for `delay_factor` times its duration, up to `max_delay`.
-- At most `Pace.max_at_once` turns are open. robots.txt fetches don't count towards this
-  limit, since an open turn may be waiting for one. While one is running, nothing else
-  starts.
+  request, the next one waits for `delay_factor` times its duration, up to `max_delay`.
+- At most `Pace.max_at_once` turns are open. Fetches of robots.txt don't count towards
+  this limit, since an open turn may be waiting for one. While such a fetch is running,
+  nothing else starts.
 - A turn that is older than `Pace.max_turn_seconds` is considered over.
 - An incident blocks the host and doubles its delay. After the block, one request at a
-  time probes it. The first good response ends the probing, and each good response
+  time probes the host. The first good response ends the probing, and each good response
   shortens the delay.
 - After `forget_at`, a record has no effect and can be dropped.
 
@@ -59,7 +59,7 @@ SHORTEST_WAIT_FOR_PLACE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The limits for requests to one host, not counting incidents.
+    """The limits for requests to one host, leaving incidents aside.
 
     Attributes:
         delay: seconds between requests, 0 to `max_delay`.
@@ -91,7 +91,7 @@ class TurnEnd(enum.Enum):
 
 
 class HostState(enum.Enum):
-    """The state of a host after incidents."""
+    """The state of a host with respect to incidents."""
 
     OPEN = "open"
     BLOCKED = "blocked"
@@ -115,8 +115,8 @@ class HostRecord(NamedTuple):
         rest_until: when `delay_factor` permits the next request, or `NEVER`.
         incident_at: when the last incident was counted, or `NEVER`.
         blocked_until: when the last block ends or ended, or `NEVER`.
-        back_off: how long the last incident blocks the host without a Retry-After; 0 if
-            there has been a good response since.
+        back_off: how long the last incident blocks the host if there is no Retry-After;
+            0 if there has been a good response since.
         slowed_delay: the delay caused by incidents; 0 if there is none.
     """
 
@@ -189,7 +189,7 @@ def ready_at(
     Args:
         record: a result of `after_time`.
         now: seconds.
-        pace: the current pace of the host.
+        pace: the host's current pace.
         is_robots_txt: whether the request fetches a robots.txt.
     """
     delay = delay_in_force(record, pace)
@@ -274,8 +274,8 @@ def after_incident(
         record: the record before.
         now: seconds.
         began_at: when the request started.
-        retry_after: how many seconds the host asks callers to wait, already limited;
-            negative if the date is in the past; `None` if it did not say.
+        retry_after: how many seconds the host asked callers to wait, already limited;
+            negative if the date is in the past; `None` if it did not.
         jitter: the factor by which to lengthen the block, ≥ 1; fixed for each host, so
             that hosts that failed at the same time are retried at different times.
     """
@@ -323,7 +323,7 @@ def delay_in_force(record: HostRecord, pace: Pace) -> float:
 
 
 def host_state(record: HostRecord, now: float) -> HostState:
-    """The state of the host at `now`."""
+    """The host's state at `now`."""
     if now < record.blocked_until:
         return HostState.BLOCKED
     return HostState.PROBING if record.back_off > 0 else HostState.OPEN

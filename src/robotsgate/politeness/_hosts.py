@@ -1,9 +1,10 @@
-"""The hosts of one gate: their names, their paces, and the waiting callers.
+"""One gate's hosts: their names, their paces, and the waiting callers.
 
 Callers that wait for a host are served in the order of arrival: the first one tries the
-ledger, and the others wait for the first. robots.txt fetches go before pages. Must
-never decide when a request may start: `_host_record.py` does. Longer than other
-modules, because a place in a queue and its host's pace belong together.
+ledger, and the others wait for the first. Fetches of robots.txt go before pages. This
+module must never decide when a request may start; `_host_record.py` does that. This
+module is longer than others, because a place in a queue and its host's pace belong
+together.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class _Host(NamedTuple):
     Attributes:
         pace: the host's pace, taking all of its origins into account.
         stated: pairs (key of an origin without the host name, the delay it asks for);
-            if there are many, those with the longest delays.
+            if there are many, only the ones with the longest delays.
     """
 
     pace: Pace
@@ -67,7 +68,7 @@ class _Host(NamedTuple):
 
 
 class Hosts:
-    """The hosts of one gate.
+    """One gate's hosts.
 
     Only hosts that ask for a delay are remembered.
 
@@ -307,7 +308,7 @@ class Queues:
     async def pause(self, place: Place, *, until: float, deadline: float) -> None:
         """Leave the queue until `until`, then join it again.
 
-        Otherwise the other origins of the host would have to wait as well.
+        Otherwise, the host's other origins would have to wait as well.
 
         Args:
             place: a place that has joined.
@@ -380,7 +381,7 @@ class Queues:
             self._on_overdue(place.host, answer.overdue)
         if isinstance(answer, Grant) and answer.forgotten:
             self._hosts.report_forgotten(answer.forgotten)
-        if self.is_closed:  # meanwhile
+        if self.is_closed:  # in the meantime
             if isinstance(answer, Grant):
                 await self.end(answer, TurnEnd.UNUSED)
             raise self.not_in_time(place.host, 0.0)

@@ -40,7 +40,7 @@ class Grant(NamedTuple):
 
     Attributes:
         host: the host of the request.
-        pace: the pace of the host at the time of the grant.
+        pace: the host's pace at the time of the grant.
         began_at: the time of the grant in seconds, by the ledger's clock.
         is_robots_txt: whether the request fetches a robots.txt.
         overdue: how many turns the ledger has ended since the last start because they
@@ -61,7 +61,7 @@ class Grant(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """The request may not be made yet.
+    """The request has to wait.
 
     Attributes:
         seconds: how long to wait before trying again, > 0. Usually, no request from
@@ -80,7 +80,7 @@ class LedgerStatus:
 
     Attributes:
         state: whether the gate is backing off from it.
-        delay: seconds between two requests, including the effect of incidents.
+        delay: seconds between requests, including the effect of incidents.
         under_way: the number of open turns and robots.txt fetches.
         wait_seconds: seconds before the next request may start, ≥ 0.
     """
@@ -110,17 +110,17 @@ class Ledger(Protocol):
         A cancelled call has no effect.
 
         Args:
-            host: the name of the host.
-            pace: the current pace of the host, for all of its origins.
+            host: the host name.
+            pace: the host's current pace, taking all of its origins into account.
             is_robots_txt: whether the request fetches a robots.txt. The delay applies
-                to it, but not the maximum number of turns.
+                to such a request, but the maximum number of turns does not.
         """
         ...
 
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
     ) -> None:
-        """End the request of `grant`; call it exactly once for each grant.
+        """End the granted request; call this exactly once for each grant.
 
         Call it even if the task is cancelled, in a shielded scope, and even for a turn
         that was overdue, because its request actually ends now.
@@ -128,8 +128,8 @@ class Ledger(Protocol):
         Args:
             grant: the result of `start`.
             end: how the request ended.
-            retry_after: after an incident, how many seconds the host asks callers to
-                wait; `None` if it did not say.
+            retry_after: after an incident, how many seconds the host asked callers to
+                wait; `None` if it did not.
         """
         ...
 
@@ -143,7 +143,7 @@ class Ledger(Protocol):
 
 
 class LocalLedger:
-    """A ledger in the memory of one process.
+    """An in-memory ledger for one process.
 
     It never suspends. Gates with the same clock can share it.
 
@@ -193,7 +193,7 @@ class LocalLedger:
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
     ) -> None:
-        """End the request of `grant`."""
+        """End the granted request."""
         now = self._clock.monotonic()
         record = after_end(
             self._records.get(grant.host) or HostRecord(grant.pace),
@@ -219,7 +219,7 @@ class LocalLedger:
         )
 
     async def aclose(self) -> None:
-        """Do nothing: there are no resources."""
+        """Do nothing: there are no resources to release."""
 
     def _own_pace(self, record: HostRecord, pace: Pace) -> Pace:  # noqa: ARG002 (used in a fleet)
         """This process's share of `pace`."""
@@ -240,7 +240,7 @@ class LocalLedger:
         return forgotten
 
     def _forget_some(self, now: float) -> tuple[str, ...]:
-        """Drop some of the next few hosts; return those that were blocked."""
+        """Drop some of the next few hosts; return the blocked ones."""
         records = self._records
         forgotten: tuple[str, ...] = ()
         hosts = [
@@ -265,7 +265,7 @@ class LocalLedger:
 
 
 class FleetMemory(LocalLedger):
-    """The turns of this process, and the state of the hosts as learned from the fleet.
+    """This process's turns, and the state of the hosts as learned from the fleet.
 
     Attributes:
         is_alone: whether this process cannot reach the shared server. It then uses only

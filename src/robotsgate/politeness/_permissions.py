@@ -1,7 +1,7 @@
-"""Checks requests against robots.txt, which is fetched in a turn of its own.
+"""Checks requests against robots.txt, which is fetched in a separate turn.
 
-Entries in memory and in the store need no turn. For others, there is one flight of the
-gate per origin:
+Entries in memory and in the store need no turn. For any other origin, the gate starts
+one flight:
 
     look up memory and store ──► current: done, without a turn
         │ not current
@@ -132,8 +132,8 @@ class Permissions:
         Args:
             url: the URL to fetch.
             place: the caller's place in the queue of its host.
-            origin: from the preceding call of `at_once`.
-            answer: from the preceding call of `at_once`, which has counted it.
+            origin: from the preceding call to `at_once`.
+            answer: from the preceding call to `at_once`, which has counted it.
             deadline: when the caller stops waiting, by `Clock.monotonic`.
             standing: the state of the origin after a fetch for this request; it is used
                 even if it has become stale, because the host's delay may be longer than
@@ -191,7 +191,7 @@ class Permissions:
         return standing
 
     def begin(self, origin: Origin, then: _Then) -> None:
-        """Start fetching the robots.txt of `origin`; `then` is called at the end.
+        """Start fetching the robots.txt of `origin`; `then` is called when this ends.
 
         `then` is called with the state of the origin, or `None` if it is unknown.
 
@@ -218,8 +218,9 @@ class Permissions:
     def _end(self, key: Hashable, flight: Flight[Standing]) -> None:
         """Call the `then` of a finished flight.
 
-        If no caller is waiting, its error is kept for the next caller. Otherwise,
-        impatient callers would fetch again and again without ever seeing the error.
+        If no caller is waiting, the flight's error is kept for the next caller.
+        Otherwise, impatient callers would fetch again and again without ever seeing the
+        error.
         """
         if flight.error is not None and not flight.callers:
             self._errors[key] = flight.error

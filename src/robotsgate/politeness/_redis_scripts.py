@@ -1,6 +1,6 @@
 """The rules of `_host_record.py` as Redis scripts, each of which is atomic.
 
-Pure: this module only holds the text for the server and parses its replies.
+Pure: this module only builds the text for the server and parses the replies.
 
 The record of a host is text under one key: a hash, followed by the numbers in the order
 of `save`. The server deletes the key when it no longer has any effect. The time since
@@ -8,8 +8,8 @@ the record was written follows from the key's remaining lifetime, so the scripts
 clock, which some servers do not allow. Each host has its own time, in whole
 milliseconds, which never goes backwards.
 
-The scripts also keep the order of arrival. A process that must wait gets a place in the
-host's queue, and keeps it as long as it tries again in time. It tries only once the
+The scripts also preserve the order of arrival. A process that must wait gets a place in
+the host's queue, and keeps it as long as it tries again in time. It tries only once the
 processes ahead of it can have had their turns, so there are few calls, however many
 processes wait.
 """
@@ -286,7 +286,7 @@ class StartReply(NamedTuple):
         seconds: if it has not, how long to wait before trying again, > 0.
         overdue: how many turns have ended because they were overdue.
         now: the host's time, in seconds.
-        record: the record of the host, by that time.
+        record: the host's record, whose times are on the same clock.
     """
 
     is_granted: bool
@@ -323,7 +323,7 @@ def start_arguments(
     """The arguments of `START`.
 
     Args:
-        pace: the current pace of the host.
+        pace: the host's current pace.
         is_robots_txt: whether the request fetches a robots.txt.
         now: the time at which the clock of an unknown host starts, in seconds; any
             number not used in earlier records of the host.

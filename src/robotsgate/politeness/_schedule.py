@@ -1,4 +1,4 @@
-"""Schedules: turns for all URLs of a crawl, in memory or in the caller's frontier.
+"""Schedules: turns for all URLs in a crawl, in memory or in the caller's frontier.
 
 `_work.py` provides the turns; the two frontiers in this module provide the URLs.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ScheduledTurn(NamedTuple):
-    """A URL of a schedule with its turn.
+    """A URL from a schedule, with its turn.
 
     Attributes:
         url: the URL from the source.
@@ -138,7 +138,7 @@ class URLQueues:
         self._count = 0
 
     def take(self, url: str | URLLike, /) -> None:
-        """Add a URL to the queue of its host, or skip it if it has none."""
+        """Add a URL to the queue of its host, or skip it if it has no host."""
         work = self._work
         try:
             host = work.hosts.host(url, Origin.from_url(url).key)
@@ -208,7 +208,7 @@ class AskedFrontier:
         return len(self._work) >= self._window
 
     def has_url(self, host: str) -> bool:  # noqa: ARG002 (only the caller knows)
-        """Whether to call `next_url`: always."""
+        """Always true, because only `next_url` can tell."""
         return True
 
     async def next_url(self, host: str) -> MaybeURL:
@@ -224,7 +224,7 @@ class AskedFrontier:
             return None
         name = self._work.hosts.host(url, Origin.from_url(url).key)
         if name != host:
-            raise ValueError(f"expected a URL of {host!r}, got one of {name!r}")
+            raise ValueError(f"expected a URL on {host!r}, got one on {name!r}")
         return url
 
     def leave_late(self, host: str, seconds: float) -> None:
@@ -264,4 +264,4 @@ async def _run(
         work.is_over = True  # no more turns are taken back, and nothing is read
         work.end_source(RuntimeError("the source was cancelled"))
         await work.take_back_all()
-    return True  # pragma: no cover (it is cancelled before)
+    return True  # pragma: no cover (it is cancelled first)

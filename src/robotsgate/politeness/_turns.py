@@ -9,7 +9,8 @@
 A turn joins its host's queue at the start, so that turns are granted in the order of
 arrival. `Turn` is the public part, and `Claim` is the internal state.
 
-Longer than other modules, because `Turn` is public: a third of it is docstrings.
+This module is longer than others, because `Turn` is public: a third of it is
+docstrings.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Turn:
                 claim.call_soon(claim.close)
 
     def leave_task(self) -> None:
-        """Let the task that entered the turn wait for another turn of the same host.
+        """Let the task that entered the turn wait for another turn for the same host.
 
         This is for a response that another task closes later, which then ends the turn.
         """
@@ -127,7 +128,7 @@ class Turn:
         Args:
             response: a response from any HTTP client, with `status_code` or `status`,
                 and `headers`; pass it instead of the other arguments.
-            status: the status of the response, 100 to 999.
+            status: the response status, 100 to 999.
             retry_after: the Retry-After header, if there is one: seconds or a date. Any
                 other value is ignored, with a `RetryAfterIgnored` event.
             failure: whether there was no usable response, for example after a timeout.
@@ -212,7 +213,7 @@ class Claim:
 
 
 class Turns:
-    """The turns of one gate.
+    """One gate's turns.
 
     Attributes:
         queues: the queues in which callers wait for turns.

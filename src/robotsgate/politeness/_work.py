@@ -1,6 +1,6 @@
-"""Assigns the URLs of a crawl to its workers, each when its host is ready.
+"""Assigns the URLs of a crawl to its workers, each as soon as its host is ready.
 
-How to think of it: each host with work is in one state. A worker takes the host that
+Think of it this way: each host with work is in one state. A worker takes the host that
 has been ready the longest, and returns with or without a turn:
 
     offered ──► READY ──► TRIED ──► granted: its turn is open
@@ -12,8 +12,8 @@ has been ready the longest, and returns with or without a turn:
                      (until its host is ready)
 
 There is no polling: a host becomes ready when a fetch ends, when a turn ends, or at a
-time set in `_host_queue.py`. Longer than other modules, because a host goes through all
-states.
+time set in `_host_queue.py`. This module is longer than others, because a host goes
+through all states.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Frontier(Protocol):
         """The next URL for `host`, or `None`."""
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Skip what would wait too long if the next turn for `host` is in `seconds`."""
+        """Skip URLs that are too late if `host` has its next turn in `seconds`."""
 
 
 class Work:
@@ -183,7 +183,7 @@ class Work:
         self._queue.put(host)
 
     def _rest(self, host: HostAtWork, seconds: float | None = None) -> None:
-        """Let `host` rest for `seconds`, or until its next turn can start."""
+        """Make `host` wait for `seconds`, or until its next turn can start."""
         if seconds is None:
             seconds = self.turns.queues.seconds_until_ready(host.name)
         if self.patience < math.inf:
@@ -237,7 +237,7 @@ class Work:
             self._queue.wake()
 
     def _warm_next(self, host: HostAtWork) -> None:
-        """Prefetch another robots.txt if that of `host` was prefetched."""
+        """Prefetch another robots.txt if the one for `host` was prefetched."""
         if host in self._ahead:
             self._ahead.discard(host)
             if self._cold:
@@ -253,7 +253,7 @@ class Work:
         self._forget_if_idle(host)
 
     def _close_turn(self, host: HostAtWork | None = None) -> None:
-        """Handle a turn that is over, which may be one for `host`."""
+        """Handle the end of a turn, possibly one for `host`."""
         if host is not None:
             self._end_turn(host)
         self._open_turns -= 1
@@ -312,7 +312,7 @@ class Work:
             self.leave_out(self._take_url(host), error)
             self._go_on(host)
             return None
-        if self.is_over:  # meanwhile
+        if self.is_over:  # in the meantime
             await self.turns.give_back(claim)
             return None
         return self._given(host, claim)

@@ -77,7 +77,7 @@ _Answer = TypeVar("_Answer")
 
 
 class RedisLedger:
-    """A ledger for a fleet, whose processes together are as polite as a single one.
+    """A ledger for a fleet, whose processes together are as polite as a single process.
 
     Works with Redis 6 or later and with Valkey, standalone, with Sentinel or as a
     cluster. Each start or end of a turn is a script that uses one key and computes the
@@ -110,10 +110,10 @@ class RedisLedger:
             url: as for `RedisStore`.
             workers: the maximum number of processes that share the server, ≥ 1; a
                 process that cannot reach it multiplies its delays by this number.
-            prefix: the prefix of the key of each host.
+            prefix: the prefix of each host's key.
             max_hosts: how many hosts this process remembers, as for `LocalLedger`.
             ssl_context: as for `RedisStore`.
-            clock: the clock of the gates.
+            clock: the gates' clock.
             on_event: called with each `LedgerEvent`; it must not block. Exceptions that
                 it raises are logged.
 

@@ -60,8 +60,9 @@ def diagnostics(
 ) -> tuple[Diagnostic, ...]:
     """The problems in a file, in line order.
 
-    `records` holds the records before the first section, then those of each section.
-    `encoding` is the encoding that the byte order mark indicates, unless it is UTF-8.
+    `records` holds the records before the first section, then the records of each
+    section. `encoding` is the encoding that the byte order mark indicates, unless it is
+    UTF-8.
     """
     whole_lines, lines = text.split("\n"), grammar.counted_text(text).split("\n")
     told = [
@@ -128,7 +129,7 @@ def _about_the_file(
 
 
 def _about_octets(lines: Sequence[str], counted: Sequence[str]) -> Iterator[_Told]:
-    """Report the first non-UTF-8 line, and lines truncated or with a NUL or BOM."""
+    """Report the first non-UTF-8 line, and lines that are cut or have a NUL or BOM."""
     is_told = False
     for number, line in enumerate(lines, 1):
         if not is_told and not is_utf8(line):

@@ -1,6 +1,6 @@
 """All differences between the two dialects of robots.txt.
 
-One is RFC 9309; the other is exactly that of Google's published parser
+One follows RFC 9309, and the other exactly matches Google's published parser
 (github.com/google/robotstxt, robots.cc). Strings in that parser end at a NUL, so a NUL
 truncates lines and URLs.
 """
@@ -71,7 +71,7 @@ class Grammar(Protocol):
         ...
 
     def group_token(self, value: str) -> str:
-        """The lower-case token on a user-agent line; "*" for any agent, or ""."""
+        """The lower-case token in a user-agent line: "*" for any agent, "" for none."""
         ...
 
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:

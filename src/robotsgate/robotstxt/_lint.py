@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line(JSONValue):
-    """One line of the file.
+    """One line in the file.
 
     Attributes:
         number: 1 for the first line.
-        text: the whole line including comment and white space, without the line end;
-            invalid UTF-8 is replaced with U+FFFD.
+        text: the whole line, including any comment and white space, but without the
+            line end; invalid UTF-8 is replaced with U+FFFD.
         kind: the kind of line.
     """
 

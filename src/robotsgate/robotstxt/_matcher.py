@@ -3,7 +3,7 @@
 Works on normalized patterns and targets, whatever the dialect. It uses no regular
 expressions, so nothing can backtrack.
 
-How to think of it: a `RuleSet` has two sides, the disallow rules and the allow rules.
+Think of it this way: a `RuleSet` has two sides, the disallow rules and the allow rules.
 It first checks whether any rule on a side matches. This does not require trying every
 rule, and is enough for most targets:
 
@@ -23,7 +23,8 @@ A side must be prepared (`prepare`): the disallow side immediately, the allow si
 first use, because most files never need it.
 
 With a hostile file, matching a target longer than `quick_length` may take a long time.
-`allows_at_once` returns `None` for it; `allows` uses an `IndexedTarget`.
+For such a target, `allows_at_once` returns `None`, and `allows` uses an
+`IndexedTarget`.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ _QUICKLY_PREPARED = 2_000
 class RuleSet:
     """The allow and disallow rules for one agent.
 
-    Methods refer to a rule by its number. Numbers start at 0: first the disallow rules,
-    then the allow rules.
+    Methods refer to a rule by its number. Rules are numbered from 0, the disallow rules
+    before the allow rules.
 
     Attributes:
         quick_length: a target of up to this many characters, or several that add up to

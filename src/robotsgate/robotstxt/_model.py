@@ -124,7 +124,7 @@ class OtherLine(JSONValue):
 class LineKind(enum.Enum):
     """The kind of a line.
 
-    For a kind that is a field, the value is the name of the field.
+    Members that stand for a field have the name of the field as their value.
     """
 
     USER_AGENT = "user-agent"

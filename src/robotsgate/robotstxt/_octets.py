@@ -98,7 +98,7 @@ def wide_encoding(body: bytes) -> str | None:
 
 
 def without_mark(body: bytes) -> bytes:
-    """`body` without a byte order mark of any encoding."""
+    """`body` without its byte order mark, whatever the encoding."""
     return body[len(_mark(body)) :] if body.startswith(_MARKS) else body
 
 

@@ -2,7 +2,7 @@
 
 Parsing takes two steps, because most groups in a file are never needed: `outline` finds
 the user-agent lines and the extent of each group, and `read` parses the lines of one
-group. Values are unchanged; patterns are not normalized yet.
+group. Values are left unchanged; patterns are not normalized yet.
 """
 
 from __future__ import annotations

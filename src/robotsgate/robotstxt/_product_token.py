@@ -69,7 +69,7 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
             specific first.
 
     Returns:
-        One token or more, in lower case; tokens compare case-insensitively.
+        One or more tokens, in lower case; tokens compare case-insensitively.
 
     Raises:
         InvalidProductTokenError: `agent` does not name a crawler (for example, it is a

@@ -25,7 +25,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 class Records:
-    """The records of one or more sections, in the order of the file.
+    """The records of one or more sections, in file order.
 
     Attributes:
         disallows: raw patterns, including empty ones.
@@ -64,7 +64,7 @@ class Records:
         self.void: list[int] = []
 
     def rules(self) -> Iterator[tuple[str, bool, int]]:
-        """(raw pattern, whether it allows, line) in the order of the file."""
+        """(raw pattern, whether it allows, line) of each rule, in file order."""
         disallows = zip(
             self.disallow_lines,
             self.disallows,
@@ -79,12 +79,12 @@ class Records:
 
 
 class RuleLines(NamedTuple):
-    """The rules of one kind, in the order of the file.
+    """The rules of one kind, in file order.
 
     Attributes:
-        patterns: normalized like targets; may be empty. Those that do not start with
+        patterns: normalized like targets; may be empty. Patterns that do not start with
             "/" or "*" match nothing, because all targets start with "/".
-        lines: the line number of each.
+        lines: the line number of each rule.
         written: the patterns as written in the file.
     """
 
@@ -93,7 +93,7 @@ class RuleLines(NamedTuple):
     written: list[str]
 
     def without_empty(self) -> RuleLines:
-        """These rules without empty patterns, which match nothing."""
+        """These rules, minus empty patterns, which match nothing."""
         if "" not in self.patterns:
             return self
         kept = [rule for rule in zip(*self, strict=True) if rule[0]]
@@ -129,13 +129,13 @@ def request_rate(value: str) -> RequestRate | None:
 
 
 def first_crawl_delay(rates: Iterable[Rate]) -> float | None:
-    """The seconds of the first crawl-delay; `None` if it is invalid."""
+    """The first crawl-delay in seconds; `None` if it is invalid."""
     values = (value for field, value, _ in rates if field is LineKind.CRAWL_DELAY)
     return crawl_delay_seconds(next(values, ""))
 
 
 def first_request_rate(rates: Iterable[Rate]) -> RequestRate | None:
-    """The rate of the first request-rate; `None` if it is invalid."""
+    """The first request-rate; `None` if it is invalid."""
     values = (value for field, value, _ in rates if field is LineKind.REQUEST_RATE)
     return request_rate(next(values, ""))
 

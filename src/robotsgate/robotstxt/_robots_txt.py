@@ -1,6 +1,7 @@
 """A parsed robots.txt: the public interface of the parser and matcher.
 
-Longer than other modules, because it is the public API: half of it is docstrings.
+This module is longer than others, because it is the public API: half of it is
+docstrings.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class RobotsTxt:
 
         Args:
             text: latin-1, one character per byte; lines end with LF.
-            dialect: the dialect of the file.
+            dialect: the file's dialect.
             is_cut: whether `text` is only the beginning of the file.
             encoding: the encoding that its byte order mark indicates, unless it is
                 UTF-8.
@@ -168,11 +169,12 @@ class RobotsTxt:
     ) -> UsagePreferences:
         """The site's preferences for how `url` is used.
 
-        They are stated in the agent's groups, and in Content-Signal and License lines
-        above the first group; a License in the groups replaces those above. If `agent`
-        may not fetch `url`, all preferences are unknown. If `url` has several readings,
-        their preferences are combined. The page's response headers may state more: see
-        `RobotsChecker.usage_preferences`. Raises the same errors as `can_fetch`.
+        The preferences are stated in the agent's groups, and in Content-Signal and
+        License lines above the first group; a License line in the groups replaces any
+        License lines above. If `agent` may not fetch `url`, all preferences are
+        unknown. If `url` has several readings, their preferences are combined. The
+        page's response headers may state more: see `RobotsChecker.usage_preferences`.
+        Raises the same errors as `can_fetch`.
         """
         from robotsgate.robotstxt._usage_preferences import (  # noqa: PLC0415 (slow to import)
             usage_preferences,
@@ -235,7 +237,7 @@ class RobotsTxt:
 
     @cached_property
     def other_lines(self) -> tuple[OtherLine, ...]:
-        """The records that are not about fetching, in the order of the file."""
+        """The records that are not about fetching, in file order."""
         return _other_lines(
             [other for records in self._records for other in records.others]
         )
@@ -272,7 +274,7 @@ class RobotsTxt:
         }
 
     def rules_for(self, agent: str | Sequence[str]) -> AgentRules:
-        """The part that applies to `agent`: its merged groups, or else those of "*".
+        """The part of the file for `agent`: its own groups, merged, or the "*" groups.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
@@ -294,7 +296,7 @@ class RobotsTxt:
 
     @cached_property
     def _records(self) -> tuple[Records, ...]:
-        """The records before the first group, then those of each group."""
+        """The records before the first group, then the records of each group."""
         sections = (self._outline.outside, *self._outline.sections)
         return tuple(
             read(self._outline, [section], self._grammar) for section in sections

@@ -39,9 +39,9 @@ def may_state_usage(text: str) -> bool:
 
 
 def with_own_lines(of_all: Iterable[Other], own: Sequence[Other]) -> tuple[Other, ...]:
-    """The lines for an agent: those for all agents, followed by its own.
+    """All lines for an agent: the lines for all agents, followed by its own.
 
-    Its own licenses replace those for all agents (RSL 1.0 §4.4).
+    An agent's own licenses replace the licenses for all agents (RSL 1.0 §4.4).
     """
     has_license = any(
         field == LICENSE and is_absolute_url(value) for field, value, _ in own

@@ -6,7 +6,7 @@ see contradictions.
 - The IETF's Content-Usage, from two drafts that may change: one for rules in groups and
   the response header (draft-ietf-aipref-attach-05, 2026-08-19), one for categories,
   values and how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
-- Cloudflare's Content-Signal (contentsignals.org, 2025-09-24; for `use`: Cloudflare,
+- Cloudflare's Content-Signal (contentsignals.org, 2025-09-24; Cloudflare for `use`,
   2026-07-01), which is also a response header (Cloudflare's Markdown for Agents, 2026).
   It has no published grammar. Letter case is ignored here.
 - RSL 1.0's License (2025-12-10).
@@ -83,13 +83,13 @@ class UsagePreferences(JSONValue):
 
     Attributes:
         content_usage: the Content-Usage preferences for the keys "train-ai" and
-            "search": ALLOW, DISALLOW or UNKNOWN.
+            "search", each of them ALLOW, DISALLOW or UNKNOWN.
         content_signal: the Content-Signal preferences for "search", "ai-input" and
             "ai-train", with the same values; for "use", IMMEDIATE, REFERENCE, FULL or
             UNKNOWN.
         license: the absolute URLs in the License lines of the agent's groups or, if
-            there are none, in those for all agents; each once, in file order.
-            robotsgate does not fetch them.
+            there are none, in the lines for all agents; each once, in file order. They
+            are not fetched.
     """
 
     content_usage: Mapping[str, CategoryPreference]
@@ -212,8 +212,8 @@ def _path_and_dictionary(value: str) -> tuple[str, str]:
 def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
     """The statements in an RFC 9651 §3.2 dictionary (vocab-08, "Processing Algorithm").
 
-    An invalid dictionary states nothing, and neither does a member whose value is not
-    the token y or n.
+    An invalid dictionary is ignored, and so is a member whose value is not the token y
+    or n.
     """
     # Imported here, because few files have such a line.
     from http_sf import StructuredFieldError, Token, parse  # noqa: PLC0415

@@ -16,7 +16,7 @@ than once, and from another thread.
 
 @runtime_checkable
 class Store(Protocol):
-    """Stores bytes under keys, without knowing what they mean or what time it is.
+    """Stores bytes under keys, without interpreting them or reading a clock.
 
     Several tasks may call a method concurrently, and a call may be cancelled at any
     await. A store that fails raises `StoreError`; the checker then works without it.
@@ -77,7 +77,7 @@ class BatchStore(Protocol):
     """A store in which looking up many keys at once is faster than one by one."""
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """Like `Store.get` for several keys; omits those without bytes."""
+        """Like `Store.get` for several keys; omits keys without bytes."""
         ...
 
 

@@ -42,7 +42,7 @@ class _Connection:
         error: why it could not be opened; otherwise `None`.
         settled_event: set when it is open, or has failed to open.
         is_retired: whether to close it as soon as it is unused.
-        unused_event: set when it is retired and unused.
+        unused_event: set when it is both retired and unused.
         calls: the number of calls that are using it.
     """
 
@@ -66,7 +66,7 @@ class _Connection:
         return self.client
 
     def close_if_unused(self) -> None:
-        """Let it be closed if it is retired and unused."""
+        """Allow the client to be closed if it is retired and unused."""
         if self.is_retired and self.calls == 0:
             self.unused_event.set()
 
@@ -151,7 +151,7 @@ class LastingClient:
                     self._retire(self._current)
                     self._current, self._next = connection, None
                     await connection.unused_event.wait()
-        except Exception as error:  # noqa: BLE001 (raised to the calls that wait)
+        except Exception as error:  # noqa: BLE001 (raised to the waiting calls)
             connection.error = error
         finally:
             connection.client = None

@@ -86,7 +86,7 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
         StoreError: `url` is not a Redis URL; the message does not show it.
     """
     if not isinstance(url, str) or not _is_url(url):
-        raise StoreError("expected a URL redis://host, rediss://host or unix://path")
+        raise StoreError("expected a redis://host, rediss://host or unix://path URL")
     options: dict[str, Any] = {
         "decode_components": True,
         "verify_version": False,
@@ -101,7 +101,7 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
     except (ValueError, RuntimeError, OSError) as error:
         kind = type(error).__name__
         raise StoreError(
-            f"expected a usable URL redis://host or unix://path ({kind})"
+            f"expected a usable redis://host or unix://path URL ({kind})"
         ) from None  # the text of `error` may show a password
     return lambda: Redis.from_url(url, **options)
 

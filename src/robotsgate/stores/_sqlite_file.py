@@ -127,12 +127,12 @@ def _check_file(connection: sqlite3.Connection, path: str) -> bool:
     if version < _VERSION:
         raise StoreError(
             f"expected {path} in version {_VERSION}, got {version}: it was"
-            " written by an earlier, unreleased robotsgate; delete it"
+            " written by an earlier, unreleased version of robotsgate; delete it"
         )
     if version > _VERSION:
         raise StoreError(
             f"expected {path} in version {_VERSION}, got {version}: it was"
-            " written by a later robotsgate"
+            " written by a later version of robotsgate"
         )
     return True
 

@@ -58,7 +58,7 @@ def open_store(url: str) -> ListableStore:
 
 
 def file_hint(path: object) -> str:
-    """A hint to append to an error: the URL of the file `path`; "" if it is no path."""
+    """A hint to append to an error: the URL of the file `path`; "" if not a path."""
     if not isinstance(path, str | PathLike):
         return ""
     return f"; for that file, use {f'sqlite:///{path}'!r}"

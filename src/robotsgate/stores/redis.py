@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from robotsgate.stores._base import Change
     from robotsgate.stores._lasting_client import Client
 
-# The keys of a script are in one slot, as a cluster requires. No script reads the time,
+# All keys of a script are in one slot, as a cluster requires. No script reads the time,
 # because some hosting providers do not allow it.
 #
 # Writes ARGV[2] if the value is still the one that was read. ARGV[1] is the SHA-1 of

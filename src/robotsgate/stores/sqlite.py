@@ -58,9 +58,9 @@ _Result = TypeVar("_Result")
 class SQLiteStore:
     """A store in a file, which survives the process once `update` has returned.
 
-    Worker threads do all the work, for one event loop. Processes on the same machine
-    may share a file; do not put it on a network file system. When the file is full,
-    the keys that were written longest ago are evicted.
+    Worker threads do all the work for one event loop. Processes on the same machine may
+    share a file; do not put it on a network file system. When the file is full, the
+    keys that were written longest ago are evicted.
     """
 
     def __init__(
@@ -296,7 +296,7 @@ class _Worker:
 
         If the caller is cancelled before the work starts, the work is dropped; once
         started, it is completed. `work` may be called again if the file was locked. If
-        one item of a batch raises, all items of the batch raise the same error.
+        one item in a batch raises, all items in the batch raise the same error.
         """
         future: Future[_Result] = Future()
         self._waiting.append((future, work))

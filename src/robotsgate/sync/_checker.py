@@ -69,9 +69,9 @@ class RobotsChecker:
     ) -> None:
         """Start the thread with the event loop.
 
-        The arguments are the same as for `robotsgate.RobotsChecker`, with two
-        differences: `client` can only be used in this event loop, so the checker closes
-        it; and `on_event` is called in the event loop's thread.
+        The arguments are the same as for `robotsgate.RobotsChecker`, except that the
+        checker closes `client`, which can only be used in this event loop, and that
+        `on_event` is called in the event loop's thread.
         """
         make = partial(
             _AsyncRobotsChecker,
@@ -106,7 +106,7 @@ class RobotsChecker:
         self._thread.start()
         self._checker, self._way_in = opened.result()
         # Safe in any thread, because it only looks up and counts.
-        self._answers = self._checker._answers  # noqa: SLF001 (one package)
+        self._answers = self._checker._answers  # noqa: SLF001 (same package)
         _OPEN.add(self)
 
     def __del__(self) -> None:

@@ -64,7 +64,7 @@ class PolitenessGate:
         self._checker = checker
         make = partial(
             _AsyncGate,
-            checker._checker,  # noqa: SLF001 (one package)
+            checker._checker,  # noqa: SLF001 (same package)
             agent,
             default_delay=default_delay,
             max_delay=max_delay,
@@ -76,7 +76,7 @@ class PolitenessGate:
             ledger=ledger,
             on_event=on_event,
         )
-        gates = checker._gates  # noqa: SLF001 (one package)
+        gates = checker._gates  # noqa: SLF001 (same package)
         self._gate, self._contexts = _portal(checker).call(_opened, make, ledger, gates)
 
     def __enter__(self) -> Self:
@@ -189,8 +189,8 @@ class _Entry:
     """One thread's attempt to enter a turn; its methods run in the event loop."""
 
     def __init__(self, turn: _AsyncTurn) -> None:
-        self._claim = turn._claim  # noqa: SLF001 (one package)
-        self._turns = turn._turns  # noqa: SLF001 (one package)
+        self._claim = turn._claim  # noqa: SLF001 (same package)
+        self._turns = turn._turns  # noqa: SLF001 (same package)
         self._has_begun = False
 
     async def begin(self, thread: threading.Thread) -> None:
@@ -232,4 +232,4 @@ def _portal(checker: RobotsChecker) -> BlockingPortal:
     Raises:
         RuntimeError: the checker is closed, or belongs to another process.
     """
-    return checker._portal  # noqa: SLF001 (one package)
+    return checker._portal  # noqa: SLF001 (same package)

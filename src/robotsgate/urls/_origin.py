@@ -120,7 +120,7 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
     text = str(url)
     given: object = url  # callers without a type checker
     if isinstance(given, bytes):
-        raise _error("expected a URL as str, got bytes", url, text)
+        raise _error("expected the URL to be a str, got bytes", url, text)
     slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
     origin = _usual_origin(text[:slash]) if slash > 0 else None
     if origin is not None:
@@ -129,7 +129,7 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
 
 
 def target_in(url: str | URLLike) -> str:
-    """The target from `split_url`, which also raises the errors."""
+    """The target from `split_url`; raises the same errors."""
     text = str(url)
     slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
     if slash > 0 and _USUAL_ORIGIN.fullmatch(text, 0, slash):

@@ -58,7 +58,7 @@ def readings(target: str) -> tuple[str, ...]:
 
 
 def decisive(readings: Sequence[str], allows: Callable[[str], bool]) -> str:
-    """The first of `readings` that is not allowed, or the first one if all are."""
+    """The first of `readings` that is not allowed; otherwise, the first one."""
     return next((one for one in readings if not allows(one)), readings[0])
 
 
