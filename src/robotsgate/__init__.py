@@ -1,14 +1,14 @@
 """An async robots.txt client for crawlers.
 
 Everything a user needs is here; modules with a leading underscore are private.
-Each name is imported when it is first used. So `robotsgate.robotstxt` does not load an
-event loop or a network library, and a program needs only the extras that it uses.
+Each name is imported on first use, so `robotsgate.robotstxt` loads neither an event
+loop nor a network library, and a program needs only the extras it uses.
 """
 
 from typing import TYPE_CHECKING
 
-# Each public name is listed twice: here for type checkers, which only follow imports
-# and treat one as public if it is renamed to itself, and below for the interpreter.
+# Each public name is listed twice: here for type checkers, which follow only imports
+# and treat a name as public if it is imported as itself, and below for the interpreter.
 if TYPE_CHECKING:
     from robotsgate._clock import Clock as Clock
     from robotsgate._clock import SystemClock as SystemClock
@@ -149,7 +149,7 @@ _NAMES = {
     "stores.sqlite": "SQLiteStore",
     "urls._origin": "Origin URLLike",
 }
-# Names that need the extra redis are not in `__all__`, so that `import *` works without
+# Names that need the redis extra are not in `__all__`, so that `import *` works without
 # it.
 _EXTRA_HOMES = {
     "RedisLedger": "politeness.redis_ledger",
@@ -173,7 +173,7 @@ if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept any name
         except ModuleNotFoundError as error:
             if name in _HOMES:
                 raise
-            message = f"{name} needs the extra redis: pip install 'robotsgate[redis]'"
+            message = f"{name} needs the redis extra: pip install 'robotsgate[redis]'"
             raise ImportError(message) from error
         value = globals()[name] = getattr(module, name)
         return value

@@ -1,4 +1,4 @@
-"""Starts the command line: `robotsgate`, and `python -m robotsgate`."""
+"""The entry point of `robotsgate` and `python -m robotsgate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks. This is the only module that reads the time, and the only one that waits."""
+"""Clocks. No other module reads the time or waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 
 
 class Clock(Protocol):
-    """Tells a checker the time, and waits.
+    """Tells a checker the time and waits on its behalf.
 
     `now` and `monotonic` must not block and must not raise.
     """
@@ -17,21 +17,21 @@ class Clock(Protocol):
     def now(self) -> float:
         """Seconds since the epoch (UTC), including fractions.
 
-        May jump in either direction: the checker can handle a clock that is set.
+        May jump in either direction: the checker copes with clock adjustments.
         """
         ...
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary moment; never goes back."""
+        """Seconds since an arbitrary point in time; never goes backwards."""
         ...
 
     async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
         """Wait until `seconds` have passed or `event` is set.
 
-        Other tasks run at least once, even if there is nothing to wait for.
+        Yields to other tasks at least once, even if there is nothing to wait for.
 
         Args:
-            seconds: by `monotonic`; 0 or less just lets other tasks run.
+            seconds: measured by `monotonic`; 0 or less only yields to other tasks.
             event: ends the wait as soon as it is set.
 
         Returns:
@@ -41,18 +41,18 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clock of this machine.
+    """The system clock.
 
     `now` is wall-clock time, because entries outlive the process and are compared with
     dates in HTTP headers.
     """
 
-    # Static builtins instead of methods, which saves a call for each lookup.
+    # The builtins themselves, not methods, which saves one call per lookup.
     now: staticmethod[[], float] = staticmethod(time.time)
     monotonic: staticmethod[[], float] = staticmethod(time.monotonic)
 
     async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
-        """Wait until `seconds` have passed or `event` is set; whether it is set."""
+        """Wait for `seconds` or until `event` is set; return whether it is set."""
         if event is None:
             await anyio.sleep(max(0.0, seconds))
             return False

@@ -1,4 +1,4 @@
-"""Shared work: done once for all callers that need the result, and owned by none.
+"""Shared work: done once for all callers that need it, and owned by none of them.
 
 Think of a flight as a bus: the first caller starts it, others get on, and it arrives
 even if everyone has got off on the way.
@@ -8,10 +8,10 @@ even if everyone has got off on the way.
                  │  └─ callers come and go; none of them ends it
                  └──── `close`, `cancel` and `end` end it early
 
-Each flight is a task of the event loop. A task group would tie its owner to a single
-task, and would break generator fixtures and owners that are closed in the order in
-which they were opened. This is the only module that uses the tasks of asyncio and trio
-directly. `Threads` is the counterpart for blocking calls.
+Each flight is an event-loop task. A task group would tie its owner to a single task,
+which breaks generator fixtures and owners that are closed in the order they were
+opened. This is the only module that uses asyncio and trio tasks directly. `Threads` is
+the counterpart for blocking calls.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _Result = TypeVar("_Result")
 
 
 class Flight(Generic[_Result]):
-    """One piece of work, running or over.
+    """One piece of work, running or finished.
 
     Attributes:
-        flights: the `Flights` that it belongs to.
-        scope: cancels it.
+        flights: the `Flights` it belongs to.
+        scope: its cancel scope.
         over_event: set when it is over.
         value: its result; `None` until it has succeeded.
-        error: the exception that it raised, or `None`.
-        callers: the number of callers that are waiting for it.
-        task: its task on asyncio, which itself keeps only weak references to tasks.
-        call_soon: calls a function in the event loop, from any thread.
+        error: the exception it raised, or `None`.
+        callers: the number of callers waiting for it.
+        task: its task on asyncio, which keeps only weak references to tasks.
+        call_soon: schedules a call on the event loop, from any thread.
     """
 
     __slots__ = (
@@ -92,7 +92,7 @@ class Flight(Generic[_Result]):
         """Like `result`, but wait for at most `seconds` by `clock`.
 
         Raises:
-            TimeoutError: there is no result yet.
+            TimeoutError: no result arrived in time.
         """
         self.callers += 1
         try:
@@ -116,11 +116,11 @@ class Flight(Generic[_Result]):
 
 
 class Flights(Generic[_Result]):
-    """The running pieces of work, by key; `len` is their number.
+    """All running work, by key; `len` returns how many pieces there are.
 
     Attributes:
-        owner: the name of the owner in error messages.
-        joined: how many callers shared work that another caller had started.
+        owner: the owner's name in error messages.
+        joined: how many callers joined work that another caller had started.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Flights(Generic[_Result]):
         *,
         on_end: Callable[[Hashable, Flight[_Result]], None] | None = None,
     ) -> None:
-        """Start empty; `on_end` is called with each key and flight that is over."""
+        """Start empty; `on_end` is called with the key and flight of ended work."""
         self.owner = owner
         self._on_end = on_end
         self.joined: int = 0
@@ -146,7 +146,7 @@ class Flights(Generic[_Result]):
         """Raise if the owner is closed.
 
         Raises:
-            RuntimeError: it is closed.
+            RuntimeError: the owner is closed.
         """
         if self._is_closed:
             raise RuntimeError(f"the {self.owner} is closed")
@@ -154,7 +154,7 @@ class Flights(Generic[_Result]):
     async def result_of(
         self, key: Hashable, work: Callable[[], Awaitable[_Result]]
     ) -> _Result:
-        """Return the result of `work`, or of work that is already running for `key`.
+        """Return the result of `work`, or of any work already running for `key`.
 
         Args:
             key: identifies the result.
@@ -172,7 +172,7 @@ class Flights(Generic[_Result]):
     def begin(
         self, key: Hashable, work: Callable[[], Awaitable[_Result]]
     ) -> Flight[_Result]:
-        """Start `work` unless work is already running for `key`; return its flight.
+        """Start `work` unless some is already running for `key`; return the flight.
 
         Raises:
             RuntimeError: the owner is closed.
@@ -182,9 +182,9 @@ class Flights(Generic[_Result]):
         return self._begin(key, work) if flight is None else flight
 
     def cancel(self, key: Hashable) -> None:
-        """Cancel the work for `key`, if any, without waiting.
+        """Cancel the work for `key`, if any, without waiting for it to end.
 
-        Can be called in any thread, as the garbage collector does.
+        Can be called from any thread, because the garbage collector may call it.
         """
         flight = self._flights.get(key)
         if flight is not None:
@@ -199,13 +199,13 @@ class Flights(Generic[_Result]):
             await flight.over_event.wait()
 
     def close(self) -> None:
-        """Refuse new work, and cancel running work without waiting."""
+        """Refuse new work, and cancel running work without waiting for it to end."""
         self._is_closed = True
         for flight in self._flights.values():
             flight.scope.cancel()
 
     async def aclose(self) -> None:
-        """Refuse new work, and cancel running work. Can be called more than once."""
+        """Refuse new work, cancel running work, and wait for it to end; idempotent."""
         self.close()
         for flight in list(self._flights.values()):
             await flight.over_event.wait()
@@ -229,7 +229,7 @@ class Flights(Generic[_Result]):
                 end()
 
         def end(*_: object) -> None:
-            # On asyncio this runs twice, and the next flight may have started in
+            # On asyncio, this runs twice, and the next flight may have started in
             # between.
             if self._flights.get(key) is flight:
                 del self._flights[key]
@@ -246,7 +246,7 @@ class Flights(Generic[_Result]):
             loop = asyncio.get_running_loop()
             flight.call_soon = loop.call_soon_threadsafe
             flight.task = loop.create_task(fly())
-            # A task that is cancelled before its first step never enters its `try`.
+            # A task cancelled before its first step never enters its `try`.
             flight.task.add_done_callback(end)
         return flight
 
@@ -257,29 +257,29 @@ def task_id() -> int:
     return id(asyncio.current_task() if trio is None else trio.lowlevel.current_task())
 
 
-def _trio() -> Any:  # noqa: ANN401 (a module that need not be installed)
-    """The module trio if it runs the current task, otherwise `None`."""
+def _trio() -> Any:  # noqa: ANN401 (trio may not be installed)
+    """The trio module if trio runs the current task, otherwise `None`."""
     trio = sys.modules.get("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None
 
 
 class Threads:
-    """A limited number of threads for one event loop, including abandoned ones.
+    """A limited number of threads for one event loop, counting abandoned ones.
 
-    A limiter of anyio is not enough: on asyncio it forgets a thread whose caller was
-    cancelled, so threads pile up if callers are cancelled again and again.
+    An anyio limiter is not enough: on asyncio, it forgets a thread whose caller was
+    cancelled, so threads pile up if many callers are cancelled.
     """
 
     def __init__(self, most: int) -> None:
-        """Start no thread yet; at most `most` (≥ 1) will run at once."""
+        """Allow at most `most` (≥ 1) threads at once; none is started yet."""
         self._places = anyio.CapacityLimiter(most)
         self._no_limit = anyio.CapacityLimiter(math.inf)
 
     async def result_of(self, work: Callable[[], _Result]) -> _Result:
         """Run `work` in a thread as soon as one is available, and return its result.
 
-        A cancelled caller returns immediately. Work that has not started is then
-        dropped; otherwise it continues and occupies its thread until it ends.
+        If the caller is cancelled, this returns immediately: work that has not started
+        is dropped; running work occupies its thread until it ends.
 
         Raises:
             Exception: raised by `work`.
@@ -306,8 +306,8 @@ class Threads:
         return future.result()
 
     def _release_after(self, future: Future[Any]) -> None:
-        """Free the slot of `future` when its thread ends."""
-        # asyncio and trio each have such a call, which does not block the thread.
+        """Free the slot that `future` occupies when its thread ends."""
+        # Both asyncio and trio have such a call, and it does not block the thread.
         loop: Any = current_token().native_token
         call = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
 

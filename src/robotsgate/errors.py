@@ -11,7 +11,8 @@ RobotsError
 
 A dead host, a malformed robots.txt or a refused connection leads to a `Verdict`, not to
 an exception.
-This module imports nothing from robotsgate, so two of them are defined elsewhere.
+This module imports nothing from robotsgate, so two of the exceptions are defined
+elsewhere.
 """
 
 from __future__ import annotations
@@ -79,10 +80,10 @@ class StoreError(RobotsError):
 
 
 class TurnNotInTimeError(RobotsError):
-    """The next turn of a host is further away than the caller is willing to wait.
+    """The next turn for a host is further away than the caller is willing to wait.
 
     Attributes:
-        ready_at: the earliest time of the next turn, epoch seconds.
+        ready_at: the earliest time of the next turn, in epoch seconds.
     """
 
     def __init__(self, message: str, *, ready_at: float) -> None:

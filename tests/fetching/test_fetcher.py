@@ -214,7 +214,7 @@ async def test_hook_of_a_client_can_let_requests_of_a_checker_pass(
     ],
 )
 def test_what_is_no_client_is_refused(client: object) -> None:
-    with pytest.raises(TypeError, match="expected an AsyncClient or an async transpo"):
+    with pytest.raises(TypeError, match="expected an AsyncClient or async transport"):
         sender_for(client)
 
 

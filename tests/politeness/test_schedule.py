@@ -875,7 +875,7 @@ async def test_url_of_another_host_ends_the_schedule() -> None:
     crawl = Crawl()
     schedule = crawl.gate.schedule_hosts(["example.com"], lambda _: "http://other/")
 
-    with pytest.raises(ValueError, match=r"of 'example.com', got one of 'other'"):
+    with pytest.raises(ValueError, match=r"on 'example.com', got one on 'other'"):
         await anext(schedule)
     with pytest.raises(StopAsyncIteration):
         await anext(schedule)

@@ -152,7 +152,7 @@ def test_header_of_a_browser_names_no_crawler(header: str) -> None:
     with pytest.raises(InvalidProductTokenError) as caught:
         robots.can_fetch(header, "/")
 
-    assert f"or '*', got the User-Agent of a browser, {header!r}" in str(caught.value)
+    assert f"or '*', got a browser's User-Agent, {header!r}" in str(caught.value)
     assert caught.value.agent == header
     assert robots.groups[0].tokens == ("",)
 

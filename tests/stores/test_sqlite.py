@@ -187,9 +187,9 @@ def a_directory(path: Path) -> None:
 
 NO_STORES = {
     a_text_file: "file is not a database",
-    the_file_of_another_program: "expected a store of robotsgate, got another",
-    the_file_of_an_earlier_version: "earlier, unreleased robotsgate; delete it",
-    the_file_of_a_later_version: "got 99: it was written by a later robotsgate",
+    the_file_of_another_program: "expected a robotsgate store, got another",
+    the_file_of_an_earlier_version: "unreleased version of robotsgate; delete it",
+    the_file_of_a_later_version: "got 99: it was written by a later version",
     a_file_that_ends_too_early: "malformed",
     a_directory: "unable to open",
 }

@@ -332,7 +332,7 @@ def test_gates_of_a_fleet_share_the_turns_of_a_host(
 
 
 def test_mistakes_are_raised_where_they_are_made(crawl: Crawl) -> None:
-    with pytest.raises(TypeError, match=r"of robotsgate\.sync, got <robotsgate\."):
+    with pytest.raises(TypeError, match=r"from robotsgate\.sync, got <robotsgate\."):
         sync.PolitenessGate(checker_of(FakeSite()), AGENT)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_hosts"):
         sync.PolitenessGate(crawl.checker, AGENT, max_hosts=0)

@@ -1,7 +1,8 @@
 """Applies archived robots.txt responses, for example from a web archive.
 
-Pure: no event loop, no network and no clock; a function of the caller finds the
-responses. `Hops` is exported for code that reads responses and redirects from files.
+Pure: no event loop, no network and no clock; a function supplied by the caller finds
+the responses. `Hops` is exported for code that reads responses and redirects from
+files.
 """
 
 from robotsgate.archive._archive import RobotsArchive

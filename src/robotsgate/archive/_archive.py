@@ -1,4 +1,4 @@
-"""Lookups in archived responses, with the rules of `caching`. Pure.
+"""Lookups in archived responses, which `caching` interprets. Pure.
 
 The path of a lookup: two dictionary lookups, or `Question.of` → `find` →
 `archived_outcome` → `entry_after` → `Standing` → `StandingFor` the agent → the result.
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 
 _OK = 200
 
-# The date of a response with an unknown date: before any other.
+# The date assumed for a response whose date is unknown: before any other.
 _NO_DATE = -1.0
 
 
 class RobotsArchive:
     """Checks URLs against archived robots.txt responses.
 
-    The results are those of a `RobotsChecker` with the same policy and an empty store
-    at the time of the fetch, so nothing is stale and nothing expires. `None` always
-    means that nothing is archived for the origin.
+    The results are those that a `RobotsChecker` with the same policy and an empty store
+    would have returned at the time of the fetch, so nothing is stale and nothing
+    expires. `None` always means that nothing is archived for the origin.
 
     It can be shared between threads. When pickled, it contains `find` and the settings,
     but no parsed files, so it is cheap to send to worker processes.
@@ -71,8 +71,8 @@ class RobotsArchive:
                 "https://example.com", and returns the archived response to a GET of its
                 /robots.txt, or just the body if the status was 200, or `None` if
                 nothing is archived. It is called again for an origin only after the
-                origin was dropped from memory, and to follow a redirect to that
-                origin's /robots.txt; with any other redirect, the first origin is
+                origin has been dropped from memory, or to follow a redirect to that
+                origin's /robots.txt; any other redirect makes the first origin
                 unreachable. Exceptions propagate. It may be called from several threads
                 at once.
             policy: how to treat status codes. Lifetimes and retries have no effect.
@@ -119,13 +119,13 @@ class RobotsArchive:
 
         Args:
             agent: a product token, a whole User-Agent header that names a crawler,
-                "*" for just the fallback group, or a sequence of these, the most
-                specific first: the first one with a group is used.
+                "*" for just the fallback group, or a sequence of these, most specific
+                first; the first one with a group is used.
             url: an absolute URL: a `str`, or an object whose `str()` is one.
 
         Raises:
-            InvalidProductTokenError: `agent` does not name a crawler (it is the header
-                of a browser, for example), or the arguments are swapped.
+            InvalidProductTokenError: `agent` does not name a crawler (for example, it
+                is a browser's User-Agent string), or the arguments are swapped.
             InvalidURLError: `url` has no origin.
             TypeError: `find` returned a value of the wrong type.
         """
@@ -139,8 +139,8 @@ class RobotsArchive:
     ) -> list[bool | None]:
         """Call `can_fetch` for many URLs, and return the results in order.
 
-        A URL without an origin is `False`. With more than `max_origins` origins, this
-        is fast only if the URLs are grouped by origin.
+        The result for a URL without an origin is `False`. With more than `max_origins`
+        origins, this is fast only if the URLs are grouped by origin.
 
         Raises:
             InvalidProductTokenError: as in `can_fetch`.
@@ -165,11 +165,11 @@ class RobotsArchive:
         return answers
 
     def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict | None:
-        """Like `can_fetch`, with a `Verdict` as the result; raises the same.
+        """Like `can_fetch`, but returns a `Verdict`; raises the same errors.
 
         `Verdict.fetched_at` is the date of the response that `find` returned for the
-        origin of `url`, or `None` if it is unreachable. `Verdict.fresh_until` is always
-        `None`.
+        origin of `url`, or `None` if the origin is unreachable. `Verdict.fresh_until`
+        is always `None`.
         """
         question = Question.of(agent, url, self._grammar)
         known = self._known(question.origin, [question.agent])
@@ -187,9 +187,10 @@ class RobotsArchive:
     ) -> tuple[str, ...] | None:
         """The `agents` that were not allowed to fetch `url`, in order.
 
-        Faster than `can_fetch` for each agent: the file is parsed once, and the URL is
-        matched once for all agents with the same group. Raises like `can_fetch`, and a
-        TypeError if `agents` is a single agent, or not iterable.
+        This is faster than calling `can_fetch` for each agent: the file is parsed once,
+        and the URL is matched once for all agents with the same group. Raises the same
+        errors as `can_fetch`, and a TypeError if `agents` is a single agent, or not
+        iterable.
 
         Returns:
             The disallowed agents as you passed them, possibly none; `None` if nothing
@@ -225,8 +226,8 @@ class RobotsArchive:
 
         If `agent` was not allowed to fetch `url`, all preferences are unknown. If you
         have the archived `headers` of the page, pass them, because they may contain
-        Content-Usage and Content-Signal as well. Raises like `can_fetch`, and a
-        TypeError if `headers` does not contain pairs of str.
+        Content-Usage and Content-Signal as well. Raises the same errors as `can_fetch`,
+        and a TypeError if `headers` does not contain pairs of str.
         """
         question = Question.of(agent, url, self._grammar)
         known = self._known(question.origin, [question.agent])
@@ -236,10 +237,9 @@ class RobotsArchive:
         return rules.usage_preferences(question.readings, self._grammar, headers)
 
     def _at_once(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
-        """The result of two dictionary lookups; `None` if that is not enough.
+        """The result of two dictionary lookups; `None` if they are not enough.
 
-        The rules of one agent are stored by the key of the origin, which is the start
-        of most URLs.
+        The rules for one agent are keyed by origin, and most URLs start with that key.
         """
         try:
             slash = url.index("/", 8)  # type: ignore[union-attr]  # EAFP: not a str

@@ -30,15 +30,15 @@ class ArchivedResponse:
 
     Attributes:
         status: 100 to 999; for FTP the reply code, 226 or 550.
-        headers: pairs (name, value) in the order of arrival; a mapping is accepted,
-            too. Only Location and Retry-After can affect a result.
+        headers: pairs (name, value) in the order of arrival; a mapping is also
+            accepted. Only Location and Retry-After can affect a result.
         body: the decoded content, without chunking or compression. It may be truncated
             beyond `Policy.max_body_bytes`.
         redirects: the redirects that were followed before this response, in order:
             pairs (absolute target URL; status of the redirect response, 300 to 399), as
             in `Verdict.redirects`. Not needed if the redirect responses are archived,
             because the archive follows them itself.
-        fetched_at: when it was received, epoch seconds ≥ 0; `None` if unknown.
+        fetched_at: when it was received, in epoch seconds, ≥ 0; `None` if unknown.
 
     Raises:
         TypeError: a value has the wrong type.
@@ -73,7 +73,7 @@ def archived_outcome(
 ) -> Outcome:
     """The outcome of a fetch of `origin` whose first response is `response`.
 
-    `find` returns the response of another origin, for redirects.
+    `find` returns the response for another origin, for redirects.
     """
     hops = Hops(origin, max_redirects=policy.max_redirects)
     guard = FetchGuard(GuardRules(policy))
@@ -108,7 +108,7 @@ def archived_outcome(
 def _hop_by_hop(
     response: ArchivedResponse,
 ) -> Iterator[tuple[int, HeadersLike, bytes]]:
-    """The status, headers and body of its redirects, in order, and of `response`."""
+    """The status, headers and body of each redirect, in order, then of `response`."""
     for url, status in response.redirects:
         yield status, [("location", url)], b""
     yield response.status, response.headers, response.body

@@ -1,4 +1,4 @@
-"""Selects the capture of an origin that applies on a date. Pure."""
+"""Selects the capture of an origin that applies at a given date. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from robotsgate.archive._response import ArchivedResponse
 
-# Without a date, a capture sorts before all others.
+# A capture without a date sorts before all others.
 _NO_DATE = -1.0
 
 
@@ -24,19 +24,20 @@ def last_capture(
     as_of: float | None = None,
     policy: Policy = Policy(),
 ) -> ArchivedResponse | None:
-    """The last capture of an origin, or the good copy before an outage.
+    """The last capture of an origin, or the last good copy before an outage.
 
     A 429 or 5xx is skipped if the last capture with another status was successful and
     is at most `Policy.stale_window` older, because a crawler would have used its cached
-    copy. It is not skipped if the policy has an `outage_grace`; a 429 is not skipped if
-    the policy does not treat it as unreachable.
+    copy. Nothing is skipped if the policy has an `outage_grace`; a 429 is skipped only
+    if the policy treats it as unreachable.
 
     Args:
-        captures: the captures of one origin, in any order; if several have the same
-            date, the last one is the latest.
-        as_of: ignore captures with a later date, epoch seconds, and those without a
-            date. `None` to use all; those without a date are then the oldest.
-        policy: the policy of the `RobotsArchive`.
+        captures: the captures of one origin, in any order; among captures with the same
+            date, the last one counts as the latest.
+        as_of: a date in epoch seconds; later captures and those without a date are
+            ignored. `None` to use all; captures without a date then count as the
+            oldest.
+        policy: the `RobotsArchive`'s policy.
 
     Returns:
         One of `captures`; `None` if there is none.

@@ -1,6 +1,6 @@
 """Maps the outcome of a fetch to an access result (RFC 9309 §2.3.1). Pure.
 
-Google's specification: a 5xx that is really a missing page is treated as a 404.
+As in Google's specification, a 5xx that is really a missing page counts as a 404.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BYTES_TO_READ = 4_096
 _PLACES = (b"<title", b"<h1")
 _TAG = re.compile(r"<[^<>]*>")
 
-# Separates a phrase, a status and the name of a site.
+# Separates a phrase, a status and a site's name.
 _BETWEEN_PARTS = re.compile(
     r"[|:;,!?()/\u00ab\u00b7\u00bb\u2013\u2014\u2022]|\s-\s|\.(?=\s|$)"
 )
@@ -52,8 +52,8 @@ _PHRASES = (
     "no such page",
 )
 
-# The words that may surround a phrase. With other words, the phrase is about something
-# else: a backend, a host, a key. Google's own page ends with "!!1".
+# The words that may surround a phrase. Next to other words, the phrase is about
+# something else: a backend, a host, a key. Google's own page ends with "!!1".
 _WORDS_BESIDE = frozenset({
     "1", "404", "410", "a", "be", "can", "could", "error", "file", "http", "oops",
     "page", "requested", "sorry", "status", "that", "the", "this", "url", "was",
@@ -74,7 +74,7 @@ def access_result(
 ) -> AccessResult:
     """The access result of `outcome` under `policy` (RFC 9309 §2.3.1).
 
-    `last_access` is the access result of the cached response of `origin`, if any.
+    `last_access` is the access result of the cached response for `origin`, if any.
     """
     match outcome:
         case Answered():
@@ -93,8 +93,9 @@ def access_result(
 def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
     """Whether an UNREACHABLE fetch is evidence that the origin itself is at fault.
 
-    Every status is, except 429, which asks for fewer requests, and 407, which comes
-    from our own proxy. A failure without a status is evidence if `counts_network`.
+    Every status is evidence, except 429, which asks for fewer requests, and 407, which
+    comes from our own proxy. A failure without a status is evidence if
+    `counts_network`.
     """
     status = None if isinstance(outcome, Failed) else outcome.status
     if status is None:
@@ -135,7 +136,7 @@ def _access_result_of_answer(
 
 
 def _is_missing_page(answer: Answered, origin: str) -> bool:
-    """Whether a 5xx is really a 404; 503 and Retry-After mean that it is temporary."""
+    """Whether a 5xx is really a 404; a 503 or a Retry-After means a temporary error."""
     return (
         is_server_error(answer.status)
         and answer.status != HTTPStatus.SERVICE_UNAVAILABLE
@@ -145,10 +146,10 @@ def _is_missing_page(answer: Answered, origin: str) -> bool:
 
 
 def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
-    """Whether the title and the first heading of an HTML page say that it is missing.
+    """Whether an HTML page's title and first heading say that the page is missing.
 
-    At least one of them must contain such a phrase, and they may contain nothing else
-    except a status (`status`, 404 or 410) and the name of the site `origin`, because
+    At least one of them must contain such a phrase. Apart from that, they may contain
+    only a status (`status`, 404 or 410) and the name of the site at `origin`, because
     error pages during an outage may also mention something that was not found.
     """
     start = page[:BYTES_TO_READ].lower()
@@ -162,7 +163,7 @@ def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
 
 
 def _parts(element: bytes) -> list[list[str]]:
-    """The words between the punctuation of an element."""
+    """The words of an element, split at its punctuation."""
     from html import unescape  # noqa: PLC0415 (slow to import, and rarely needed)
 
     text = unescape(_TAG.sub(" ", element.decode("utf-8", "replace")))
@@ -181,7 +182,7 @@ def _is_phrase(words: list[str], beside: frozenset[str]) -> bool:
 def _names_site(words: list[str], origin: str) -> bool:
     """Whether `words` name the site, ignoring spaces and punctuation.
 
-    For www.example.com, these are "Example" and "example.com".
+    For example, both "Example" and "example.com" name the site www.example.com.
     """
     site = _SITE.match(origin)
     name = _SIGN.sub("", "".join(words))
@@ -192,7 +193,7 @@ def _names_site(words: list[str], origin: str) -> bool:
 
 
 def _first_element(page: bytes, tag: bytes) -> bytes:
-    """The bytes between the first `tag` and the end tag after it; may be empty."""
+    """The bytes between the first `tag` and the next end tag for it; may be empty."""
     _, _, behind = page.partition(tag)
     if behind[:1] not in {b">", b" ", b"\t", b"\r", b"\n"}:
         return b""

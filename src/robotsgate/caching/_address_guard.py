@@ -25,7 +25,7 @@ class AddressRefusedError(ConnectionError):
 
 
 class GuardRules:
-    """The mode of the guard, and the addresses that a policy treats as public."""
+    """The guard's mode, and the addresses that a policy treats as public."""
 
     def __init__(self, policy: Policy) -> None:
         """Use the mode and the allowed networks of `policy`."""
@@ -42,7 +42,7 @@ class GuardRules:
 
 
 class FetchGuard:
-    """The guard of one fetch; remembers whether a hop has used a public address."""
+    """The guard for one fetch; remembers whether a hop has used a public address."""
 
     def __init__(self, rules: GuardRules) -> None:
         """Start a fetch under `rules`."""
@@ -56,7 +56,7 @@ class FetchGuard:
         from then on.
 
         Args:
-            host: the host of the addresses, for the error message.
+            host: the host that has these addresses, for the error message.
             addresses: not empty.
 
         Raises:
@@ -75,7 +75,7 @@ class FetchGuard:
         return permitted
 
     def check_host(self, host: str) -> None:
-        """Like `permit`, if the caller's client resolves and connects to `host`.
+        """Like `permit`, if the caller's client resolves `host` and connects to it.
 
         The address is known only if `host` is an IP address or localhost. Any other
         name is considered public.
@@ -106,8 +106,8 @@ def literal_address(host: str) -> IPAddress | None:
     """The address written as `host`; `None` for a name that must be resolved.
 
     Args:
-        host: the host of an `Origin`, so that numbers are in canonical form; an IPv6
-            address with or without brackets.
+        host: the host of an `Origin`, so numbers are in canonical form; brackets around
+            an IPv6 address are optional.
     """
     name = host.strip("[]").rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 §6.3

@@ -1,4 +1,4 @@
-"""Computes the entry of an origin after a fetch.
+"""Computes an origin's entry after a fetch.
 
 Pure: the time is an argument. Sources: RFC 9309 §2.3.1 and §2.4.
 """
@@ -56,8 +56,8 @@ def entry_after(
     """The entry of `origin` after a fetch that lasted from `began_at` to `now`.
 
     `known` is the entry at the end of the fetch, including updates by other processes.
-    `began_at` must not be before the response that was known when the fetch started,
-    even if that was dated by another clock. `pack` compresses the body.
+    `began_at` must not precede the response that was known when the fetch started, even
+    if another clock dated that response. `pack` compresses the body.
     """
     last = _last_answer(known, now=now, policy=policy)
     known = usable(known, now=now, policy=policy)
@@ -71,7 +71,7 @@ def entry_after(
             access, outcome, origin=origin, now=now, policy=policy, pack=pack
         )
         if last is not None and not is_overtaken and not last.is_ahead(now):
-            # If our clock is minutes behind, the new answer must not look older.
+            # Even if our clock is minutes behind, the new answer must not look older.
             answered_at = max(now, math.nextafter(last.answered_at, math.inf))
             answer = replace(answer, answered_at=answered_at)
         entry = Entry(origin=origin, terms=terms_of(policy), answer=answer)
@@ -83,10 +83,10 @@ def entry_after(
 
 
 def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer | None:
-    """The last answer, if it is usable or says that there is no file.
+    """The last answer, if it is usable or means that there is no file.
 
-    The latter is kept, because a store that has missed it could otherwise bring back an
-    earlier copy.
+    An answer without a file is kept, because a store that missed it could otherwise
+    bring back an earlier copy.
     """
     if known is None or known.answer is None:
         return None
@@ -114,7 +114,7 @@ def _answer(
         if outcome.status in ASK_FOR_LESS:
             asked = retry_after(outcome.headers, now=now, policy=policy)
     if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
-        # One byte more than is used, so that the parser knows that the file was cut.
+        # One byte more than is used tells the parser that the file was truncated.
         packed = pack(outcome.body[: policy.max_body_bytes + 1])
     return Answer(
         access=access,
@@ -168,7 +168,7 @@ def _outage_after(
 def _outage_without_attempt(
     outage: Outage | None, outcome: Failed, *, origin: str, now: float, policy: Policy
 ) -> Outage:
-    """The outage after a fetch that did not leave our machine: not evidence."""
+    """The outage after a fetch that never left our machine, so it is not evidence."""
     retry_at = now + retry_delay(failures=1, status=None, origin=origin, policy=policy)
     if outage is not None:
         return replace(
@@ -188,7 +188,7 @@ def _outage_without_attempt(
 
 
 def _with_evidence(outage: Outage, *, now: float, gap: float) -> Outage:
-    """`outage` with its last attempt as evidence that the origin is at fault."""
+    """`outage` with its last attempt counted as evidence against the origin."""
     since, last, days = outage.evidence_since, outage.last_evidence_at, outage.days
     if since is None or last is None or now > last + gap:
         since, days = now, 1

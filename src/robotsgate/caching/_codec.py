@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._outcome import Redirects
 
-# 1 and 2 were written before the first release.
+# Versions 1 and 2 were used before the first release.
 VERSION = 3
 _VERSION = bytes([VERSION])
 
 _FRAME = struct.Struct(">BII")
 _BYTES_BEFORE_CHECKED = 5
 
-# Real heads have a few kilobytes. Reading this much JSON takes 10 ms.
+# Real heads are a few kilobytes long. Reading this much JSON takes 10 ms.
 _LONGEST_HEAD = 512 * 1024
 
-# A checker never stores a longer file, so a longer one is damaged.
+# A checker never stores a longer file, so a longer one must be damaged.
 _LONGEST_BODY = 2**28
 
 
@@ -52,7 +52,7 @@ class LaterVersionError(CodecError):
 
 
 def encode(entry: Entry) -> bytes:
-    """Serialize `entry`; its body shares the returned bytes from then on."""
+    """Serialize `entry`; from then on, its body shares the returned bytes."""
     parts = {"answer": _fields(entry.answer), "outage": _fields(entry.outage)}
     head = json.dumps(
         {name: fields for name, fields in parts.items() if fields},
@@ -77,11 +77,12 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
         data: the result of `encode`.
         origin: the origin in the key under which it was stored.
         terms: the terms in the key under which it was stored.
-        max_bytes: the maximum size of the decompressed body, bytes.
+        max_bytes: the maximum size of the decompressed body, in bytes.
 
     Raises:
-        LaterVersionError: it was written by a later version.
-        CodecError: it is damaged, from an earlier version, or from another key.
+        LaterVersionError: `data` was written by a later version.
+        CodecError: `data` is damaged, was written by an earlier version, or belongs to
+            another key.
     """
     if is_of_later_version(data):
         raise LaterVersionError(
@@ -108,7 +109,7 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
 
 
 def is_of_later_version(data: object) -> bool:
-    """Whether `data` is from a later version, and must not be overwritten."""
+    """Whether `data` is from a later version, so it must not be overwritten."""
     return isinstance(data, bytes) and data[:1] > _VERSION
 
 
@@ -117,13 +118,13 @@ def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
 
     Args:
         key: a key from `ListableStore.keys`.
-        data: the result of `Store.get` for it.
+        data: the result of `Store.get` for that key.
 
     Returns:
         The `origin` and the `terms` of the key; `access`; `checked_at` and
-        `next_fetch_at`, epoch seconds; and the fields of `answer` and `outage`, with
-        `body_bytes` for the file. Everything after `terms` is `None` if the bytes are
-        unreadable.
+        `next_fetch_at`, in epoch seconds; and the fields of `answer` and `outage`, with
+        `body_bytes` in place of the file. Everything after `terms` is `None` if the
+        bytes are unreadable.
     """
     origin, _, terms = key.partition(" ")
     try:
@@ -143,7 +144,7 @@ def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
 
 
 def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
-    """The head and the packed body of undamaged `data`; `None` without a body."""
+    """The head of undamaged `data` and its packed body, if it has one."""
     version, checksum, length = _FRAME.unpack_from(data)
     if version != VERSION:
         raise CodecError(f"expected an entry of version {VERSION}, got {version}")
@@ -157,7 +158,7 @@ def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
 
 
 def _fields(value: Answer | Outage | None) -> dict[str, Any]:
-    """All fields that are not `None`, without the body."""
+    """All fields that are not `None`, except the body."""
     if value is None:
         return {}
     return {
@@ -168,7 +169,7 @@ def _fields(value: Answer | Outage | None) -> dict[str, Any]:
 
 
 def _all_fields(value: Answer | Outage | None) -> dict[str, Any] | None:
-    """All fields as JSON types, with the length of the body instead of the body."""
+    """All fields as JSON types, with the body replaced by its length."""
     if value is None:
         return None
     fields = {name: as_json(getattr(value, name)) for name in value.__slots__}
@@ -200,7 +201,7 @@ def _read(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_body(packed: PackedBody, max_bytes: int) -> None:
-    """Decompress it once, so that later readers need not handle damage."""
+    """Decompress the body once, so that later readers need not handle damage."""
     unpacking = zlib.decompressobj()
     body = unpacking.decompress(packed.packed, max_bytes + 1)
     if len(body) > max_bytes or not unpacking.eof or unpacking.unused_data:
@@ -216,7 +217,7 @@ def _refuse(constant: str) -> Never:
 
 
 def _time(value: object) -> float:
-    # In Python, JSON's true is an int.
+    # In Python, true from JSON is an int.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CodecError(f"expected epoch seconds, got {value!r}")
     if not math.isfinite(value):
@@ -242,7 +243,7 @@ def _redirects(value: object) -> Redirects:
     return tuple((_text(url), _count(status)) for url, status in value)
 
 
-_JSON = json.JSONDecoder(parse_constant=_refuse)  # `loads` would make one each time
+_JSON = json.JSONDecoder(parse_constant=_refuse)  # `loads` would create one each time
 
 _READERS: dict[str, Callable[[Any], object]] = {
     "access": AccessResult,

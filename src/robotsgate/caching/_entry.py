@@ -1,4 +1,4 @@
-"""Entries: what is known about one origin, and for how long it is valid.
+"""Entries: everything known about one origin, and how long it remains valid.
 
 Pure values; `_codec` serializes them for stores. Source: RFC 9309 §2.3.1.4, §2.4.
 """
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Redirects
     from robotsgate.caching._policy import Policy
 
-# Even without synchronization, the clocks of a fleet differ by less. A time further
-# ahead means that a clock was set.
+# Even without synchronization, the clocks in a fleet differ by less than this. A time
+# further ahead means that a clock was adjusted.
 LARGEST_SKEW = 5 * 60.0
 
 _TWO_DAYS = 2 * 86_400.0
@@ -33,19 +33,19 @@ class PackedBody:
     __slots__ = ("_data", "_length")
 
     def __init__(self, data: bytes, start: int = 0) -> None:
-        """Use the bytes of `data` from index `start`."""
+        """Use the bytes of `data` from index `start` on."""
         self._data = data
         self._length = len(data) - start
 
     @classmethod
     def of(cls, body: bytes) -> PackedBody:
-        """Compress `body` at the best speed: a hostile one takes 11 ms, not 50."""
+        """Compress `body` at the fastest level: a hostile one takes 11 ms, not 50."""
         return cls(zlib.compress(body, zlib.Z_BEST_SPEED))
 
     def move_to(self, data: bytes) -> None:
-        """Use `data`, which ends with the same compressed body, instead.
+        """Switch to `data`, which ends with the same compressed body.
 
-        Threads that read at the same time see one or the other.
+        Threads that are reading at the same time see either the old or the new bytes.
         """
         self._data = data
 
@@ -70,7 +70,7 @@ class PackedBody:
         return bytes(self.packed)
 
     def __len__(self) -> int:
-        """The size of the compressed body, bytes."""
+        """The size of the compressed body, in bytes."""
         return self._length
 
     def __eq__(self, other: object) -> bool:
@@ -103,15 +103,15 @@ class Answer:
 
     Attributes:
         access: SUCCESSFUL, UNAVAILABLE, RESTRICTED or REFUSED.
-        answered_at: when its fetch ended, epoch seconds.
-        fresh_until: the end of its freshness lifetime, epoch seconds; not before
+        answered_at: when its fetch ended, in epoch seconds.
+        fresh_until: the end of its freshness lifetime, in epoch seconds; not before
             `retry_at`.
-        retry_at: the end of the Retry-After of a 429 or 503, epoch seconds; `None` if
-            there was none.
-        status: the status of the response; `None` if there was no response.
+        retry_at: the end of the Retry-After of a 429 or 503, in epoch seconds; `None`
+            if there was none.
+        status: the response status; `None` if there was no response.
         redirects: the redirects that were followed.
-        error: what was wrong, human-readable; `None` if nothing was.
-        packed: the part of the body that is used, plus one byte if it is longer;
+        error: a human-readable description of what was wrong; `None` if nothing was.
+        packed: the part of the body that is used, plus one byte if the body is longer;
             `None` unless `access` is SUCCESSFUL.
     """
 
@@ -125,7 +125,7 @@ class Answer:
     packed: PackedBody | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse an answer that would allow everything by accident.
+        """Reject an answer that would allow everything by accident.
 
         Raises:
             ValueError: there is a body without SUCCESSFUL, or SUCCESSFUL without a
@@ -140,7 +140,7 @@ class Answer:
             raise ValueError(f"expected an answer, got {self!r}")
 
     def is_ahead(self, now: float) -> bool:
-        """Whether its date is so far ahead of `now` that a clock must have been set."""
+        """Whether its date is so far ahead of `now` that a clock must have changed."""
         return self.answered_at > now + LARGEST_SKEW
 
     def is_fresh(self, now: float) -> bool:
@@ -154,7 +154,7 @@ OVERRIDE = Answer(
     fresh_until=math.inf,
     packed=PackedBody.of(b""),
 )
-"""The answer of an origin with an override; the file is in `LiveOrigins.overrides`."""
+"""The answer for an origin with an override; the file is in `LiveOrigins.overrides`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,22 +162,22 @@ class Outage:
     """The fetches that have failed since the last answer.
 
     Attributes:
-        since: when the first of them ended, epoch seconds; meaningless if `attempts`
+        since: when the first of them ended, in epoch seconds; meaningless if `attempts`
             is 0.
-        last_attempt_at: when the last of them ended, epoch seconds.
-        retry_at: when the origin may be fetched again, epoch seconds.
+        last_attempt_at: when the last of them ended, in epoch seconds.
+        retry_at: when the origin may be fetched again, in epoch seconds.
         attempts: how many of them left our machine, ≥ 0; 0 if no connection has been
             available so far.
         evidence_since: the end of the first attempt that is evidence that the origin
-            is at fault (`is_evidence`), epoch seconds; `None` if there is none.
-        last_evidence_at: the end of the last such attempt, epoch seconds, or `None`.
+            is at fault (`is_evidence`), in epoch seconds; `None` if there is none.
+        last_evidence_at: the end of the last such attempt, in epoch seconds, or `None`.
         days: the number of different days (UTC) with such attempts, ≥ 0.
         failure: where the last fetch failed, or why it did not leave our machine;
             `None` if there was a response.
         status: the status of the last attempt; `None` if there was no response.
         redirects: the redirects that the last attempt followed.
-        error: what went wrong in the last fetch, human-readable; `None` if the status
-            says it all.
+        error: a human-readable description of what went wrong in the last fetch; `None`
+            if the status says it all.
     """
 
     since: float
@@ -195,7 +195,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What is known about one origin.
+    """Everything known about one origin.
 
     Attributes:
         origin: scheme, host and port, without a default port.
@@ -210,7 +210,7 @@ class Entry:
     outage: Outage | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an empty entry.
+        """Reject an empty entry.
 
         Raises:
             ValueError: there is neither an answer nor an outage.
@@ -227,14 +227,14 @@ class Entry:
 
     @property
     def checked_at(self) -> float:
-        """When the last fetch ended, epoch seconds."""
+        """When the last fetch ended, in epoch seconds."""
         if self.outage is not None:
             return self.outage.last_attempt_at
         return cast("Answer", self.answer).answered_at
 
     @property
     def next_fetch_at(self) -> float:
-        """The earliest time of the next fetch, epoch seconds."""
+        """The earliest time of the next fetch, in epoch seconds."""
         if self.outage is not None:
             return self.outage.retry_at
         return cast("Answer", self.answer).fresh_until
@@ -253,7 +253,7 @@ def key_of(origin: str, terms: str) -> str:
 
 
 def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
-    """The part of `entry` that is valid by our clock; `None` if there is none.
+    """The part of `entry` that is valid according to our clock; `None` if none is.
 
     Nothing is valid after `keep_until`.
     """
@@ -273,7 +273,7 @@ def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
 
 
 def limit(answer: Answer | None, policy: Policy) -> float:
-    """How long an unreachable origin with this answer stays disallowed, seconds."""
+    """How long an unreachable origin with this answer stays disallowed, in seconds."""
     without_copy = policy.unreachable_limit_without_copy
     if without_copy is None or _is_successful(answer):
         return policy.unreachable_limit
@@ -281,7 +281,7 @@ def limit(answer: Answer | None, policy: Policy) -> float:
 
 
 def span(answer: Answer | None, policy: Policy) -> float:
-    """How long an outage after this answer can affect what is allowed, seconds."""
+    """How long an outage after this answer can affect what is allowed, in seconds."""
     stale_window = policy.stale_window if _is_successful(answer) else 0.0
     return max(limit(answer, policy), policy.outage_grace, stale_window)
 
@@ -292,7 +292,7 @@ def longest_gap(answer: Answer | None, policy: Policy) -> float:
 
 
 def keep_until(entry: Entry, policy: Policy) -> float:
-    """When `entry` expires, epoch seconds; infinity means never."""
+    """When `entry` expires, in epoch seconds; infinity means never."""
     answer, outage = entry.answer, entry.outage
     times = []
     if answer is not None:

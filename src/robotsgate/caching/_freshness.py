@@ -19,9 +19,9 @@ CACHING_HEADERS = ("age", "cache-control", "date", "expires", "retry-after")
 """The only headers that are used here."""
 
 ASK_FOR_LESS = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
-"""The statuses with which a server asks for fewer requests."""
+"""The statuses by which a server asks for fewer requests."""
 
-# RFC 9111 §1.2.2: a delta-seconds that is too large to handle is 2^31.
+# RFC 9111 §1.2.2: a delta-seconds that is too large to handle counts as 2^31.
 _LARGEST_DELTA = 2**31
 _DIGITS_OF_LARGEST_DELTA = 10
 
@@ -32,10 +32,10 @@ _JITTER = 0.1
 def freshness_lifetime(
     headers: Mapping[str, str], *, now: float, policy: Policy
 ) -> float:
-    """Seconds from `now` for which a response is fresh (RFC 9111 §4.2.1).
+    """Seconds from `now` for which a response stays fresh (RFC 9111 §4.2.1).
 
-    This is what the headers specify, between `min_lifetime` and `max_lifetime`, or
-    `default_lifetime` if they specify nothing.
+    This is the lifetime that the headers specify, limited to between `min_lifetime` and
+    `max_lifetime`, or `default_lifetime` if they specify none.
     """
     asked = _lifetime_asked_for(headers, now)
     if asked is None:
@@ -46,9 +46,9 @@ def freshness_lifetime(
 def retry_delay(
     *, failures: int, status: int | None, origin: str, policy: Policy
 ) -> float:
-    """Seconds to back off after `failures` (≥ 1), the last of them with `status`.
+    """Seconds to back off after `failures` (≥ 1), the last one with `status`.
 
-    Grows with each failure up to `retry_max`, plus the jitter of the origin.
+    The delay grows with each failure up to `retry_max`, plus the origin's jitter.
     """
     is_503 = status == HTTPStatus.SERVICE_UNAVAILABLE
     delay = policy.retry_initial_503 if is_503 else policy.retry_initial
@@ -69,8 +69,8 @@ def retry_after(
 ) -> float | None:
     """Seconds to wait according to Retry-After (RFC 9110 §10.2.3); `None` if missing.
 
-    The longest if there are several, and at most `retry_after_max`; negative if a date
-    is in the past.
+    If there are several values, the longest one is used, up to `retry_after_max`. The
+    result is negative if a date is in the past.
     """
     # A date also contains a comma. The part before it, the weekday, is ignored.
     parts = headers.get("retry-after", "").split(",")
@@ -80,7 +80,7 @@ def retry_after(
 
 
 def with_jitter(seconds: float, name: str) -> float:
-    """`seconds` plus up to 10 %, which depends only on `name`.
+    """`seconds` plus jitter of up to 10 %, which depends only on `name`.
 
     Origins or hosts that failed at the same time are thus retried at different times.
     """
@@ -126,7 +126,7 @@ def _lifetime_asked_for(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _directives(cache_control: str) -> dict[str, str]:
-    """Values by lower-case directive; the first of each name is used."""
+    """The values, keyed by lower-case directive; the first value of each is used."""
     directives: dict[str, str] = {}
     for part in _outside_quotes(cache_control):
         name, _, value = part.partition("=")

@@ -31,14 +31,14 @@ class Hops:
 
     Attributes:
         origin: the origin of the current GET.
-        url: the URL of the current GET; ASCII.
+        url: the URL of the current GET, in ASCII.
     """
 
     def __init__(self, origin: Origin, *, max_redirects: int) -> None:
         self.origin: Origin = origin
         self.url: str = origin.robots_url
         self._max_redirects = max_redirects
-        # By the URL of each GET, the status that redirected there; `None` for the
+        # For the URL of each GET, the status that redirected there; `None` for the
         # first.
         self._statuses: dict[str, int | None] = {self.url: None}
 
@@ -56,7 +56,7 @@ class Hops:
 
         Args:
             status: 100 to 999.
-            headers: the headers of the response; names in any case.
+            headers: the response headers; names in any letter case.
             body: as in `Answered`.
         """
         error = None
@@ -78,7 +78,7 @@ class Hops:
     def _follow(
         self, url: str, status: int, headers: HeadersLike
     ) -> TooManyRedirects | None:
-        """Continue with `url`, unless it is a loop or one redirect too many."""
+        """Continue with `url`, unless that is a loop or one redirect too many."""
         next_url = wire_url(url)
         if next_url in self._statuses:
             error = f"a redirect loop at {url}"
@@ -104,10 +104,10 @@ def _kept_headers(headers: HeadersLike) -> dict[str, str]:
 
 
 def _location(headers: HeadersLike) -> str | None:
-    """The value of the header Location; `None` if there is none.
+    """The value of the Location header; `None` if there is none.
 
     Raises:
-        RedirectError: there are several different ones.
+        RedirectError: there is more than one Location header, with conflicting values.
     """
     locations = set(header_values(headers, "location"))
     if len(locations) > 1:

@@ -2,7 +2,7 @@
 
 Pure: the time is an argument. Source: RFC 9309 §2.3.1.
 
-How to think of it: an answer applies while it is fresh, or if no fetch has failed
+Think of it this way: an answer applies while it is fresh, or if no fetch has failed
 since. Otherwise the outage is in one of these phases, some of which may be empty:
 
     until since + outage_grace    disallow
@@ -50,7 +50,7 @@ class Effect(enum.Enum):
     """Full disallow, except for /robots.txt itself."""
 
     REFUSE = "refuse"
-    """Full disallow, even of /robots.txt, because of the refused address."""
+    """Full disallow, even of /robots.txt, because the origin's address was refused."""
 
 
 _OF_ANSWER = {
@@ -69,7 +69,7 @@ class InForce:
         effect: what applies.
         reason: the reason; `None` if the fetched rules apply.
         is_outage: whether this depends on the outage, not just on the answer.
-        until: when it has to be decided again, epoch seconds.
+        until: when this must be decided again, in epoch seconds.
     """
 
     effect: Effect
@@ -84,7 +84,7 @@ class InForce:
 
 
 def in_force(entry: Entry, *, now: float, policy: Policy) -> InForce:
-    """What a current `entry` means at `now`."""
+    """What applies at `now` according to `entry`, which must be current."""
     answer = entry.answer
     if answer is OVERRIDE:
         return InForce(
@@ -112,8 +112,8 @@ def explain(
 ) -> Verdict:
     """The verdict for one URL.
 
-    For a full allow or a full disallow, only `is_robots_txt` of `match` is used. `url`
-    has no userinfo.
+    For a full allow or a full disallow, only `match.is_robots_txt` is used. `url` has
+    no userinfo.
     """
     has_rules = decision.effect is Effect.RULES
     answer = entry.answer
@@ -147,7 +147,7 @@ def explain(
 def _of_outage(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> tuple[Effect, Reason | None]:
-    """The effect and reason in the phase of the outage at `now`."""
+    """The effect and reason for the phase that the outage is in at `now`."""
     access = None if answer is None else answer.access
     closed = Effect.REFUSE if access is AccessResult.REFUSED else Effect.DISALLOW
     if outage.attempts and now < outage.since + policy.outage_grace:
@@ -183,9 +183,10 @@ def _copy_may_be_used(
 def _opens_at(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> float | None:
-    """When the limit after the first evidence ends; `None` without evidence.
+    """When the limit that starts with the first evidence ends; `None` without evidence.
 
-    Not while the answer is fresh: fetches that fail until then are early refreshes.
+    Never before the answer becomes stale: fetches that fail until then are early
+        refreshes.
     """
     if outage.evidence_since is None:
         return None
@@ -198,10 +199,10 @@ def _opens_at(
 def _is_at_fault(
     answer: Answer | None, outage: Outage, *, opens_at: float, policy: Policy
 ) -> bool:
-    """Whether the origin has failed for as long as the limit, and is still failing.
+    """Whether the origin has been failing for as long as the limit, and still is.
 
-    Elapsed time is not enough. There must be evidence on enough days, and the last
-    attempt must be evidence from after the limit.
+    Elapsed time is not enough. There must be evidence from enough days, and the last
+    attempt must be evidence dated after the limit.
     """
     most_days = max(1.0, limit(answer, policy) / _DAY)
     return (

@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Dialect
 
-# All origins in memory together may take this much times `max_origins`. The parsed
-# rules and the compressed body of an average robots.txt take 8 KiB; those of a hostile
-# one take a thousand times as much.
+# Together, the origins in memory may take up this much times `max_origins`. The parsed
+# rules and compressed body of an average robots.txt take up 8 KiB; those of a hostile
+# one, a thousand times as much.
 _BYTES_PER_ORIGIN = 32 * 1024
 
-# If all were used, at most this many get a second chance, which takes 1 ms.
+# If all were used, only this many get a second chance, which takes 1 ms.
 _MOST_CHANCES = 1_000
 
 # Measured on CPython 3.11: a `StandingFor` including its dictionary items, and a usage
-# line without the characters of its value.
+# line excluding the characters of its value.
 _BYTES_OF_AN_AGENT = 250
 _BYTES_OF_A_USAGE_LINE = 160
 
 
 class LiveOrigins:
-    """The origins that were looked up last, limited in number and bytes.
+    """The most recently looked up origins, limited in number and bytes.
 
     Attributes:
         max_origins: the maximum number of origins.
-        overrides: the caller's files, by the key of the origin.
+        overrides: robots.txt files supplied by the caller, keyed by origin.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class LiveOrigins:
         dialect: Dialect,
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
     ) -> None:
-        """Start empty; raises like `_files_by_origin`."""
+        """Start empty; raises the same errors as `_files_by_origin`."""
         self.overrides: dict[str, RobotsTxt] = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )
@@ -62,9 +62,9 @@ class LiveOrigins:
         self._policy = policy
         self._dialect = dialect
         self.by_origin: OrderedDict[str, Standing] = OrderedDict()
-        """By the key of the origin; the first one is the next to be evicted."""
+        """Keyed by origin; the first one is the next to be evicted."""
         self.by_agent: dict[AgentName, dict[str, StandingFor]] = {}
-        """By agent and origin, the rules that apply."""
+        """The rules that apply, by agent and origin."""
 
     def current(self, origin: str, now: float) -> Standing | None:
         """The origin if it can be looked up in memory at `now`, otherwise `None`."""
@@ -81,12 +81,12 @@ class LiveOrigins:
     def admit(
         self, entry: Entry, now: float, *, new_body: bytes | None = None
     ) -> Standing:
-        """Add `entry`, which may evict origins that have not been used for long.
+        """Add `entry`, which may evict origins that have not been used recently.
 
         Args:
             entry: current at `now`.
             now: epoch seconds.
-            new_body: the body of the entry, if it was fetched just now.
+            new_body: the body of the entry, if it has just been fetched.
         """
         self.discard(entry.origin)
         standing = Standing(entry, now=now, policy=self._policy, new_body=new_body)
@@ -108,7 +108,7 @@ class LiveOrigins:
             self.discard(origin)
 
     def standing_for(self, standing: Standing, agent: Agent) -> StandingFor | None:
-        """What applies to `agent`; `None` if the file has to be parsed first."""
+        """What applies to `agent`; `None` if the file must be parsed first."""
         if agent.name in standing.agents:
             return self.by_agent[agent.name][standing.entry.origin]
         if standing.effect is Effect.RULES:
@@ -135,7 +135,7 @@ class LiveOrigins:
         return self._hold(standing, agent, agent_rules, weight=weight)
 
     def robots_txt(self, standing: Standing, body: bytes) -> RobotsTxt:
-        """The parsed file of `standing`: the override, or `body`.
+        """The parsed file for `standing`: its override or `body`.
 
         It is not cached, because most origins are looked up for only one agent, whose
         rules are cached.
@@ -185,11 +185,12 @@ class LiveOrigins:
         standing.weight = standing.weight_of_body
 
     def _shrink(self, newest: Standing) -> None:
-        """Evict origins that have not been used for long, but never the newest.
+        """Evict origins that have not been used recently, but never the newest.
 
-        An origin that was used since `_shrink` last saw it gets a second chance. So the
-        evicted origin is almost always the least recently used one, although a use only
-        sets a flag: moving the origin to the end would touch its neighbours as well.
+        An origin that has been used since `_shrink` last saw it gets a second chance.
+        So the evicted origin is almost always the least recently used one, although a
+        use only sets a flag: moving the origin to the end would touch its neighbours as
+        well.
         """
         chances = _MOST_CHANCES
         while len(self.by_origin) > self.max_origins or (
@@ -203,7 +204,7 @@ class LiveOrigins:
                 self._let_go(standing)
 
     def _was_used(self, standing: Standing) -> bool:
-        """Whether it was looked up since the last call; clears the flag."""
+        """Whether it has been looked up since the last call; clears the flag."""
         was_used = standing.is_used
         standing.is_used = False
         for name in standing.agents:
@@ -216,17 +217,17 @@ class LiveOrigins:
 def _files_by_origin(
     overrides: object, *, dialect: Dialect, max_bytes: int
 ) -> dict[str, RobotsTxt]:
-    """The parsed files of `overrides`, by the key of the origin.
+    """The parsed files in `overrides`, keyed by origin.
 
     Args:
-        overrides: files by a URL of the origin; `None` for none.
-        dialect: the dialect of the checker.
+        overrides: files keyed by a URL of their origin; `None` for none.
+        dialect: the checker's dialect.
         max_bytes: how many bytes of a file are read, unless it is already parsed.
 
     Raises:
-        TypeError: `overrides` is not a mapping, or a file is neither RobotsTxt, bytes
-            nor str.
-        ValueError: a key has no origin, or the same one as another key, or a
+        TypeError: `overrides` is not a mapping, or a file is not a RobotsTxt, bytes or
+            str.
+        ValueError: a key has no origin or the same origin as another key, or a
             RobotsTxt uses another dialect.
     """
     if not isinstance(overrides, Mapping | None):

@@ -1,6 +1,6 @@
 """Merges the entries of one origin from two processes, so that nothing is lost.
 
-How to think of it: the fetches of an origin, by any process, lead from answer to
+Think of it this way: the fetches of an origin, by any process, lead from answer to
 answer, and the failures between two answers are an outage:
 
     answer 1 ── fails ──▶ answer 1 + outage ── fails ──▶ answer 1 + outage ─┐
@@ -11,9 +11,9 @@ answer, and the failures between two answers are an outage:
 Each process is in one of these states. A later answer supersedes everything before it,
 so if two states have different answers, the later one wins entirely. If two states have
 the same answer, the processes may have seen different failures of one outage: it began
-with the first failure, and its current state is that of the last one.
+with the first failure, and the last failure determines its current state.
 
-Both cases are a maximum in some order, so `merge` is associative, commutative and
+Both cases take a maximum in some order, so `merge` is associative, commutative and
 idempotent, and processes may write to a store in any order. Pure.
 """
 
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 
 def merge(known: Entry | None, stored: Entry | None, *, now: float) -> Entry | None:
-    """Merge two entries of one origin and the same terms.
+    """Merge two entries for the same origin and terms.
 
-    An answer that is ahead of `now` (`Answer.is_ahead`) is treated as the earlier one.
+    An answer that is ahead of `now` (`Answer.is_ahead`) is treated as the earlier of
+    the two.
     """
     if known is None or stored is None:
         return known or stored
@@ -80,7 +81,7 @@ def _order(answer: Answer | None, now: float) -> tuple[object, ...]:
 
 
 def _order_of_outage(outage: Outage) -> tuple[object, ...]:
-    """The sort key of an outage: the fields of the later one in `_joint_outage`."""
+    """The sort key of an outage: the fields that `_joint_outage` does not combine."""
     failure = None if outage.failure is None else outage.failure.value
     return (
         outage.last_attempt_at,
@@ -90,7 +91,7 @@ def _order_of_outage(outage: Outage) -> tuple[object, ...]:
 
 
 def _sortable(*fields: object) -> list[tuple[bool, object]]:
-    """`fields` in a form that sorts `None` before anything else."""
+    """`fields` in a form in which `None` sorts before anything else."""
     return [(field is not None, field) for field in fields]
 
 

@@ -1,6 +1,6 @@
 """The outcomes of a fetch, and the access results that they can lead to.
 
-Pure values. The access results are those of RFC 9309 §2.3.1.
+Pure values. The access results come from RFC 9309 §2.3.1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FTP_NO_FILE = 550
 
 
 class AccessResult(enum.Enum):
-    """The access results of RFC 9309 §2.3.1, and two additional ones.
+    """The access results of RFC 9309 §2.3.1, plus two additional ones.
 
     Redirects (§2.3.1.2) are followed, so they end in one of these.
     """
@@ -82,12 +82,12 @@ class Answered:
     Attributes:
         status: 100 to 999; the status of a redirect if its Location cannot be
             followed; for FTP the reply code, 226 or 550.
-        headers: values by lower-case name; repeated headers are joined with ", ";
-            at least `CACHING_HEADERS`.
-        body: decoded, truncated one byte beyond the limit of the policy; at most a
-            few kilobytes unless the status is 2xx.
+        headers: values by lower-case name, including at least `CACHING_HEADERS`;
+            repeated headers are joined with ", ".
+        body: decoded, truncated one byte beyond the policy's limit; at most a few
+            kilobytes unless the status is 2xx.
         redirects: the redirects that were followed.
-        error: why the last redirect was not followed, human-readable; otherwise
+        error: a human-readable reason why the last redirect was not followed; otherwise
             `None`.
     """
 
@@ -100,13 +100,13 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TooManyRedirects:
-    """More redirects than the policy follows, or a loop.
+    """More redirects than the policy allows, or a redirect loop.
 
     Attributes:
         status: the status of the redirect that was not followed; `None` if the
             caller's client did not report it.
         headers: as in `Answered`.
-        error: what is wrong, human-readable.
+        error: a human-readable description of what is wrong.
         redirects: the redirects that were followed.
     """
 

@@ -1,6 +1,6 @@
 """All settings for fetching, caching and applying a robots.txt. Pure.
 
-Sources: RFC 9309 §2.3.1 and §2.4, and the editions of Google's specification.
+Sources: RFC 9309 §2.3.1 and §2.4, and several editions of Google's specification.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class AddressGuard(enum.Enum):
     """Which addresses a fetch may connect to.
 
     Special addresses are loopback, private, carrier-internal, link-local and multicast
-    addresses, cloud metadata services, and all others that are not public, including
-    IPv6 addresses that embed one of these.
+    addresses, cloud metadata services, and any other address that is not public,
+    including IPv6 addresses that embed such an address.
     """
 
     REDIRECTS = "redirects"
@@ -58,7 +58,7 @@ class AfterUnreachableLimit(enum.Enum):
     """Nothing, until the origin responds."""
 
 
-# Bounds of a field, besides the type of its default. Numbers are ≥ 0.
+# Bounds of a field, in addition to the type of its default. Numbers are ≥ 0.
 _ABOVE_ZERO = {"lowest": math.ulp(0.0)}
 _ONE_OR_MORE = {"lowest": 1}
 
@@ -74,9 +74,10 @@ class Policy:
     """How robots.txt files are fetched, cached and applied.
 
     All durations are finite and in seconds. If an origin is not looked up, its file is
-    discarded some time after it has become stale, and the origin is then treated as
-    new: after 30 days by default, or after the longest of `stale_window`,
-    `outage_grace` and `unreachable_limit`. With `LAST_COPY`, files are never discarded.
+    eventually discarded, and the origin is then treated as new. This happens once the
+    file has been stale for the longest of `stale_window`, `outage_grace` and
+    `unreachable_limit`, which is 30 days by default. With `LAST_COPY`, files are never
+    discarded.
     """
 
     default_lifetime: float = 24 * _HOUR
@@ -133,7 +134,7 @@ class Policy:
 
     retry_after_max: float = field(default=24 * _HOUR, metadata=_ABOVE_ZERO)
     """The longest delay that a server can request with Retry-After; it never shortens
-    the delay that the other settings give."""
+    the delay that results from the other settings."""
 
     max_redirects: int = 5
     """The maximum number of redirects; RFC 9309 §2.3.1.2 recommends at least 5."""
@@ -142,8 +143,8 @@ class Policy:
     """The time limit for a fetch, including all redirects."""
 
     connect_timeout: float = field(default=10.0, metadata=_ABOVE_ZERO)
-    """The time limit for resolving the name and connecting; the TLS handshake has the
-    same limit again."""
+    """The time limit for resolving the name and connecting; the TLS handshake has its
+    own limit of the same length."""
 
     read_timeout: float = field(default=20.0, metadata=_ABOVE_ZERO)
     """How long to wait for the next bytes of a response."""
@@ -211,9 +212,9 @@ class Policy:
 
         During an outage, nothing is allowed for 12 hours, then whatever the copy allows
         until day 30. Without a copy, everything is allowed after the 12 hours if the
-        server responds with a status; this includes a copy that was discarded because
-        the origin was not looked up for 30 days after it became stale. If there is no
-        response at all, this policy is stricter than Google.
+        server responds with a status; the same applies if the copy was discarded
+        because the origin was not looked up for 30 days after it became stale. If there
+        is no response at all, this policy is stricter than Google.
         """
         return cls(outage_grace=12 * _HOUR, unreachable_limit_without_copy=12 * _HOUR)
 
@@ -260,7 +261,7 @@ class Policy:
 
 
 def _check(name: str, value: object, *, default: object, lowest: float) -> None:
-    """Refuse a `value` of a type other than the `default`, or a number below `lowest`.
+    """Reject a `value` of a different type than `default`, or a number below `lowest`.
 
     An int is valid as a float; a default of `None` means a float.
     """
@@ -327,7 +328,7 @@ _USUAL = Policy()
 
 
 def terms_of(policy: Policy) -> str:
-    """The fields of `policy` that an entry depends on and that are not the default.
+    """The fields of `policy` that affect an entry and differ from the default.
 
     Empty for the default policy. Entries with other terms must not be used, not even
     their copies: a copy may come from an address that `policy` would refuse, or may

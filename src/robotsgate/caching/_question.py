@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 AgentName = str | tuple[str, ...]
 
-# Callers use few agents. The limit contains the damage if one does not.
+# Callers use few agents. The limit contains the damage if a caller uses many.
 _MAX_AGENTS = 1_000
 
 
@@ -28,8 +28,8 @@ class Agent(NamedTuple):
 
     Attributes:
         name: the key under which its rules are cached.
-        tokens: its product tokens, the most specific first.
-        names: a tuple with just its name, shared by all origins.
+        tokens: its product tokens, most specific first.
+        names: a tuple that contains only its name, shared by all origins.
     """
 
     name: AgentName
@@ -55,8 +55,8 @@ class Question(NamedTuple):
     Attributes:
         agent: the agent.
         origin: the origin of the URL.
-        readings: the readings of the target (path and query), normalized as in the
-            grammar.
+        readings: the readings of the target (path and query), normalized as the grammar
+            requires.
         url: the URL as passed by the caller; it may contain a password.
     """
 
@@ -89,8 +89,8 @@ def check_bound(name: str, bound: object) -> None:
     """Check that `bound` is an int of 1 or more.
 
     Raises:
-        TypeError: it is not an int.
-        ValueError: it is less than 1.
+        TypeError: `bound` is not an int.
+        ValueError: `bound` is less than 1.
     """
     if isinstance(bound, bool) or not isinstance(bound, int):
         raise TypeError(f"expected {name} to be an int, got {bound!r}")

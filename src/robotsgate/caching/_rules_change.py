@@ -30,7 +30,7 @@ _DIGITS = 32
 
 
 def may_change_rules(before: Answer | None, after: Answer | None) -> bool:
-    """Whether the rules of both are known, and their files differ."""
+    """Whether the rules of both answers are known, and their files differ."""
     return (
         before is not None
         and after is not None
@@ -40,10 +40,11 @@ def may_change_rules(before: Answer | None, after: Answer | None) -> bool:
 
 
 def digests_of(answer: Answer, read: Callable[[bytes], RobotsTxt]) -> Digests:
-    """The digests of the file in `answer`, parsed by `read`; empty without a file.
+    """The digests of the file in `answer`, parsed by `read`; empty if there is no file.
 
-    Equal digests mean equal rules, regardless of order and spelling. Groups without
-    effect are omitted: "*" without rules, and others with the same rules as "*".
+    Equal digests mean equal rules, regardless of order and spelling. Groups that have
+    no effect are omitted: a "*" group without rules, and other groups with the same
+    rules as "*".
     """
     if answer.packed is None:
         return {}

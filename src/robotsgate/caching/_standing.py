@@ -1,4 +1,4 @@
-"""The current state of an origin in memory, in general and for one agent.
+"""The current in-memory state of an origin, in general and for one agent.
 
 No network and no clock: the time is an argument.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
 
-# 98 % of real files are smaller. The worst file of this size is parsed within 30 ms.
+# 98 % of real files are smaller. Parsing the worst file of this size takes up to 30 ms.
 MAX_BYTES_AT_ONCE = 65_536
 
 # The worst Content-Usage dictionaries take a microsecond per character.
@@ -47,19 +47,19 @@ RULES_WITHOUT_FILE = {
 
 
 class Standing:
-    """The current state of an origin in memory.
+    """The current in-memory state of an origin.
 
     Attributes:
-        entry: the entry of the origin.
+        entry: the origin's entry.
         effect: what applies from `usable_from` until `usable_until`.
-        refusal: the reason if a URL is disallowed: the value of a `Reason`, because
-            counting that is three times as fast.
+        refusal: the reason if a URL is disallowed, as the value of a `Reason`, because
+            counting values is three times as fast.
         usable_from: epoch seconds.
-        usable_until: epoch seconds; from then on, `in_force` has to decide again.
-        agents: the agents that were looked up.
-        weight: roughly how many bytes the body and the rules take.
-        is_used: whether it was looked up since `LiveOrigins` last considered evicting
-            it; each `StandingFor` has its own flag.
+        usable_until: epoch seconds; from then on, `in_force` must decide again.
+        agents: the agents that have been looked up.
+        weight: the approximate size of the body and the rules, in bytes.
+        is_used: whether it has been looked up since `LiveOrigins` last considered
+            evicting it; each `StandingFor` has its own flag.
     """
 
     __slots__ = (
@@ -77,10 +77,10 @@ class Standing:
     def __init__(
         self, entry: Entry, *, now: float, policy: Policy, new_body: bytes | None = None
     ) -> None:
-        """Decide what `entry`, which is current at `now`, means.
+        """Decide what applies according to `entry`, which must be current at `now`.
 
-        `new_body` is the body of the entry if it was fetched just now, so that the
-        first lookup need not decompress it.
+        `new_body` is the body of the entry if it has just been fetched; this saves the
+        first lookup from decompressing it.
         """
         standing = in_force(entry, now=now, policy=policy)
         self.entry: Entry = entry
@@ -96,7 +96,7 @@ class Standing:
 
     @property
     def weight_of_body(self) -> int:
-        """Roughly how many bytes the compressed body takes."""
+        """The approximate size of the compressed body, in bytes."""
         answer = self.entry.answer
         return 0 if answer is None or answer.packed is None else len(answer.packed)
 
@@ -106,7 +106,7 @@ class Standing:
 
     @property
     def body_at_once(self) -> bytes | None:
-        """The file that applies if it is small, otherwise `None`.
+        """The file that applies, if it is small; otherwise `None`.
 
         Empty if no file applies. It is cached until `forget_body`.
         """
@@ -136,16 +136,17 @@ class Standing:
 class StandingFor:
     """What applies to one agent at one origin: everything a quick lookup needs.
 
-    It refers to few objects, because each is a cache miss if origins are in no order.
+    It refers to few objects, because each one is a cache miss if lookups jump between
+    origins.
 
     Attributes:
-        usable_from: as in `Standing`, epoch seconds.
-        usable_until: as in `Standing`, epoch seconds.
+        usable_from: epoch seconds, as in `Standing`.
+        usable_until: epoch seconds, as in `Standing`.
         is_used: the flag for this agent, as in `Standing`.
         refusal: as in `Standing`.
         rules: the rules in `agent_rules`.
-        agent_rules: what the file contains for the agent, or what applies without a
-            file.
+        agent_rules: the rules that the file contains for the agent, or the rules that
+            apply without a file.
     """
 
     __slots__ = (
@@ -169,7 +170,7 @@ class StandingFor:
     def allows_at_once(self, readings: Sequence[str]) -> bool | None:
         """Whether a target may be fetched in all of its `readings`.
 
-        `None` if that would take long to determine.
+        `None` if that would take a long time to determine.
         """
         if len(readings) > 1 and not self.explains_at_once(readings):
             return None
@@ -216,7 +217,7 @@ class StandingFor:
     def usage_preferences(
         self, readings: Sequence[str], grammar: Grammar, headers: HeadersLike | None
     ) -> UsagePreferences:
-        """What a target may be used for, however long that takes to determine.
+        """The usage preferences for a target, however long they take to determine.
 
         Raises:
             TypeError: `headers` does not contain pairs of str.

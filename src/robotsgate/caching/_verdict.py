@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Reason(enum.Enum):
-    """Why a verdict is what it is."""
+    """The reason for a verdict."""
 
     ALLOWED_BY_RULE = "allowed-by-rule"
     """Allowed by an allow line, which is `Verdict.rule`."""
@@ -41,7 +41,7 @@ class Reason(enum.Enum):
     RESTRICTED = "restricted"
     """Disallowed, because the policy treats the response as "keep out"."""
     OVERRIDDEN = "overridden"
-    """Determined by an override for the origin; `Verdict.rule` is a line of it."""
+    """Determined by an override for the origin; `Verdict.rule` is a line in it."""
 
 
 _SENTENCES = {
@@ -83,9 +83,9 @@ class Verdict(JSONValue):
         redirects: the redirects that the fetch followed, in order: pairs (target URL,
             truncated to 2 KB; status of the redirect response).
         error: what went wrong in the fetch; `None` if nothing did.
-        fetched_at: when the response that the verdict is based on was received, epoch
-            seconds; `None` if it is not based on one.
-        fresh_until: when the verdict expires, epoch seconds; for an unreachable
+        fetched_at: when the response that the verdict is based on was received, in
+            epoch seconds; `None` if it is not based on a response.
+        fresh_until: when the verdict expires, in epoch seconds; for an unreachable
             origin, when the checker may fetch it again; `None` for an override, which
             is valid as long as the checker is open, and for a `RobotsArchive`.
     """
@@ -149,7 +149,7 @@ class DisallowedError(RobotsError):
 
 
 def printable(text: str) -> str:
-    """`text` with control characters escaped, which could corrupt a terminal."""
+    """`text` with control characters escaped, because they could corrupt a terminal."""
     if text.isprintable():
         return text
     return "".join(

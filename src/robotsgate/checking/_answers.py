@@ -1,6 +1,6 @@
 """Lookups for one agent: from memory, or after a renewal.
 
-Almost all files are parsed, and almost all lookups done, directly. A worker thread does
+Almost all parsing and lookups are done without a worker thread, which is used only for
 the slow work that hostile files cause.
 """
 
@@ -43,11 +43,11 @@ _Result = TypeVar("_Result")
 
 
 class Answers:
-    """The lookups of one checker; each is counted where its result is found.
+    """One checker's lookups; each is counted where its result is found.
 
     Attributes:
-        clock: the current time.
-        grammar: how targets are normalized.
+        clock: provides the current time.
+        grammar: normalizes targets.
     """
 
     def __init__(
@@ -72,20 +72,20 @@ class Answers:
         self._one_at_a_time = anyio.CapacityLimiter(1)
 
     def close(self) -> None:
-        """Cancel the parsing of files, without waiting."""
+        """Cancel any parsing in progress, without waiting for it to stop."""
         self._readings.close()
 
     async def aclose(self) -> None:
-        """Cancel the parsing of files. Can be called more than once."""
+        """Cancel any parsing in progress. Can be called more than once."""
         await self._readings.aclose()
 
     def at_once(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """The result of two dictionary lookups, which is enough for most URLs.
 
-        Takes about a microsecond, and can be called in any thread. `None` if the result
-        is unknown: the agent is not a str; the URL does not start with the key of its
-        origin, or has several readings; the agent or origin is not in memory, or is
-        past its `usable_until`; or the lookup would take long.
+        Takes about a microsecond, and can be called from any thread. `None` if the
+        result is unknown: the agent is not a str; the URL does not start with the key
+        of its origin, or has several readings; the agent or origin is not in memory, or
+        is past its `usable_until`; or the lookup would take too long.
         """
         known = self._rules_and_target(agent, url)
         if known is None:
@@ -99,7 +99,7 @@ class Answers:
                 or target == ROBOTS_TXT_PATH
                 or LOGGER.isEnabledFor(DEBUG)
             ):
-                return None  # the slower path decides, and logs
+                return None  # the slower path decides and logs
             self._reporter.disallowed[rules.refusal] += 1
             return False
         self._reporter.allowed += 1
@@ -108,7 +108,7 @@ class Answers:
     def refusal_key(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> tuple[object, ...] | None:
-        """A key that URLs share if their refusals differ only in the URL.
+        """A key shared by URLs whose refusals differ only in the URL.
 
         `None` if `url` is not disallowed, or if `at_once` would return `None`.
         """
@@ -121,7 +121,7 @@ class Answers:
         number = rules.rules.decisive(target)
         if number is None or rules.rules.is_allow(number):
             return None
-        text = cast("str", url)  # for anything else there are no rules
+        text = cast("str", url)  # other types have no rules here
         return agent, text[: text.index("/", 8)], rules.usable_from, number
 
     def _rules_and_target(
@@ -149,7 +149,7 @@ class Answers:
         return rules, target
 
     def from_memory(self, question: Question) -> bool | None:
-        """The result if it is quickly found in memory, otherwise `None`."""
+        """The result if it can be found quickly in memory, otherwise `None`."""
         standing = self._live.current(question.origin.key, self._now())
         if standing is None:
             return None
@@ -166,7 +166,7 @@ class Answers:
     ) -> tuple[Standing | None, StandingFor | None]:
         """The state of the origin with this key, and the rules for `agent`.
 
-        Each is `None` if it is not in memory, and may be outdated.
+        Each is `None` if it is not in memory, and may be out of date.
         """
         rules = self._by_agent.get(agent.name, {}).get(origin)
         return self._live.by_origin.get(origin), rules
@@ -181,7 +181,7 @@ class Answers:
         return await self.rules_at(await self._renewals.standing(origin), agent)
 
     async def rules_at(self, standing: Standing, agent: Agent) -> StandingFor:
-        """The rules for `agent` at an origin with this `standing`."""
+        """The rules for `agent` at the origin that `standing` describes."""
         rules = self._rules_at_once(standing, agent)
         if rules is not None:
             return rules
@@ -218,14 +218,14 @@ class Answers:
     async def explanation(
         self, question: Question, *, standing: Standing | None = None
     ) -> Verdict:
-        """Like `verdict`, for a result that was found and counted before."""
+        """Like `verdict`, for a result that has already been found and counted."""
         verdict, _ = await self._explain(question, standing)
         return verdict
 
     async def refusal(
         self, agent: str | Sequence[str], url: str | URLLike, *, answer: bool | None
     ) -> Verdict | None:
-        """The verdict if `url` is disallowed, after memory has returned `answer`."""
+        """The verdict if `url` is disallowed, after `at_once` has returned `answer`."""
         if answer:
             return None
         question = Question.of(agent, url, self.grammar)
@@ -236,7 +236,7 @@ class Answers:
     async def usage_preferences(
         self, question: Question, headers: HeadersLike | None
     ) -> UsagePreferences:
-        """What the target of `question` may be used for.
+        """The preferences for how the target of `question` may be used.
 
         Raises:
             TypeError: `headers` does not contain pairs of str.
@@ -251,7 +251,7 @@ class Answers:
     async def part(
         self, origin: Origin, part: Callable[[RobotsTxt], _Result]
     ) -> _Result | None:
-        """Call `part` with the file, and return its result; `None` without a file."""
+        """Call `part` with the file and return its result; `None` if there is none."""
         standing = await self._renewals.standing(origin)
         if standing.effect is not Effect.RULES:
             return None
@@ -277,7 +277,7 @@ class Answers:
         return verdict, rules
 
     def _rules_at_once(self, standing: Standing, agent: Agent) -> StandingFor | None:
-        """The rules for `agent`; `None` if a large file has to be parsed first."""
+        """The rules for `agent`; `None` if a large file must be parsed first."""
         rules = self._live.standing_for(standing, agent)
         if rules is not None:
             return rules
@@ -292,6 +292,7 @@ class Answers:
     async def _beside_loop(self, work: Callable[[], _Result]) -> _Result:
         """Do slow `work` in a worker thread, and return its result.
 
-        Only one runs at a time, so that the loop shares the CPU with a single thread.
+        Only one such thread runs at a time, so that the event loop shares the CPU with
+        a single thread.
         """
         return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)

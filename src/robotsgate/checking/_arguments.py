@@ -1,4 +1,4 @@
-"""Validates the arguments of a checker."""
+"""Validates a checker's arguments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_store(store: object) -> None:
     """Check that `store` is a store, a URL or `None`.
 
     Raises:
-        StoreError: it is something else.
+        StoreError: `store` is something else.
     """
     if store is None or isinstance(store, str):
         return

@@ -3,7 +3,8 @@
 The path of a lookup: `can_fetch` → `Answers.at_once` (two dictionary lookups) → or
 `Question.of` → `Renewals` (memory, then the store, then the network) → `Standing` →
 `StandingFor` the agent → the result.
-Longer than other modules, because it is the public API: half of it is docstrings.
+This module is longer than others, because it is the public API: half of it is
+docstrings.
 """
 
 from __future__ import annotations
@@ -79,29 +80,29 @@ class RobotsChecker:
 
         Args:
             user_agent: the User-Agent header of your crawler, for fetching robots.txt.
-                By default, that of robotsgate, with a UserWarning (unless `client` is a
+                By default, robotsgate's own, with a UserWarning (unless `client` is a
                 FakeSite), because servers may treat a library differently.
-            client: sends the requests: an `AsyncClient` of httpx or httpx2, one of
-                their transports, or a `Fetcher`. You close it; the checker does not.
-                By default, each fetch opens a new connection and uses no proxy. Only
-                then can the checker fetch over FTP.
-            store: where to cache entries: a store, which you close yourself, or a URL,
-                whose store the checker opens and closes: "memory:" (the default),
+            client: sends the requests: an httpx or httpx2 `AsyncClient` or async
+                transport, or a `Fetcher`. You close it; the checker does not. By
+                default, each fetch opens a new connection and uses no proxy. Without a
+                client, the checker can also fetch over FTP.
+            store: where to cache entries: a store, which you close yourself, or the URL
+                of a store that the checker opens and closes: "memory:" (the default),
                 "sqlite:///robots.db" or "redis://host".
             policy: how to treat status codes and outages, and all limits.
             dialect: the dialect for parsing robots.txt.
             max_origins: the maximum number of parsed origins in memory, ≥ 1.
             max_concurrent_fetches: the maximum number of concurrent fetches, ≥ 1.
-            clock: the clock to use, for tests.
-            overrides: files to use instead of a fetched robots.txt, for origins that
-                you own or that permit it; the keys are URLs of these origins.
+            clock: the clock; tests can pass a different one.
+            overrides: files to use instead of fetching robots.txt, for origins that you
+                own or that permit it; the keys are URLs of these origins.
             on_event: called with each `CheckerEvent`; it must not block. Exceptions
                 that it raises are logged.
 
         Raises:
             TypeError: an argument has the wrong type.
             ValueError: an argument is out of range, or a key of `overrides` has no
-                origin, or the same one as another key.
+                origin or the same origin as another key.
             StoreError: `store` is not a store, or cannot be opened.
         """
         check_policy(policy)
@@ -109,7 +110,8 @@ class RobotsChecker:
         check_bound("max_origins", max_origins)
         check_bound("max_concurrent_fetches", max_concurrent_fetches)
         grammar = grammar_of(dialect)
-        # Imported here, because h11 and ssl load slowly, and parsing needs neither.
+        # Imported here, because h11 and ssl are slow to import, and parsing needs
+        # neither.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
         user_agent = user_agent_of(user_agent, client)
@@ -145,7 +147,7 @@ class RobotsChecker:
         self._max_concurrent_fetches = max_concurrent_fetches
 
     async def __aenter__(self) -> Self:
-        """Return the checker, whose own store now keeps its connections open."""
+        """Return the checker; from now on, its own store keeps its connections open."""
         own_store: object = self._own_store
         if isinstance(own_store, AbstractAsyncContextManager):
             await own_store.__aenter__()
@@ -163,7 +165,7 @@ class RobotsChecker:
         """
         parts = (self._sources, self._renewals.flights, self._answers)
         try:
-            for part in parts:  # a caller that is cancelled below does not wait
+            for part in parts:  # so callers cancelled below do not wait
                 part.close()
             for part in parts:
                 await part.aclose()
@@ -182,18 +184,18 @@ class RobotsChecker:
     async def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """Whether `agent` may fetch `url`.
 
-        Fetches the robots.txt if it is not cached and fresh; otherwise, it does not
-        suspend. A failing server never raises an exception.
+        Fetches the robots.txt unless it is cached and fresh; in that case, this does
+        not suspend. A failing server never raises an exception.
 
         Args:
             agent: a product token, a whole User-Agent header that names a crawler,
-                "*" for just the fallback group, or a sequence of these, the most
-                specific first: the first one with a group is used.
+                "*" for just the fallback group, or a sequence of these, most specific
+                first; the first one with a group is used.
             url: an absolute URL: a `str`, or an object whose `str()` is one.
 
         Raises:
-            InvalidProductTokenError: `agent` does not name a crawler (it is the header
-                of a browser, for example), or the arguments are swapped.
+            InvalidProductTokenError: `agent` does not name a crawler (for example, it
+                is a browser's User-Agent string), or the arguments are swapped.
             InvalidURLError: `url` has no origin.
             UnsupportedError: the scheme of `url` is ftp, and the checker has a client.
             RuntimeError: the checker is closed.
@@ -206,7 +208,7 @@ class RobotsChecker:
         return answer
 
     async def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict:
-        """Like `can_fetch`, with a `Verdict` as the result; raises the same."""
+        """Like `can_fetch`, but returns a `Verdict`; raises the same errors."""
         question = Question.of(agent, url, self._answers.grammar)
         return await self._answers.verdict(question)
 
@@ -215,7 +217,7 @@ class RobotsChecker:
     ) -> Verdict | None:
         """Like `check`, but returns `None` if `agent` may fetch `url`.
 
-        For allowed URLs, it is as fast as `can_fetch`. Raises the same.
+        For allowed URLs, it is as fast as `can_fetch`. Raises the same errors.
         """
         answer = self.peek(agent, url)
         return await self._answers.refusal(agent, url, answer=answer)
@@ -225,9 +227,9 @@ class RobotsChecker:
     ) -> list[bool]:
         """Call `can_fetch` for many URLs, and return the results in order.
 
-        A URL without an origin, or one that the checker cannot fetch, is `False`; use
-        `check_many` to see why. All URLs are read first; then the robots.txt files that
-        are not cached are fetched concurrently.
+        The result for a URL without an origin, or one that the checker cannot fetch, is
+        `False`; use `check_many` to see why. All URLs are read first; then the
+        robots.txt files that are not cached are fetched concurrently.
 
         Raises:
             InvalidProductTokenError: as in `can_fetch`.
@@ -284,11 +286,11 @@ class RobotsChecker:
         )
 
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
-        """The result of `can_fetch` if it is in memory, without waiting.
+        """The result of `can_fetch` if it is available in memory, without waiting.
 
-        `None` if a fetch, the store, or a worker thread is needed. The latter applies
-        to unparsed files of more than 64 KiB, to more than 2,000 wildcard patterns for
-        `agent`, and to hostile rules with long URLs.
+        `None` if a fetch, the store, or a worker thread is needed. A worker thread is
+        needed for unparsed files of more than 64 KiB, for more than 2,000 wildcard
+        patterns for `agent`, and for hostile rules with long URLs.
 
         Raises:
             InvalidProductTokenError: as in `can_fetch`.
@@ -301,23 +303,30 @@ class RobotsChecker:
         return answer
 
     async def robots_txt(self, url: str | URLLike) -> RobotsTxt | None:
-        """The parsed robots.txt that applies to `url`; raises like `can_fetch`.
+        """The parsed robots.txt that applies to `url`.
 
         `None` if the origin has none, or is unreachable without a usable cached copy.
+        Raises the same errors as `can_fetch`.
         """
         return await self._answers.part(Origin.from_url(url), lambda file: file)
 
     async def crawl_delay(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> float | None:
-        """The crawl-delay for `agent`, seconds, or `None`; raises like `can_fetch`."""
+        """The crawl-delay for `agent` in seconds, or `None`.
+
+        Raises the same errors as `can_fetch`.
+        """
         rules = await self._answers.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.crawl_delay
 
     async def request_rate(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> RequestRate | None:
-        """The request rate for `agent`, or `None`; raises like `can_fetch`."""
+        """The request rate for `agent`, or `None`.
+
+        Raises the same errors as `can_fetch`.
+        """
         rules = await self._answers.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.request_rate
 
@@ -328,18 +337,21 @@ class RobotsChecker:
         *,
         headers: HeadersLike | None = None,
     ) -> UsagePreferences:
-        """What the origin permits `url` to be used for.
+        """The site's preferences for how `url` is used.
 
         If `agent` may not fetch `url`, all preferences are unknown. If you have fetched
         the page, pass its `headers`, which may contain Content-Usage and Content-Signal
-        as well. Raises like `can_fetch`, and a TypeError if `headers` does not contain
-        pairs of str.
+        as well. Raises the same errors as `can_fetch`, and a TypeError if `headers`
+        does not contain pairs of str.
         """
         question = Question.of(agent, url, self._answers.grammar)
         return await self._answers.usage_preferences(question, headers)
 
     async def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
-        """The absolute URLs of the origin's sitemaps; raises like `can_fetch`."""
+        """The absolute URLs of the origin's sitemaps.
+
+        Raises the same errors as `can_fetch`.
+        """
         origin = Origin.from_url(url)
         urls = await self._answers.part(
             origin, lambda file: absolute_sitemaps(file.sitemaps, origin.key)
@@ -350,7 +362,7 @@ class RobotsChecker:
         """Concurrently fetch the robots.txt files for `urls` that are not cached.
 
         URLs without an origin, and those that the checker cannot fetch, are skipped.
-        Raises like `can_fetch_many`.
+        Raises the same errors as `can_fetch_many`.
         """
         check_urls(urls)
         self._renewals.flights.check_open()
@@ -365,23 +377,23 @@ class RobotsChecker:
         """Fetch the robots.txt for `url` again, even if it is fresh.
 
         If a fetch is already running, this waits for it. Has no effect on an override.
-        Raises like `can_fetch`.
+        Raises the same errors as `can_fetch`.
         """
         await self._renewals.refresh(Origin.from_url(url))
 
     async def forget(self, url: str | URLLike) -> None:
-        """Discard the robots.txt for `url`, in memory and in the store.
+        """Discard the robots.txt for `url` from memory and from the store.
 
         A fetch that is already running continues, and its result is cached. Overrides
-        are not affected. Raises InvalidURLError like `can_fetch`.
+        are not affected. Raises an InvalidURLError like `can_fetch`.
         """
         await self._renewals.forget(Origin.from_url(url))
 
     async def purge(self) -> int | None:
         """Delete expired entries from the store, and return how many.
 
-        Call it from time to time for a `SQLiteStore`, which does not delete them by
-        itself. `Policy.store_timeout` does not apply. Returns `None` if the store
+        Call it from time to time if you use a `SQLiteStore`, which does not delete them
+        on its own. `Policy.store_timeout` does not apply. Returns `None` if the store
         failed.
         """
         return await self._entries.purge()

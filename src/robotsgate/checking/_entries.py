@@ -1,6 +1,6 @@
-"""The entries of a store; if the store fails, the checker continues without it.
+"""The entries in a store; if the store fails, the checker continues without it.
 
-The only module of the checker that uses the codec.
+This is the checker's only module that uses the codec.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ _LOGGER = logging.getLogger("robotsgate.checker")
 
 _Result = TypeVar("_Result")
 
-# More operations would wait for each other inside the store, making it seem slow.
+# More operations would only queue inside the store, making it seem slow.
 _MOST_AT_ONCE = 64
 
-# If an operation takes more than this part of the timeout and fails, the store is not
-# used for a while, because every lookup would wait for it.
+# If an operation takes more than this fraction of the timeout and fails, the store is
+# not used for a while, because otherwise every lookup would wait for it.
 _PATIENCE = 0.5
 _REST_SECONDS = 30.0
 
 
 class Entries:
-    """The entries of a store under the terms of one policy.
+    """The entries in a store under one policy's terms.
 
-    If the store fails, no method raises. Only `purge` takes longer than
+    If the store fails, no method raises. Only `purge` may take longer than
     `Policy.store_timeout`, unless the store cannot be cancelled.
 
     Attributes:
-        lease_seconds: how long a lease lasts: enough for a fetch and the store
+        lease_seconds: how long a lease lasts: long enough for a fetch and the store
             operations around it.
         has_lease: whether the store supports fetch leases.
     """
@@ -86,7 +86,7 @@ class Entries:
         self._owner = os.urandom(16).hex()
 
     async def get(self, origin: str, now: float) -> Entry | None:
-        """The usable entry of `origin`; `None` if there is none, or the store fails."""
+        """The usable entry of `origin`; `None` if it has none or the store fails."""
         data = await self._call_store("get", origin, self._store.get)
         read = partial(self._entry, origin, data)
         try:
@@ -110,7 +110,7 @@ class Entries:
         """Like `get`, but with a single lookup for many origins.
 
         Returns no entries if the store does not support this. Large and unreadable
-        entries are omitted; `get` reports the latter.
+        entries are omitted; `get` reports unreadable ones.
         """
         batches = self._batches
         keys = {key_of(origin, self._terms): origin for origin in origins}
@@ -135,12 +135,12 @@ class Entries:
         Args:
             origin: scheme, host and port.
             now: epoch seconds.
-            change: pure; takes the entry if it is usable at `now`, otherwise `None`.
-                May be called several times.
+            change: pure; is passed the entry if it is usable at `now`, otherwise
+                `None`. May be called several times.
 
         Returns:
             The last result of `change`, even if the store failed; and the entry that
-            was stored before, usable or not, `None` if the store failed.
+            was stored before, usable or not, or `None` if the store failed.
         """
         made: list[Entry] = []
         replaced: Entry | None = None
@@ -167,24 +167,24 @@ class Entries:
         return entry, replaced if is_kept else None
 
     async def delete(self, origin: str) -> None:
-        """Delete the entry of `origin`, unless the store fails."""
+        """Delete the entry for `origin`, unless the store fails."""
         await self._call_store("delete", origin, self._store.delete)
 
     async def purge(self) -> int | None:
         """Delete expired entries, and return how many; `None` on failure.
 
-        It has no timeout, because no lookup waits for it.
+        There is no timeout, because no lookup waits for this.
         """
         try:
             return await self._store.purge(self._clock.now())
-        except Exception as error:  # noqa: BLE001 (a store may be anybody's code)
+        except Exception as error:  # noqa: BLE001 (a store may be third-party code)
             self._reporter.report_store_failure("purge", "", error=error, is_first=True)
             return None
 
     async def acquire(self, origin: str) -> bool:
-        """Try to become the only process that fetches `origin`; call `release` after.
+        """Try to become the only process that fetches `origin`; call `release` later.
 
-        Returns `True` if the store has no leases, or fails.
+        Returns `True` if the store has no leases or fails.
         """
         lease = self._lease
         if lease is None:
@@ -200,7 +200,7 @@ class Entries:
         return is_ours is not False
 
     async def release(self, origin: str) -> None:
-        """Release the lease of `origin`, even if this task is cancelled."""
+        """Release the lease for `origin`, even if this task is cancelled."""
         lease = self._lease
         if lease is None:
             return
@@ -250,9 +250,9 @@ class Entries:
             error: Exception = TimeoutError(
                 f"no response within {self._policy.store_timeout:g} s"
             )
-        except Exception as raised:  # noqa: BLE001 (a store may be anybody's code)
+        except Exception as raised:  # noqa: BLE001 (a store may be third-party code)
             error = raised
-        if began_at is None:  # it hung recently, or other operations took all the time
+        if began_at is None:  # it hung recently, or other operations took too long
             self._reporter.report_store_skip()
             return None
         self._failures[operation] += 1

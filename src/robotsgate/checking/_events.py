@@ -1,6 +1,7 @@
-"""The events and counters of a checker, and the reporter that calls a listener.
+"""A checker's events and counters, and the reporter that calls a listener.
 
-Imported only for a checker with a listener, and for `RobotsChecker.stats`.
+This module is imported only for a checker with a listener, and for
+`RobotsChecker.stats`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Event(JSONValue):
     __slots__ = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The event as JSON types: its class as "event", and its attributes."""
+        """The event as JSON types: its class name as "event", plus its attributes."""
         return {"event": type(self).__name__} | JSONValue.as_dict(self)
 
 
@@ -41,7 +42,7 @@ class FetchStarted(Event):
     """A fetch of a robots.txt starts; `RobotsTxtFetched` or `FetchCancelled` follows.
 
     Attributes:
-        origin: the key of the origin.
+        origin: the origin's key.
     """
 
     origin: str
@@ -55,7 +56,7 @@ class FetchCancelled(Event):
     TypeError, which is a bug in the program.
 
     Attributes:
-        origin: the key of the origin.
+        origin: the origin's key.
         elapsed_seconds: the duration of the fetch, ≥ 0.
     """
 
@@ -68,18 +69,18 @@ class RobotsTxtFetched(Event):
     """A fetch of a robots.txt has ended, successfully or not.
 
     Attributes:
-        origin: the key of the origin.
+        origin: the origin's key.
         access: the access result.
         status: the status of the last response; `None` if there was none.
         redirects: the redirects that were followed, in order: pairs (target URL,
             truncated to 2 KB; status of the redirect response).
-        headers: headers of the last response, pairs (lower-case name, value):
-            Content-Type, and those that affect how long the response is fresh.
+        headers: pairs (lower-case name, value) from the last response, but only
+            Content-Type and the headers that affect how long the response is fresh.
         failure: where the fetch failed; `None` if there was a response.
         error: what went wrong; `None` if nothing did.
         body_bytes: how many decoded bytes of the body were read, ≥ 0.
         elapsed_seconds: the duration of the fetch, ≥ 0.
-        next_fetch_at: the earliest time of the next fetch, epoch seconds.
+        next_fetch_at: the earliest time of the next fetch, in epoch seconds.
     """
 
     origin: str
@@ -99,7 +100,7 @@ class AccessChanged(Event):
     """The access result of an origin has changed since the previous fetch.
 
     Attributes:
-        origin: the key of the origin.
+        origin: the origin's key.
         before: the access result of the previous fetch.
         after: the access result of this fetch.
     """
@@ -111,19 +112,19 @@ class AccessChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulesChanged(Event):
-    """The rules of an origin differ from those in the stored entry.
+    """An origin's rules differ from the rules in the stored entry.
 
     Rules are the URLs that an agent may fetch, its crawl-delay and its request rate;
-    if there is no file, there are none. Order, spelling, comments, sitemaps and usage
-    preferences are ignored. The rules for one agent have changed if
-    `before.get(token, before.get("*"))` differs from the same for `after`.
+    without a file, there are none. Order, spelling, comments, sitemaps and usage
+    preferences are ignored. The rules for an agent have changed if
+    `before.get(token, before.get("*"))` differs from the same expression for `after`.
 
     Attributes:
-        origin: the key of the origin.
+        origin: the origin's key.
         before: digests of the previous rules, by product token in lower case, and by
             "*" for all other agents. A token with the same rules as "*" is omitted,
-            and so is "*" if it has no rules. Another version of robotsgate may compute
-            other digests.
+            and so is "*" if it has no rules. Other versions of robotsgate may compute
+            different digests.
         after: digests of the new rules.
     """
 
@@ -137,7 +138,7 @@ class StoreFailed(Event):
     """A store operation failed; the checker continued without it.
 
     Attributes:
-        origin: the key of the origin; empty for "purge", and for a "get" of many
+        origin: the origin's key; empty for "purge", and for a "get" of several
             origins.
         operation: "get", "update", "delete", "acquire", "release" or "purge".
         error: the exception raised by the store.
@@ -160,10 +161,10 @@ CheckerEvent = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckerStats(JSONValue):
-    """A snapshot of the counters of a checker since it was created.
+    """A snapshot of a checker's counters since it was created.
 
     Attributes:
-        checks: lookups of an agent and a URL.
+        checks: lookups for an agent and a URL.
         allowed: how many were allowed; their reasons are not counted, because finding
             the reason takes longer than the lookup.
         disallowed: how many were disallowed, by reason; reasons with a count of 0 are
@@ -175,13 +176,13 @@ class CheckerStats(JSONValue):
         restricted: fetches whose response the policy treats as "keep out".
         refused: fetches that the address guard refused.
         joined: lookups that waited for a fetch started by another lookup.
-        store_hits: how often the store had a current entry of an origin.
-        store_misses: how often it had none.
+        store_hits: how often the store had a current entry for an origin.
+        store_misses: how often the store had no current entry.
         lease_waits: pauses while another process was fetching an origin.
         store_failures: store operations that failed.
         store_skips: store operations that were skipped, because the store had just
             hung.
-        event_failures: calls of `on_event` that raised.
+        event_failures: calls to `on_event` that raised an exception.
         live_origins: parsed origins currently in memory.
         fetches_under_way: renewals that are currently running.
     """
@@ -213,7 +214,7 @@ class EventReporter(Reporter):
         """Report to `on_event`.
 
         Raises:
-            TypeError: it is not callable, or a coroutine function.
+            TypeError: `on_event` is not callable, or is a coroutine function.
         """
         super().__init__()
         self._listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
@@ -279,7 +280,7 @@ class EventReporter(Reporter):
         old, new = before and before.answer, after.answer
         if not (old and new and may_change_rules(old, new)):
             return
-        with anyio.CancelScope(shield=True):  # no other process reports it
+        with anyio.CancelScope(shield=True):  # no other process reports this
             digests = [
                 await anyio.to_thread.run_sync(
                     partial(digests_of, answer, read), limiter=self._one_at_a_time

@@ -1,8 +1,8 @@
-"""Processes an iterable in order, while later items are already being prepared.
+"""Processes an iterable in order, while preparing later items in advance.
 
 The iterable is read in a separate task (a flight), because it may wait for what the
-caller does with the results, like the frontier of a crawl. This cannot be a task group,
-because none may be open while the caller has the result.
+caller does with the results, like the frontier of a crawl. It cannot be in a task
+group, because no task group may stay open while the caller uses a result.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class OneTask:
         """Enter.
 
         Raises:
-            RuntimeError: another task is inside.
+            RuntimeError: another task is inside the block.
         """
         if self._is_inside:
             raise RuntimeError(
@@ -88,9 +88,9 @@ async def read_all(
 
 
 class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
-    """The results for the items of an iterable, in order.
+    """The results for the items in an iterable, in order.
 
-    Not an async generator, because trio warns about those that are not exhausted.
+    Not an async generator, because trio warns about generators that are not exhausted.
     """
 
     def __init__(
@@ -108,10 +108,10 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         Args:
             source: may be endless; an async generator is closed at the end.
             prepare: called as soon as an item is read.
-            answer: called when all items before it are done.
+            answer: called when all earlier items are done.
             window: how many items to read ahead, ≥ 1.
             flights: runs the task that reads the source.
-            monotonic: the current time, seconds.
+            monotonic: returns the current time in seconds.
         """
         self._ahead = ReadAhead(source, prepare, window, LoopTurns(monotonic))
         self._turns = LoopTurns(monotonic)
@@ -121,12 +121,14 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         self._one_task = OneTask()
 
     async def __anext__(self) -> _Answer:
-        """Return the result for the next item. After a cancellation, call it again.
+        """Return the result for the next item.
+
+        Can be called again after a cancellation.
 
         Raises:
             RuntimeError: the checker is closed, or another task is waiting.
-            Exception: raised by the source, `prepare` or `answer`. After one from
-                `answer`, the results for later items may follow.
+            Exception: raised by the source, `prepare` or `answer`. After an exception
+                from `answer`, the results for later items may follow.
         """
         if self._is_closed:
             raise StopAsyncIteration
@@ -157,14 +159,14 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         await self._flights.end(self._ahead)
 
     def __del__(self) -> None:
-        """Stop reading, because the results are no longer accessible."""
+        """Stop reading, because nothing can use the results any more."""
         self._flights.cancel(self._ahead)
 
 
 class ReadAhead(Generic[_Item, _Prepared]):
-    """The items that have been read but not processed.
+    """The items that have been read but not yet processed.
 
-    Separate from `InOrder`, because the reading task must not keep that alive.
+    Separate from `InOrder`, because the reading task must not keep that object alive.
 
     Attributes:
         items: the prepared items, in order.
@@ -178,7 +180,7 @@ class ReadAhead(Generic[_Item, _Prepared]):
         window: int,
         turns: LoopTurns,
     ) -> None:
-        """Read nothing yet; the arguments are as in `InOrder`."""
+        """Create it without reading anything; the arguments are as in `InOrder`."""
         self._source = source
         self._prepare = prepare
         self._window = window
@@ -219,7 +221,7 @@ class ReadAhead(Generic[_Item, _Prepared]):
         await self._change_event.wait()
 
     def wake(self) -> None:
-        """Wake the other side, if it waits."""
+        """Wake the other side, if it is waiting."""
         if self._change_event is not None:
             self._change_event.set()
             self._change_event = None

@@ -1,4 +1,4 @@
-"""Lookups of many URLs: for booleans only, or in order from any iterable.
+"""Lookups for many URLs: just booleans, or full results in order from any iterable.
 
 An invalid URL does not stop the others: it has a result like any other.
 """
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 _URL = str | URLLike
 
-# One lookup of this many in a file takes a hundredth of single lookups.
+# Looking up this many at once in a file takes a hundredth of the time of single
+# lookups.
 _LOADED_AT_ONCE = 100
 
 _NO_QUESTION = (InvalidURLError, UnsupportedError)
@@ -46,8 +47,8 @@ class CheckResult(NamedTuple):
     Attributes:
         url: the URL as passed by the caller; it may contain a password.
         verdict: the verdict; `None` if there is an error.
-        error: why there is no verdict: `url` has no origin, or the checker's client
-            cannot fetch it; `None` if there is a verdict.
+        error: why there is no verdict, either because `url` has no origin or because
+            the checker's client cannot fetch it; `None` if there is a verdict.
     """
 
     url: str | URLLike
@@ -82,21 +83,21 @@ async def answer_each(
     renewals: Renewals,
     at_once: int,
 ) -> list[bool]:
-    """Whether `agent` may fetch each of `urls`; `False` for one without an origin.
+    """Whether `agent` may fetch each of `urls`; `False` for a URL without an origin.
 
     Args:
         agent: as passed by the caller.
         urls: read to the end before anything is fetched.
-        answers: the `Answers` of the checker.
-        renewals: the `Renewals` of the checker.
+        answers: the checker's `Answers`.
+        renewals: the checker's `Renewals`.
         at_once: how many origins to fetch concurrently, ≥ 1.
     """
     known_agent = Agent.of(agent)
     turns = LoopTurns(answers.clock.monotonic)
     allowed: list[bool | None] = []
     unknown: dict[Origin, list[tuple[int, _URL]]] = {}
-    # By key: most URLs start with the key of their origin, and only the first of them
-    # is parsed.
+    # Keyed by origin: most URLs start with that key, and only the first one with each
+    # key is parsed.
     origins: dict[str, Origin] = {}
 
     def from_memory(url: _URL) -> bool | Origin:
@@ -135,7 +136,7 @@ async def answer_each(
 
     others = await _work_on_stored(unknown, answer_origin, renewals=renewals)
     await for_each(others, answer_origin, at_once=at_once)
-    return cast("list[bool]", allowed)  # no `None` is left by now
+    return cast("list[bool]", allowed)  # no `None` is left
 
 
 async def _work_on_stored(
@@ -169,7 +170,7 @@ async def prefetch(
     at_once: int,
     monotonic: Callable[[], float],
 ) -> None:
-    """Fetch the origins of `urls` that are not cached, `at_once` at the same time."""
+    """Fetch the origins of `urls` that are not cached, up to `at_once` concurrently."""
     turns = LoopTurns(monotonic)
     usable: dict[Origin, None] = {}
     for url in urls:
@@ -232,13 +233,13 @@ async def for_each(
     """Do `work` for each of `items`, letting other tasks run in between.
 
     Args:
-        items: in the order in which to start.
+        items: the items, in the order in which to start them.
         work: the work for one item.
         at_once: the maximum number of concurrent calls, ≥ 1.
 
     Raises:
-        Exception: the first exception of `work`, not in a group; all other work is
-            cancelled.
+        Exception: the first exception raised by `work`, not in a group; all other work
+            is cancelled.
     """
     every = list(items)
     waiting = iter(every)

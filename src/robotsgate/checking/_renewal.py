@@ -1,4 +1,4 @@
-"""Renews origins: from the store, or otherwise from their server.
+"""Renews origins, from the store or otherwise from their servers.
 
 Each origin is renewed once for all callers. `caching` decides what a fetch means.
 A renewal is one flight:
@@ -13,7 +13,8 @@ A renewal is one flight:
         ▼
     update the store and the memory: done
 
-Longer than other modules, because renewals with and without a lease share their steps.
+This module is longer than others, because renewals with and without a lease share their
+steps.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ _SHORTEST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
 _PAUSE_FACTOR = 1.5
 
-# Long enough for the lease of a process that has died, and for the next one. If the
-# lease has not expired by then, this process fetches without it.
+# Long enough for the lease of a process that has died, and for the next lease. If that
+# has not expired by then, this process fetches without a lease.
 _LONGEST_WAIT_IN_LEASES = 2
 
 
@@ -60,7 +61,7 @@ class Renewal(NamedTuple):
     """The result of a renewal.
 
     Attributes:
-        standing: the state of the origin.
+        standing: the origin's state.
         is_fetched: whether this renewal made a request.
     """
 
@@ -69,12 +70,11 @@ class Renewal(NamedTuple):
 
 
 class FetchEnd:
-    """The end of the fetch of a running renewal.
+    """The end of the fetch in a running renewal.
 
     Attributes:
-        over_event: set when the fetch has ended, or the renewal without a fetch.
-        outcome: the outcome of the fetch; `None` if there was no request, or no
-            outcome.
+        over_event: set when the fetch has ended, or the renewal has ended without one.
+        outcome: the outcome of the fetch; `None` if there was no request or no outcome.
     """
 
     __slots__ = ("outcome", "over_event")
@@ -90,7 +90,7 @@ class Renewals:
     Attributes:
         flights: the running renewals.
         max_origins: the maximum number of origins in memory.
-        policy: the policy of the checker.
+        policy: the checker's policy.
     """
 
     def __init__(
@@ -116,9 +116,9 @@ class Renewals:
         self._clock = clock
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
         self._loading = anyio.Lock()
-        self._fetch_ends: dict[Hashable, FetchEnd] = {}  # for which someone is waiting
+        self._fetch_ends: dict[Hashable, FetchEnd] = {}  # that a caller waits for
         self._forgetting: set[str] = set()
-        self._forgotten: set[str] = set()  # whose renewals must not use earlier entries
+        self._forgotten: set[str] = set()  # renewals must not use their old entries
         self._times_forgotten = 0
 
     def check_usable(self, origin: Origin) -> None:
@@ -148,7 +148,8 @@ class Renewals:
     async def look_up(self, origin: Origin) -> Standing | None:
         """The state of `origin` from memory and the store, without a request.
 
-        `None` if its robots.txt has to be fetched. `current` must have returned `None`.
+        `None` if its robots.txt must be fetched. Call this only if `current` returns
+        `None`.
         """
         times_forgotten = self._times_forgotten
         entry = await self._look_up(origin.key)
@@ -160,10 +161,10 @@ class Renewals:
         return self._live.admit(entry, self._clock.now())
 
     async def load(self, origins: Iterable[Origin]) -> None:
-        """Load `origins` into memory with one lookup in the store.
+        """Load `origins` into memory with a single store lookup.
 
-        Origins that are not in memory afterwards have to be renewed one by one. Only
-        one call loads at a time, so that no origin is loaded twice.
+        Origins that are not in memory afterwards must be renewed one by one. Only one
+        call at a time loads origins, so that none is loaded twice.
         """
         async with self._loading:
             keys = [one.key for one in origins if one.key not in self._live.by_origin]
@@ -188,7 +189,7 @@ class Renewals:
         )
 
     def fetch_end(self, origin: Origin) -> FetchEnd:
-        """The end of the fetch of `origin`, whose renewal is running."""
+        """The end of the fetch in the running renewal of `origin`."""
         end = FetchEnd()
         if origin.key not in self.flights:  # it is over already
             end.over_event.set()
@@ -198,7 +199,7 @@ class Renewals:
     async def refresh(self, origin: Origin) -> None:
         """Fetch `origin` even if it is fresh, unless it has an override.
 
-        Joins a fetch that is already running. Raises like `check_usable`.
+        Joins a fetch that is already running. Raises the same errors as `check_usable`.
         """
         self.check_usable(origin)
         if origin.key in self._live.overrides:
@@ -211,7 +212,7 @@ class Renewals:
                 return
 
     async def forget(self, origin: Origin) -> None:
-        """Discard `origin` in memory and in the store, without cancelling a fetch.
+        """Discard `origin` from memory and the store, without cancelling a fetch.
 
         A running renewal does not use the discarded entry.
         """
@@ -246,7 +247,7 @@ class Renewals:
             return await self._fetch(origin, known)
 
     async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewal:
-        """Like `_renew`, if one process of a fleet fetches for all."""
+        """Like `_renew`, if one process in a fleet fetches for all of them."""
         key = origin.key
         began_at = self._clock.monotonic()
         seconds = _SHORTEST_PAUSE_SECONDS
@@ -285,7 +286,7 @@ class Renewals:
     async def _look_up_standing(
         self, key: str, *, is_forced: bool
     ) -> tuple[Entry | None, Standing | None]:
-        """Like `_look_up`, plus the state of the origin unless it has to be fetched."""
+        """Like `_look_up`, plus the state of the origin unless it must be fetched."""
         known = await self._look_up(key)
         now = self._clock.now()
         if is_forced or known is None or not known.is_current(now):
@@ -297,7 +298,8 @@ class Renewals:
     async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Renewal:
         """Fetch the robots.txt from its server, and store the new entry.
 
-        `looked_up` is the entry from before, in case the store fails after the fetch.
+        `looked_up` is the entry from before the fetch, in case the store fails after
+        it.
         """
         key = origin.key
         began_at = self._clock.now()
@@ -335,8 +337,8 @@ class Renewals:
 
         Returns:
             The entry after the fetch; the entry before it; and the entry that was
-            stored before, `None` if the store failed. Changed rules are reported only
-            if the update succeeds.
+            stored before, or `None` if the store failed. Changed rules are reported
+            only if the update succeeds.
         """
         now = self._clock.now()
         looked_up = by_our_clock(looked_up, now=now)
@@ -366,9 +368,9 @@ class Renewals:
             end.over_event.set()
 
     def _from_memory(self, key: str, now: float) -> Entry | None:
-        """The entry in memory if it is usable at `now` or says that there is no file.
+        """The entry in memory if it is usable at `now` or means that there is no file.
 
-        The latter must win over an older copy in a store that has missed it.
+        An entry without a file must win over an older copy in a store that missed it.
         """
         standing = self._live.by_origin.get(key)
         if standing is None:

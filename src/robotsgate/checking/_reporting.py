@@ -1,4 +1,4 @@
-"""The reporting of a checker: counters and the log.
+"""Reports what a checker does: counters and the log.
 
 Events for a listener are in `_events`.
 """
@@ -33,7 +33,7 @@ class Listener(Generic[_Told]):
     """The `on_event` callback, if there is one.
 
     Attributes:
-        failures: how many of its calls have raised.
+        failures: how many of its calls have raised an exception.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Listener(Generic[_Told]):
         """Call `on_event`, and log its exceptions with `logger`.
 
         Raises:
-            TypeError: it is not callable, or a coroutine function.
+            TypeError: `on_event` is not callable, or is a coroutine function.
         """
         is_usable = callable(on_event) and not iscoroutinefunction(on_event)
         if not (on_event is None or is_usable):
@@ -70,7 +70,7 @@ class Reporter:
     Attributes:
         counts: counters by their names in `CheckerStats`.
         allowed: the number of allowed lookups.
-        disallowed: the number of disallowed lookups, by the value of the `Reason`.
+        disallowed: the number of disallowed lookups, by the value of their `Reason`.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Reporter:
 
     @property
     def event_failures(self) -> int:
-        """How many calls of the listener have raised."""
+        """How many calls to the listener have raised an exception."""
         return 0
 
     def report_answer(
@@ -161,7 +161,7 @@ class Reporter:
         self.counts["store_hits" if is_hit else "store_misses"] += 1
 
     def report_lease_wait(self) -> None:
-        """Report a pause, because another process is fetching the origin."""
+        """Report a pause while another process is fetching the origin."""
         self.counts["lease_waits"] += 1
 
     def report_store_failure(
@@ -179,15 +179,15 @@ class Reporter:
         LOGGER.info("store works again: %s", operation)
 
     def report_store_skip(self) -> None:
-        """Report a skipped operation, because the store had just hung or failed."""
+        """Report an operation skipped because the store had just hung or failed."""
         self.counts["store_skips"] += 1
 
 
 def reporter_for(on_event: Callable[[CheckerEvent], object] | None) -> Reporter:
-    """A reporter for a checker; it calls `on_event`, if that is given.
+    """A reporter for a checker; it calls `on_event`, if there is one.
 
     Raises:
-        TypeError: `on_event` is not callable, or a coroutine function.
+        TypeError: `on_event` is not callable, or is a coroutine function.
     """
     if on_event is None:
         return Reporter()

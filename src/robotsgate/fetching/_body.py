@@ -1,7 +1,7 @@
 """Reads and decompresses as much of a body as is needed, with a size limit.
 
 Only the requested codings are accepted: gzip, deflate, or none (RFC 9110 §8.4.1). A few
-kilobytes can decompress to gigabytes, so each step has a limit of decoded bytes.
+kilobytes can decompress to gigabytes, so each step limits the decoded bytes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _RAW_SLACK = 2
 _RAW_BYTES_AT_LEAST = 65_536
 
 # Each piece takes 10 to 20 microseconds, whatever it contains. A server may send a file
-# line by line, and the lines of real files have 23 bytes or more on average.
+# line by line, and lines in real files average 23 bytes or more.
 _LEAST_BYTES_OF_A_PIECE = 20
 _PIECES_OF_ANY_LENGTH = 3_000
 
 PIECES_BETWEEN_CHECKPOINTS = 256
-"""Thousands of pieces may arrive in one segment, without letting other tasks run."""
+"""One segment may contain thousands of pieces, which would keep other tasks waiting."""
 
 ERROR_PAGE_SECONDS = 5.0
 """How long to read an error page for its title."""
@@ -51,7 +51,7 @@ class CodingError(ValueError):
 
 
 def bytes_worth_reading(status: int, max_bytes: int) -> int:
-    """How many decoded bytes of the body are needed for `status`."""
+    """How many decoded bytes of a body are needed for a response with `status`."""
     if 200 <= status <= 299:  # noqa: PLR2004
         return max_bytes
     fetch = own_fetch.get(None)
@@ -61,9 +61,9 @@ def bytes_worth_reading(status: int, max_bytes: int) -> int:
 
 
 class Body:
-    """The decoded body of one response, up to what is needed for its status.
+    """The decoded body of one response, as far as it is needed for its status.
 
-    Feed it until it is over. It does no I/O itself.
+    Feed it until `is_over`. It does no I/O itself.
 
     Attributes:
         is_error_page: whether a failure to read it has no effect, because the status is
@@ -78,9 +78,9 @@ class Body:
         """Start empty.
 
         Args:
-            status: the status of the response.
-            headers: the headers of the response, of which the content coding is used;
-                none for a body that is already decoded.
+            status: the response status.
+            headers: the response headers, for its content coding; empty for a
+                body that is already decoded.
             max_bytes: the maximum number of decoded bytes for any status.
         """
         self._max_bytes = bytes_worth_reading(status, max_bytes)
@@ -97,7 +97,7 @@ class Body:
 
         Raises:
             CodingError: the coding was not requested; or the body does not use it,
-                decodes to almost nothing, or arrives in very many pieces.
+                decodes to almost nothing, or arrives in too many pieces.
         """
         self._pieces += 1
         if self._pieces > (
@@ -125,7 +125,7 @@ class Body:
         """End the body.
 
         Raises:
-            CodingError: it is truncated.
+            CodingError: the body is truncated.
         """
         if not self.is_over:
             self.is_over = True
@@ -138,7 +138,7 @@ class Body:
 
 
 async def read_into(body: Body, chunks: AsyncIterable[bytes]) -> None:
-    """Feed `body` with as many `chunks` as needed; error pages only for some seconds.
+    """Feed `body` as many `chunks` as needed; error pages only for a few seconds.
 
     Raises:
         CodingError: as for `Body`, unless it is an error page.
@@ -166,7 +166,7 @@ async def _feed_with(chunks: AsyncIterable[bytes], body: Body) -> None:
 
 
 def decoded_body(response: FetchedResponse, *, max_bytes: int) -> bytes:
-    """The decoded body of a response that was read by the caller's client.
+    """The decoded body of a response that the caller's client has read.
 
     The client may stop at `max_bytes`, so a body of that length may be incomplete.
 
@@ -188,13 +188,13 @@ def check_coding(content_encoding: str) -> None:
     """Raise if a content coding was not requested.
 
     Raises:
-        CodingError: it is not gzip, deflate or identity.
+        CodingError: the coding is not gzip, deflate or identity.
     """
     _decoder(content_encoding)
 
 
 def _decoder(content_encoding: str) -> _Inflate | None:
-    """The decoder of a content coding; `None` if there is nothing to decode."""
+    """The decoder for a content coding; `None` if there is nothing to decode."""
     coding = content_encoding.strip().lower()
     if coding in {"", "identity"}:
         return None
@@ -208,9 +208,9 @@ def _decoder(content_encoding: str) -> _Inflate | None:
 
 
 class _Inflate:
-    """gzip with any number of members, or deflate with or without a zlib header.
+    """Decodes multi-member gzip, and deflate with or without a zlib header.
 
-    Bytes after the end of the coding are ignored, as in all browsers.
+    Bytes after the end of the compressed data are ignored, as in all browsers.
     """
 
     def __init__(self, *, is_gzip: bool) -> None:
@@ -232,13 +232,13 @@ class _Inflate:
             decoded += piece
 
     def finish(self) -> None:
-        """End the input; raises CodingError if it is truncated."""
+        """End the input; raise a CodingError if it is truncated."""
         is_started = self._waiting and not self._is_after_member
         if not self.is_over and (self._inflate is not None or is_started):
             raise CodingError("the compressed body is cut off")
 
     def _begin(self) -> bool:
-        """Start a member if its first two bytes are there; return whether it has."""
+        """Start a member if its first two bytes have arrived; return whether it did."""
         if len(self._waiting) < 2:  # noqa: PLR2004
             return False
         if self._is_after_member and self._waiting[:2] != _GZIP_MAGIC:

@@ -1,7 +1,7 @@
 """Resolves host names, and connects to the addresses that the guard permits.
 
 A host is resolved once, the guard checks its addresses, and the connection is made to
-one of those. So nobody can change the address between the check and the connection (DNS
+one of them, so nobody can change the address between the check and the connection (DNS
 rebinding). Several addresses are tried as proposed by RFC 8305 (happy eyeballs).
 
 A connection is a non-blocking socket that anyio waits for: this takes a third of the
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from robotsgate.urls._address_class import IPAddress
 
 Resolve = Callable[[str, int], Awaitable["Sequence[IPAddress]"]]
-"""Resolves a host, for a port."""
+"""Resolves a host name for use with a port."""
 
 Connect = Callable[[str, int], Awaitable["SocketStream"]]
 """Connects to an IP address and a port."""
@@ -41,10 +41,10 @@ Connect = Callable[[str, int], Awaitable["SocketStream"]]
 _ATTEMPT_DELAY_SECONDS = 0.25
 
 MOST_ADDRESSES = 8
-"""How many addresses of a name are tried; more could send us to many hosts."""
+"""How many of a name's addresses are tried; trying all could send us to many hosts."""
 
 # A name server that does not respond blocks a thread for half a minute, which must not
-# delay other lookups. A thread takes some 100 KB.
+# delay other lookups. A thread takes about 100 KB.
 _MOST_LOOK_UPS = 200
 
 # While this much is being decrypted and parsed, no other task runs.
@@ -54,7 +54,7 @@ _look_ups: RunVar[Threads] = RunVar("robotsgate.look_ups")  # per event loop
 
 
 async def resolve(host: str, port: int) -> Sequence[IPAddress]:
-    """The addresses of `host`, in the order of preference of the system.
+    """The addresses of `host`, in the system's order of preference.
 
     Waits while very many lookups are running, including abandoned ones.
 
@@ -77,9 +77,9 @@ async def resolve(host: str, port: int) -> Sequence[IPAddress]:
 async def connect_to_any(
     addresses: Sequence[IPAddress], port: int, connect: Connect
 ) -> SocketStream:
-    """Connect to the first of `addresses` that accepts.
+    """Connect to the first of `addresses` that accepts the connection.
 
-    The next one is tried if one has failed, or has not responded for 0.25 s.
+    The next address is tried if one has failed or has not responded for 0.25 s.
 
     Raises:
         OSError: none of them accepts the connection.
@@ -118,7 +118,7 @@ async def connect_to_any(
 
 
 def _families_in_turn(addresses: Sequence[IPAddress]) -> list[IPAddress]:
-    """Alternate IPv4 and IPv6, starting with the family of the first (RFC 8305 §4)."""
+    """Alternate IPv4 and IPv6, keeping the first address first (RFC 8305 §4)."""
     is_first_v4 = isinstance(addresses[0], IPv4Address)
     first = [one for one in addresses if isinstance(one, IPv4Address) == is_first_v4]
     second = [one for one in addresses if isinstance(one, IPv4Address) != is_first_v4]
@@ -138,7 +138,7 @@ class SocketStream(anyio.abc.ByteStream):
     """
 
     def __init__(self, connected: socket.socket) -> None:
-        """Take over `connected`, which must be non-blocking."""
+        """Take ownership of `connected`, which must be non-blocking."""
         self._socket = connected
         self.bytes_left = math.inf
 
@@ -148,7 +148,7 @@ class SocketStream(anyio.abc.ByteStream):
         Raises:
             TooManyBytesError: more than `bytes_left` were received.
             anyio.EndOfStream: the peer has closed the connection.
-            anyio.ClosedResourceError: it was closed here.
+            anyio.ClosedResourceError: this side has closed the connection.
             OSError: the connection was lost.
         """
         while self._socket.fileno() >= 0:
@@ -169,7 +169,7 @@ class SocketStream(anyio.abc.ByteStream):
         """Whether `receive` would return without waiting."""
         try:
             self._socket.recv(1, socket.MSG_PEEK)
-        except OSError as error:  # `receive` will raise any other
+        except OSError as error:  # `receive` will raise any other error
             return not isinstance(error, BlockingIOError)
         return True
 
@@ -191,7 +191,7 @@ class SocketStream(anyio.abc.ByteStream):
         self._socket.shutdown(socket.SHUT_WR)
 
     async def aclose(self) -> None:
-        """Close."""
+        """Close the connection."""
         self.close()
 
     def close(self) -> None:
@@ -203,7 +203,7 @@ async def connect(address: str, port: int) -> SocketStream:
     """Connect to the IP address `address`.
 
     Raises:
-        OSError: the address is unreachable, or does not accept.
+        OSError: the address is unreachable, or does not accept the connection.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     dialling = socket.socket(family, socket.SOCK_STREAM)

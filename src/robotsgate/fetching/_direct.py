@@ -1,6 +1,6 @@
 """The default fetcher: each GET opens its own connection, with h11 over sockets.
 
-robots.txt is one request per origin, so there is no pool, and HTTP/2 would not help.
+Each origin takes only one request, so a pool or HTTP/2 would not help.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from robotsgate.fetching._fetcher import FetchedResponse, OwnFetch
     from robotsgate.urls._address_class import IPAddress
 
-# Libraries that mock requests by patching the transports of httpx. Tracers and
-# recorders patch the same methods, but only observe.
+# Libraries that mock requests by patching httpx's transports. Tracers and recorders
+# patch the same methods, but only observe requests.
 _MOCKS = {"respx", "pytest_httpx"}
 _MOCKED = (("httpcore", "AsyncConnectionPool"), ("httpx", "AsyncHTTPTransport"))
 
@@ -50,8 +50,8 @@ class DirectFetcher:
         """Create a fetcher without connecting.
 
         Args:
-            ssl_context: for https; `None` for one that trusts what httpx trusts,
-                created for the first https origin.
+            ssl_context: for https; `None` to create one that trusts what httpx trusts
+                when the first https origin is fetched.
             resolve: resolves hosts; by default, as the system does.
             connect: connects to literal addresses.
         """
@@ -63,10 +63,11 @@ class DirectFetcher:
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """See `Fetcher.get`. Ends at the deadline of the fetch.
+        """See `Fetcher.get`. Ends at the fetch's deadline.
 
         Raises:
-            TimeoutError: or another exception, if the network or the server failed.
+            TimeoutError: the network or the server failed; this may also raise other
+                exceptions.
         """
         fetch = own_fetch.get()
         if _are_requests_mocked():
@@ -101,7 +102,7 @@ class DirectFetcher:
                         self._ssl_context = await anyio.to_thread.run_sync(
                             default_context
                         )
-                    except OSError as error:  # not the fault of an origin
+                    except OSError as error:  # not an origin's fault
                         raise RuntimeError(
                             f"cannot load the certificate authorities: {error}"
                         ) from error
@@ -110,8 +111,8 @@ class DirectFetcher:
     async def _get_through_httpx(
         self, url: str, headers: Sequence[tuple[str, str]], max_bytes: int
     ) -> FetchedResponse:
-        """The response of a mock, or of the server that the mock forwards to."""
-        from httpx import AsyncHTTPTransport  # noqa: PLC0415 (in tests of users only)
+        """The response from a mock, or from the server that the mock forwards to."""
+        from httpx import AsyncHTTPTransport  # noqa: PLC0415 (only in users' tests)
 
         from robotsgate.fetching._httpx import TransportFetcher  # noqa: PLC0415 (same)
 
@@ -134,12 +135,12 @@ class DirectFetcher:
 
 
 def default_context() -> ssl.SSLContext:
-    """A context that trusts SSL_CERT_FILE, or SSL_CERT_DIR, or certifi, as in httpx."""
+    """A context that trusts SSL_CERT_FILE, or SSL_CERT_DIR, or certifi, like httpx."""
     file, folder = (os.environ.get(f"SSL_CERT_{kind}") for kind in ("FILE", "DIR"))
     if folder and not file:
         return ssl.create_default_context(capath=folder)
     if not file:
-        import certifi  # noqa: PLC0415 (for https only)
+        import certifi  # noqa: PLC0415 (only for https)
 
         file = certifi.where()
     return ssl.create_default_context(cafile=file)
@@ -155,7 +156,7 @@ def proxy_variable() -> str | None:
 
 
 def _are_requests_mocked() -> bool:
-    """Whether a test has patched the transports of httpx."""
+    """Whether a test has patched httpx's transports."""
     for library, name in _MOCKED:
         kind = getattr(sys.modules.get(library), name, None)
         method = getattr(kind, "handle_async_request", None)

@@ -1,7 +1,7 @@
 """One GET over its own connection: h11 over sockets, on asyncio and trio.
 
 A GET is a series of steps: connect, TLS handshake (https), send, and read to the end.
-All state is in `Exchange`, so it can be interrupted between two steps and continued.
+All state is in `Exchange`, so it can be interrupted between any two steps and resumed.
 All steps share a cancel scope, because scopes are slow to create; each wait moves its
 deadline. A scope whose deadline has passed is cancelled permanently, even if the bytes
 had arrived and the event loop was just too busy to see them. The steps then continue in
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from robotsgate.fetching._dialling import Connect, Resolve, SocketStream
     from robotsgate.fetching._fetcher import OwnFetch
 
-# A response without its body: the header section, informational responses, the framing
-# of chunks, trailers, and one read that is not parsed yet. The limit of other clients
-# for the header section is 16 KiB (Node.js) to 100 KiB (httpx). Framing adds half the
-# length of a chunk with one line.
+# Everything in a response except its body: the header section, informational responses,
+# chunk framing, trailers, and one read that is not parsed yet. Other clients limit the
+# header section to between 16 KiB (Node.js) and 100 KiB (httpx). Framing adds half the
+# length of a chunk that contains a single line.
 _MOST_BYTES_BESIDE_THE_BODY = 64 * 1024
 
 # The overhead of TLS: a handshake takes 2 to 20 KiB, each record 22 bytes or more.
 # Session tickets of 20 bytes take 10 microseconds each.
 _MOST_BYTES_OF_TLS = 64 * 1024
 
-# As in httpcore. The limit for all bytes besides the body is reached first.
+# As in httpcore. The limit for everything except the body is reached first.
 _LONGEST_HEAD = 100 * 1024
 
 _TOO_MANY_BYTES = "the response is too large, apart from its body"
@@ -63,11 +63,11 @@ _BROKEN = (
 )
 
 
-class ConnectTimeout(TimeoutError):  # noqa: N818 (verdicts show it; httpx calls it so)
-    """The connection was not made in time."""
+class ConnectTimeout(TimeoutError):  # noqa: N818 (shown in verdicts; httpx's name)
+    """The connection could not be made in time."""
 
 
-class ReadTimeout(TimeoutError):  # noqa: N818 (verdicts show it; httpx calls it so)
+class ReadTimeout(TimeoutError):  # noqa: N818 (shown in verdicts; httpx's name)
     """No bytes were received in time."""
 
 
@@ -162,7 +162,7 @@ class Exchange:
         self._scope.deadline = min(anyio.current_time() + seconds, self._ends_at)
 
     def _check_time(self) -> None:
-        """Raise unless the steps may continue after the deadline of their scope."""
+        """Raise unless the steps may continue after their scope's deadline."""
         if self._scope.deadline >= self._ends_at:
             raise TimeoutError
         if self._socket is None or not self._is_sent:
@@ -179,7 +179,7 @@ class Exchange:
             self._stream = self._socket
 
     async def _shake_hands(self, socket: SocketStream) -> None:
-        assert self._ssl_context is not None  # noqa: S101 (`_dial` has looked)
+        assert self._ssl_context is not None  # noqa: S101 (checked in `_dial`)
         self._begin_wait(self._fetch.policy.connect_timeout)
         socket.bytes_left = _MOST_BYTES_OF_TLS
         self._ssl_context.set_alpn_protocols(["http/1.1"])
@@ -193,7 +193,7 @@ class Exchange:
 
     async def _send(self, stream: ByteStream) -> None:
         self._is_sent = True
-        # Some servers refuse without reading the request. Their response is used.
+        # Some servers refuse a request without reading it. Their response is used.
         with suppress(*_BROKEN):
             await stream.send(self._request)
 
@@ -218,9 +218,9 @@ class Exchange:
                 await self._take(event, cast("Body", self._body))  # after its head
 
     def _count(self, count: int, socket: SocketStream) -> None:
-        """Limit everything besides the body, because it could go on forever."""
-        # Each byte of data allows for one more of TLS: in a record with a single line,
-        # half is framing.
+        """Limit everything except the body, because it could go on forever."""
+        # Each byte of data permits one more byte of TLS overhead: half of a record with
+        # a single line is framing.
         socket.bytes_left += 2 * count
         self._bytes += count
         of_body = 0 if self._body is None else self._body.raw_bytes

@@ -1,4 +1,4 @@
-"""Translates exceptions of clients, h11, anyio and sockets into outcomes."""
+"""Translates exceptions from clients, h11, anyio and sockets into outcomes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Redirects
 
 MISTAKES = (RuntimeError, TypeError, AttributeError, LookupError, AssertionError)
-"""Exceptions of a client that mean a programming error, not a network failure."""
+"""Client exceptions that indicate a programming error, not a network failure."""
 
-# Searched in the whole chain of causes, in this order. Such a cause is more specific
-# than the exception that it led to.
+# Searched for in the whole chain of causes, in this order. Such a cause is more
+# specific than the exception it led to.
 _KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (AddressRefusedError, FailureKind.ADDRESS_REFUSED),
     (socket.gaierror, FailureKind.NAME_RESOLUTION),
@@ -28,8 +28,8 @@ _KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (ssl.SSLError, FailureKind.TLS),
 )
 
-# By the name of a class or of a base class, because httpx, httpx2 and httpcore have
-# classes of the same names.
+# Keyed by the name of a class or base class, because httpx, httpx2 and httpcore have
+# classes with the same names.
 _KINDS = {
     "CodingError": FailureKind.CODING,
     "DecodingError": FailureKind.CODING,
@@ -46,7 +46,7 @@ _KINDS = {
 # A proxy might have helped.
 _UNCONNECTED = (FailureKind.NAME_RESOLUTION, FailureKind.CONNECT)
 
-# ssl raises these to request more bytes. They are the context of later exceptions.
+# ssl raises these to request more bytes. They become the context of later exceptions.
 _NO_CAUSES = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 _QUOTED_BYTES = re.compile(r"""bytearray\(|\bb['"]""")
@@ -67,11 +67,12 @@ def outcome_of(
 
     Args:
         error: any exception except `MISTAKES`.
-        redirects: the redirects that were followed before.
-        deadline: the deadline of the whole fetch, seconds, for the text of a timeout.
+        redirects: the redirects that were followed before it.
+        deadline: the time limit for the whole fetch in seconds, for timeout messages.
         outer: the exception that the caller of the fetch was handling. Python makes it
             the context of `error`, but it is not a cause.
-        ignored_proxy: the variable that sets a proxy that was not used.
+        ignored_proxy: the variable that sets a proxy that the fetch did not use, if
+            any.
     """
     causes = list(_causes(error, outer))
     if isinstance(error, FetchFailedError):
@@ -124,7 +125,7 @@ def _kind_of(error: BaseException) -> FailureKind:
 
 
 def _text(causes: list[BaseException]) -> str:
-    """The message of the operating system if there is one, or the first message."""
+    """The operating system's message if there is one, otherwise the first message."""
     name = type(causes[0]).__name__
     said = [one for one in causes if isinstance(one, OSError) and one.errno]
     for cause in (*reversed(said), *causes):

@@ -1,10 +1,10 @@
 """The fetcher protocol: everything needed to fetch with another HTTP client.
 
-The built-in fetchers implement it as well. Further details for them are in `own_fetch`,
-which also marks the requests of a checker. A client may fetch both pages and
-robots.txt: a hook that calls the checker before each request must let the checker's own
-requests pass, or it would wait for itself. Tasks that start during a fetch inherit the
-mark, so it permits them only the current request of the fetch.
+The built-in fetchers implement it as well. They get further details from `own_fetch`,
+which also marks a checker's own requests. A client may fetch both pages and robots.txt:
+a hook that calls the checker before each request must let the checker's own requests
+pass, or it would wait for itself. Tasks that start during a fetch inherit the mark, so
+in those it permits only the current request of the fetch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # aiohttp sends a URL without a scheme to a proxy, as if it were http.
 _SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss", ""})
 
-# Characters of a host that clients and resolvers interpret differently.
+# Characters in a host that clients and resolvers interpret differently.
 _AMBIGUOUS = frozenset("\\%/?#@[]")
 
 NEVER_SENT = (
@@ -55,7 +55,7 @@ class FetchedResponse:
 
     Attributes:
         status: 100 to 999.
-        headers: pairs (name, value) in the order of arrival; names in any case.
+        headers: pairs (name, value) in the order of arrival; names in any letter case.
         body: may be empty if the status is neither 2xx nor 5xx.
         is_decoded: whether the client has already decompressed `body`.
     """
@@ -67,10 +67,10 @@ class FetchedResponse:
 
 
 class Fetcher(Protocol):
-    """Sends single GETs; pass one as `RobotsChecker(client=...)`.
+    """Sends individual GETs; pass one as `RobotsChecker(client=...)`.
 
     The checker handles the deadline, the redirects and the meaning of responses. It
-    cancels `get` at the deadline; `get` must not leave anything open then.
+    cancels `get` at the deadline; `get` must then leave nothing open.
     """
 
     async def get(
@@ -81,11 +81,11 @@ class Fetcher(Protocol):
         Do not follow redirects or send cookies, credentials or conditional headers.
 
         Args:
-            url: absolute, http or https, ASCII, without userinfo and fragment; send it
+            url: absolute, http or https, ASCII, without userinfo or a fragment; send it
                 unchanged.
             headers: pairs (name, value) to send instead of the client's own.
             max_bytes: stop reading the body after this many bytes, compressed or
-                decompressed; the last read may exceed it.
+                decompressed; the last read may exceed the limit.
 
         Raises:
             FetchFailedError: there was no usable response.
@@ -113,15 +113,15 @@ class FetchFailedError(RobotsError):
 
 @dataclass(slots=True, kw_only=True)
 class OwnFetch:
-    """A running fetch of a checker.
+    """A checker's running fetch.
 
     Attributes:
-        guard: the address guard of the fetch.
+        guard: the fetch's address guard.
         policy: timeouts and sizes.
-        deadline: the deadline of the whole fetch, by the clock of the event loop.
+        deadline: the deadline of the whole fetch, by the event loop's clock.
         origin: the origin of the current GET.
-        has_left_origin: whether it was redirected to another origin, now or before. The
-            client's own headers are meant only for the original one.
+        has_left_origin: whether it has ever been redirected to another origin. The
+            client's own headers are meant only for the original origin.
         task_id: the task that fetches; `None` once the fetch is over.
         hop: the URL of the current GET; empty once the fetch is over.
     """
@@ -135,7 +135,7 @@ class OwnFetch:
     hop: str = ""
 
     def end(self) -> None:
-        """Do not let any further request pass as one of this fetch."""
+        """Stop letting requests pass as part of this fetch."""
         self.task_id = None
         self.hop = ""
 
@@ -155,10 +155,10 @@ own_fetch: ContextVar[OwnFetch] = ContextVar("robotsgate.own_fetch")
 
 
 def is_own_request(url: str) -> bool:
-    """Whether a request for `url` belongs to the fetch that called the current code.
+    """Whether a request for `url` is part of the current robots.txt fetch.
 
-    These are all requests of the fetching task. If the client sends from another task
-    or thread, with its own normalization, it is only the current GET.
+    In the fetching task, every request is part of the fetch. In any other task or
+    thread, where a client may have normalized the URL itself, only the current GET is.
 
     Raises:
         InvalidURLError: `url` has no origin.
@@ -177,31 +177,31 @@ def _task_id() -> int | None:
 
 
 def _as_asked(url: str) -> tuple[Origin, bytes]:
-    """`url` without differences that depend on the client: escapes, an empty query.
+    """`url` without client-specific differences, such as escapes or an empty query.
 
     Do not use this for rules, which must distinguish "/a%2Fb" from "/a/b".
     """
-    from urllib.parse import unquote_to_bytes  # noqa: PLC0415 (for wraps only)
+    from urllib.parse import unquote_to_bytes  # noqa: PLC0415 (only for wrappers)
 
     origin, target = split_url(url)
     return origin, unquote_to_bytes(target).removesuffix(b"?")
 
 
 def sent_url(scheme: str, host: str, port: int | None, target: str) -> str | None:
-    """The URL of a request as a client will send it, for the checker.
+    """The URL of a request as a client will send it, to pass to the checker.
 
     Args:
         scheme: lower-case.
         host: the name or address that the client connects to, without brackets.
-        port: `None` for the default.
+        port: `None` for the scheme's default.
         target: path and query as they will be sent.
 
     Returns:
-        The URL, with a normalized origin and an unchanged target. `None` if there is no
-        robots.txt for the scheme.
+        The URL, with a normalized origin and an unchanged target. `None` if the scheme
+        has no robots.txt.
 
     Raises:
-        InvalidURLError: there is no host, it is ambiguous, or `target` is not a path.
+        InvalidURLError: the host is missing or ambiguous, or `target` is not a path.
     """
     if scheme not in _SCHEMES:
         return None
@@ -220,7 +220,7 @@ def passes_unasked(url: str) -> bool:
     This applies to the checker's own requests, and to /robots.txt.
 
     Args:
-        url: absolute; from `sent_url` for a request of a client.
+        url: absolute; from `sent_url` for a client's request.
 
     Raises:
         InvalidURLError: `url` has no origin.
@@ -231,12 +231,12 @@ def passes_unasked(url: str) -> bool:
 def counts_as_public(address: str, policy: Policy) -> bool:
     """Whether `address` is public, or in `policy.allowed_networks`.
 
-    A client for pages that refuses to connect to all other addresses has the same
-    protection as `AddressGuard.PUBLIC_ONLY`, whatever the guard of `policy`.
+    A page client that refuses to connect to any other address has the same protection
+    as `AddressGuard.PUBLIC_ONLY`, whatever guard `policy` sets.
 
     Args:
         address: an IPv4 or IPv6 address, without brackets.
-        policy: the policy of the checker.
+        policy: the checker's policy.
 
     Raises:
         ValueError: `address` is not an IP address.
@@ -245,7 +245,7 @@ def counts_as_public(address: str, policy: Policy) -> bool:
 
 
 def has_left_origin() -> bool:
-    """Whether this fetch was redirected to another origin, now or before."""
+    """Whether this fetch has ever been redirected to another origin."""
     fetch = own_fetch.get(None)
     return fetch is not None and fetch.has_left_origin
 

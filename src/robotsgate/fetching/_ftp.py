@@ -1,7 +1,7 @@
 """Fetches a robots.txt over FTP: anonymous login, passive mode, RETR (RFC 959).
 
-The standard library's `ftplib` is blocking, so it runs in a few threads. Must never
-decide what a reply means: `caching` does.
+The standard library's `ftplib` is blocking, so it runs in a few threads. This module
+must never decide what a reply means; `caching` does that.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _RETRIEVE = "RETR robots.txt"
 # A hanging server blocks a thread until the deadline of its fetch.
 _MOST_SESSIONS = 32
 
-# All replies of a session. Some servers greet with a page of text.
+# All replies in a session. Some servers greet with a page of text.
 _MOST_BYTES_OF_REPLIES = 64 * 1024
 
-# How much of a reply is kept; the numbers of PASV are at the start.
+# How much of a reply is kept; the numbers in a PASV reply are at its start.
 _LONGEST_REPLY = 300
 
 _CHUNK_BYTES = 16 * 1024
@@ -64,7 +64,8 @@ class FtpFetcher:
         """See `Fetcher.get`. The status is the FTP reply code, 226 or 550.
 
         Raises:
-            FetchFailedError: or an OSError, if the network or the server failed.
+            FetchFailedError: the network or the server failed; this may also raise an
+                OSError.
         """
         fetch = own_fetch.get()
         host = fetch.origin.host.strip("[]")
@@ -109,7 +110,8 @@ class _Session(ftplib.FTP):
         """The robots.txt, up to the size limit; `None` if there is none.
 
         Raises:
-            ftplib.Error: or a ValueError, EOFError or OSError, if it failed.
+            ftplib.Error: the session failed; this may also raise a ValueError, EOFError
+                or OSError.
         """
         try:
             self._connect_to_any().settimeout(self._policy.read_timeout)
@@ -119,7 +121,7 @@ class _Session(ftplib.FTP):
             try:
                 data = self.transfercmd(_RETRIEVE)
             except ftplib.error_perm as error:
-                is_answer = self._command == _RETRIEVE  # and not to PASV
+                is_answer = self._command == _RETRIEVE  # not to PASV
                 if is_answer and str(error).startswith(str(FTP_NO_FILE)):
                     return None
                 raise
@@ -128,7 +130,7 @@ class _Session(ftplib.FTP):
             self.close()
 
     def end(self) -> None:
-        """Make the thread end soon. Can be called at any time."""
+        """Make the thread finish soon. Can be called at any time."""
         self._is_ended = (
             True  # first, because the thread checks it after each new socket
         )
@@ -154,7 +156,7 @@ class _Session(ftplib.FTP):
         return super().getmultiline()[:_LONGEST_REPLY]
 
     def _connect_to_any(self) -> socket.socket:
-        """Connect to the first of the addresses that accepts."""
+        """Connect to the first address that accepts the connection."""
         *others, last = map(str, self._addresses)
         for address in others:
             with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Fetches one robots.txt: GET, redirects, limited body, deadline.
+"""Fetches one robots.txt, with redirects, a size limit and a deadline.
 
-RFC 9309 §2.3.1. The GET is unconditional, without cookies and credentials.
-Must never decide what a response means, or where a redirect leads: `caching` does.
+RFC 9309 §2.3.1. The GET is unconditional, without cookies or credentials. This module
+must never decide what a response means or where a redirect leads; `caching` does that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("robotsgate.fetching")
 
-# How much of an error is logged.
+# How many characters of an error are logged.
 _LONGEST_TEXT = 300
 
 _BLIND = (
@@ -59,7 +59,7 @@ _warned: set[str] = set()  # per process, which may create a checker for each ta
 
 
 class RobotsTxtFetcher:
-    """Fetches robots.txt files, concurrently if called so."""
+    """Fetches robots.txt files; fetches may run concurrently."""
 
     def __init__(
         self, client: object | None, *, user_agent: str, policy: Policy
@@ -100,13 +100,13 @@ class RobotsTxtFetcher:
             )
 
     async def fetch(self, origin: Origin) -> Outcome:
-        """Fetch the robots.txt of `origin`, and return the outcome.
+        """Fetch the robots.txt of `origin` and return the outcome.
 
         A network or server failure is an outcome, not an exception.
 
         Raises:
-            RuntimeError: or another of `MISTAKES`, from the caller's client, for
-                example because it is closed.
+            RuntimeError: raised by the caller's client, for example because it is
+                closed. The other `MISTAKES` propagate as well.
         """
         if self._blind:
             _warn_once(self._blind)
@@ -124,7 +124,7 @@ class RobotsTxtFetcher:
             outcome = await self._follow(fetch, hops)
         except MISTAKES:
             raise
-        except Exception as error:  # noqa: BLE001 (a client may be anybody's code)
+        except Exception as error:  # noqa: BLE001 (a client may be third-party code)
             outcome = outcome_of(
                 error,
                 redirects=hops.redirects,
@@ -146,7 +146,7 @@ class RobotsTxtFetcher:
         return FtpFetcher()
 
     async def _follow(self, fetch: OwnFetch, hops: Hops) -> Outcome:
-        """GET the robots.txt, and follow its redirects."""
+        """GET the robots.txt and follow its redirects."""
         while True:
             fetch.has_left_origin |= fetch.origin != hops.origin
             fetch.origin, fetch.hop = hops.origin, hops.url
@@ -158,7 +158,7 @@ class RobotsTxtFetcher:
             _LOGGER.debug("%s redirects to %s", fetch.hop, hops.url)
 
     async def _get(self, url: str, fetch: OwnFetch) -> FetchedResponse:
-        """Send one GET, and return the response, as far as it was read."""
+        """Send one GET and return the response, as far as it was read."""
         # One byte more than is used shows whether the last line was cut.
         max_bytes = self._policy.max_body_bytes + 1
         if fetch.origin.scheme != "ftp" and isinstance(self._sender, DirectFetcher):
@@ -182,9 +182,9 @@ def sender_for(client: object | None) -> Fetcher:
     """The fetcher for `client`.
 
     Args:
-        client: a `Fetcher`, or an object with the methods of an `AsyncClient` of httpx
-            or httpx2, or of one of their transports; `None` for a new connection for
-            each GET.
+        client: a `Fetcher`, or an object with the methods of an httpx or httpx2
+            `AsyncClient` or async transport; `None` to open a new connection for each
+            GET.
 
     Raises:
         TypeError: `client` is something else.
@@ -200,13 +200,13 @@ def sender_for(client: object | None) -> Fetcher:
         if _is_fetcher(client):
             return client
     raise TypeError(
-        "expected an AsyncClient or an async transport of httpx or httpx2, or a"
+        "expected an AsyncClient or async transport from httpx or httpx2, or a"
         f" Fetcher, got {client!r}"
     )
 
 
 def _is_fetcher(client: object) -> TypeGuard[Fetcher]:
-    """Whether `client` has the `get` method of a Fetcher, not of a session."""
+    """Whether `client` has a Fetcher's `get` method, not a session's."""
     get = getattr(client, "get", None)
     return callable(get) and "max_bytes" in inspect.signature(get).parameters
 
@@ -222,7 +222,7 @@ def _check_user_agent(user_agent: object) -> None:
 
 
 def _summary(outcome: Outcome) -> str:
-    """A short description of the outcome, without the body."""
+    """A short description of the outcome, excluding the body."""
     if isinstance(outcome, Answered) and outcome.error is None:
         return f"status {outcome.status}, {len(outcome.body)} bytes"
     return str(outcome.error)[:_LONGEST_TEXT]

@@ -1,4 +1,4 @@
-"""Reads page directives: META robots, X-Robots-Tag and TDMRep.
+"""Reads page directives from META robots tags, X-Robots-Tag and TDMRep.
 
 Pure: no network, no clock; the time is an argument.
 

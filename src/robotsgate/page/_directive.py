@@ -1,11 +1,11 @@
-"""Parses lists of directives, as in META tags and X-Robots-Tag.
+"""Parses lists of directives, as found in META tags and X-Robots-Tag.
 
 Sources: the grammar of the META tag at robotstxt.org (`all`, `none`, `[no]index`,
-`[no]follow`); "Robots meta tag specifications" of Google Search Central (2026),
-including those that Google no longer uses; the pages about META robots of Bing
-(`nocache`, `noodp`) and Yandex (`archive`, `noyaca`); `noai` and `noimageai` of
-DeviantArt (2022); `noml` of Mojeek (noml.info, 2023); the TDM Reservation Protocol of a
-W3C Community Group (TDMRep, 2024), which has its own tags and headers.
+`[no]follow`); Google Search Central's "Robots meta tag specifications" (2026),
+including directives that Google no longer uses; Bing's and Yandex's pages about META
+robots (`nocache`, `noodp`; `archive`, `noyaca`); DeviantArt's `noai` and `noimageai`
+(2022); Mojeek's `noml` (noml.info, 2023); the TDM Reservation Protocol by a W3C
+Community Group (TDMRep, 2024), which has its own tags and headers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LONGEST_DATE = 100
 _LONGEST_QUOTE = 80
 
-# More could let a hostile page fill the memory.
+# Without this limit, a hostile page could fill the memory.
 _MOST_DIAGNOSTICS = 100
 
 _LIMIT = re.compile(r"-1|[0-9]{1,9}")
@@ -43,20 +43,20 @@ _FLAGS = {
 
 TDM_RESERVATION = "tdm-reservation"
 TDM_NAMES = (TDM_RESERVATION, "tdm-policy")
-"""The names of the tags and headers of TDMRep."""
+"""The names of TDMRep's tags and headers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive(JSONValue):
-    """One directive of a page.
+    """One page directive.
 
     Attributes:
-        name: in lower case: "noindex", "max-snippet".
-        value: for "max-snippet", a number of characters, and for "max-video-preview",
-            of seconds, ≥ 0, or -1 for no limit; for "max-image-preview", "none",
-            "standard" or "large"; for "unavailable_after", epoch seconds; for
-            "tdm-reservation", 1 if the rights are reserved and 0 if not; for
-            "tdm-policy", the URL as written in the page; otherwise `None`.
+        name: the lower-case name, such as "noindex" or "max-snippet".
+        value: for "max-snippet", a number of characters, and for "max-video-preview", a
+            number of seconds, both ≥ 0, or -1 for no limit; for "max-image-preview",
+            "none", "standard" or "large"; for "unavailable_after", a date in epoch
+            seconds; for "tdm-reservation", 1 if the rights are reserved and 0 if not;
+            for "tdm-policy", the URL as written on the page; otherwise `None`.
         source: the tag or header that contains it.
     """
 
@@ -65,7 +65,7 @@ class Directive(JSONValue):
     source: str
 
     def __str__(self) -> str:
-        """The directive as written in a page."""
+        """The directive as written on a page."""
         value = self.value
         if self.name == "unavailable_after" and isinstance(value, float):
             value = datetime.fromtimestamp(value, UTC).isoformat()
@@ -75,7 +75,7 @@ class Directive(JSONValue):
 def directives_in(
     parts: Sequence[str], source: str, diagnostics: list[str]
 ) -> Iterator[Directive]:
-    """The directives of a list that was split at each comma, even within a date.
+    """The directives in a list that was split at every comma, even within a date.
 
     `source` is the tag or header that contains it. A sentence is added to `diagnostics`
     for each part that is not understood.
@@ -105,12 +105,12 @@ def directives_in(
 def tdm_directives(
     name: str, value: str, source: str, diagnostics: list[str]
 ) -> Iterator[Directive]:
-    """The directive in a tag or header with one of `TDM_NAMES`; see `directives_in`."""
+    """The directive in a tag or header named in `TDM_NAMES`; see `directives_in`."""
     is_flag = name == TDM_RESERVATION
     # A client may have joined two headers; a URL may contain commas.
     for part in map(str.strip, value.split(",") if is_flag else [value]):
         if not part or (is_flag and part not in {"0", "1"}):
-            note(diagnostics, f"{_quote(part)} in {source} is not a value of TDMRep")
+            note(diagnostics, f"{_quote(part)} in {source} is not a TDMRep value")
         else:
             yield Directive(
                 name=name, value=int(part) if is_flag else part, source=source
@@ -123,7 +123,7 @@ def name_of(part: str) -> str:
 
 
 def permissiveness(directive: Directive) -> float:
-    """A sort key: of two directives with one name, the more restrictive is smaller."""
+    """A sort key: of two directives with the same name, the stricter one is smaller."""
     value = directive.value
     if directive.name in TDM_NAMES:  # a tag replaces a header
         is_header = not directive.source.startswith("<")
@@ -136,7 +136,7 @@ def permissiveness(directive: Directive) -> float:
 
 
 def note(diagnostics: list[str], message: str) -> None:
-    """Add `message`, unless there are already very many."""
+    """Add `message`, unless there are already too many."""
     if len(diagnostics) < _MOST_DIAGNOSTICS:
         diagnostics.append(message)
 
@@ -152,7 +152,7 @@ def _image_preview(text: str) -> str | None:
 def _date(text: str) -> float | None:
     """Epoch seconds of a date in the format of RFC 822, 850, 1123 or ISO 8601.
 
-    A date without a time zone is in UTC.
+    A date without a time zone is treated as UTC.
     """
     # Imported here, because it imports `socket`.
     from email.utils import parsedate_to_datetime  # noqa: PLC0415
@@ -170,10 +170,10 @@ VALUES: Mapping[str, Callable[[str], str | float | None]] = {
     "max-image-preview": _image_preview,
     "unavailable_after": _date,
 }
-"""How to parse a value, by the name of the directive; `None` if it is invalid."""
+"""Parsers for values, by directive name; they return `None` for an invalid value."""
 
 NAMES = _FLAGS | _ALIASES.keys() | VALUES.keys()
-"""The names of all directives that are understood."""
+"""The names of all directives that robotsgate understands."""
 
 
 def _quote(text: str) -> str:

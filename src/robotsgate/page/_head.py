@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 2_000_000
 """How many bytes of a page are read: the same as Googlebot (2026)."""
 
-# Each chunk is as long as all previous ones together, because the parser rescans an
+# Each chunk is as long as all previous chunks together, because the parser rescans an
 # unfinished comment from the start.
 _FIRST_CHUNK = 16_384
 
@@ -32,7 +32,7 @@ _WIDE_STARTS = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
 
 _DEFAULT_ENCODING = "cp1252"
 
-# The codecs of the encodings that browsers support. Some other codecs of Python take
+# The codecs of the encodings that browsers support. Some of Python's other codecs take
 # quadratic time, or do not return text.
 _ENCODINGS = {
     "ascii", "big5", "big5hkscs", "cp866", "cp874", "cp932", "cp949", "cp1250",
@@ -47,7 +47,7 @@ _ENCODINGS = {
 # HTML §13.2.5.43: a comment may also end immediately, or with "--!>".
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
 
-# Elements that may be in a head; any other one ends it (HTML §13.2.6.4.4).
+# Elements that may be in a head; any other element ends it (HTML §13.2.6.4.4).
 _OF_HEAD = {
     "base", "basefont", "bgsound", "head", "html", "link", "meta", "noframes",
     "noscript", "script", "style", "template", "title",
@@ -63,10 +63,10 @@ _AROUND_HEAD = {"body", "br", "head", "html"}
 def meta_tags(
     html: bytes | str, names: Collection[str], *, encoding: str | None
 ) -> tuple[list[tuple[str, str]], bool]:
-    """(name, content) of the META tags of a page, and whether the head is complete.
+    """(name, content) of a page's META tags, and whether its head is complete.
 
-    Only tags with one of `names`, in lower case. `encoding` is the one in the response
-    headers. The head is not read beyond `MAX_BYTES`.
+    Only tags whose name is in `names` (lower-case) are included. `encoding` is the
+    encoding in the response headers. The head is not read beyond `MAX_BYTES`.
     """
     reader = _HeadReader(names)
     try:
@@ -75,7 +75,7 @@ def meta_tags(
     except _EndOfHeadError:
         return reader.tags, True
     # `close` is not called: it would try to parse a tag without ">", which takes time
-    # that grows with the square of its length, and such a tag is ignored.
+    # quadratic in its length, and such a tag is ignored.
     return reader.tags, len(html) <= MAX_BYTES
 
 
@@ -84,7 +84,7 @@ class _EndOfHeadError(Exception):
 
 
 class _HeadReader(HTMLParser):
-    """Collects (lower-case name, content) of the META tags with one of `names`."""
+    """Collects (lower-case name, content) of META tags whose name is in `names`."""
 
     def __init__(self, names: Collection[str]) -> None:
         super().__init__()
@@ -116,13 +116,13 @@ class _HeadReader(HTMLParser):
         elif tag in _AROUND_HEAD:
             raise _EndOfHeadError
 
-    def parse_comment(self, i: int, report: bool = True) -> int:  # noqa: ARG002, FBT001, FBT002 (as it is inherited)
-        """Parse a comment like browsers, in all versions of Python."""
+    def parse_comment(self, i: int, report: bool = True) -> int:  # noqa: ARG002, FBT001, FBT002 (inherited signature)
+        """Parse a comment as browsers do, in all versions of Python."""
         comment = _COMMENT.match(self.rawdata, i)
         return comment.end() if comment else -1
 
-    def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 (as it is inherited)
-        """Parse `<![x` like browsers; the library raises AssertionError."""
+    def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 (inherited signature)
+        """Parse `<![x` as browsers do; the standard library raises AssertionError."""
         return self.parse_bogus_comment(i, report)
 
 
@@ -138,7 +138,7 @@ def _chunks(html: bytes | str, encoding: str | None) -> Iterator[str]:
 
 
 def _encoding(html: bytes, declared: str | None) -> str:
-    """The codec of a page, found in the order of HTML §13.2.3.2."""
+    """The codec for a page, determined in the order of HTML §13.2.3.2."""
     wide = wide_encoding(html)
     if html.startswith(codecs.BOM_UTF8) or wide:
         return wide or "utf-8"
@@ -153,7 +153,7 @@ def _encoding(html: bytes, declared: str | None) -> str:
 
 
 def _codec(label: str) -> str | None:
-    """The name of the codec of `label`; `None` if browsers do not know it."""
+    """The name of the codec for `label`; `None` if browsers do not know the label."""
     try:
         name = codecs.lookup(label.strip()).name
     except (LookupError, ValueError):

@@ -1,4 +1,4 @@
-"""Combines all directives of a page that apply to one agent.
+"""Combines all page directives that apply to one agent.
 
 If directives disagree, the most restrictive one applies.
 """
@@ -37,16 +37,17 @@ _OPPOSITES = {"index": "noindex", "follow": "nofollow", "archive": "noarchive"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageDirectives(JSONValue):
-    """The directives of a page for one agent.
+    """The page directives that apply to one agent.
 
     Attributes:
-        directives: the most restrictive directive of each name, by name. "all" and
-            "none" are replaced by the directives that they mean; "index", "follow" and
-            "archive" are omitted if their opposites are present. Those of TDMRep are
-            named "tdm-reservation" and "tdm-policy"; for them, a tag replaces a header.
-        diagnostics: problems that the site may want to know about: directives that are
-            unknown, repeated or contradicted; one sentence each, without a final
-            period. At most about a hundred.
+        directives: the most restrictive directive of each name, keyed by name. "all"
+            and "none" are replaced by the directives they stand for; "index", "follow"
+            and "archive" are omitted if their opposites are present. TDMRep directives
+            are named "tdm-reservation" and "tdm-policy"; for these, a tag replaces a
+            header.
+        diagnostics: problems that the site may want to know about: unknown, repeated or
+            contradictory directives; one sentence each, without a final period. There
+            are at most about a hundred.
     """
 
     directives: Mapping[str, Directive]
@@ -60,13 +61,13 @@ class PageDirectives(JSONValue):
         *,
         encoding: str | None = None,
     ) -> PageDirectives:
-        """Read the META tags in the head of `html`. Malformed HTML never raises.
+        """Read the META tags in the head of `html`; malformed HTML never raises.
 
-        This includes the tags named "robots" or `agent`, and those of TDMRep. At most
-        2,000,000 bytes are read, and nothing after the head.
+        It reads the tags named "robots", the tags named after `agent`, and TDMRep's
+        tags. At most 2,000,000 bytes are read, and nothing after the head.
 
         Args:
-            html: the page, as bytes or decoded.
+            html: the page, as bytes or as decoded text.
             agent: as in `RobotsTxt.can_fetch`; "*" for just the tags named "robots".
             encoding: the encoding in the Content-Type header. A byte order mark takes
                 precedence over it, and it takes precedence over the encoding that the
@@ -99,12 +100,12 @@ class PageDirectives(JSONValue):
     ) -> PageDirectives:
         """Read X-Robots-Tag and the TDMRep headers. Malformed headers never raise.
 
-        This includes the headers for all agents, and those for `agent`, such as
+        It reads the headers for all agents, and those for `agent`, such as
         "googlebot: noindex, nofollow".
 
         Args:
             headers: the response headers from any client. If the client joins repeated
-                headers, the name of an agent applies to everything that follows.
+                headers, an agent's name applies to everything that follows it.
             agent: as in `from_html`.
 
         Raises:
@@ -124,7 +125,7 @@ class PageDirectives(JSONValue):
         return _page_directives(directives, diagnostics)
 
     def combined(self, *others: PageDirectives) -> PageDirectives:
-        """Combine these directives with `others`: the most restrictive of each name.
+        """Combine these directives with `others`, keeping the strictest of each name.
 
         `PageDirectives.combined(of_html, of_headers)` does the same.
         """
@@ -137,7 +138,7 @@ class PageDirectives(JSONValue):
         )
 
     def may_index(self, now: float) -> bool:
-        """Whether the page may be indexed at `now`, epoch seconds.
+        """Whether the page may be indexed at `now` (epoch seconds).
 
         Ignores "indexifembedded", which permits a page with "noindex" to be indexed as
         part of another page.
@@ -148,15 +149,16 @@ class PageDirectives(JSONValue):
 
     @property
     def may_follow(self) -> bool:
-        """Whether the links in the page may be followed."""
+        """Whether the links on the page may be followed."""
         return "nofollow" not in self.directives
 
     @property
     def tdm_reservation(self) -> Preference:
-        """Whether the page may be mined for text and data, by TDMRep.
+        """Whether the page may be mined for text and data, according to TDMRep.
 
-        DISALLOW if it reserves these rights, which "tdm-policy" may license; ALLOW if
-        not; UNKNOWN if it does not say. The tdmrep.json file of the site is not read.
+        DISALLOW if the page reserves these rights, which "tdm-policy" may license;
+        ALLOW if it does not; UNKNOWN if it does not say. The site's tdmrep.json file is
+        not read.
         """
         stated = self.directives.get(TDM_RESERVATION)
         if stated is None:
@@ -164,7 +166,7 @@ class PageDirectives(JSONValue):
         return Preference.DISALLOW if stated.value else Preference.ALLOW
 
     def explain(self) -> str:
-        """Each directive and its source, as one human-readable line."""
+        """All directives and their sources, in one human-readable line."""
         said = [f"{one} in {one.source}" for one in self.directives.values()]
         return "; ".join(said) or "no directives"
 
@@ -172,10 +174,10 @@ class PageDirectives(JSONValue):
 def _for_agents(
     value: str, agents: Collection[str]
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """The parts of an X-Robots-Tag for `agents`, each run with its source.
+    """The parts of an X-Robots-Tag that apply to `agents`, in runs with their source.
 
-    The name of an agent applies until the next one. The text before a colon is a name
-    only if a directive follows it: "max-foo: 3, noindex" is for all agents.
+    An agent's name applies until the next name. Text before a colon is a name only if a
+    directive follows it: "max-foo: 3, noindex" is for all agents.
     """
     source = "X-Robots-Tag"
     is_for_us = True

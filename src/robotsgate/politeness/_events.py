@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayClamped(Event):
-    """An origin asks for a longer delay than the gate's `max_delay`.
+    """An origin asks for a delay longer than the gate's `max_delay`.
 
     Attributes:
-        host: the host of the origin.
-        origin: the key of the origin.
-        stated_delay: the delay that its robots.txt asks for, seconds.
-        delay: the delay that the gate uses, `max_delay`, seconds.
+        host: the origin's host.
+        origin: the origin's key.
+        stated_delay: the delay that its robots.txt asks for, in seconds.
+        delay: the delay that the gate uses, which is `max_delay`, in seconds.
     """
 
     host: str
@@ -35,11 +35,11 @@ class DelayClamped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsOverdue(Event):
-    """Turns were ended because they are older than `max_turn_seconds`.
+    """Turns were ended because they were older than `max_turn_seconds`.
 
     Attributes:
         host: the host of the turns.
-        count: the number of turns, ≥ 1, including those of other processes that share
+        count: the number of turns, ≥ 1, including turns of other processes that share
             the ledger.
     """
 
@@ -54,10 +54,10 @@ class HostBlocked(Event):
     Responses to requests for robots.txt are reported as well.
 
     Attributes:
-        host: the name of the host.
+        host: the host name.
         cause: the status, such as "503"; the name of the class of an exception, such as
             "ReadTimeout"; or "failure" if that was reported.
-        ready_at: when the next request may start, epoch seconds.
+        ready_at: when the next request may start, in epoch seconds.
     """
 
     host: str
@@ -69,11 +69,11 @@ class HostBlocked(Event):
 class BlockForgotten(Event):
     """The ledger has dropped a host while the gate was backing off from it.
 
-    The next turn of the host may be too early. There are more blocked or busy hosts
+    The next turn for the host may come too early. There are more blocked or busy hosts
     than `max_hosts`; increase it.
 
     Attributes:
-        host: the name of the host.
+        host: the host name.
     """
 
     host: str
@@ -85,7 +85,7 @@ class RetryAfterIgnored(Event):
 
     Attributes:
         host: the host that sent it.
-        value: the value of the header, truncated to 200 characters.
+        value: the header's value, truncated to 200 characters.
     """
 
     host: str
@@ -93,7 +93,7 @@ class RetryAfterIgnored(Event):
 
     @classmethod
     def of(cls, host: str, value: str) -> Self:
-        """The event for the header `value`, which may have hundreds of kilobytes."""
+        """The event for the header `value`, which may be hundreds of kilobytes long."""
         return cls(host=host, value=value[:200])
 
 
@@ -102,12 +102,11 @@ class URLLeftOut(Event):
     """A schedule skips a URL.
 
     Attributes:
-        url: the object from the source. The text of the event shows it without
-            userinfo.
+        url: the object from the source. The event's text shows it without userinfo.
         error: the reason. `DisallowedError`: robots.txt disallows it.
             `TurnNotInTimeError`: it would have to wait too long. `InvalidURLError`: it
             has no origin. `UnsupportedError`: the checker's client cannot fetch it.
-        ready_at: when to try again, epoch seconds; `None` if that would not help.
+        ready_at: when to try again, in epoch seconds; `None` if that would not help.
     """
 
     url: Any
@@ -144,13 +143,13 @@ class URLLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLeftOut(Event):
-    """A schedule of hosts drops a host, because it would have to wait too long.
+    """A schedule of hosts drops a host that would have to wait too long.
 
-    It is added again when the source yields it again.
+    It is added back when the source yields it again.
 
     Attributes:
-        host: the name of the host.
-        ready_at: when it will be ready, epoch seconds.
+        host: the host name.
+        ready_at: when it will be ready, in epoch seconds.
     """
 
     host: str
@@ -165,7 +164,7 @@ class WindowFilled(Event):
 
     Attributes:
         hosts: the number of hosts with waiting URLs.
-        ready_at: when the first of them will be ready, epoch seconds.
+        ready_at: when the first of them will be ready, in epoch seconds.
     """
 
     hosts: int
@@ -200,10 +199,10 @@ class LedgerReturned(Event):
 class HostRecordReplaced(Event):
     """A ledger has replaced the unreadable record of a host.
 
-    Another program has written to its key. The state of the host is lost.
+    Another program has written to its key. The host's state is lost.
 
     Attributes:
-        host: the name of the host.
+        host: the host name.
     """
 
     host: str
@@ -224,13 +223,13 @@ LedgerEvent = LedgerFailed | LedgerReturned | HostRecordReplaced
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateStats(JSONValue):
-    """A snapshot of the counters of a gate since it was created.
+    """A snapshot of a gate's counters since it was created.
 
     Attributes:
         turns: turns that have started.
-        incidents: turns that ended with 429, 503 or a failure.
+        incidents: turns that ended with a 429, a 503 or a failure.
         disallowed: turns that robots.txt disallowed.
-        not_in_time: turns that were not available within the patience of the caller.
+        not_in_time: turns that were not available within the caller's patience.
         overdue: turns that were ended because they were too old.
         blocks_forgotten: hosts that the ledger dropped while the gate was backing off
             from them, because there were more than `max_hosts`.
@@ -238,7 +237,7 @@ class GateStats(JSONValue):
             and for hosts, including callers that got no turn, but not schedules.
         waiting: callers and robots.txt fetches that are currently waiting for a host.
         under_way: open turns.
-        event_failures: calls of `on_event` that raised.
+        event_failures: calls to `on_event` that raised an exception.
     """
 
     turns: int = 0
@@ -258,12 +257,12 @@ class HostStatus(JSONValue):
     """The state of a host, as far as this process knows.
 
     Attributes:
-        host: the name of the host.
+        host: the host name.
         state: whether the gate is backing off from it.
-        delay: seconds between two requests, including the effect of incidents.
+        delay: seconds between requests, including the effect of incidents.
         waiting: how many callers and robots.txt fetches are waiting for it.
         under_way: the number of open turns and robots.txt fetches.
-        ready_at: the earliest time at which a new caller would have a turn, epoch
+        ready_at: the earliest time at which a new caller would have a turn, in epoch
             seconds.
     """
 

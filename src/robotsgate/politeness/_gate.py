@@ -1,8 +1,9 @@
 """The politeness gate, which spaces out requests to each host. Start reading here.
 
 The path of a turn: `PolitenessGate.turn` → `Turn` → `Turns.begin` → robots.txt, from
-memory or by `Permissions` → `Queues`, in the order of arrival → `Ledger.start`, by the
-rules of `_host_record.py`. The gate uses the checker, which does not know about gates.
+memory or through `Permissions` → `Queues`, in the order of arrival → `Ledger.start`, by
+the rules in `_host_record.py`. The gate uses the checker, but the checker does not use
+the gate.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ class PolitenessGate:
     """Limits how often a crawler sends requests to each host.
 
     Between the end of a request to a host and the start of the next one, the gate waits
-    for the delay of the host: the largest of its crawl-delay, its request-rate and
-    `default_delay`. This includes the gate's own requests for robots.txt, but not those
-    of direct calls to the checker. After a 429 or 503, the gate backs off from the
-    host, and then slows down.
+    for the host's delay: the longest of its crawl-delay, its request-rate and
+    `default_delay`. This includes the gate's own requests for robots.txt, but not
+    requests caused by direct calls to the checker. After a 429 or 503, the gate backs
+    off from the host and then slows down.
 
     Use it as an async context manager, or call `aclose` at the end. It can be shared by
     any number of tasks in one event loop. A checker can have several gates; give them
-    the same ledger if they have to share the limits.
+    the same ledger if they must share the limits.
     """
 
     def __init__(
@@ -76,20 +77,20 @@ class PolitenessGate:
             checker: checks URLs against robots.txt, and provides the clock. Close it
                 yourself, after the gate.
             agent: the crawler, as in `RobotsChecker.can_fetch`.
-            default_delay: the minimum delay of a host, seconds ≥ 0.
-            max_delay: the maximum delay of a host, seconds ≥ `default_delay`. If a
-                host asks for more, there is a `DelayClamped` event.
+            default_delay: the minimum delay for a host, in seconds, ≥ 0.
+            max_delay: the maximum delay for a host, in seconds, ≥ `default_delay`. If a
+                host asks for more, the gate reports a `DelayClamped` event.
             delay_factor: the delay after a turn is at least the duration of the turn
-                times this factor, up to `max_delay`; ≥ 0. This way, a slow host gets
-                fewer requests.
+                times this factor, up to `max_delay`; ≥ 0. With it, slow hosts get fewer
+                requests.
             max_concurrent_per_host: the maximum number of open turns per host, ≥ 1. A
                 host with a crawl-delay has only one at a time.
-            max_turn_seconds: the age at which a turn is considered over, seconds > 0,
-                with a `TurnsOverdue` event.
+            max_turn_seconds: the age in seconds, > 0, at which a turn is considered
+                over; reported as a `TurnsOverdue` event.
             max_hosts: how many hosts the gate remembers, ≥ 1.
             host_of: returns the name of the host that a URL belongs to, for example its
                 registrable domain. It is called with the normalized URL, without
-                userinfo and fragment. By default, the name is the host of the URL.
+                userinfo or fragment. By default, the name is the URL's host.
             ledger: stores the state of the hosts; the gate does not close it. By
                 default, a `LocalLedger`.
             on_event: called with each `GateEvent`; it must not block. Exceptions that
@@ -115,8 +116,8 @@ class PolitenessGate:
             raise TypeError(f"expected host_of to be callable, got {host_of!r}")
         _check_ledger(ledger)
         self._agent = Agent.of(agent)
-        self._answers = checker._answers  # noqa: SLF001 (one package)
-        renewals = checker._renewals  # noqa: SLF001 (one package)
+        self._answers = checker._answers  # noqa: SLF001 (same package)
+        renewals = checker._renewals  # noqa: SLF001 (same package)
         self._clock = self._answers.clock
         self._listener: Listener[GateEvent] = Listener(on_event, logger=_LOGGER)
         if ledger is None:
@@ -153,7 +154,7 @@ class PolitenessGate:
         """Grant no more turns.
 
         Callers that are waiting for a turn get a RuntimeError. Open turns for pages may
-        finish; those for a robots.txt end, but the fetch continues. The checker and
+        finish; turns for a robots.txt end, but its fetch continues. The checker and
         your ledger stay open. Can be called more than once.
         """
         self._turns.queues.close()
@@ -164,14 +165,14 @@ class PolitenessGate:
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
         """Return a turn for one request to the host of `url`; use it with `async with`.
 
-        The turn waits for the robots.txt of the origin, then for the host, in the order
-        of arrival. If the robots.txt has expired or was replaced by then, the gate
+        The turn waits for the origin's robots.txt, and then, in the order of arrival,
+        for the host. If the robots.txt has expired or been replaced by then, the gate
         checks again. If fetching it returned a 429 or 503, the turn waits for the next
         fetch.
 
         Args:
             url: the URL to fetch, as in `RobotsChecker.can_fetch`.
-            patience: the limit for both waits together, seconds ≥ 0; `None` for no
+            patience: the limit for both waits together, in seconds, ≥ 0; `None` for no
                 limit. With 0, the turn starts immediately or not at all; the checker
                 still fetches a robots.txt that is not cached, for later lookups.
 
@@ -195,13 +196,13 @@ class PolitenessGate:
 
         Returns an async iterator of pairs `(url, turn)`. Any number of tasks can
         iterate over it, to send that many requests concurrently. The turns have already
-        started: enter each one with `async with` within a second. Otherwise it goes
-        back to the host, and waits again if you enter it later.
+        started, so enter each one with `async with` within a second. A turn that is not
+        entered in time is taken back, and waits again if you enter it later.
 
-        URLs are queued by host, so that hosts do not block each other as long as fewer
-        than `window` URLs are waiting. The schedule ends when `urls` is exhausted, no
-        URL is waiting, and all turns have ended. So a crawl can `add` the links of a
-        page during its turn.
+        URLs are queued by host, so hosts do not block each other as long as fewer than
+        `window` URLs are waiting. The schedule ends when `urls` is exhausted, no URL is
+        waiting, and all turns have ended. So a crawl can `add` the links on a page
+        during its turn.
 
         The gate skips URLs that robots.txt disallows, that have no origin with a
         robots.txt, or that would have to wait too long, and reports each one as a
@@ -212,10 +213,11 @@ class PolitenessGate:
             urls: any iterable or async iterable, including an endless one. It is read
                 in another task, so an async iterable can wait for what you do with
                 earlier URLs. An async generator is closed when the schedule ends.
-            window: how many URLs can wait in memory, ≥ 1; when they are fewer, more are
-                read.
-            patience: seconds, ≥ 0. URLs that would have to wait longer are skipped,
-                counting the waiting URLs of the same host. `None` for no limit.
+            window: how many URLs can wait in memory, ≥ 1; when fewer are waiting, more
+                are read.
+            patience: seconds, ≥ 0. URLs are skipped if they would have to wait longer,
+                counting the URLs already waiting for the same host. `None` for no
+                limit.
 
         Raises:
             TypeError: `urls` is a single URL, or not iterable; or another argument has
@@ -247,10 +249,11 @@ class PolitenessGate:
         its name.
 
         Args:
-            hosts: the names of hosts with URLs, as returned by `host_of`. Can be
-                endless, and can repeat a host that has new URLs.
+            hosts: the names of hosts with URLs, as returned by `host_of`. The iterable
+                can be endless, and can repeat a host that has new URLs.
             next_url: returns the next URL of a host, or `None` if there is none. The
-                host is then dropped until `hosts` yields it again. Can be async.
+                host is then dropped until `hosts` yields it again. The function can be
+                async.
             window: the maximum number of active hosts, ≥ 1.
             patience: seconds, ≥ 0. A host that would have to wait longer is dropped,
                 with a `HostLeftOut` event. `None` for no limit.
@@ -258,7 +261,7 @@ class PolitenessGate:
         Raises:
             TypeError: an argument has the wrong type.
             ValueError: an argument is out of range; or, raised while you iterate,
-                `next_url` returned a URL of another host.
+                `next_url` returned a URL of a different host.
             RuntimeError: the gate is closed; raised while you iterate.
             Exception: raised by `hosts` or `next_url`; passed on to one of the tasks
                 that iterate.
@@ -284,10 +287,10 @@ class PolitenessGate:
         )
 
     def ready_at(self, url: str | URLLike) -> float:
-        """The earliest time of a turn for `url`, epoch seconds.
+        """The earliest time of a turn for `url`, in epoch seconds.
 
-        This is a lower bound, based on what this process knows, for writing your own
-        scheduler. It does not wait or start a fetch.
+        This is a lower bound, based on what this process knows; use it to write your
+        own scheduler. The call does not wait or start a fetch.
 
         Raises:
             InvalidURLError: `url` has no origin.
@@ -295,7 +298,7 @@ class PolitenessGate:
         return self.status(url).ready_at
 
     def status(self, url: str | URLLike) -> HostStatus:
-        """The state of the host of `url`, as far as this process knows.
+        """The state of the host that `url` belongs to, as far as this process knows.
 
         Raises:
             InvalidURLError: `url` has no origin.
@@ -336,8 +339,8 @@ def _check_seconds(
     """Check that `seconds` is a number of `least` or more.
 
     Raises:
-        TypeError: it is not a number.
-        ValueError: it is too small, nan, or infinite although it must be finite.
+        TypeError: `seconds` is not a number.
+        ValueError: `seconds` is too small, nan, or infinite although it must be finite.
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"expected {name} to be a float, got {seconds!r}")
@@ -352,7 +355,7 @@ def _check_ledger(ledger: object) -> None:
     """Check that `ledger` is a ledger or `None`.
 
     Raises:
-        TypeError: it lacks a method.
+        TypeError: `ledger` lacks a method.
     """
     methods = (getattr(ledger, name, None) for name in _LEDGER_METHODS)
     if not (ledger is None or all(map(callable, methods))):

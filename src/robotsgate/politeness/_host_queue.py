@@ -1,8 +1,8 @@
-"""The hosts of a schedule, ready or resting, and the workers that wait for them.
+"""A schedule's hosts, ready or resting, and the workers that wait for them.
 
 One worker is on watch: it waits until the first host is due, while the others just wait
-to be woken. A worker that gets a host wakes the next one, which may then go on watch.
-This way, a host wakes only one worker, however many are waiting.
+to be woken. A worker that gets a host wakes the next worker, which may then go on
+watch. This way, a host wakes only one worker, however many are waiting.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class HostAtWork:
     """A host with work or open turns.
 
     Attributes:
-        url: the URL for the next turn; `None` if it has to come from the frontier.
+        url: the URL for the next turn; `None` if it must come from the frontier.
         standing: the state of its origin after the fetch for that turn, if any.
-        is_offered: whether it was offered again since the frontier was asked.
+        is_offered: whether it has been offered again since the last call to the
+            frontier.
         turns: the number of open turns.
     """
 
@@ -52,7 +53,7 @@ class HostAtWork:
 
 
 class HostQueue:
-    """The queue of hosts, each once, for worker tasks in one event loop."""
+    """The queue of hosts, each listed once, for worker tasks in one event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -66,7 +67,7 @@ class HostQueue:
 
     @property
     def first_moment(self) -> float:
-        """A lower bound for when the first resting host is ready, by `monotonic`."""
+        """The earliest `monotonic` time at which a resting host can be ready."""
         return self._heap[0][0] if self._heap else math.inf
 
     def put(self, host: HostAtWork) -> None:
@@ -75,7 +76,7 @@ class HostQueue:
         self.wake()
 
     def put_at(self, host: HostAtWork, moment: float) -> None:
-        """Let `host` rest until `moment`, which replaces any other moment."""
+        """Make `host` wait until `moment`, which replaces any earlier setting."""
         if moment <= self._clock.monotonic():
             self._entries.pop(host, None)
             self.put(host)
@@ -98,7 +99,7 @@ class HostQueue:
         return host in self._entries
 
     def pop(self) -> HostAtWork | None:
-        """Remove and return the host that has been ready longest, or `None`."""
+        """Remove and return the host that has been ready the longest, or `None`."""
         now = self._clock.monotonic()
         while self._heap and self._heap[0][0] <= now:
             entry = heapq.heappop(self._heap)
@@ -136,7 +137,7 @@ class HostQueue:
                 self.wake()
 
     def wake(self) -> None:
-        """Wake the worker that has waited longest."""
+        """Wake the worker that has been waiting the longest."""
         if self._waiting:
             self._waiting.popleft().set()
 

@@ -1,27 +1,29 @@
 """Decides when the next request to a host may start.
 
-Pure: the state of a host is one record of numbers, each rule is a function of the
-record and the time, and nothing here waits. All times in a record must come from the
-same clock, which must not go back.
+Pure: the state of a host is a record of numbers, each rule is a function of the record
+and the time, and nothing here waits. All times in a record must come from the same
+clock, which must never go backwards.
 
 The rules:
 
 - A request starts at least `delay_in_force` after the last request has ended and, if
-  several may be open, after the last one has started. After a slow request, the host
-  rests for `delay_factor` times its duration, up to `max_delay`.
-- At most `Pace.max_at_once` turns are open. Fetches of robots.txt are not counted,
-  because a turn may have to wait for one, but nothing else starts during a fetch.
+  several may be open, at least as long after the last one has started. After a slow
+  request, the next one waits for `delay_factor` times its duration, up to `max_delay`.
+- At most `Pace.max_at_once` turns are open. Fetches of robots.txt don't count towards
+  this limit, since an open turn may be waiting for one. While such a fetch is running,
+  nothing else starts.
 - A turn that is older than `Pace.max_turn_seconds` is considered over.
 - An incident blocks the host and doubles its delay. After the block, one request at a
-  time probes it. The first good response ends this, and each one shortens the delay.
+  time probes the host. The first good response ends the probing, and each good response
+  shortens the delay.
 - After `forget_at`, a record has no effect and can be dropped.
 
-A ledger can store the record elsewhere, and implement the same rules in another
-language. The record has these numbers, all of them doubles: `delay`, `max_at_once`,
-`max_delay`, `max_turn_seconds` and `delay_factor` of the pace; `ended_at`,
-`fetch_began_at`, `rest_until`, `incident_at`, `blocked_until`, `back_off`,
-`slowed_delay`; and one for each open turn. As text, a double needs 17 digits to be
-restored exactly.
+A ledger can store the record elsewhere and implement the same rules in another
+language. The record consists of these numbers, all of them doubles: `delay`,
+`max_at_once`, `max_delay`, `max_turn_seconds` and `delay_factor` of the pace;
+`ended_at`, `fetch_began_at`, `rest_until`, `incident_at`, `blocked_until`, `back_off`,
+`slowed_delay`; and one for each open turn. Written as text, a double needs 17 digits to
+be restored exactly.
 """
 
 from __future__ import annotations
@@ -38,12 +40,12 @@ if TYPE_CHECKING:
 
 NEVER = -math.inf
 
-# The first and the longest block without Retry-After, seconds: the default retry delays
-# for an unreachable robots.txt.
+# The first and the longest block without a Retry-After, in seconds: the same as the
+# default retry delays for an unreachable robots.txt.
 FIRST_BACK_OFF = 60.0
 LONGEST_BACK_OFF = 3_600.0
 
-# How long an incident slows an unused host after its block, seconds.
+# How long an incident slows an unused host after its block, in seconds.
 INCIDENT_MEMORY = 3_600.0
 
 # A delay of 0 cannot be doubled.
@@ -51,18 +53,18 @@ SMALLEST_SLOWED_DELAY = 1.0
 SLOW_DOWN = 2.0
 SPEED_UP = 0.8
 
-# The interval at which to try again if a host without a delay is busy, seconds.
+# How often to try again if a host without a delay is busy, in seconds.
 SHORTEST_WAIT_FOR_PLACE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The limits for requests to one host, not counting incidents.
+    """The limits for requests to one host, leaving incidents aside.
 
     Attributes:
-        delay: seconds between two requests, 0 to `max_delay`.
+        delay: seconds between requests, 0 to `max_delay`.
         max_at_once: the maximum number of open turns, ≥ 1.
-        max_delay: the maximum delay, even after an incident, seconds ≥ 0.
+        max_delay: the maximum delay, even after an incident, in seconds, ≥ 0.
         max_turn_seconds: the age at which a turn is considered over, > 0.
         delay_factor: the delay is at least the duration of the last request times this
             factor, up to `max_delay`; ≥ 0.
@@ -81,7 +83,7 @@ class TurnEnd(enum.Enum):
     GOOD = "good"
     """The host responded normally."""
     INCIDENT = "incident"
-    """The host asked for fewer requests (429, 503), or failed."""
+    """The host asked for fewer requests (429, 503) or failed."""
     UNJUDGED = "unjudged"
     """There may have been a request, but its result is unknown."""
     UNUSED = "unused"
@@ -89,32 +91,33 @@ class TurnEnd(enum.Enum):
 
 
 class HostState(enum.Enum):
-    """The state of a host with regard to incidents."""
+    """The state of a host with respect to incidents."""
 
     OPEN = "open"
     BLOCKED = "blocked"
     """No request starts, because of an incident."""
     PROBING = "probing"
-    """One request at a time starts after a block, until there is a good response."""
+    """After a block, one request at a time starts until there is a good response."""
 
 
 class HostRecord(NamedTuple):
     """The state of one host; all times are in seconds.
 
-    A tuple, because each turn creates two of them, and a frozen dataclass takes four
-    times as long. `_replace` takes twice as long, so it is used only in rare cases.
+    It is a tuple, because each turn creates two records, and a frozen dataclass would
+    take four times as long. `_replace` takes twice as long, so it is used only in rare
+    cases.
 
     Attributes:
-        pace: the pace at the last start.
+        pace: the pace when the last request started.
         ended_at: when the last request ended, or `NEVER`.
         turns: when each open turn started, in order; may be empty.
-        fetch_began_at: when the running fetch of a robots.txt started, or `NEVER`.
+        fetch_began_at: when the running robots.txt fetch started, or `NEVER`.
         rest_until: when `delay_factor` permits the next request, or `NEVER`.
         incident_at: when the last incident was counted, or `NEVER`.
         blocked_until: when the last block ends or ended, or `NEVER`.
-        back_off: how long the last incident blocks the host without a Retry-After; 0 if
-            there has been a good response since.
-        slowed_delay: the delay because of incidents; 0 if there is none.
+        back_off: how long the last incident blocks the host if there is no Retry-After;
+            0 if there has been a good response since.
+        slowed_delay: the delay caused by incidents; 0 if there is none.
     """
 
     pace: Pace
@@ -131,7 +134,7 @@ class HostRecord(NamedTuple):
 def stated_delay(
     crawl_delay: float | None, request_rate: RequestRate | None
 ) -> float | None:
-    """The seconds between two requests that a robots.txt asks for, or `None`.
+    """The seconds between requests that a robots.txt asks for, or `None`.
 
     May be longer than `max_delay`.
     """
@@ -155,9 +158,10 @@ def pace_of(
     Args:
         origins: the crawl-delay and request rate of each of its origins, for the agent;
             may be empty.
-        default_delay: the minimum delay, seconds.
-        max_delay: the maximum delay, seconds.
-        max_at_once: for a host without a crawl-delay; others get one request at a time.
+        default_delay: the minimum delay, in seconds.
+        max_delay: the maximum delay, in seconds.
+        max_at_once: the maximum number of open turns for a host without a crawl-delay;
+            other hosts get one request at a time.
         max_turn_seconds: the age at which a turn is considered over.
         delay_factor: as in `Pace`.
     """
@@ -178,14 +182,14 @@ def ready_at(
 ) -> float:
     """The earliest time of the next request; if it is not after `now`, it may start.
 
-    If the host has its maximum number of turns, this assumes that one ends immediately.
-    Trying again then is never too late, because a delay follows each end; without a
-    delay, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
+    If the host has its maximum number of turns, this assumes that one of them ends
+    immediately. Trying again at that time is never too late, because a delay follows
+    each end; without a delay, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
 
     Args:
         record: a result of `after_time`.
         now: seconds.
-        pace: the current pace of the host.
+        pace: the host's current pace.
         is_robots_txt: whether the request fetches a robots.txt.
     """
     delay = delay_in_force(record, pace)
@@ -220,14 +224,14 @@ def after_end(
 ) -> HostRecord:
     """The record after the end of a turn.
 
-    A turn that was overdue, and therefore considered over, really ends now.
+    A turn that was overdue, and therefore considered over, actually ends now.
 
     Args:
         record: the record before.
         now: seconds.
         began_at: when the turn started.
         end: how it ended.
-        is_robots_txt: whether it was the fetch of a robots.txt.
+        is_robots_txt: whether it was for fetching a robots.txt.
         retry_after: see `after_incident`.
         jitter: see `after_incident`.
     """
@@ -261,7 +265,7 @@ def after_incident(
     retry_after: float | None,
     jitter: float,
 ) -> HostRecord:
-    """The record after the end of a request with an incident.
+    """The record after a request has ended with an incident.
 
     A request that started before the last incident is part of that incident: only its
     Retry-After is used.
@@ -270,10 +274,10 @@ def after_incident(
         record: the record before.
         now: seconds.
         began_at: when the request started.
-        retry_after: the seconds that the host asks to wait, already limited; negative
-            if the date is in the past; `None` if it does not ask.
-        jitter: factor for the block, ≥ 1; fixed for each host, so that hosts that
-            failed at the same time are retried at different times.
+        retry_after: how many seconds the host asked callers to wait, already limited;
+            negative if the date is in the past; `None` if it did not.
+        jitter: the factor by which to lengthen the block, ≥ 1; fixed for each host, so
+            that hosts that failed at the same time are retried at different times.
     """
     seconds = retry_after or 0.0
     if began_at > record.incident_at:
@@ -314,12 +318,12 @@ def after_time(record: HostRecord, now: float) -> tuple[HostRecord, int]:
 
 
 def delay_in_force(record: HostRecord, pace: Pace) -> float:
-    """Seconds between two requests to a host, including the effect of incidents."""
+    """Seconds between requests to a host, including the effect of incidents."""
     return max(pace.delay, record.slowed_delay)
 
 
 def host_state(record: HostRecord, now: float) -> HostState:
-    """The state of the host at `now`."""
+    """The host's state at `now`."""
     if now < record.blocked_until:
         return HostState.BLOCKED
     return HostState.PROBING if record.back_off > 0 else HostState.OPEN
@@ -328,9 +332,9 @@ def host_state(record: HostRecord, now: float) -> HostState:
 def forget_at(record: HostRecord) -> float:
     """When a record no longer has any effect.
 
-    This is `max_delay` after the last request, because the next one may come with a
+    This is `max_delay` after the last request, because the next request may come with a
     longer delay, and at least `INCIDENT_MEMORY` after the last block. Open turns are
-    assumed to end when they are overdue.
+    assumed to end when they become overdue.
     """
     pace = record.pace
     began_at = max((record.fetch_began_at, *record.turns))
@@ -346,7 +350,7 @@ def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:
 
 
 def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:
-    if began_at <= record.incident_at:  # it shows the host before that
+    if began_at <= record.incident_at:  # the host's state before that
         return record
     slowed_delay = SPEED_UP * record.slowed_delay
     if slowed_delay <= record.pace.delay:

@@ -1,9 +1,10 @@
-"""The hosts of one gate: their names, their paces, and the waiting callers.
+"""One gate's hosts: their names, their paces, and the waiting callers.
 
 Callers that wait for a host are served in the order of arrival: the first one tries the
-ledger, and the others wait for the first. Fetches of robots.txt go before pages.
-Must never decide when a request may start: `_host_record.py` does. Longer than other
-modules, because a place in a queue and the pace of its host belong together.
+ledger, and the others wait for the first. Fetches of robots.txt go before pages. This
+module must never decide when a request may start; `_host_record.py` does that. This
+module is longer than others, because a place in a queue and its host's pace belong
+together.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ _Stated = tuple[float | None, "RequestRate | None"]
 _NOTHING: _Stated = (None, None)
 
 
-# Most hosts with a delay have one origin and one of a few delays, so equal ones share
+# Most hosts with a delay have one origin and one of a few delays, so equal hosts share
 # an object.
 _SHARED_HOSTS = 1_000
 
-# How many origins of a host are remembered: `host_of` may combine thousands.
+# How many origins are remembered for each host: `host_of` may combine thousands.
 _MOST_ORIGINS = 20
 
 _order = attrgetter("order")
@@ -57,9 +58,9 @@ class _Host(NamedTuple):
     """A host with an origin that asks for a delay.
 
     Attributes:
-        pace: the pace for all of its origins.
-        stated: pairs (key of an origin without the name of the host, the delay that it
-            asks for); if there are many, those with the longest delays.
+        pace: the host's pace, taking all of its origins into account.
+        stated: pairs (key of an origin without the host name, the delay it asks for);
+            if there are many, only the ones with the longest delays.
     """
 
     pace: Pace
@@ -67,7 +68,7 @@ class _Host(NamedTuple):
 
 
 class Hosts:
-    """The hosts of one gate.
+    """One gate's hosts.
 
     Only hosts that ask for a delay are remembered.
 
@@ -105,7 +106,7 @@ class Hosts:
         """The name of the host of `url`, whose origin has the key `origin`.
 
         Raises:
-            TypeError: `host_of` does not return a name.
+            TypeError: `host_of` did not return a name.
         """
         if self._host_of is None:
             address = origin[origin.index("/") + 2 :]
@@ -124,7 +125,7 @@ class Hosts:
         return self._usual if known is None else known.pace
 
     def learn(self, host: str, origin: str, rules: StandingFor) -> None:
-        """Remember the delay in `rules` of the origin with this key."""
+        """Remember the delay in `rules`, which apply to the origin with this key."""
         agent_rules = rules.agent_rules
         stated = (agent_rules.crawl_delay, agent_rules.request_rate)
         known = self._hosts.get(host)
@@ -138,7 +139,7 @@ class Hosts:
         if len(origins) > _MOST_ORIGINS:
             del origins[min(origins, key=lambda key: stated_delay(*origins[key]) or 0)]
         if known is None and len(self._hosts) >= self._max_hosts:
-            del self._hosts[next(iter(self._hosts))]  # its next turn learns that again
+            del self._hosts[next(iter(self._hosts))]  # its next turn relearns it
         self._hosts[host] = self._host_with(tuple(origins.items()))
         seconds = stated_delay(*stated) or 0.0
         if seconds > self._max_delay:
@@ -177,10 +178,10 @@ class Hosts:
 
 
 class Place:
-    """A place in the queue of a host.
+    """A place in a host's queue.
 
     Attributes:
-        host: the host that the caller waits for.
+        host: the host that the caller is waiting for.
         is_robots_txt: whether it is for fetching a robots.txt.
         order: the sort key in the queue: robots.txt before pages, then in the order of
             arrival.
@@ -202,7 +203,7 @@ class Place:
 
 
 class Queues:
-    """The queues of all hosts of one gate; `len` is the number of waiting callers.
+    """One gate's queues for all hosts; `len` is the number of waiting callers.
 
     Attributes:
         is_closed: whether no more turns are granted.
@@ -230,7 +231,7 @@ class Queues:
         return sum(map(len, self._queues.values())) + len(self._paused)
 
     def length(self, host: str) -> int:
-        """The number of callers that are waiting for `host`."""
+        """The number of callers waiting for `host`."""
         return len(self._queues.get(host, ()))
 
     def status(self, host: str) -> LedgerStatus:
@@ -238,9 +239,9 @@ class Queues:
         return self._ledger.peek(host, self._hosts.pace(host))
 
     def seconds_until_ready(self, host: str, *, ahead: int | None = None) -> float:
-        """The minimum wait for `host` behind `ahead` callers, or all, seconds."""
+        """The minimum wait in seconds for `host` behind `ahead` callers, or all."""
         ahead = self.length(host) if ahead is None else ahead
-        delay = self._hosts.pace(host).delay  # without incidents, whose effect may end
+        delay = self._hosts.pace(host).delay  # ignoring incidents, whose effect may end
         return self.status(host).wait_seconds + ahead * delay
 
     def join(self, place: Place) -> None:
@@ -279,7 +280,7 @@ class Queues:
             place: a place that has joined.
             deadline: when the caller stops waiting, by `Clock.monotonic`; may be
                 infinite.
-            before_wait: called with the host before any wait.
+            before_wait: called with the host before each wait.
 
         Raises:
             TurnNotInTimeError: the turn would be after `deadline`, or the gate is
@@ -307,7 +308,7 @@ class Queues:
     async def pause(self, place: Place, *, until: float, deadline: float) -> None:
         """Leave the queue until `until`, then join it again.
 
-        Otherwise the other origins of the host would have to wait as well.
+        Otherwise, the host's other origins would have to wait as well.
 
         Args:
             place: a place that has joined.
@@ -330,11 +331,11 @@ class Queues:
             self.join(place)
 
     def least_wait(self, place: Place) -> float:
-        """The minimum wait in `place`, seconds."""
+        """The minimum wait for `place`, in seconds."""
         return self.seconds_until_ready(place.host, ahead=self._index(place))
 
     def not_in_time(self, host: str, seconds: float) -> TurnNotInTimeError:
-        """The error for a turn of `host` that is at least `seconds` away."""
+        """The error for a turn for `host` that is at least `seconds` away."""
         return TurnNotInTimeError(
             f"{host!r} is not ready in time: its next turn is at least"
             f" {seconds:.1f} s away",
@@ -360,7 +361,7 @@ class Queues:
             self._hosts.report_blocked(event, seconds=seconds)
 
     def close(self) -> None:
-        """Refuse all callers, waiting and future."""
+        """Refuse all callers, both waiting and future ones."""
         self.is_closed = True
         for places in (self._paused, *self._queues.values()):
             for place in places:
@@ -380,7 +381,7 @@ class Queues:
             self._on_overdue(place.host, answer.overdue)
         if isinstance(answer, Grant) and answer.forgotten:
             self._hosts.report_forgotten(answer.forgotten)
-        if self.is_closed:  # meanwhile
+        if self.is_closed:  # in the meantime
             if isinstance(answer, Grant):
                 await self.end(answer, TurnEnd.UNUSED)
             raise self.not_in_time(place.host, 0.0)

@@ -1,4 +1,4 @@
-"""Ledgers, which keep the record of each host: the protocol, and ledgers in memory.
+"""Ledgers, which keep a record for each host: the protocol, and in-memory ledgers.
 
 Must not contain rules: those are in `_host_record.py`.
 """
@@ -30,8 +30,8 @@ from robotsgate.politeness._host_record import (
 if TYPE_CHECKING:
     from robotsgate._clock import Clock
 
-# How many other hosts, and how many blocked ones, the ledger considers dropping when it
-# adds a host: more than one, so that the number of obsolete hosts shrinks.
+# How many other hosts, and how many blocked hosts, the ledger considers dropping when
+# it adds one: more than one, so that the number of obsolete hosts shrinks.
 _LOOKED_AT = 4
 
 
@@ -40,13 +40,13 @@ class Grant(NamedTuple):
 
     Attributes:
         host: the host of the request.
-        pace: the pace of the host at the time of the grant.
-        began_at: the time of the grant, seconds by the clock of the ledger.
+        pace: the host's pace at the time of the grant.
+        began_at: the time of the grant in seconds, by the ledger's clock.
         is_robots_txt: whether the request fetches a robots.txt.
         overdue: how many turns the ledger has ended since the last start because they
             were older than `max_turn_seconds`, ≥ 0.
-        shared_began_at: the time of the grant by the clock of the fleet; `None` if
-            there is no fleet, or it was not reached.
+        shared_began_at: the time of the grant by the fleet's clock; `None` if there is
+            no fleet or it could not be reached.
         forgotten: blocked hosts that the ledger has dropped to make room for this one;
             usually empty.
     """
@@ -61,12 +61,12 @@ class Grant(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """No permission to make a request yet.
+    """The request has to wait.
 
     Attributes:
-        seconds: when to try again, > 0. Usually, no request of this process can start
-            sooner. But if a host has no delay and its maximum number of turns, the end
-            of a turn makes room, so try again then as well.
+        seconds: how long to wait before trying again, > 0. Usually, no request from
+            this process can start sooner. But if a host has no delay and its maximum
+            number of turns, the end of a turn makes room, so try again then as well.
         overdue: as in `Grant`.
     """
 
@@ -80,7 +80,7 @@ class LedgerStatus:
 
     Attributes:
         state: whether the gate is backing off from it.
-        delay: seconds between two requests, including the effect of incidents.
+        delay: seconds between requests, including the effect of incidents.
         under_way: the number of open turns and robots.txt fetches.
         wait_seconds: seconds before the next request may start, ≥ 0.
     """
@@ -97,7 +97,7 @@ class Ledger(Protocol):
     `start` and `end` are atomic, even between processes that share a ledger. The ledger
     has its own clock: callers pass durations, never times. It does not queue: if
     several callers wait for one host, the first one that tries when the host is ready
-    gets the grant, unless another process of a fleet has waited longer. A failing
+    gets the grant, unless another process in the fleet has waited longer. A failing
     server never raises an exception: a ledger that cannot reach its server continues
     with what it knows.
     """
@@ -110,26 +110,26 @@ class Ledger(Protocol):
         A cancelled call has no effect.
 
         Args:
-            host: the name of the host.
-            pace: the current pace of the host, for all of its origins.
+            host: the host name.
+            pace: the host's current pace, taking all of its origins into account.
             is_robots_txt: whether the request fetches a robots.txt. The delay applies
-                to it, but not the maximum number of turns.
+                to such a request, but the maximum number of turns does not.
         """
         ...
 
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
     ) -> None:
-        """End the request of `grant`; call it exactly once for each grant.
+        """End the granted request; call this exactly once for each grant.
 
-        Call it even if the task is cancelled, in a shielded scope, and for a turn that
-        was overdue, because its request really ends now.
+        Call it even if the task is cancelled, in a shielded scope, and even for a turn
+        that was overdue, because its request actually ends now.
 
         Args:
             grant: the result of `start`.
             end: how the request ended.
-            retry_after: after an incident, the seconds that the host asks to wait;
-                `None` if it does not.
+            retry_after: after an incident, how many seconds the host asked callers to
+                wait; `None` if it did not.
         """
         ...
 
@@ -138,18 +138,17 @@ class Ledger(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Release all resources. Any task may call it, more than once."""
+        """Release all resources. Any task may call this, even more than once."""
         ...
 
 
 class LocalLedger:
-    """A ledger in the memory of one process.
+    """An in-memory ledger for one process.
 
     It never suspends. Gates with the same clock can share it.
 
-    A host is dropped when its state no longer matters. If there are more than
-    `max_hosts`, hosts without an open turn are dropped earlier, and blocked ones only
-    if there is no other choice.
+    A host is dropped when its state no longer matters. Above `max_hosts`, hosts with no
+    open turn are evicted early; blocked hosts are evicted only as a last resort.
     """
 
     def __init__(
@@ -160,7 +159,7 @@ class LocalLedger:
         Args:
             max_hosts: the maximum number of hosts, not counting those with an open
                 turn, ≥ 1.
-            clock: the clock, of which only `monotonic` is used.
+            clock: the clock; only its `monotonic` is used.
 
         Raises:
             TypeError: `max_hosts` is not an int.
@@ -172,7 +171,7 @@ class LocalLedger:
         self._records: dict[str, HostRecord] = {}
         # Each host once; the first ones are considered next. Hosts that were blocked
         # the last time are kept separately: they are not dropped, so they would crowd
-        # out the others, until each new host could only replace one of them.
+        # out the others, until each new host could only replace a blocked one.
         self._round: deque[str] = deque()
         self._blocked: deque[str] = deque()
 
@@ -194,7 +193,7 @@ class LocalLedger:
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
     ) -> None:
-        """End the request of `grant`."""
+        """End the granted request."""
         now = self._clock.monotonic()
         record = after_end(
             self._records.get(grant.host) or HostRecord(grant.pace),
@@ -220,7 +219,7 @@ class LocalLedger:
         )
 
     async def aclose(self) -> None:
-        """Do nothing: there are no resources."""
+        """Do nothing: there are no resources to release."""
 
     def _own_pace(self, record: HostRecord, pace: Pace) -> Pace:  # noqa: ARG002 (used in a fleet)
         """This process's share of `pace`."""
@@ -241,7 +240,7 @@ class LocalLedger:
         return forgotten
 
     def _forget_some(self, now: float) -> tuple[str, ...]:
-        """Drop some of the next few hosts; return those that were blocked."""
+        """Drop some of the next few hosts; return the blocked ones."""
         records = self._records
         forgotten: tuple[str, ...] = ()
         hosts = [
@@ -266,7 +265,7 @@ class LocalLedger:
 
 
 class FleetMemory(LocalLedger):
-    """The turns of this process, and the state of the hosts from the fleet.
+    """This process's turns, and the state of the hosts as learned from the fleet.
 
     Attributes:
         is_alone: whether this process cannot reach the shared server. It then uses only
@@ -274,7 +273,7 @@ class FleetMemory(LocalLedger):
     """
 
     def __init__(self, *, workers: int, max_hosts: int, clock: Clock) -> None:
-        """Start without any hosts, and with the server."""
+        """Start without any hosts, assuming that the server can be reached."""
         super().__init__(max_hosts=max_hosts, clock=clock)
         self._workers = workers
         self.is_alone = False
@@ -285,8 +284,8 @@ class FleetMemory(LocalLedger):
         """The minimum wait for a request to `host`, without contacting the fleet.
 
         Returns:
-            Seconds, 0 or less if there is no wait, and whether this process remembers
-            a request to the host.
+            The seconds to wait, 0 or less if there is no wait; and whether this process
+            remembers a request to the host.
         """
         now = self._clock.monotonic()
         record, _ = self._record(host, pace, now)
@@ -300,8 +299,8 @@ class FleetMemory(LocalLedger):
 
         Args:
             host: the host of `record`.
-            fleet_now: the current time by the clock of `record`, seconds.
-            record: the record of the fleet.
+            fleet_now: the current time by the clock of `record`, in seconds.
+            record: the fleet's record of the host.
         """
         now = self._clock.monotonic()
         lag = now - fleet_now

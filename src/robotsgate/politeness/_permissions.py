@@ -1,7 +1,7 @@
-"""Checks requests against robots.txt, which is fetched in a turn of its own.
+"""Checks requests against robots.txt, which is fetched in a separate turn.
 
-Entries in memory and in the store need no turn. For others, there is one flight of the
-gate per origin:
+Entries in memory and in the store need no turn. For any other origin, the gate starts
+one flight:
 
     look up memory and store ──► current: done, without a turn
         │ not current
@@ -49,19 +49,19 @@ if TYPE_CHECKING:
     _Then = Callable[[Standing | None], object]
 
 
-# A part of what a checker keeps in memory by default.
+# A fraction of the origins that a checker keeps in memory by default.
 _MOST_HOSTS_AHEAD = 2_000
 
-# Failures before a request is sent to the first host.
+# Failures that happen before a request is sent to the first host.
 _NOT_SENT = {FailureKind.POOL, FailureKind.ADDRESS_REFUSED}
 
 
 class Permission(NamedTuple):
-    """Permission by robots.txt to fetch a URL.
+    """Permission from robots.txt to fetch a URL.
 
     Attributes:
         origin: the key of its origin.
-        rules: the rules of the origin for the agent.
+        rules: the origin's rules for the agent.
     """
 
     origin: str
@@ -69,11 +69,11 @@ class Permission(NamedTuple):
 
 
 class Permissions:
-    """The permissions by robots.txt for the agent of one gate.
+    """The permissions from robots.txt for one gate's agent.
 
     Attributes:
-        most_ahead: the maximum number of hosts whose robots.txt is prefetched, before
-            their URLs have a turn.
+        most_ahead: the maximum number of hosts whose robots.txt is prefetched before
+            their URLs get a turn.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class Permissions:
         await self._flights.aclose()
 
     def at_once(self, url: str | URLLike) -> tuple[str, bool | None]:
-        """The key of the origin of `url`, and whether it is allowed, from memory.
+        """The key of the origin of `url`, and whether `url` is allowed, from memory.
 
-        `None` if there is no quick result in memory.
+        The second part is `None` if there is no quick result in memory.
 
         Raises:
             InvalidURLError: `url` has no origin.
@@ -111,7 +111,7 @@ class Permissions:
         answer = self._answers.at_once(self._agent.name, url)
         if answer is None:
             return Origin.from_url(url).key, None
-        text = cast("str", url)  # for anything else there is no quick result
+        text = cast("str", url)  # other types have no quick result
         return text[: text.index("/", 8)], answer
 
     async def permission(
@@ -131,16 +131,16 @@ class Permissions:
 
         Args:
             url: the URL to fetch.
-            place: the place of the caller in the queue of its host.
-            origin: from the preceding call of `at_once`.
-            answer: from the preceding call of `at_once`, which has counted it.
+            place: the caller's place in the queue of its host.
+            origin: from the preceding call to `at_once`.
+            answer: from the preceding call to `at_once`, which has counted it.
             deadline: when the caller stops waiting, by `Clock.monotonic`.
             standing: the state of the origin after a fetch for this request; it is used
-                even if it is stale by now, because the delay of the host may be longer
-                than the freshness lifetime.
+                even if it has become stale, because the host's delay may be longer than
+                the freshness lifetime.
 
         Raises:
-            DisallowedError: the agent may not fetch it.
+            DisallowedError: the agent may not fetch `url`.
             TurnNotInTimeError: the result is not available by the `deadline`.
             RuntimeError: the gate or the checker is closed.
             UnsupportedError: the scheme is ftp, and the checker has a client.
@@ -178,7 +178,7 @@ class Permissions:
         return not is_replaced and self._clock.now() < rules.usable_until
 
     def standing(self, origin: Origin) -> Standing | None:
-        """The state of `origin`; `None` if its robots.txt has to be looked up.
+        """The state of `origin`; `None` if its robots.txt must be looked up.
 
         Raises:
             RuntimeError: the gate or the checker is closed.
@@ -191,7 +191,7 @@ class Permissions:
         return standing
 
     def begin(self, origin: Origin, then: _Then) -> None:
-        """Start to fetch the robots.txt of `origin`; `then` is called at the end.
+        """Start fetching the robots.txt of `origin`; `then` is called when this ends.
 
         `then` is called with the state of the origin, or `None` if it is unknown.
 
@@ -202,7 +202,7 @@ class Permissions:
         self._thens.setdefault(origin.key, []).append(then)
 
     async def _standing(self, origin: Origin, seconds: float) -> Standing:
-        """The state of `origin`, renewed if necessary; TimeoutError after `seconds`."""
+        """The state of `origin`, renewed if necessary; times out after `seconds`."""
         standing = self._renewals.current(origin)
         if standing is not None:
             return standing
@@ -216,10 +216,11 @@ class Permissions:
             raise error
 
     def _end(self, key: Hashable, flight: Flight[Standing]) -> None:
-        """Call the `then` of a flight that is over.
+        """Call the `then` of a finished flight.
 
-        If no caller is waiting, its error is kept for the next caller. Otherwise
-        callers without patience would fetch again and again, and never see the error.
+        If no caller is waiting, the flight's error is kept for the next caller.
+        Otherwise, impatient callers would fetch again and again without ever seeing the
+        error.
         """
         if flight.error is not None and not flight.callers:
             self._errors[key] = flight.error
@@ -275,8 +276,8 @@ class Permissions:
 def pause_until(standing: Standing | None) -> float:
     """When an origin whose last fetch returned a 429 or 503 may be contacted again.
 
-    Epoch seconds; `NEVER` if there is nothing to wait for. If the policy does not treat
-    the status as unreachable, only the Retry-After is used.
+    In epoch seconds; `NEVER` if there is nothing to wait for. If the policy does not
+    treat the status as unreachable, only the Retry-After is used.
     """
     last = None if standing is None else standing.entry.outage or standing.entry.answer
     if last is None or last.status not in ASK_FOR_LESS or last.retry_at is None:

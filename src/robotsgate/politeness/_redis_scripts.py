@@ -1,17 +1,17 @@
 """The rules of `_host_record.py` as Redis scripts, each of which is atomic.
 
-Pure: text for the server, and the parsing of its replies.
+Pure: this module only builds the text for the server and parses the replies.
 
-The record of a host is text under one key: a hash, and the numbers in the order of
-`save`. The server deletes the key when it no longer has any effect. The time since the
-record was written follows from the remaining lifetime of the key, so the scripts need
-no clock, which some servers do not allow. Each host has its own time, in whole
-milliseconds, which never goes back.
+The record of a host is text under one key: a hash, followed by the numbers in the order
+of `save`. The server deletes the key when it no longer has any effect. The time since
+the record was written follows from the key's remaining lifetime, so the scripts need no
+clock, which some servers do not allow. Each host has its own time, in whole
+milliseconds, which never goes backwards.
 
-The scripts also keep the order of arrival. A process that has to wait gets a place in
-the queue of the host, and keeps it as long as it tries again in time. That is not
-before the processes ahead of it can have had their turns, so that there are few calls,
-however many processes wait.
+The scripts also preserve the order of arrival. A process that must wait gets a place in
+the host's queue, and keeps it as long as it tries again in time. It tries only once the
+processes ahead of it can have had their turns, so there are few calls, however many
+processes wait.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from robotsgate.politeness._host_record import (
 if TYPE_CHECKING:
     from robotsgate.politeness._host_record import TurnEnd
 
-# The maximum error of a duration by a clock with whole milliseconds.
+# The maximum error when a clock with whole milliseconds measures a duration.
 TICK = 0.001
 
-# How late a process may try again without losing its place, seconds.
+# How late a process may try again without losing its place, in seconds.
 LATENESS = 1.0
 
-# The maximum wait for the processes ahead in the queue, seconds: all may have died.
+# The maximum wait for the processes ahead in the queue, in seconds: all may have died.
 LONGEST_WAIT_FOR_OTHERS = 60.0
 
 # The expected duration of a turn grows by at most this factor with each turn, so that
-# it stays near the minimum: a process that expects too much tries too late. If
-# durations differ by half, this wastes 1 % of the time; with 1.25 it would be 5 %.
+# it stays near the minimum: a process that expects long turns tries too late. If
+# durations differ by half, this wastes 1 % of the time; with 1.25, it would waste 5 %.
 LENGTHENING = 1.05
 
 _NUMBERS = {
@@ -64,8 +64,8 @@ _NUMBERS = {
 
 # ARGV: 1: the millisecond at which the time of an unknown host starts, 2: whether the
 # request fetches a robots.txt, 3 to 7: the pace.
-# If the format changes, the default prefix of the keys has to change as well, because
-# processes of two versions may share a server.
+# If the format changes, the default key prefix must change as well, because processes
+# running two different versions may share a server.
 _RECORD = """
 local NEVER = -math.huge
 local FIELDS = {
@@ -77,7 +77,7 @@ local key, now_ms, is_robots_txt = KEYS[1], tonumber(ARGV[1]), ARGV[2] == '1'
 local pace, record, turns, turn_seconds, queue = {}, {}, {}, 0, {}
 for number = 1, 5 do pace[FIELDS[number]] = tonumber(ARGV[number + 2]) end
 
--- So that no text of another program is read, even one of numbers.
+-- So that text from another program is never read, even if it is all numbers.
 local function with_hash(text) return redis.sha1hex(text) .. ' ' .. text end
 
 local kept = redis.pcall('GET', key)
@@ -106,10 +106,10 @@ else
   end
 end
 local now = now_ms / 1000
--- Others may have asked the host a moment ago.
+-- Others may have sent the host a request a moment ago.
 if is_replaced then record.ended_at = now end
 
--- The record as text, once it is kept, and whether it replaces one that is unreadable.
+-- Stores the record; returns its text and whether it replaces an unreadable record.
 local function save()
   local began_at = math.max(record.fetch_began_at, unpack(turns))
   local ended_at = math.max(record.ended_at, began_at + record.max_turn_seconds)
@@ -136,7 +136,7 @@ end
 # ARGV: 8: the number of the process, 9: whether it remembers the host.
 _START = """
 local process, is_remembered = tonumber(ARGV[8]), ARGV[9] == '1'
--- The server has lost it.
+-- The server has lost the record.
 if not kept and is_remembered then record.ended_at = now end
 
 -- after_time
@@ -177,10 +177,10 @@ end
 position = position or #others + 1
 queue = others
 
--- At least so much time passes from one turn to the next.
+-- At least this much time passes from one turn to the next.
 local spacing = TICK
   + math.max(pace.delay, (pace.delay + turn_seconds) / max_at_once)
--- A host that is ready is kept only for processes that ask soon.
+-- A host that is ready is reserved only for processes that will try again soon.
 local is_next = true
 for number = 1, position - 1 do
   is_next = is_next and queue[number].kept_until - LATENESS > now + pace.delay
@@ -279,14 +279,14 @@ END = Script(_END)
 
 
 class StartReply(NamedTuple):
-    """The reply of the script `START`.
+    """The reply from the `START` script.
 
     Attributes:
         is_granted: whether the request has started.
-        seconds: if it has not, when to try again, > 0.
+        seconds: if it has not, how long to wait before trying again, > 0.
         overdue: how many turns have ended because they were overdue.
-        now: the time of the host, seconds.
-        record: the record of the host, by that time.
+        now: the host's time, in seconds.
+        record: the host's record, whose times are on the same clock.
     """
 
     is_granted: bool
@@ -303,7 +303,7 @@ class StartReply(NamedTuple):
 
 
 def record_in(text: bytes) -> tuple[float, HostRecord]:
-    """The time of the host, seconds, and its record, from the text of a script."""
+    """The host's time in seconds and its record, from the text of a script."""
     now_ms, _, *numbers = map(float, text.split())
     delay, max_at_once, max_delay, max_turn_seconds, delay_factor, *rest = numbers[:12]
     pace = Pace(
@@ -323,11 +323,11 @@ def start_arguments(
     """The arguments of `START`.
 
     Args:
-        pace: the current pace of the host.
+        pace: the host's current pace.
         is_robots_txt: whether the request fetches a robots.txt.
-        now: the time at which an unknown host starts, seconds; any number that differs
-            from those of earlier records of the host.
-        process: a unique number of the process, below 2 ** 53.
+        now: the time at which the clock of an unknown host starts, in seconds; any
+            number not used in earlier records of the host.
+        process: a number unique to the process, below 2 ** 53.
         is_remembered: whether the process remembers a request to the host.
     """
     common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)

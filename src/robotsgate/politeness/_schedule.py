@@ -1,6 +1,6 @@
-"""Schedules: turns for all URLs of a crawl, in memory or in the caller's frontier.
+"""Schedules: turns for all URLs in a crawl, in memory or in the caller's frontier.
 
-`_work.py` provides the turns; this module has the two frontiers that provide URLs.
+`_work.py` provides the turns; the two frontiers in this module provide the URLs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ScheduledTurn(NamedTuple):
-    """A URL of a schedule with its turn.
+    """A URL from a schedule, with its turn.
 
     Attributes:
         url: the URL from the source.
@@ -44,7 +44,7 @@ class ScheduledTurn(NamedTuple):
 
 
 class TurnSchedule(AsyncIterator[ScheduledTurn]):
-    """URLs with their turns, in the order of the turns; several tasks can iterate.
+    """URLs with their turns, in the order of the turns, for one or more tasks.
 
     Not an async generator, because that allows only one task at a time.
     """
@@ -83,7 +83,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
     async def aclose(self) -> None:
         """Grant no more turns. Can be called more than once.
 
-        Tasks that are waiting for one leave their loops.
+        Tasks that are waiting for a turn leave their loops.
         """
         self._work.close()
         await self._sources.end(self._work)
@@ -110,8 +110,8 @@ class URLSchedule(TurnSchedule):
     def add(self, url: str | URLLike) -> None:
         """Add `url` to the schedule without waiting.
 
-        This always works during a turn of the schedule, because a schedule does not end
-        before all its turns have ended.
+        This always works during a turn from the schedule, because a schedule does not
+        end before all of its turns have ended.
 
         Raises:
             TypeError: `url` is not a URL.
@@ -127,7 +127,7 @@ class URLSchedule(TurnSchedule):
 
 
 class URLQueues:
-    """The URLs of a source in memory, by host."""
+    """The URLs from a source, in memory and grouped by host."""
 
     is_asked_late = False
 
@@ -138,7 +138,7 @@ class URLQueues:
         self._count = 0
 
     def take(self, url: str | URLLike, /) -> None:
-        """Add a URL to the queue of its host, or skip it if it has none."""
+        """Add a URL to the queue of its host, or skip it if it has no host."""
         work = self._work
         try:
             host = work.hosts.host(url, Origin.from_url(url).key)
@@ -160,11 +160,11 @@ class URLQueues:
         return self._count + self._work.held >= self._window
 
     def has_url(self, host: str) -> bool:
-        """Whether there is a URL of `host`."""
+        """Whether there is a URL for `host`."""
         return host in self._urls
 
     async def next_url(self, host: str) -> MaybeURL:
-        """The URL of `host` that has waited longest."""
+        """The URL for `host` that has waited the longest."""
         urls = self._urls.get(host)
         if not urls:
             return None
@@ -175,7 +175,7 @@ class URLQueues:
         return url
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Skip the last URLs of `host` that would have to wait too long."""
+        """Skip the last URLs for `host` that would have to wait too long."""
         work, urls = self._work, self._urls.get(host)
         delay = work.hosts.pace(host).delay
         while urls:
@@ -188,7 +188,7 @@ class URLQueues:
 
 
 class AskedFrontier:
-    """A frontier of the caller, which is asked for the URLs of each host."""
+    """A frontier supplied by the caller and queried for each host's URLs."""
 
     is_asked_late = True
 
@@ -208,14 +208,14 @@ class AskedFrontier:
         return len(self._work) >= self._window
 
     def has_url(self, host: str) -> bool:  # noqa: ARG002 (only the caller knows)
-        """Whether to call `next_url`: always."""
+        """Always true, because only `next_url` can tell."""
         return True
 
     async def next_url(self, host: str) -> MaybeURL:
-        """Call the `next_url` of the caller.
+        """Call the caller's `next_url`.
 
         Raises:
-            ValueError: it did not return a URL of `host`.
+            ValueError: it returned a URL that does not belong to `host`.
         """
         url = self._next_url(host)
         if isawaitable(url):
@@ -224,7 +224,7 @@ class AskedFrontier:
             return None
         name = self._work.hosts.host(url, Origin.from_url(url).key)
         if name != host:
-            raise ValueError(f"expected a URL of {host!r}, got one of {name!r}")
+            raise ValueError(f"expected a URL on {host!r}, got one on {name!r}")
         return url
 
     def leave_late(self, host: str, seconds: float) -> None:
@@ -239,9 +239,9 @@ async def _run(
     frontier: URLQueues | AskedFrontier,
     work: Work,
 ) -> bool:
-    """Read the source, and take back turns that are not entered, until cancelled.
+    """Until cancelled, read the source and take back turns that are not entered.
 
-    Separate from `TurnSchedule`, because a task must not keep that alive.
+    Separate from `TurnSchedule`, because a task must not keep the schedule alive.
     """
     reading = LoopTurns(work.clock.monotonic)
 
@@ -264,4 +264,4 @@ async def _run(
         work.is_over = True  # no more turns are taken back, and nothing is read
         work.end_source(RuntimeError("the source was cancelled"))
         await work.take_back_all()
-    return True  # pragma: no cover (it is cancelled before)
+    return True  # pragma: no cover (it is cancelled first)

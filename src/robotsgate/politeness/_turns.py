@@ -6,10 +6,11 @@
                 ▼                          ▼
         DisallowedError            TurnNotInTimeError
 
-A turn joins the queue of its host at the start, so that turns are granted in the order
-of arrival. `Turn` is the public part, and `Claim` is the internal state.
+A turn joins its host's queue at the start, so that turns are granted in the order of
+arrival. `Turn` is the public part, and `Claim` is the internal state.
 
-Longer than other modules, because `Turn` is public: a third is its docstrings.
+This module is longer than others, because `Turn` is public: a third of it is
+docstrings.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class Turn:
             TurnNotInTimeError: the next turn is not within `patience`.
             InvalidURLError: the URL has no origin.
             UnsupportedError: the scheme is ftp, and the checker has a client.
-            RuntimeError: the gate is closed, or the turn was already used, or the task
-                itself has the turn that this one would wait for.
+            RuntimeError: the gate is closed, the turn was already used, or the task
+                itself holds the turn that this one would wait for.
         """
         await self._turns.enter(self._claim, task_id())
         return self
@@ -105,9 +106,9 @@ class Turn:
                 claim.call_soon(claim.close)
 
     def leave_task(self) -> None:
-        """Let the task that entered the turn wait for another turn of the same host.
+        """Let the task that entered the turn wait for another turn for the same host.
 
-        For a response that is closed later, in another task, which then ends the turn.
+        This is for a response that another task closes later, which then ends the turn.
         """
         self._claim.owner = None
 
@@ -121,13 +122,13 @@ class Turn:
     ) -> None:
         """Report the result of the request; a later report replaces an earlier one.
 
-        After a 429, a 503 or a failure, the gate backs off from the host for a while,
+        After a 429, a 503 or a failure, the gate backs off from the host for a while
         and then slows down.
 
         Args:
-            response: the response of any HTTP client, with `status_code` or `status`,
-                and `headers`; instead of the other arguments.
-            status: the status of the response, 100 to 999.
+            response: a response from any HTTP client, with `status_code` or `status`,
+                and `headers`; pass it instead of the other arguments.
+            status: the response status, 100 to 999.
             retry_after: the Retry-After header, if there is one: seconds or a date. Any
                 other value is ignored, with a `RetryAfterIgnored` event.
             failure: whether there was no usable response, for example after a timeout.
@@ -162,17 +163,17 @@ class Claim:
 
     Attributes:
         url: the URL to fetch, as passed by the caller.
-        patience: the limit for all waits, seconds ≥ 0; may be infinite.
+        patience: the limit for all waits, in seconds, ≥ 0; may be infinite.
         grant: the grant from the ledger; `None` unless the turn is open.
         began_at: when the turn started, by `Clock.monotonic`.
         is_entered: whether a task or thread has entered the turn.
-        owner: that task or thread; `None` before, and after `Turn.leave_task`.
-        end: what was reported; `None` if nothing.
+        owner: that task or thread; `None` before that, and after `Turn.leave_task`.
+        end: the reported end; `None` if nothing was reported.
         cause: the cause of an incident, as in `HostBlocked`.
-        retry_after: the reported Retry-After, seconds; `None` if there is none.
+        retry_after: the reported Retry-After, in seconds; `None` if there is none.
         standing: the state of the origin after a fetch for this turn, if there was one.
-        on_over: called once, when the turn has ended or will never start.
-        call_soon: calls a function in the event loop, from any thread.
+        on_over: called once when the turn has ended or will never start.
+        call_soon: schedules a call on the event loop, from any thread.
     """
 
     __slots__ = (
@@ -212,7 +213,7 @@ class Claim:
 
 
 class Turns:
-    """The turns of one gate.
+    """One gate's turns.
 
     Attributes:
         queues: the queues in which callers wait for turns.
@@ -252,7 +253,7 @@ class Turns:
             raise RuntimeError("the gate is closed")
 
     async def enter(self, claim: Claim, owner: object) -> None:
-        """Start a turn unless a schedule has done so; raises like `Turn.__aenter__`."""
+        """Start a turn unless a schedule already has; raises like `Turn.__aenter__`."""
         if claim.is_entered:
             raise RuntimeError(
                 "expected an unused turn, got one that was already entered"
@@ -273,7 +274,7 @@ class Turns:
         Raises:
             DisallowedError: robots.txt does not allow the agent to fetch the URL.
             TurnNotInTimeError: the next turn is not within `patience`.
-            RuntimeError: the gate is closed, or the owner of the turn itself has the
+            RuntimeError: the gate is closed, or the owner of the turn itself holds the
                 turn that this one would wait for.
         """
         self.check_open()
@@ -329,8 +330,9 @@ class Turns:
             await self._wait_in(place, claim, permission, deadline)
             if place.event is None or self.permissions.is_in_force(permission):
                 return  # nothing has changed
-            # The turn keeps its place. The next result is used even if it is stale by
-            # then, because the delay may be longer than the freshness lifetime.
+            # The turn keeps its place. The next result is used even if it has become
+            # stale by then, because the delay may be longer than the freshness
+            # lifetime.
             await self.end(claim, TurnEnd.UNUSED)
             _, answer = self.permissions.at_once(claim.url)
             permission = await self.permissions.permission(
@@ -343,7 +345,7 @@ class Turns:
     async def _wait_in(
         self, place: Place, claim: Claim, permission: Permission, deadline: float
     ) -> None:
-        """Start a turn once its `place` is the first and the host is ready."""
+        """Start a turn once its `place` is first and the host is ready."""
         self._hosts.learn(place.host, permission.origin, permission.rules)
         claim.grant = await self.queues.grant(
             place,
@@ -354,7 +356,7 @@ class Turns:
         self.under_way.setdefault(place.host, []).append(claim)
 
     def _check_waits_for_others(self, claim: Claim, host: str) -> None:
-        """Refuse to wait if the owner of `claim` has all the turns of `host`."""
+        """Refuse to wait if the owner of `claim` holds all turns for `host`."""
         own = sum(turn.owner == claim.owner for turn in self.under_way.get(host, ()))
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
         if is_probing or own >= self._hosts.pace(host).max_at_once:
@@ -364,7 +366,7 @@ class Turns:
             )
 
     def _report_overdue(self, host: str, count: int) -> None:
-        """Report `count` turns of `host` that were ended because they were overdue."""
+        """Report that `count` overdue turns for `host` were ended."""
         self.counts["overdue"] += count
         self._listener.tell(TurnsOverdue(host=host, count=count))
         began_before = self._clock.monotonic() - self._hosts.max_turn_seconds

@@ -1,7 +1,7 @@
-"""Assigns the URLs of a crawl to its workers, each when its host is ready.
+"""Assigns the URLs of a crawl to its workers, each as soon as its host is ready.
 
-How to think of it: each host with work is in one state. A worker takes the host that
-has been ready longest, and returns with a turn, or without one:
+Think of it this way: each host with work is in one state. A worker takes the host that
+has been ready the longest, and returns with or without a turn:
 
     offered ──► READY ──► TRIED ──► granted: its turn is open
                   ▲        │ │ │                   │
@@ -11,9 +11,9 @@ has been ready longest, and returns with a turn, or without one:
                   └─ RESTING ◄─┴───────────────────┘
                      (until its host is ready)
 
-There is no polling: a host becomes ready by the end of a fetch, the end of a turn or a
-moment in `_host_queue.py`. Longer than other modules, because a host goes through all
-states.
+There is no polling: a host becomes ready when a fetch ends, when a turn ends, or at a
+time set in `_host_queue.py`. This module is longer than others, because a host goes
+through all states.
 """
 
 from __future__ import annotations
@@ -59,30 +59,30 @@ _PERMITS_SOME = {Effect.RULES, Effect.ALLOW}
 
 
 class Frontier(Protocol):
-    """The waiting URLs, from which `Work` takes those of a host that is ready."""
+    """The waiting URLs, from which `Work` takes those for a host that is ready."""
 
     is_asked_late: bool
-    """Whether URLs are only taken from it when their host is ready."""
+    """Whether URLs are taken from it only when their host is ready."""
 
     def is_full(self) -> bool:
-        """Whether the source has to wait."""
+        """Whether the source must wait."""
 
     def has_url(self, host: str) -> bool:
-        """Whether there may be a URL of `host`."""
+        """Whether there may be a URL for `host`."""
 
     async def next_url(self, host: str) -> MaybeURL:
-        """The next URL of `host`, or `None`."""
+        """The next URL for `host`, or `None`."""
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Skip what would wait too long if the next turn of `host` is in `seconds`."""
+        """Skip URLs that are too late if `host` has its next turn in `seconds`."""
 
 
 class Work:
-    """The hosts of a schedule; separate from it, because tasks keep them alive.
+    """A schedule's hosts; separate from the schedule, because tasks keep them alive.
 
     Attributes:
         frontier: provides the URLs.
-        held: how many of its URLs are taken but have no turn yet.
+        held: how many of its URLs have been taken but have no turn yet.
         is_over: whether no more turns are granted.
     """
 
@@ -163,7 +163,7 @@ class Work:
         await self._room_event.wait()
 
     def end_source(self, end: Exception) -> None:
-        """The source is exhausted; `end` is the exception that ends a worker's loop."""
+        """Handle the end of the source; `end` is the exception that ends the loops."""
         self._end = self._end or end
         self._queue.wake()
 
@@ -183,7 +183,7 @@ class Work:
         self._queue.put(host)
 
     def _rest(self, host: HostAtWork, seconds: float | None = None) -> None:
-        """Let `host` rest for `seconds`, or until its next turn can start."""
+        """Make `host` wait for `seconds`, or until its next turn can start."""
         if seconds is None:
             seconds = self.turns.queues.seconds_until_ready(host.name)
         if self.patience < math.inf:
@@ -192,7 +192,7 @@ class Work:
                 self._let_go(host)
                 return
         if host.turns >= self.hosts.pace(host.name).max_at_once:
-            # The end of a turn comes earlier, unless its task has lost it.
+            # A turn ends earlier, unless its task has lost it.
             seconds = self.hosts.max_turn_seconds
         if seconds > _SECONDS_WORTH_TELLING:
             self._warm_next(host)
@@ -210,7 +210,7 @@ class Work:
             self.frontier.leave_late(host.name, seconds + delay)
 
     def _take_url(self, host: HostAtWork) -> str | URLLike:
-        """Remove and return the URL of `host`."""
+        """Remove and return the URL for `host`."""
         url, host.url, host.standing = host.url, None, None
         self.held -= 1
         self._room_event.set()
@@ -237,7 +237,7 @@ class Work:
             self._queue.wake()
 
     def _warm_next(self, host: HostAtWork) -> None:
-        """Prefetch another robots.txt if that of `host` was prefetched."""
+        """Prefetch another robots.txt if the one for `host` was prefetched."""
         if host in self._ahead:
             self._ahead.discard(host)
             if self._cold:
@@ -246,14 +246,14 @@ class Work:
                 self._make_ready(cold)
 
     def _end_turn(self, host: HostAtWork) -> None:
-        """Handle the end of a turn of `host`."""
+        """Handle the end of a turn for `host`."""
         host.turns -= 1
         if self._queue.is_resting(host):
             self._rest(host)
         self._forget_if_idle(host)
 
     def _close_turn(self, host: HostAtWork | None = None) -> None:
-        """Handle a turn that is over, which may be one of `host`."""
+        """Handle the end of a turn, possibly one for `host`."""
         if host is not None:
             self._end_turn(host)
         self._open_turns -= 1
@@ -266,7 +266,7 @@ class Work:
             self.turns.check_open()
             if self.is_over or self._is_done():
                 end = self._end or StopAsyncIteration()
-                self.close()  # an error of the source is raised once
+                self.close()  # an error from the source is raised once
                 raise end
             host = self._queue.pop()
             if host is None:
@@ -284,7 +284,7 @@ class Work:
             await self._loop_turns.after_item()
 
     async def _try(self, host: HostAtWork) -> Turn | None:
-        """Try to start a turn of `host`; otherwise move it to its next state."""
+        """Try to start a turn for `host`; otherwise, move `host` to its next state."""
         seconds = self.turns.queues.seconds_until_ready(host.name)
         if host.url is None and seconds > 0 and self.frontier.is_asked_late:
             self._rest(host, seconds)
@@ -312,13 +312,13 @@ class Work:
             self.leave_out(self._take_url(host), error)
             self._go_on(host)
             return None
-        if self.is_over:  # meanwhile
+        if self.is_over:  # in the meantime
             await self.turns.give_back(claim)
             return None
         return self._given(host, claim)
 
     async def _next_url(self, host: HostAtWork) -> MaybeURL:
-        """Take the next URL of `host`, or return `None`."""
+        """Take the next URL for `host`, or return `None`."""
         host.is_offered = False
         try:
             host.url = await self.frontier.next_url(host.name)
@@ -344,7 +344,7 @@ class Work:
         host.state = State.UNKNOWN
 
     def _use(self, host: HostAtWork, standing: Standing | None) -> None:
-        """Continue with `host`, whose robots.txt was fetched."""
+        """Continue with `host`, whose robots.txt has been fetched."""
         host.standing = standing
         self._make_ready(host)
 
@@ -375,7 +375,7 @@ class Work:
         return self._end is not None and not self._busy and not self._open_turns
 
     def _tell_if_full(self) -> None:
-        """Report if the source has to wait for resting hosts."""
+        """Report if the source must wait for resting hosts."""
         moment, now = self._queue.first_moment, self.clock.monotonic()
         is_told = now < self._told_full_at + _SECONDS_BETWEEN_EVENTS
         is_soon = not now + _SECONDS_WORTH_TELLING <= moment < math.inf

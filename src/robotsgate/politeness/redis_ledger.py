@@ -1,4 +1,4 @@
-"""A ledger in Redis or Valkey, shared by a fleet; needs the extra `redis`."""
+"""A ledger in Redis or Valkey, shared by a fleet; needs the `redis` extra."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _LOGGER = logging.getLogger("robotsgate.politeness")
 # How long a call waits for the server before this process continues without it.
 _ANSWER_SECONDS = 1.0
 
-# Without its server, a process tries to reach it so many seconds after each failure.
+# Without its server, a process tries to reach it this many seconds after each failure.
 # Waiting callers try again soon, because the fleet may be faster.
 _PROBE_SECONDS = 1.0
 _LONGEST_WAIT_ALONE = 5.0
 
-# The end of a turn that never started, at a host without a name: the server drops the
+# The end of a turn that never started, for a host without a name: the server drops the
 # record within a millisecond.
 _PROBE = (
     "",
@@ -77,17 +77,18 @@ _Answer = TypeVar("_Answer")
 
 
 class RedisLedger:
-    """A ledger for a fleet, whose processes together are as polite as a single one.
+    """A ledger for a fleet, whose processes together are as polite as a single process.
 
     Works with Redis 6 or later and with Valkey, standalone, with Sentinel or as a
-    cluster. Each start or end of a turn is a script that uses one key, and computes the
-    time from the remaining lifetime of that key. The server deletes the key when it no
-    longer matters. Processes that wait for a host get it in the order of arrival. If a
-    process dies, its turn stays open until `max_turn_seconds` after the start.
+    cluster. Each start or end of a turn is a script that uses one key and computes the
+    time from that key's remaining lifetime. The server deletes the key when it no
+    longer matters. Processes that wait for a host get their turns in the order of
+    arrival. If a process dies, its turn stays open until `max_turn_seconds` after its
+    start.
 
     If the server does not respond within a second, this process continues with what it
-    knows about the hosts, and multiplies their delays by `workers`. Turns do not wait
-    for the server then; one task keeps trying to reach it.
+    knows about the hosts, and multiplies their delays by `workers`. Turns then do not
+    wait for the server; one task keeps trying to reach it.
 
     Use it as an async context manager around the gates.
     """
@@ -109,17 +110,17 @@ class RedisLedger:
             url: as for `RedisStore`.
             workers: the maximum number of processes that share the server, ≥ 1; a
                 process that cannot reach it multiplies its delays by this number.
-            prefix: the prefix of the key of each host.
+            prefix: the prefix of each host's key.
             max_hosts: how many hosts this process remembers, as for `LocalLedger`.
             ssl_context: as for `RedisStore`.
-            clock: the clock of the gates.
+            clock: the gates' clock.
             on_event: called with each `LedgerEvent`; it must not block. Exceptions that
                 it raises are logged.
 
         Raises:
             StoreError: `url` is not valid for `RedisStore`.
             TypeError: `workers` or `max_hosts` is not an int, or `on_event` is not
-                callable, or a coroutine function.
+                callable or is a coroutine function.
             ValueError: `workers` or `max_hosts` is below 1.
         """
         check_bound("workers", workers)
@@ -135,7 +136,7 @@ class RedisLedger:
         self._unsent: deque[tuple[str, list[str]]] = deque()
 
     async def __aenter__(self) -> Self:
-        """Connect at the first use from now on; the server may still be down."""
+        """Connect on first use from now on; the server may still be down."""
         self._server.open()
         return self
 
@@ -149,7 +150,7 @@ class RedisLedger:
         """See `Ledger.start`.
 
         Raises:
-            RuntimeError: the ledger is not used as a context manager.
+            RuntimeError: the ledger is not being used as a context manager.
         """
         if not self._server.is_open:
             raise RuntimeError("expected the ledger to be used inside async with")
@@ -177,7 +178,7 @@ class RedisLedger:
     ) -> None:
         """See `Ledger.end`."""
         await self._memory.end(grant, end, retry_after=retry_after)
-        # For the fleet, a turn that started without the server is later than any
+        # For the fleet, a turn that started without the server counts as later than any
         # incident.
         began_at = math.inf if grant.shared_began_at is None else grant.shared_began_at
         arguments = end_arguments(

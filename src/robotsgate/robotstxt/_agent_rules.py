@@ -1,4 +1,4 @@
-"""The groups of a robots.txt for one agent, merged (RFC 9309 §2.2.1)."""
+"""The merged groups of a robots.txt for one agent (RFC 9309 §2.2.1)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRules:
-    """The contents of a file for one agent, with its groups merged.
+    """The part of a file that applies to one agent, with its groups merged.
 
     Attributes:
-        group: the product token whose groups were merged, "*" for the fallback group,
+        group: the product token whose groups were merged; "*" for the fallback group;
             `None` if there is no group for the agent.
         rules: the merged rules.
         crawl_delay: seconds, ≥ 0; `None` if there is none.
         request_rate: the request rate; `None` if there is none.
-        usage_lines: the records of `USAGE_FIELDS` in these groups, and those that apply
-            to the whole file, in the order of the file.
+        usage_lines: the records in these groups whose field is in `USAGE_FIELDS`, and
+            the usage records that apply to the whole file, in file order.
     """
 
     group: str | None
@@ -40,7 +40,7 @@ class AgentRules:
     usage_lines: tuple[Other, ...] = ()
 
     def match(self, target: str, *, is_robots_txt: bool) -> Match:
-        """The match for `target`, which may be the file itself."""
+        """The match for `target`, which may be /robots.txt itself."""
         number = None if is_robots_txt else self.rules.decisive(target)
         if number is None:
             return Match(
@@ -54,14 +54,14 @@ class AgentRules:
 
 
 def rule_of(raw: tuple[str, bool, int]) -> Rule:
-    """The `Rule` for one item of `RuleSet.as_written` or `Records.rules`."""
+    """The `Rule` for one tuple from `RuleSet.as_written` or `Records.rules`."""
     written, is_allow, line = raw
     kind = RuleKind.ALLOW if is_allow else RuleKind.DISALLOW
     return Rule(kind=kind, pattern=readable(written), line=line)
 
 
 def spelt_rules(records: Records, grammar: Grammar) -> tuple[RuleLines, RuleLines]:
-    """The disallow and allow rules of `records`, normalized like targets."""
+    """The disallow and allow rules in `records`, normalized like targets."""
     disallows = _spelt_lines(records.disallows, records.disallow_lines, grammar)
     allows = _spelt_lines(records.allows, records.allow_lines, grammar)
     folders = grammar.folders(allows.patterns)
@@ -83,7 +83,7 @@ def _spelt_lines(written: list[str], lines: list[int], grammar: Grammar) -> Rule
 
 
 def _with_more(rules: RuleLines, more: Sequence[tuple[int, str]]) -> RuleLines:
-    """`rules` with each pattern of `more` inserted after the rule at its index."""
+    """`rules` with each pattern in `more` inserted after the rule at its index."""
     rows = [
         *zip(*rules, strict=True),
         *((text, rules.lines[number], rules.written[number]) for number, text in more),

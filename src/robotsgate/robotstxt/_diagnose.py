@@ -1,4 +1,4 @@
-"""Finds lines of a robots.txt that do not do what they seem to."""
+"""Finds lines in a robots.txt that do not do what they seem to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _LONGEST_QUOTE = 80
 
-# This many comparisons of a rule with a wildcard take some 50 ms.
+# This many comparisons of a rule with a wildcard take about 50 ms.
 _MOST_COMPARISONS = 100_000
 
 _BYTE_ORDER_MARK = "\xef\xbb\xbf"
@@ -42,7 +42,8 @@ _NOTES = {
 _Told = tuple[int, int, DiagnosticKind, str]
 """Line, place, kind and message of a `Diagnostic`.
 
-A place is an octet of the line, 1 for the first, or a constant from below.
+A place is the position of an octet in the line, 1 for the first, or one of the
+constants below.
 """
 
 _WHOLE, _FIELD, _VALUE = 0, -1, -2
@@ -57,10 +58,11 @@ def diagnostics(
     is_cut: bool,
     encoding: str | None,
 ) -> tuple[Diagnostic, ...]:
-    """The problems of a file, in the order of its lines.
+    """The problems in a file, in line order.
 
-    `records` are the records before its sections, then those of each section.
-    `encoding` is the encoding of its byte order mark, if that is not UTF-8.
+    `records` holds the records before the first section, then the records of each
+    section. `encoding` is the encoding that the byte order mark indicates, unless it is
+    UTF-8.
     """
     whole_lines, lines = text.split("\n"), grammar.counted_text(text).split("\n")
     told = [
@@ -127,7 +129,7 @@ def _about_the_file(
 
 
 def _about_octets(lines: Sequence[str], counted: Sequence[str]) -> Iterator[_Told]:
-    """Report the first non-UTF-8 line, and lines that are cut or have a NUL or mark."""
+    """Report the first non-UTF-8 line, and lines that are cut or have a NUL or BOM."""
     is_told = False
     for number, line in enumerate(lines, 1):
         if not is_told and not is_utf8(line):
@@ -170,7 +172,7 @@ def _about_agents(
 
 
 def _about_groups(outline: Outline, records: Sequence[Records]) -> Iterator[_Told]:
-    """Report runs of user-agent lines that are interrupted by other records."""
+    """Report runs of user-agent lines interrupted by other records."""
     for section, read in zip(outline.sections, records[1:], strict=True):
         if not (read.disallows or read.allows):
             continue
@@ -223,9 +225,9 @@ def _about_rules(
 
 
 def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told]:
-    """Report rules without effect, given as (normalized pattern, is_allow, line)."""
-    # Among rules that match the same URLs, the longest applies, then allow, then the
-    # first line. So a rank is (length, whether it allows, the negated line).
+    """Report rules without effect, from (normalized pattern, is_allow, line) tuples."""
+    # Among rules that match the same URLs, the longest wins, then allow, then the first
+    # line. So a rank is (length, whether it allows, the negated line).
     winners: dict[str, tuple[int, bool, int]] = {}
     for text, is_allow, line in rules:
         rank = (len(text), is_allow, -line)
@@ -247,8 +249,8 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
             continue
         seen.add((text, is_allow))
         if is_allow == winner[1] and not text.endswith("$") and "*" not in text:
-            # A wildcard that matches the pattern matches everything that the pattern
-            # does.
+            # A wildcard that matches the pattern matches every target that the pattern
+            # matches.
             ranks = (rank for other, rank in wildcards if matches(other, text))
             winner = max([winner, *ranks])
         if is_allow == winner[1]:

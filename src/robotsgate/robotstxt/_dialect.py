@@ -1,7 +1,8 @@
 """All differences between the two dialects of robots.txt.
 
-These are RFC 9309, and exactly Google's published parser (github.com/google/robotstxt,
-robots.cc). Strings in that parser end at a NUL, so a NUL truncates lines and URLs.
+One follows RFC 9309, and the other exactly matches Google's published parser
+(github.com/google/robotstxt, robots.cc). Strings in that parser end at a NUL, so a NUL
+truncates lines and URLs.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ class Dialect(enum.Enum):
     """How to parse a robots.txt."""
 
     RFC9309 = "rfc9309"
-    """The standard, with product tokens that may contain digits and dots."""
+    """The standard, except that product tokens may contain digits and dots."""
 
     GOOGLE = "google"
     """Exactly like Google's published parser, which accepts some misspelt fields."""
 
 
 class Grammar(Protocol):
-    """All differences between dialects; the parser does not know them by name."""
+    """All that differs between dialects; the parser does not know which one it uses."""
 
     white_space: str
     """The characters that may surround a field or a value."""
 
     known_fields: Mapping[str, LineKind]
-    """Frequent spellings, exactly as they occur in files; faster than `field`."""
+    """Frequent field spellings, exactly as found in files; faster than `field`."""
 
     implies_robots_txt: bool
     """Whether /robots.txt itself is always allowed (RFC 9309 §2.2.2)."""
@@ -70,7 +71,7 @@ class Grammar(Protocol):
         ...
 
     def group_token(self, value: str) -> str:
-        """The lower-case token of a user-agent line; "*" for any; may be empty."""
+        """The lower-case token in a user-agent line: "*" for any agent, "" for none."""
         ...
 
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
@@ -78,15 +79,15 @@ class Grammar(Protocol):
         ...
 
     def spelling(self, values: str) -> str:
-        """The patterns `values`, joined by LF, normalized like `readings`."""
+        """The LF-separated patterns in `values`, normalized like `readings`."""
         ...
 
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
-        """Additional patterns that allow rules imply: (index of the rule, pattern)."""
+        """Additional patterns that allow rules imply, as (rule index, pattern)."""
         ...
 
     def readings(self, url: str | URLLike) -> tuple[str, ...]:
-        """The readings of the path and query of `url`, for matching with patterns.
+        """The readings of the path and query of `url`, to match against patterns.
 
         Each starts with "/"; the first one is the path and query as given.
         """
@@ -181,7 +182,7 @@ class _Rfc9309:
 
 RFC9309: Grammar = _Rfc9309()
 
-# As in robots.cc: the longest URL of an old browser (2,083) times eight, minus one.
+# As in robots.cc: the URL limit of an old browser (2,083) times eight, minus one.
 _MAX_LINE_LENGTH = 16_663
 
 _TOKEN_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
@@ -190,7 +191,7 @@ _FROM_NUL = re.compile("\0[^\n]*")
 
 _INDEX_FILE = "/index.htm"
 
-# Prefixes of keys, in the order in which they are tried.
+# Key prefixes, in the order in which they are tried.
 _GOOGLE_FIELDS = (
     ("user-agent", LineKind.USER_AGENT),
     ("useragent", LineKind.USER_AGENT),
@@ -211,14 +212,14 @@ _UNKNOWN_TO_GOOGLE = {
 
 
 class _Google:
-    """Accepts prefixes of fields, frequent misspellings, and missing colons."""
+    """Accepts prefixes of field names, common misspellings and missing colons."""
 
     white_space = " \t\x0b\x0c"
     known_fields = _FREQUENT_SPELLINGS
     implies_robots_txt = False
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """`body` without its byte order mark, even if it is incomplete."""
+        """`body` without its byte order mark, even if the mark is incomplete."""
         for start in (b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"):
             if body.startswith(start):
                 return body[len(start) :]
@@ -236,7 +237,7 @@ class _Google:
         return _UNKNOWN_TO_GOOGLE.get(key, LineKind.OTHER)
 
     def split_without_colon(self, line: str) -> tuple[str, str] | None:
-        """Two words are a key and a value; words are separated by space and tab."""
+        """A line of two words, separated by spaces or tabs, is a key and a value."""
         words = [
             word
             for word in line.strip(self.white_space).replace("\t", " ").split(" ")
@@ -253,7 +254,7 @@ class _Google:
         return value[: len(value) - len(rest)].lower()
 
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
-        """The agents unchanged: Google's matcher reduces only those in the file."""
+        """The agents, unchanged: Google's matcher shortens only names in the file."""
         agents = (agent,) if isinstance(agent, str) else agent
         return tuple(
             one.encode("utf-8", "surrogatepass").lower().decode("latin-1")
@@ -312,7 +313,7 @@ def _has_overlong_line(text: str) -> bool:
 
 
 def _first_of(characters: str, text: str, start: int) -> int:
-    """The index of the first of `characters` at or after `start`; -1 if none."""
+    """The first index from `start` where any of `characters` occurs; -1 if none."""
     places = (text.find(character, start) for character in characters)
     return min((place for place in places if place >= 0), default=-1)
 

@@ -1,11 +1,11 @@
-"""Reads the headers of a response from any HTTP client. Pure."""
+"""Reads response headers from any HTTP client. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 HeadersLike = Mapping[str, str] | Iterable[tuple[str, str]]
-"""Response headers: those of httpx, aiohttp or requests, a dict, or pairs."""
+"""Response headers from httpx, aiohttp or requests, a dict, or (name, value) pairs."""
 
 
 def header_values(headers: HeadersLike, name: str) -> list[str]:
@@ -16,9 +16,9 @@ def header_values(headers: HeadersLike, name: str) -> list[str]:
 def headers_named(
     headers: HeadersLike, names: Collection[str]
 ) -> list[tuple[str, str]]:
-    """(lower-case name, value) of the headers with one of `names`, in order.
+    """(lower-case name, value) of each header whose name is in `names`, in order.
 
-    `names` must be lower-case. Raises like `pairs_of`.
+    `names` must be lower-case. Raises the same errors as `pairs_of`.
     """
     return [
         (key, value)
@@ -35,7 +35,7 @@ def pairs_of(headers: HeadersLike) -> Iterator[tuple[str, str]]:
     """
     pairs: Iterable[object] = headers
     if isinstance(headers, Mapping):
-        # `items` of httpx joins repeated headers.
+        # httpx's `items` joins repeated headers.
         pairs = getattr(headers, "multi_items", headers.items)()
     for pair in pairs:
         match pair:

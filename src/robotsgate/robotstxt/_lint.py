@@ -1,6 +1,6 @@
-"""Lines and diagnostics of a robots.txt as values.
+"""Value types for the lines of a robots.txt and the diagnostics about them.
 
-Crawlers don't need them, so they are imported only on use.
+Crawlers don't need them, so this module is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line(JSONValue):
-    """One line of the file.
+    """One line in the file.
 
     Attributes:
         number: 1 for the first line.
-        text: the whole line including comment and white space, without the line end;
-            invalid UTF-8 is replaced with U+FFFD.
+        text: the whole line, including any comment and white space, but without the
+            line end; invalid UTF-8 is replaced with U+FFFD.
         kind: the kind of line.
     """
 
@@ -36,7 +36,7 @@ class Severity(enum.Enum):
     """How much a `Diagnostic` matters."""
 
     ERROR = "error"
-    """Crawlers ignore the line, or read it differently from what its author meant."""
+    """Crawlers ignore the line, or read it differently than its author meant."""
     WARNING = "warning"
     """The line may not do what its author meant."""
     NOTE = "note"
@@ -75,7 +75,8 @@ class Diagnostic(JSONValue):
 
     Attributes:
         line: the line number, 1 for the first; 0 for the whole file.
-        column: the first character in the line, 1 for the first; 0 for the whole line.
+        column: where the problem starts in the line, 1 for the first character; 0 for
+            the whole line.
         severity: how much it matters.
         kind: the kind of problem.
         message: a human-readable sentence, without a final period.
@@ -89,7 +90,7 @@ class Diagnostic(JSONValue):
 
 
 def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
-    """The lines of a file, as in `outline`; there is no line after the last LF."""
+    """The lines of `text`, as passed to `outline`; a final LF starts no new line."""
     if not text:
         return ()
     whole_lines = text.removesuffix("\n").split("\n")

@@ -1,11 +1,11 @@
 """Finds the most specific rule for a target (RFC 9309 §2.2.2, §2.2.3).
 
-Works on patterns and targets that are already normalized, independently of the dialect.
-There are no regular expressions, so nothing can backtrack.
+Works on normalized patterns and targets, whatever the dialect. It uses no regular
+expressions, so nothing can backtrack.
 
-How to think of it: a `RuleSet` has two sides, the disallow rules and the allow rules.
-It first checks whether any rule of a side matches. This does not require looking at
-each single rule, and is enough for most targets:
+Think of it this way: a `RuleSet` has two sides, the disallow rules and the allow rules.
+It first checks whether any rule on a side matches. This does not require trying every
+rule, and is enough for most targets:
 
     disallow side: any match? ── no ──▶ allowed
               │ yes
@@ -13,18 +13,18 @@ each single rule, and is enough for most targets:
               │ yes
     the side with the longest match applies; allow wins a tie
 
-A side sorts its patterns by how they are searched:
+Each side sorts its patterns by how they are matched:
 
-    /private    prefixes   `startswith` with all of a few, or a binary search
-    /private*   starred    as the prefix before the stars
-    /*.pdf$     searched   one by one, but only if the target contains its anchor,
-    ".pdf"
+    /private    prefixes   all at once by `startswith` if few, or a binary search
+    /private*   starred    like the prefix before the star
+    /*.pdf$     searched   one by one, if the target contains its anchor, ".pdf"
 
-A side has to be prepared (`prepare`): the disallow side immediately, the allow side
-when it is first used, because for most files it is never used.
+A side must be prepared (`prepare`): the disallow side immediately, the allow side on
+first use, because most files never need it.
 
-With a hostile file, a target that is longer than `quick_length` may take long.
-`allows_at_once` returns `None` for it; `allows` uses an `IndexedTarget`.
+With a hostile file, matching a target longer than `quick_length` may take a long time.
+For such a target, `allows_at_once` returns `None`, and `allows` uses an
+`IndexedTarget`.
 """
 
 from __future__ import annotations
@@ -50,15 +50,17 @@ if TYPE_CHECKING:
 # Up to this number, trying each prefix is faster than a binary search.
 _FEW_PREFIXES = 32
 
-# Measured on CPython 3.11, without the characters of the pattern.
+# Measured on CPython 3.11, not counting the characters of the pattern.
 _BYTES_OF_A_RULE = 300
 
-# The characters of all wildcard patterns times those of a target that is matched
-# directly. At worst, each pair is compared, which takes a few milliseconds.
+# The total length of all wildcard patterns times the length of a target that is matched
+# directly. In the worst case, every pair of characters is compared, which takes a few
+# milliseconds.
 _QUICK_WORK = 4_000_000
 
 # Splitting this many wildcard patterns, with this many characters, takes a few
-# milliseconds. The maximum in 2,156 real files, for all agents, is 582 with 24,726.
+# milliseconds. The maximum in 2,156 real files, for all agents, is 582 patterns with
+# 24,726 characters.
 _MANY_WILDCARDS = 2_000
 _MANY_WILD_CHARACTERS = 100_000
 
@@ -67,14 +69,14 @@ _QUICKLY_PREPARED = 2_000
 
 
 class RuleSet:
-    """The allow and disallow rules of one agent.
+    """The allow and disallow rules for one agent.
 
-    Methods refer to a rule by its number, starting at 0: first the disallow rules, then
-    the allow rules.
+    Methods refer to a rule by its number. Rules are numbered from 0, the disallow rules
+    before the allow rules.
 
     Attributes:
-        quick_length: a target up to this length, in characters, is matched within some
-            10 milliseconds, even with hostile rules; or several of this total length.
+        quick_length: a target of up to this many characters, or several that add up to
+            it, can be matched within about 10 milliseconds, even with hostile rules.
     """
 
     __slots__ = ("_allows", "_disallows", "_prefixes", "quick_length")
@@ -84,14 +86,14 @@ class RuleSet:
     ) -> None:
         """Store the rules, and prepare the disallow side."""
         self._disallows = _Side(disallows)
-        # Not prepared yet, because it is not needed for most files.
+        # Not prepared yet, because most files never need it.
         self._allows = _Side(allows) if allows.patterns else _NONE
         wildcards = (*self._disallows.wildcards, *self._allows.wildcards)
         wild = sum(map(len, wildcards))
         is_quick = len(wildcards) <= _MANY_WILDCARDS and wild <= _MANY_WILD_CHARACTERS
         self.quick_length: int = _QUICK_WORK // (wild + 1) if is_quick else 0
         self._disallows.prepare()
-        # For the fastest result: nearly half of all files disallow only a few prefixes.
+        # A fast path: nearly half of all files disallow only a few prefixes.
         self._prefixes = self._disallows.few_prefixes
         if len(self._allows.patterns) > _QUICKLY_PREPARED:
             self._allows.prepare()
@@ -102,7 +104,7 @@ class RuleSet:
 
     @property
     def weight(self) -> int:
-        """Roughly how many bytes of memory the rules take when fully prepared."""
+        """Approximate memory use of the rules when fully prepared, in bytes."""
         characters = sum(map(len, self._disallows.patterns))
         characters += sum(map(len, self._allows.patterns))
         return 2 * characters + _BYTES_OF_A_RULE * len(self)
@@ -149,7 +151,7 @@ class RuleSet:
         order = [
             index for index, pattern in enumerate(patterns) if matcher.matches(pattern)
         ]
-        # The sort is stable: allow stays before disallow, and each in file order.
+        # The sort is stable: allow stays before disallow, and both stay in file order.
         order.sort(key=lambda index: -len(patterns[index]))
         return [(index - count) % len(patterns) for index in order]
 
@@ -168,11 +170,11 @@ class RuleSet:
         return disallow, self._allows.longest(target, indexed) if has_allows else ""
 
     def is_allow(self, number: int) -> bool:
-        """Whether the rule with this number allows."""
+        """Whether the rule with this number is an allow rule."""
         return number >= len(self._disallows.patterns)
 
     def as_written(self, number: int) -> tuple[str, bool, int]:
-        """The rule with this number: pattern in the file, whether it allows, line."""
+        """The rule with this number: pattern as written, whether it allows, line."""
         if not self.is_allow(number):
             side = self._disallows
             return side.written[number], False, side.lines[number]
@@ -180,8 +182,8 @@ class RuleSet:
         return self._allows.written[number], True, self._allows.lines[number]
 
     def effective(self) -> list[str]:
-        """The rules that can decide, as lines in the spelling of targets."""
-        if not self._disallows.patterns:  # then those that allow decide nothing
+        """The rules that can affect a result, as lines normalized like targets."""
+        if not self._disallows.patterns:  # then allow rules change nothing
             return []
         kinds = (("disallow", self._disallows), ("allow", self._allows))
         written = ((kind, one) for kind, side in kinds for one in side.patterns)
@@ -196,18 +198,19 @@ class RuleSet:
 
 
 class _Side:
-    """The rules of one kind, sorted as explained at the top of the module.
+    """The rules of one kind, sorted as explained in the module docstring.
 
     Attributes:
         patterns, lines, written: as in `RuleLines`, without empty patterns.
-        wildcards: the patterns with wildcards, each once, the longest first; those that
-            are not in `starred` are `searched`.
-        is_ready: whether the attributes below are set, by `prepare`.
-        starred: patterns by prefix; empty if there are very many wildcards.
+        wildcards: the patterns with wildcards, each once, longest first; `searched`
+            holds those that are not in `starred`.
+        is_ready: whether `prepare` has set the attributes below.
+        starred: patterns keyed by prefix; empty if there are very many wildcards.
         prefixes: the plain patterns, and the keys of `starred`.
-        shortest: the prefixes that do not start with another one, sorted; `None` if
-            there are few.
-        anchors: for each of `searched`; empty if there are very many wildcards.
+        shortest: the prefixes that do not start with another prefix, sorted; `None` if
+            there are only a few.
+        anchors: the anchor of each `searched` pattern; empty if there are very many
+            wildcards.
     """
 
     __slots__ = (
@@ -238,7 +241,7 @@ class _Side:
         self.is_ready = False
 
     def prepare(self) -> None:
-        """Set the other attributes; concurrent threads set the same values."""
+        """Set the remaining attributes; concurrent threads set the same values."""
         prefixes = self.patterns
         starred, searched = _NONE_STARRED, self.wildcards
         is_quick = len(self.wildcards) <= _MANY_WILDCARDS
@@ -264,7 +267,7 @@ class _Side:
 
     @property
     def few_prefixes(self) -> tuple[str, ...] | None:
-        """The prefixes if there are few of them and nothing else; otherwise `None`."""
+        """The prefixes if there are few, and no other patterns; otherwise `None`."""
         is_few = self.shortest is None and not self.searched
         return self.prefixes if is_few else None
 
@@ -283,7 +286,7 @@ class _Side:
     def longest(self, target: str, indexed: IndexedTarget | None) -> str:
         """The longest pattern that matches `target`, or ""; the first one if tied.
 
-        `indexed` is passed if comparing all wildcards with the target may take long.
+        `indexed` is passed if comparing all wildcards with the target may be slow.
         """
         prefix = self._longest_prefix(target)
         best = self.starred.get(prefix, prefix)
@@ -330,10 +333,10 @@ def _begins_with_one(target: str, shortest: Sequence[str]) -> bool:
 
 
 def _shortest(prefixes: Sequence[str]) -> tuple[str, ...]:
-    """The sorted `prefixes`, without those that start with another one.
+    """`prefixes`, sorted, minus any that start with another prefix in the list.
 
-    In the result, only one element can be a prefix of a target: the last one that sorts
-    before the target.
+    Only one prefix in the result can match a target: the last one that sorts before the
+    target.
     """
     last, *others = sorted(prefixes)
     shortest = [last]

@@ -1,4 +1,4 @@
-"""The parts of a robots.txt as values (RFC 9309 §2.2), with conversion to JSON."""
+"""Value types for the parts of a robots.txt (RFC 9309 §2.2), convertible to JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Rule(JSONValue):
 
     Attributes:
         kind: allow or disallow.
-        pattern: the path pattern as written in the file, without comment and
+        pattern: the path pattern as written in the file, without comments or
             surrounding white space; invalid UTF-8 is replaced with U+FFFD. May be
             empty.
         line: the line number, 1 for the first line.
@@ -81,17 +81,17 @@ class RequestRate(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group(JSONValue):
-    """One group as written in the file, not merged with others of the same token.
+    """One group as written in the file, not merged with others for the same token.
 
     Attributes:
         tokens: the product tokens of its user-agent lines, in lower case and in order;
             "*" for all agents; "" for a line without a token.
         rules: its rules in order, including those that cannot match anything.
-        line: the first of its user-agent lines, 1 for the first line.
-        crawl_delay: its first crawl-delay, seconds ≥ 0; `None` if there is none, or it
-            is invalid. It does not apply to agents whose user-agent lines are below it:
+        line: the line number of its first user-agent line, 1 for the first line.
+        crawl_delay: its first crawl-delay in seconds, ≥ 0; `None` if it is missing or
+            invalid. It does not apply to agents whose user-agent lines are below it:
             see `RobotsTxt.crawl_delay`.
-        request_rate: its first request-rate; `None` as above.
+        request_rate: its first request-rate; `None` if it is missing or invalid.
         other_lines: its records that are not about fetching.
     """
 
@@ -112,7 +112,7 @@ class OtherLine(JSONValue):
     Attributes:
         line: the line number, 1 for the first line.
         field: the name before the colon, in lower case.
-        value: the text after the colon, without comment and surrounding white space;
+        value: the text after the colon, without comments or surrounding white space;
             may be empty.
     """
 
@@ -124,7 +124,7 @@ class OtherLine(JSONValue):
 class LineKind(enum.Enum):
     """The kind of a line.
 
-    The value of a member for a field is the name of the field.
+    Members that stand for a field have the name of the field as their value.
     """
 
     USER_AGENT = "user-agent"
@@ -143,12 +143,12 @@ class LineKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match(JSONValue):
-    """The result of matching one URL for one agent. Truthy if it is allowed.
+    """The result of matching one URL for one agent. Truthy if the URL is allowed.
 
     Attributes:
         allowed: whether the agent may fetch the URL.
         rule: the rule that applies; `None` if no rule matches.
-        group: the product token whose groups apply, "*" for the fallback group, `None`
+        group: the product token whose groups apply; "*" for the fallback group; `None`
             if there is no group for this agent.
         is_robots_txt: whether the URL is /robots.txt itself, which is always
             allowed (RFC 9309 §2.2.2).

@@ -1,10 +1,9 @@
 """Normalizes paths and patterns before they are compared.
 
-RFC 9309 §2.2.2: bytes outside ASCII are percent-encoded, unreserved characters
-(RFC 3986 §2.3) are decoded, hexadecimal digits are upper-case.
-The RFC does not mention the characters that are invalid in URIs (space, quotes,
-brackets, controls, a "%" without two digits). They are encoded as well, because all
-clients do so before sending them.
+RFC 9309 §2.2.2: non-ASCII bytes are percent-encoded, unreserved characters (RFC 3986
+§2.3) are decoded, and hexadecimal digits are upper-case. The RFC does not mention
+characters that are invalid in URIs (space, quotes, brackets, controls, a "%" without
+two digits). They are encoded as well, because all clients encode them before sending.
 Text is latin-1 here: one character per byte.
 """
 
@@ -26,8 +25,8 @@ _DECODED = {
 }
 _UPPER = {pair: f"%{pair.upper()}" for pair in _DECODED}
 
-# Finds a "%" that has to be changed. Nearly all escapes are left unchanged: they have
-# two upper-case digits, and do not encode an unreserved character.
+# Finds a "%" that must be changed. Nearly all escapes are left unchanged: they have two
+# upper-case digits and do not encode an unreserved character.
 _UNUSUAL_ESCAPE = re.compile(
     r"%(?![0189A-F][0-9A-F]|2[0-9ABCF]|3[A-F]|40|5[BCDE]|60|7[BCDF])"
 )
@@ -45,12 +44,12 @@ def _changed_unless(safe: frozenset[str]) -> bytes:
 
 
 class _Safe:
-    """The characters that need no encoding, as tables.
+    """Translation tables for the characters that need no encoding.
 
     Attributes:
         changed: changes all other characters.
         encoded: encodes all other characters. It contains every character, because
-            `str.translate` is slow for those that are missing in the table.
+            `str.translate` is slow for characters missing from the table.
     """
 
     def __init__(self, characters: frozenset[str]) -> None:
@@ -71,7 +70,7 @@ UNLESS_PLAIN_CHANGED = _changed_unless(_PLAIN)
 _ENCODED_OUTSIDE_ASCII = _Safe(frozenset(map(chr, range(0x80)))).encoded
 
 
-# UTF-32 first, because one of its marks starts with a mark of UTF-16.
+# UTF-32 first, because one of its marks starts with a UTF-16 mark.
 _WIDE_ENCODINGS = {
     b"\xff\xfe\0\0": "utf-32-le",
     b"\0\0\xfe\xff": "utf-32-be",
@@ -80,8 +79,8 @@ _WIDE_ENCODINGS = {
 }
 _MARKS = (b"\xef\xbb\xbf", *_WIDE_ENCODINGS)
 
-# Every file and every page has a word in ASCII: a field, or the name of a tag. ASCII
-# text that is decoded as a wide encoding has none.
+# Every file and every page contains an ASCII word: a field or a tag name. ASCII text
+# decoded as a wide encoding contains none.
 _WORD = re.compile("[A-Za-z]{4}")
 
 
@@ -99,7 +98,7 @@ def wide_encoding(body: bytes) -> str | None:
 
 
 def without_mark(body: bytes) -> bytes:
-    """`body` without a byte order mark of any encoding."""
+    """`body` without its byte order mark, whatever the encoding."""
     return body[len(_mark(body)) :] if body.startswith(_MARKS) else body
 
 
@@ -138,10 +137,10 @@ def lower(octets: str) -> str:
 
 
 def is_plain(target: str) -> bool:
-    """A quick check whether `target` is already normalized.
+    """Quickly check whether `target` is already normalized.
 
-    True for most targets of most sites: they have no escapes and need none, and have no
-    "." segment, no fragment, and no "*" or "$".
+    True for most targets on most sites: they contain no escapes and need none, and
+    contain no "." segment, no fragment, and no "*" or "$".
     """
     if "/." in target or not target.isascii():
         return False
@@ -150,7 +149,7 @@ def is_plain(target: str) -> bool:
 
 
 def normalised_patterns(octets: str) -> str:
-    """Patterns, joined by LF, normalized like `normalised_target`.
+    """LF-separated patterns, normalized as in `normalised_target`.
 
     "*" and "$" are left unchanged.
     """
@@ -174,7 +173,7 @@ def _normalised_octets(octets: str, safe: _Safe) -> str:
 
 
 def with_escapes_upper(octets: str) -> str:
-    """`octets` with %xx in upper case and bytes outside ASCII encoded.
+    """`octets` with %xx in upper case and non-ASCII bytes encoded.
 
     Google's parser does not change patterns in any other way.
     """
@@ -185,7 +184,7 @@ def with_escapes_upper(octets: str) -> str:
 
 
 def _with_escapes(octets: str, spellings: dict[str, str], *, lone: str) -> str:
-    """`octets` with each %xx replaced as in `spellings`, and other "%" by `lone`."""
+    """`octets` with each %xx replaced according to `spellings`, other "%" by `lone`."""
     first, *rest = octets.split("%")
     parts = [first]
     for part in rest:

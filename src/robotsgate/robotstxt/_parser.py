@@ -1,8 +1,8 @@
 """Parses the text of a robots.txt into groups and records (RFC 9309 §2.2).
 
-There are two steps, because most groups of a file are never needed: `outline` finds the
-user-agent lines and the extent of each group, and `read` parses the lines of one group.
-Values are unchanged; patterns are not normalized yet.
+Parsing takes two steps, because most groups in a file are never needed: `outline` finds
+the user-agent lines and the extent of each group, and `read` parses the lines of one
+group. Values are left unchanged; patterns are not normalized yet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from robotsgate.robotstxt._dialect import Grammar
 
-# This is contained in every spelling of user-agent that any dialect accepts.
+# Every spelling of user-agent that any dialect accepts contains this.
 _PART_OF_USER_AGENT = "agent"
 
 _RULES = (LineKind.DISALLOW, LineKind.ALLOW)
@@ -37,9 +37,9 @@ class Section:
 
     Attributes:
         start: its start index in the text.
-        end: the start index of the next one.
+        end: the start index of the next section.
         lines_before: the number of lines before it.
-        agents: (token, line) of its user-agent lines.
+        agents: (token, line) of each of its user-agent lines.
     """
 
     start: int
@@ -55,9 +55,9 @@ class Outline:
     Attributes:
         text: the part of the file that is used, without comments.
         outside: the lines before the first user-agent line.
-        sections: in the order of the file.
-        by_token: by token, the sections that name it, each once, with its first line
-            there.
+        sections: the sections, in file order.
+        by_token: for each token, the sections that name it, each once, with the first
+            line that does.
     """
 
     text: str
@@ -69,8 +69,8 @@ class Outline:
 def first_lines(body: bytes, max_bytes: int | None) -> bytes:
     """The lines of `body` that are entirely within its first `max_bytes`.
 
-    RFC 9309 §2.5. A truncated line could mean the opposite of the original one, so it
-    is dropped.
+    RFC 9309 §2.5. A truncated line could mean the opposite of the original, so it is
+    dropped.
     """
     if max_bytes is None or len(body) <= max_bytes:
         return body
@@ -85,7 +85,7 @@ def first_lines(body: bytes, max_bytes: int | None) -> bytes:
 
 
 def outline(text: str, grammar: Grammar) -> Outline:
-    """Find the groups of `text`: latin-1, one character per byte; lines end with LF."""
+    """Find the groups in `text`: latin-1, one character per byte; lines end with LF."""
     text = grammar.counted_text(text)
     if "#" in text:
         text = _COMMENT.sub("", text)
@@ -115,7 +115,7 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
     result = Records()
     white_space = grammar.white_space
     disallow, allow, user_agent = LineKind.DISALLOW, LineKind.ALLOW, LineKind.USER_AGENT
-    # Unknown fields are added as spelt in the file, because most are repeated.
+    # Unknown fields are added as spelt in the file, because most occur repeatedly.
     fields: dict[str, LineKind | str] = {**grammar.known_fields}
     for section in sections:
         lines = file.text[section.start : section.end].split("\n")
@@ -181,13 +181,13 @@ def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
 
 
 def _unusual(line: str, grammar: Grammar) -> tuple[LineKind, str]:
-    """The kind and value of a line in a rare spelling; OTHER if not a record."""
+    """The kind and value of an unusually spelt line; OTHER if it is not a record."""
     key, value = _split(line, grammar) or ("", "")
     return grammar.field(lower(key.strip(grammar.white_space))), value
 
 
 def _split(line: str, grammar: Grammar) -> tuple[str, str] | None:
-    """The unchanged key and value of `line`; `None` if it is not a record."""
+    """The raw key and value of `line`; `None` if it is not a record."""
     key, colon, value = line.partition(":")
     return (key, value) if colon else grammar.split_without_colon(line)
 
@@ -199,11 +199,11 @@ def _record(
     result: Records,
     fields: dict[str, LineKind | str],
 ) -> tuple[LineKind | str | None, str]:
-    """The kind and value of a line in a rare spelling.
+    """The kind and value of an unusually spelt line.
 
-    The kind of an unknown field is its name. It is "" if the line is not a record, and
-    `None` if the line is white space. Misspelt fields are added to `result`, and other
-    spellings to `fields`.
+    For an unknown field, the kind is the field's name. The kind is "" if the line is
+    not a record, and `None` if the line is blank. Misspelt fields are added to
+    `result`, and other spellings to `fields`.
     """
     words = _split(line, grammar)
     if words is None:

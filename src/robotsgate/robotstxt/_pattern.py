@@ -1,13 +1,14 @@
-"""Matches targets with patterns (RFC 9309 §2.2.3).
+"""Matches targets against patterns (RFC 9309 §2.2.3).
 
 In a pattern, "*" matches any characters, and a "$" at its end matches the end of the
-target. The rest is literal. There are no regular expressions, so nothing can backtrack.
+target. Everything else is literal. No regular expressions are used, so nothing can
+backtrack.
 
-Searching a long target for thousands of parts, one by one, takes up to the product of
-their lengths, and a hostile robots.txt may be designed to take that long. So an
-`IndexedTarget` knows the last occurrence of each short piece of the target. Almost
-every pattern of such a file contains a piece that does not occur, or only too early, so
-that no search is needed.
+Searching a long target for thousands of parts, one by one, may take time proportional
+to the product of their lengths, and a hostile robots.txt may be designed to make it so.
+So an `IndexedTarget` records the last occurrence of each short piece of the target.
+Almost every pattern in such a file contains a piece that does not occur in the target,
+or occurs too early, so no search is needed.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _LONGEST_PIECE = 8
 # An index takes about 1 KB per character. No server accepts longer URLs.
 _LONGEST_INDEXED = 32_768
 
-# To search a text of less than 30,000 characters, CPython may take time proportional to
-# the product of both lengths. For longer texts, it is only their sum (fastsearch.h,
-# since 3.10). No pattern contains "#", because that starts a comment.
+# In a text of less than 30,000 characters, a search by CPython may take time
+# proportional to the product of both lengths; in longer texts, to their sum
+# (fastsearch.h, since 3.10). No pattern contains "#", because that starts a comment.
 _FILLER = "#" * 30_000
 
-# At most half a megabyte; this saves a fifth of the patterns in real files.
+# Takes at most half a megabyte; in real files, a fifth of all patterns are shared.
 _COMMON: dict[str, str] = {}
 _MANY_COMMON = 4_096
 _LONGEST_COMMON = 40
@@ -45,16 +46,16 @@ def as_prefix(pattern: str) -> str | None:
 
 
 def parts(pattern: str) -> list[str]:
-    """The texts between the stars of `pattern`, without "$"; adjacent stars are one."""
+    """The texts between the stars in `pattern`, without "$"; "**" counts as "*"."""
     if "**" in pattern:
         pattern = _STARS.sub("*", pattern)
     return pattern.removesuffix("$").split("*")
 
 
 def telling_part(pattern: str) -> str:
-    """A text that every matching target contains, and few other targets do.
+    """A text that every matching target contains, but few other targets do.
 
-    Not the start of `pattern`, which many rules of a file share, unless its other parts
+    Not the start of `pattern`, which many rules in a file share, unless its other parts
     are very short.
     """
     start, *others = parts(pattern)
@@ -90,10 +91,10 @@ def matches(pattern: str, target: str) -> bool:
 
 
 class IndexedTarget:
-    """A target that is matched with many patterns."""
+    """A target to be matched against many patterns."""
 
     def __init__(self, target: str) -> None:
-        """Use `target`; each length of pieces is indexed when it is first needed."""
+        """Use `target`; pieces of each length are indexed when first needed."""
         self._target = target
         self._searched = target + _FILLER
         self._indexes: list[dict[str, int] | None] = [None] * (_LONGEST_PIECE + 1)
@@ -103,7 +104,7 @@ class IndexedTarget:
         """Like the function `matches`."""
         target = self._target
         has_end = pattern.endswith("$")
-        # A quick check that excludes most rules of a hostile file.
+        # A quick check that excludes most rules in a hostile file.
         final = "" if has_end else pattern[pattern.rfind("*") + 1 :]
         if self._latest_start(final) < 0:
             return False
@@ -148,7 +149,7 @@ class IndexedTarget:
         return latest
 
     def _last_starts(self, length: int) -> dict[str, int]:
-        """By piece of this length, the index of its last occurrence."""
+        """The index of the last occurrence of each piece of this length."""
         known = self._indexes[length]
         if known is None:
             target = self._target
@@ -160,7 +161,7 @@ class IndexedTarget:
 
 
 def share(strings: list[str]) -> tuple[str, ...]:
-    """`strings`, of which the first 4,096 short ones are interned."""
+    """`strings`; the first 4,096 short ones ever passed are interned."""
     if len(_COMMON) >= _MANY_COMMON or len(strings) > _MANY_OF_A_FILE:
         return tuple(map(_COMMON.get, strings, strings))
     return tuple(

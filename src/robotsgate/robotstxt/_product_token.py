@@ -1,4 +1,4 @@
-"""Reduces the names of agents to product tokens (RFC 9309 §2.2.1).
+"""Reduces agent names to product tokens (RFC 9309 §2.2.1).
 
 Agents passed by callers and user-agent lines are reduced in the same way.
 """
@@ -16,26 +16,25 @@ from robotsgate.urls._origin import without_userinfo
 ProductToken = NewType("ProductToken", str)
 """A lower-case product token, or "*" for all agents."""
 
-# RFC 9309 allows letters, "_" and "-". 3 % of the user-agent lines in real files have
-# digits and dots (MJ12bot, 008, sitecheck.internetseer.com); if truncated, they would
-# match the wrong agents or none.
-# Outside ASCII, all characters except spaces and punctuation are part of a name,
-# including U+FFFD, which replaces invalid UTF-8.
+# RFC 9309 allows letters, "_" and "-". In real files, 3 % of user-agent lines contain
+# digits or dots (MJ12bot, 008, sitecheck.internetseer.com); if truncated, they would
+# match the wrong agents or none. Outside ASCII, all characters except spaces and
+# punctuation are part of a name, including U+FFFD, which replaces invalid UTF-8.
 _NOT_OF_NAMES = r"\x00-,/:-@\[-^`{-\xbf\u2000-\u206f\u3000\ufeff"
 _NAME = f"([^{_NOT_OF_NAMES}]++)"
 _END_OF_NAME = re.compile(f"[{_NOT_OF_NAMES}]")
 
-# More than twice the longest header on a real user-agent line. Without it, a hostile
-# line would take longer than others.
+# More than twice the longest header on a real user-agent line. Without this limit, a
+# hostile line would take longer than others.
 _LONGEST_HEADER = 500
 
 # A hostile file may repeat a few such headers on thousands of lines.
 _KEPT_HEADERS = 64
 
-# Where a lower-case header that looks like a browser's may name its crawler, the most
-# reliable place first: after "compatible;" (Googlebot), as a product in a comment
-# (Applebot), in a comment that ends in "bot" or "agent", and as a word outside of the
-# comments. The patterns are compiled on first use, because few programs need them.
+# Where a lower-case, browser-like header may name its crawler, most reliable place
+# first: after "compatible;" (Googlebot), as a product in a comment (Applebot), in a
+# comment that ends in "bot" or "agent", and as a word outside comments. The patterns
+# are compiled on first use, because few programs need them.
 _BROWSER_LIKE = (*(f"mozilla{mark}" for mark in "/ (;\t"), "opera/", "(compatible;")
 _IN_COMMENTS = (
     rf"(?<=compatible;)\s*+{_NAME}",
@@ -43,7 +42,7 @@ _IN_COMMENTS = (
     rf"[(;]\s*+(?=[^;()]*(?:bot|agent)\s*(?:[;)]|$)){_NAME}",
 )
 _COMMENT = r"\([^()]*+\)?"
-# The browsers in Facebook's apps add [FBAN/FBIOS;FBAV/470.0;FBSV/17.5].
+# Facebook's in-app browsers add [FBAN/FBIOS;FBAV/470.0;FBSV/17.5].
 _IN_BRACKETS = r"\[[^\[\]]*+\]?"
 # The version may be separate: "Mozilla 5.0 ExampleBot".
 _OUTSIDE_COMMENTS = rf"(?<!\S)(?![0-9.]++(?!\S)){_NAME}(?!:)"
@@ -62,19 +61,19 @@ _KNOWN_AGENTS = 256
 
 
 def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
-    """The product tokens of `agent`, the most specific first.
+    """The product tokens of `agent`, most specific first.
 
     Args:
         agent: a product token ("ExampleBot"), a whole User-Agent header (from which the
-            name of the crawler is extracted), "*", or a sequence of these, the most
+            name of the crawler is extracted), "*", or a sequence of these, most
             specific first.
 
     Returns:
-        One token or more, in lower case; tokens compare case-insensitively.
+        One or more tokens, in lower case; tokens compare case-insensitively.
 
     Raises:
-        InvalidProductTokenError: `agent` does not name a crawler (it is the header
-            of a browser, for example), looks like a URL, is an empty sequence, or is
+        InvalidProductTokenError: `agent` does not name a crawler (for example, it is a
+            browser's User-Agent string), looks like a URL, is an empty sequence, or is
             not a str.
     """
     if isinstance(agent, str):
@@ -92,7 +91,7 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
 
 
 def crawler_name(text: str) -> str:
-    """The lower-case name of the crawler in a token or User-Agent header, or ""."""
+    """The lower-case crawler name in a token or User-Agent header, or ""."""
     header = text.lower()
     if not header.startswith(_BROWSER_LIKE):
         return _END_OF_NAME.split(header, maxsplit=1)[0]
@@ -101,7 +100,7 @@ def crawler_name(text: str) -> str:
 
 @lru_cache(maxsize=_KEPT_HEADERS)
 def _name_in_header(header: str) -> str:
-    """The name of the crawler in a lower-case, browser-like `header`, or ""."""
+    """The crawler name in a lower-case, browser-like `header`, or ""."""
     names: list[str] = []
     if "[" in header:
         header = re.sub(_IN_BRACKETS, " ", header)
@@ -113,7 +112,7 @@ def _name_in_header(header: str) -> str:
 
 
 def is_of_crawler(name: str) -> bool:
-    """Whether a lower-case `name` in a browser-like header is not a browser's."""
+    """Whether a lower-case `name` in a browser-like header is a crawler's."""
     return name not in _BROWSERS and not name.endswith("browser")
 
 
@@ -132,9 +131,7 @@ def _product_token(agent: str) -> ProductToken:
     token = crawler_name(text)
     if not token:
         kind = (
-            "the User-Agent of a browser, "
-            if text.lower().startswith(_BROWSER_LIKE)
-            else ""
+            "a browser's User-Agent, " if text.lower().startswith(_BROWSER_LIKE) else ""
         )
         raise InvalidProductTokenError(
             "expected a crawler's name such as 'ExampleBot', or '*',"

@@ -1,6 +1,6 @@
-"""The records of a group, with parsers for the values of those that are not rules.
+"""The records of a group, and parsers for the values of records that are not rules.
 
-RFC 9309 does not define delays, rates and sitemaps, but permits crawlers to use them
+RFC 9309 does not define delays, rates or sitemaps, but permits crawlers to use them
 (§2.2.4). Invalid values are ignored.
 """
 
@@ -19,22 +19,22 @@ Rate = tuple[LineKind, str, int]
 """A crawl-delay or request-rate record: (field, raw value, line)."""
 
 Other = tuple[str, str, int]
-"""A record of an unknown field: (lower-case key, raw value, line)."""
+"""A record with an unknown field: (lower-case key, raw value, line)."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 class Records:
-    """The records of one or more sections, in the order of the file.
+    """The records of one or more sections, in file order.
 
     Attributes:
         disallows: raw patterns, including empty ones.
-        disallow_lines: the line of each.
+        disallow_lines: the line of each disallow pattern.
         allows: raw patterns, including empty ones.
-        allow_lines: the line of each.
+        allow_lines: the line of each allow pattern.
         rates: crawl-delay and request-rate records.
         sitemaps: (raw value, line).
-        others: records of unknown fields.
+        others: records with unknown fields.
         misspelt: (key, line) of fields that only a lenient dialect accepts.
         void: lines with text that is not a record.
     """
@@ -64,7 +64,7 @@ class Records:
         self.void: list[int] = []
 
     def rules(self) -> Iterator[tuple[str, bool, int]]:
-        """(raw pattern, whether it allows, line) in the order of the file."""
+        """(raw pattern, whether it allows, line) of each rule, in file order."""
         disallows = zip(
             self.disallow_lines,
             self.disallows,
@@ -79,12 +79,12 @@ class Records:
 
 
 class RuleLines(NamedTuple):
-    """The rules of one kind, in the order of the file.
+    """The rules of one kind, in file order.
 
     Attributes:
-        patterns: normalized like targets; may be empty. Those that do not start with
+        patterns: normalized like targets; may be empty. Patterns that do not start with
             "/" or "*" match nothing, because all targets start with "/".
-        lines: the line number of each.
+        lines: the line number of each rule.
         written: the patterns as written in the file.
     """
 
@@ -93,7 +93,7 @@ class RuleLines(NamedTuple):
     written: list[str]
 
     def without_empty(self) -> RuleLines:
-        """These rules without empty patterns, which match nothing."""
+        """These rules, minus empty patterns, which match nothing."""
         if "" not in self.patterns:
             return self
         kept = [rule for rule in zip(*self, strict=True) if rule[0]]
@@ -104,9 +104,9 @@ NO_RULES = RuleLines([], [], [])
 
 
 def crawl_delay_seconds(value: str) -> float | None:
-    """Parse seconds, ≥ 0 and finite, such as "10", "0.5", "2m"; otherwise `None`.
+    """Parse a finite delay ≥ 0 such as "10", "0.5" or "2m"; `None` if it is invalid.
 
-    The units are those of request rates: "s", "m", "h", "d".
+    The units are the same as for request rates: "s", "m", "h", "d".
     """
     unit = _SECONDS.get(value[-1:].lower())
     number = _number(value[:-1] if unit else value)
@@ -115,7 +115,7 @@ def crawl_delay_seconds(value: str) -> float | None:
 
 
 def request_rate(value: str) -> RequestRate | None:
-    """Parse a rate such as "1/5", "9000/1d" or "1/5 0600-0845"; otherwise `None`.
+    """Parse a rate such as "1/5", "9000/1d" or "1/5 0600-0845"; `None` if invalid.
 
     A time of day after the rate is ignored.
     """
@@ -129,19 +129,19 @@ def request_rate(value: str) -> RequestRate | None:
 
 
 def first_crawl_delay(rates: Iterable[Rate]) -> float | None:
-    """The seconds of the first crawl-delay; `None` if it is invalid."""
+    """The first crawl-delay in seconds; `None` if it is invalid."""
     values = (value for field, value, _ in rates if field is LineKind.CRAWL_DELAY)
     return crawl_delay_seconds(next(values, ""))
 
 
 def first_request_rate(rates: Iterable[Rate]) -> RequestRate | None:
-    """The rate of the first request-rate; `None` if it is invalid."""
+    """The first request-rate; `None` if it is invalid."""
     values = (value for field, value, _ in rates if field is LineKind.REQUEST_RATE)
     return request_rate(next(values, ""))
 
 
 def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:
-    """`sitemaps` of the robots.txt of `origin` as absolute URLs, each once.
+    """`sitemaps` from the robots.txt of `origin` as absolute URLs, each once.
 
     URLs with schemes other than http, https and ftp are skipped.
     """
@@ -150,12 +150,12 @@ def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:
 
 
 def _number(text: str) -> float | None:
-    """`text` as a number if it is decimal, without a sign; may be infinite."""
+    """`text` as a number if it is an unsigned decimal; may be infinite."""
     digits = text.replace(".", "", 1)
     return float(text) if digits.isascii() and digits.isdigit() else None
 
 
 def is_absolute_url(value: str) -> bool:
-    """Whether the URL of a sitemap is absolute."""
+    """Whether a sitemap's URL is absolute."""
     scheme, separator, rest = value.partition("://")
     return bool(separator and rest) and scheme.lower() in {"http", "https", "ftp"}

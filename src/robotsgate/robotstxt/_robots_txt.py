@@ -1,6 +1,7 @@
 """A parsed robots.txt: the public interface of the parser and matcher.
 
-Longer than other modules, because it is the public API: half of it is docstrings.
+This module is longer than others, because it is the public API: half of it is
+docstrings.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ DEFAULT_MAX_BYTES = 512_000
 
 ROBOTS_TXT_PATH = "/robots.txt"
 
-# Callers use few agents. The limit contains the damage if one does not.
+# Callers use few agents. The limit contains the damage if a caller uses many.
 MAX_KNOWN_AGENTS = 1_000
 
 _Record = TypeVar("_Record", "Rate", "Other")
@@ -48,11 +49,11 @@ _Record = TypeVar("_Record", "Rate", "Other")
 class RobotsTxt:
     """A parsed robots.txt.
 
-    Create it with `RobotsTxt.parse`. It is immutable; parts of it are parsed when they
-    are first needed.
+    Create it with `RobotsTxt.parse`. It is immutable; its parts are parsed when first
+    needed.
 
     Attributes:
-        dialect: the dialect in which the file was parsed.
+        dialect: the dialect used to parse the file.
     """
 
     def __init__(
@@ -62,9 +63,10 @@ class RobotsTxt:
 
         Args:
             text: latin-1, one character per byte; lines end with LF.
-            dialect: the dialect of the file.
+            dialect: the file's dialect.
             is_cut: whether `text` is only the beginning of the file.
-            encoding: the encoding of its byte order mark, if that is not UTF-8.
+            encoding: the encoding that its byte order mark indicates, unless it is
+                UTF-8.
         """
         self.dialect: Dialect = dialect
         self._grammar = grammar_of(dialect)
@@ -119,11 +121,11 @@ class RobotsTxt:
 
         Args:
             agent: a product token, a whole User-Agent header that names a crawler, "*"
-                for just the fallback group, or a sequence of these, the most specific
+                for just the fallback group, or a sequence of these, most specific
                 first. `Dialect.GOOGLE` uses agents unchanged, like Google's matcher.
-            url: an absolute URL, or its path with its query, starting with "/". If it
+            url: an absolute URL, or just its path and query, starting with "/". If it
                 has dot segments or backslashes, all of its readings must be allowed.
-                `Dialect.GOOGLE` accepts any text, and uses it unchanged.
+                `Dialect.GOOGLE` accepts any text and uses it unchanged.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
@@ -136,10 +138,10 @@ class RobotsTxt:
         return True
 
     def match(self, agent: str | Sequence[str], url: str | URLLike) -> Match:
-        """Like `can_fetch`, but also returns the rule that applies. Raises the same.
+        """Like `can_fetch`, but also returns the rule that applies.
 
         If there are several readings, the first disallowed one is used, or the URL as
-        given if all are allowed.
+        given if all are allowed. Raises the same errors as `can_fetch`.
         """
         rules = self.rules_for(agent)
         target = decisive(self._grammar.readings(url), self._allows(rules))
@@ -148,30 +150,31 @@ class RobotsTxt:
     def matches(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> tuple[Rule, ...]:
-        """All rules that match; raises like `match`.
+        """All rules that match; raises the same errors as `match`.
 
         Returns:
-            The rules in the order of priority, each once. The longest pattern comes
-            first, then allow before disallow, then by line. `match` returns the first
-            one. Empty for /robots.txt if the dialect always allows it.
+            The rules in order of priority, each once: the longest pattern first, then
+            allow before disallow, then by line. `match` returns the first one. Empty
+            for /robots.txt if the dialect always allows it.
         """
         agent_rules = self.rules_for(agent)
         rules = agent_rules.rules
         target = decisive(self._grammar.readings(url), self._allows(agent_rules))
         numbers = () if self._is_implied(target) else rules.matching(target)
-        # An allow rule of `Dialect.GOOGLE` may imply two patterns.
+        # In `Dialect.GOOGLE`, an allow rule may imply two patterns.
         return tuple(dict.fromkeys(rule_of(rules.as_written(one)) for one in numbers))
 
     def usage_preferences(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> UsagePreferences:
-        """The site's preferences for how `url` is used; raises like `can_fetch`.
+        """The site's preferences for how `url` is used.
 
-        These are the lines in the agent's groups, and Content-Signal and License lines
-        above the first group; a License in the groups replaces those above. If `agent`
-        may not fetch `url`, all preferences are unknown. If `url` has several readings,
-        their preferences are combined. The headers of the page may contain more: see
-        `RobotsChecker.usage_preferences`.
+        The preferences are stated in the agent's groups, and in Content-Signal and
+        License lines above the first group; a License line in the groups replaces any
+        License lines above. If `agent` may not fetch `url`, all preferences are
+        unknown. If `url` has several readings, their preferences are combined. The
+        page's response headers may state more: see `RobotsChecker.usage_preferences`.
+        Raises the same errors as `can_fetch`.
         """
         from robotsgate.robotstxt._usage_preferences import (  # noqa: PLC0415 (slow to import)
             usage_preferences,
@@ -185,19 +188,19 @@ class RobotsTxt:
         )
 
     def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
-        """The crawl-delay for `agent`: seconds between two requests, ≥ 0, or `None`.
+        """The crawl-delay for `agent`: seconds between requests, ≥ 0, or `None`.
 
         This is the first crawl-delay in the agent's groups, in seconds or with a unit:
-        s, m, h or d ("2m", without a space). `None` if there is none, or it is invalid.
-        A crawl-delay above a user-agent line does not apply to that agent. Raises like
-        `can_fetch`.
+        s, m, h or d ("2m", without a space). `None` if it is missing or invalid. A
+        crawl-delay above a user-agent line does not apply to that agent. Raises the
+        same errors as `can_fetch`.
         """
         return self.rules_for(agent).crawl_delay
 
     def request_rate(self, agent: str | Sequence[str]) -> RequestRate | None:
         """The first request-rate in the agent's groups.
 
-        `None` if there is none, or it is invalid. Raises like `can_fetch`.
+        `None` if it is missing or invalid. Raises the same errors as `can_fetch`.
         """
         return self.rules_for(agent).request_rate
 
@@ -205,7 +208,7 @@ class RobotsTxt:
     def sitemaps(self) -> tuple[str, ...]:
         """The sitemaps as written in the file, in order, each once.
 
-        They should be absolute URLs; others are relative to the URL of the file.
+        They should be absolute URLs; resolve any others against the URL of the file.
         """
         values = (
             readable(value)
@@ -234,7 +237,7 @@ class RobotsTxt:
 
     @cached_property
     def other_lines(self) -> tuple[OtherLine, ...]:
-        """The records that are not about fetching, in the order of the file."""
+        """The records that are not about fetching, in file order."""
         return _other_lines(
             [other for records in self._records for other in records.others]
         )
@@ -248,7 +251,7 @@ class RobotsTxt:
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Problems that the author of the file may want to know about, by line."""
+        """Problems that the file's author may want to know about, in line order."""
         from robotsgate.robotstxt._diagnose import diagnostics  # noqa: PLC0415 (as above)
 
         return diagnostics(
@@ -271,7 +274,7 @@ class RobotsTxt:
         }
 
     def rules_for(self, agent: str | Sequence[str]) -> AgentRules:
-        """The contents for `agent`: its own groups merged, or otherwise those of "*".
+        """The part of the file for `agent`: its own groups, merged, or the "*" groups.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
@@ -286,14 +289,14 @@ class RobotsTxt:
         return known
 
     def rules_of_each_token(self) -> Iterator[AgentRules]:
-        """The result of `rules_for`, for each token in a user-agent line."""
+        """The result of `rules_for` for each token on a user-agent line."""
         for token in self._outline.by_token:
             if token:
                 yield self._agent_rules((token,))
 
     @cached_property
     def _records(self) -> tuple[Records, ...]:
-        """The records before the first group, then those of each group."""
+        """The records before the first group, then the records of each group."""
         sections = (self._outline.outside, *self._outline.sections)
         return tuple(
             read(self._outline, [section], self._grammar) for section in sections
@@ -323,9 +326,9 @@ class RobotsTxt:
         return AgentRules(group=None, rules=RuleSet(), usage_lines=of_all)
 
     def _read_usage_lines_of_all(self) -> tuple[Other, ...]:
-        """The records above the first group, which hold for all agents.
+        """The usage records above the first group, which apply to all agents.
 
-        Without Content-Usage, which is a rule of a group.
+        Content-Usage is left out, because it is a rule within a group.
         """
         outside = self._outline.outside
         if not (outside.end and may_state_usage(self._outline.text[: outside.end])):
@@ -347,7 +350,7 @@ class RobotsTxt:
         return known
 
     def _allows(self, rules: AgentRules) -> Callable[[str], bool]:
-        """Return a function that checks targets with `rules` of this file."""
+        """Return a function that checks targets against `rules` of this file."""
         return lambda target: rules.rules.allows(target) or self._is_implied(target)
 
     def _is_implied(self, target: str) -> bool:
@@ -367,7 +370,7 @@ def _bytes_of(body: object) -> bytes:
 def _below_agent_lines(
     records: Iterable[_Record], sections: Sequence[tuple[Section, int]]
 ) -> list[_Record]:
-    """The records below the agent's user-agent line in their section."""
+    """The records that follow the agent's user-agent line in the same section."""
     starts = [section.lines_before for section, _ in sections]
     return [
         record

@@ -1,4 +1,4 @@
-"""The fields for usage preferences, and which of their lines apply to an agent."""
+"""The fields that state usage preferences, and which lines apply to an agent."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CONTENT_SIGNAL = "content-signal"
 LICENSE = "license"
 
 USAGE_FIELDS_OF_ALL = (CONTENT_SIGNAL, LICENSE)
-"""Fields that apply to all agents if they are above the first group."""
+"""Fields that apply to all agents if they appear above the first group."""
 
 USAGE_FIELDS = (CONTENT_USAGE, *USAGE_FIELDS_OF_ALL)
 
-# If this many characters before a field are white space, it may start a line.
+# A field may start a line if this many characters before it are white space.
 _LONGEST_INDENT = 100
 
 
@@ -39,9 +39,9 @@ def may_state_usage(text: str) -> bool:
 
 
 def with_own_lines(of_all: Iterable[Other], own: Sequence[Other]) -> tuple[Other, ...]:
-    """The lines for an agent: those for all agents, followed by its own.
+    """All lines for an agent: the lines for all agents, followed by its own.
 
-    Its own licenses replace those for all agents (RSL 1.0 §4.4).
+    An agent's own licenses replace the licenses for all agents (RSL 1.0 §4.4).
     """
     has_license = any(
         field == LICENSE and is_absolute_url(value) for field, value, _ in own

@@ -1,17 +1,17 @@
 """A site's preferences for how its content is used, in three vocabularies.
 
-They are kept separate and not translated into each other, so that callers see
-contradictions.
+The vocabularies are kept separate and not translated into each other, so that callers
+see contradictions.
 
-- Content-Usage of the IETF, according to two drafts that may change: rules of a group
-  and a response header (draft-ietf-aipref-attach-05, 2026-08-19); categories, values,
-  and how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
-- Content-Signal of Cloudflare (contentsignals.org, 2025-09-24; for `use` Cloudflare,
+- The IETF's Content-Usage, from two drafts that may change: one for rules in groups and
+  the response header (draft-ietf-aipref-attach-05, 2026-08-19), one for categories,
+  values and how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
+- Cloudflare's Content-Signal (contentsignals.org, 2025-09-24; Cloudflare for `use`,
   2026-07-01), which is also a response header (Cloudflare's Markdown for Agents, 2026).
-  There is no published grammar. Letter case is ignored here.
-- License of RSL 1.0 (2025-12-10).
+  It has no published grammar. Letter case is ignored here.
+- RSL 1.0's License (2025-12-10).
 
-Imported only on use, because few crawlers need them.
+This module is imported only when it is used, because few crawlers need it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class CategoryPreference(JSONValue):
     """A site's preference for one category, and where it is stated.
 
     Attributes:
-        preference: the most restrictive one that is stated.
+        preference: the most restrictive preference that is stated.
         line: the first line that states it, 1 for the first line; `None` if it is
             stated only in a response header, or not at all.
     """
@@ -83,13 +83,13 @@ class UsagePreferences(JSONValue):
 
     Attributes:
         content_usage: the Content-Usage preferences for the keys "train-ai" and
-            "search": ALLOW, DISALLOW or UNKNOWN.
+            "search", each of them ALLOW, DISALLOW or UNKNOWN.
         content_signal: the Content-Signal preferences for "search", "ai-input" and
             "ai-train", with the same values; for "use", IMMEDIATE, REFERENCE, FULL or
             UNKNOWN.
-        license: the absolute URLs of the License lines in the agent's groups, or
-            otherwise of those for all agents; each once, in the order of the file.
-            robotsgate does not fetch them.
+        license: the absolute URLs in the License lines of the agent's groups or, if
+            there are none, in the lines for all agents; each once, in file order. They
+            are not fetched.
     """
 
     content_usage: Mapping[str, CategoryPreference]
@@ -138,9 +138,9 @@ def usage_preferences(
     """The preferences for a target, combined for all of its `readings`.
 
     Unless the agent may fetch it (`allowed`), all preferences are unknown
-    (draft-ietf-aipref-attach-05 §3.1). `lines` are the records of `USAGE_FIELDS` for
-    the agent, in the order of the file; `headers` are those of the page, if it was
-    fetched.
+    (draft-ietf-aipref-attach-05 §3.1). `lines` are the agent's records whose field is
+    in `USAGE_FIELDS`, in file order; `headers` are the page's response headers, if it
+    was fetched.
 
     Raises:
         TypeError: `headers` does not contain pairs of str.
@@ -172,9 +172,9 @@ def usage_preferences(
 def _in_rules(
     rules: Iterable[tuple[str, int]], target: str, grammar: Grammar
 ) -> list[Statement]:
-    """The statements of the rules with the longest path that matches `target`.
+    """The statements in the rules with the longest path that matches `target`.
 
-    attach-05 §3.1. If several paths have that length, all of them are used.
+    If several paths have that length, all of them are used (attach-05 §3.1).
     """
     indexed = IndexedTarget(target)
     longest = 0
@@ -196,7 +196,7 @@ def _in_rules(
 
 
 def _in_headers(values: Iterable[str]) -> list[Statement]:
-    """The statements of the Content-Usage headers of a response (attach-05 §2)."""
+    """The statements in a response's Content-Usage headers (attach-05 §2)."""
     joined = ", ".join(values).strip(" \t")
     return _statements(joined.encode("utf-8", "surrogatepass"), None)
 
@@ -210,10 +210,10 @@ def _path_and_dictionary(value: str) -> tuple[str, str]:
 
 
 def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
-    """The statements of an RFC 9651 §3.2 dictionary (vocab-08, "Processing Algorithm").
+    """The statements in an RFC 9651 §3.2 dictionary (vocab-08, "Processing Algorithm").
 
-    An invalid dictionary states nothing, nor does a member whose value is not the token
-    y or n.
+    An invalid dictionary is ignored, and so is a member whose value is not the token y
+    or n.
     """
     # Imported here, because few files have such a line.
     from http_sf import StructuredFieldError, Token, parse  # noqa: PLC0415
@@ -222,7 +222,7 @@ def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
         parsed = parse(dictionary, tltype="dictionary")
     except StructuredFieldError:
         return []
-    # `parse` is typed for fields of all kinds. A member is (value, parameters).
+    # `parse` is typed for all kinds of fields. A member is (value, parameters).
     members = cast("Mapping[str, tuple[object, object]]", parsed)
     return [
         (category, preference, line)
@@ -233,7 +233,7 @@ def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
 
 
 def _signals(stated: Iterable[tuple[str, int | None]]) -> list[Statement]:
-    """The statements of Content-Signal lines and headers, given as (value, line)."""
+    """The statements in Content-Signal lines and headers, given as (value, line)."""
     return [
         (category, preference, line)
         for value, line in stated
@@ -246,7 +246,7 @@ def _signals(stated: Iterable[tuple[str, int | None]]) -> list[Statement]:
 def _most_restrictive(
     statements: Iterable[Statement], categories: Iterable[str]
 ) -> dict[str, CategoryPreference]:
-    """By category, the first of its most restrictive statements.
+    """For each category, the first of its most restrictive statements.
 
     draft-ietf-aipref-vocab-08 (2026-09-13), "Combining Preferences".
     """

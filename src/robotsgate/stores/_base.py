@@ -16,7 +16,7 @@ than once, and from another thread.
 
 @runtime_checkable
 class Store(Protocol):
-    """Stores bytes under keys, without knowing what they mean or what time it is.
+    """Stores bytes under keys, without interpreting them or reading a clock.
 
     Several tasks may call a method concurrently, and a call may be cancelled at any
     await. A store that fails raises `StoreError`; the checker then works without it.
@@ -32,8 +32,8 @@ class Store(Protocol):
     async def update(self, key: str, change: Change) -> None:
         """Atomically replace the bytes under `key` with the result of `change`.
 
-        No other writer can come between the read and the write, so that no update is
-        lost. If `change` raises, nothing is written, and the exception propagates.
+        No other writer can come between the read and the write, so no update is lost.
+        If `change` raises, nothing is written, and the exception propagates.
 
         Raises:
             StoreError: the store failed, or there were too many concurrent writers.
@@ -52,7 +52,7 @@ class Store(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Release all resources. Any task may call it, more than once."""
+        """Release all resources. Any task may call this, even more than once."""
         ...
 
 
@@ -63,7 +63,7 @@ class ListableStore(Store, Protocol):
     def keys(self) -> AsyncIterator[str]:
         """Iterate over all keys, each once, in any order.
 
-        Keys that are written during the iteration may be missing.
+        Keys written during the iteration may be missing.
         """
         ...
 
@@ -74,10 +74,10 @@ class ListableStore(Store, Protocol):
 
 @runtime_checkable
 class BatchStore(Protocol):
-    """A store in which one lookup of many keys is faster than many lookups."""
+    """A store in which looking up many keys at once is faster than one by one."""
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """Like `Store.get` for several keys; omits those without bytes."""
+        """Like `Store.get` for several keys; omits keys without bytes."""
         ...
 
 
@@ -87,8 +87,8 @@ class FetchLease(Protocol):
 
     If a shared store has these methods, the checker acquires a lease before each fetch.
     If another process holds the lease, the checker polls the store for the result, and
-    from time to time tries to acquire the lease: if a process dies, its lease expires.
-    Each method is atomic and may be cancelled at any await.
+    tries to acquire the lease from time to time, because the lease of a process that
+    dies expires. Each method is atomic and may be cancelled at any await.
     """
 
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:
@@ -99,7 +99,7 @@ class FetchLease(Protocol):
         Args:
             key: identifies what is to be fetched.
             owner: a name that is unique among all processes.
-            seconds: how long the lease lasts, > 0, by the clock of the server.
+            seconds: how long the lease lasts, > 0, by the server's clock.
         """
         ...
 

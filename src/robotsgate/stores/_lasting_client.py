@@ -1,12 +1,12 @@
 """Keeps a coredis client open, and replaces it when it fails.
 
 A coredis pool keeps connections that no longer respond. It permanently loses a slot if
-a call is cancelled while it connects, or, on trio, if its connection is cut off. So a
-call is completed even if its caller gives up. If a call fails without a response from
-the server, the client is replaced.
+a call is cancelled while connecting or, on trio, if its connection is cut off. So every
+call runs to completion, even if its caller gives up. If a call fails without a response
+from the server, the client is replaced.
 
 A coredis client must be closed by the task that opened it. So each client has its own
-task, and any task may open and close a `LastingClient`.
+task; any task may open and close a `LastingClient`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Client = Redis[bytes] | RedisCluster[bytes]
 
-# Longer calls fail. The checker does not wait that long.
+# Calls that take longer fail. The checker does not wait that long.
 CALL_SECONDS = 10.0
 
 _Result = TypeVar("_Result")
@@ -41,9 +41,9 @@ class _Connection:
         client: `None` before it is opened and after it is closed.
         error: why it could not be opened; otherwise `None`.
         settled_event: set when it is open, or has failed to open.
-        is_retired: whether to close it as soon as no call uses it.
-        unused_event: set when it is retired and unused.
-        calls: the number of calls that use it.
+        is_retired: whether to close it as soon as it is unused.
+        unused_event: set when it is both retired and unused.
+        calls: the number of calls that are using it.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _Connection:
         """Wait until the client is open, and return it.
 
         Raises:
-            Exception: the reason why it cannot be opened.
+            Exception: the error that prevents it from being opened.
         """
         await self.settled_event.wait()
         if self.client is None:
@@ -66,7 +66,7 @@ class _Connection:
         return self.client
 
     def close_if_unused(self) -> None:
-        """Allow it to be closed if it is retired and unused."""
+        """Allow the client to be closed if it is retired and unused."""
         if self.is_retired and self.calls == 0:
             self.unused_event.set()
 
@@ -75,7 +75,7 @@ class LastingClient:
     """A client that stays open until `aclose` and is replaced when it fails."""
 
     def __init__(self, make: Callable[[], Client]) -> None:
-        """Use clients created by `make`; each is opened when it is needed."""
+        """Use clients created by `make`; each one is opened when it is needed."""
         self._make = make
         self._current: _Connection | None = None
         self._next: _Connection | None = None
@@ -151,7 +151,7 @@ class LastingClient:
                     self._retire(self._current)
                     self._current, self._next = connection, None
                     await connection.unused_event.wait()
-        except Exception as error:  # noqa: BLE001 (raised to the calls that wait)
+        except Exception as error:  # noqa: BLE001 (raised to the waiting calls)
             connection.error = error
         finally:
             connection.client = None

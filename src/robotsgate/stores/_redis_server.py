@@ -25,14 +25,14 @@ _Result = TypeVar("_Result")
 class RedisServer:
     """A server or cluster, which may be down.
 
-    After `open`, connections are kept, and a call is completed even if its caller gives
-    up. Before that, each call opens its own connection.
+    After `open`, connections are kept open, and a call runs to completion even if its
+    caller gives up. Before that, each call opens its own connection.
     """
 
     def __init__(
         self, url: str | Callable[[], Client], ssl_context: ssl.SSLContext | None
     ) -> None:
-        """Do not connect yet.
+        """Create the object without connecting.
 
         Args:
             url: as for `RedisStore`.
@@ -51,7 +51,7 @@ class RedisServer:
         return self._lasting_client is not None
 
     def open(self) -> None:
-        """Start to keep connections."""
+        """Keep connections open from now on."""
         self._lasting_client = LastingClient(self._make)
 
     async def aclose(self) -> None:
@@ -86,7 +86,7 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
         StoreError: `url` is not a Redis URL; the message does not show it.
     """
     if not isinstance(url, str) or not _is_url(url):
-        raise StoreError("expected a URL redis://host, rediss://host or unix://path")
+        raise StoreError("expected a redis://host, rediss://host or unix://path URL")
     options: dict[str, Any] = {
         "decode_components": True,
         "verify_version": False,
@@ -94,14 +94,14 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
         "stream_timeout": CALL_SECONDS,
     }
     if url.startswith("rediss:"):
-        # The default context of coredis would accept a certificate for any name.
+        # coredis's default context would accept a certificate for any name.
         options["ssl_context"] = ssl_context or ssl.create_default_context()
     try:
         Redis.from_url(url, **options)
     except (ValueError, RuntimeError, OSError) as error:
         kind = type(error).__name__
         raise StoreError(
-            f"expected a usable URL redis://host or unix://path ({kind})"
+            f"expected a usable redis://host or unix://path URL ({kind})"
         ) from None  # the text of `error` may show a password
     return lambda: Redis.from_url(url, **options)
 
@@ -113,6 +113,6 @@ def _is_url(url: str) -> bool:
         return False
     if parts.scheme == "unix":
         return bool(parts.path)
-    # The client would use database 0 if the path is not a number.
+    # If the path were not a number, the client would use database 0.
     is_database = parts.path in {"", "/"} or parts.path[1:].isdecimal()
     return parts.scheme in {"redis", "rediss"} and bool(parts.hostname) and is_database

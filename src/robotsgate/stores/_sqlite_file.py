@@ -1,4 +1,4 @@
-"""Creates, opens and reads the file of a store, and refuses other files."""
+"""Creates, opens and reads a store's file, and refuses other files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from robotsgate.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# "robt", so that this file and those of other programs are not mistaken.
+# "robt", so that this file is not confused with those of other programs.
 _APPLICATION_ID = 0x726F6274
 
 # Changes together with the version of the entries (`caching/_codec.py`), so that a file
 # with unreadable entries is refused once, instead of entry by entry.
 _VERSION = 3
 
-# Each write takes a new id, so ids are in the order of writing. The bytes are the last
+# Each write gets a new id, so ids follow the order of writes. The bytes are in the last
 # column, so that a sweep does not read them.
 _TABLE = """
 CREATE TABLE kept (
@@ -33,13 +33,13 @@ _BUSY_SECONDS = 0.05
 # How many bytes the log may keep after a large transaction.
 _MOST_LOG_BYTES = 64 * 2**20
 
-# These bits of an SQLite error code are the kind of error.
+# These bits of an SQLite error code identify the kind of error.
 _PRIMARY_CODE = 0xFF
 
 
 @contextmanager
 def store_errors(path: str) -> Iterator[None]:
-    """Turn errors of SQLite into StoreErrors that name the file."""
+    """Turn SQLite errors into StoreErrors that name the file."""
     try:
         yield
     except (sqlite3.Error, UnicodeError) as error:  # damaged text is not UTF-8
@@ -72,7 +72,7 @@ def is_locked(error: BaseException) -> bool:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Return a connection to the file that any thread may use."""
+    """Return a connection to the file; any thread may use it."""
     return sqlite3.connect(
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -88,8 +88,8 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
         sqlite3.Error: the file is damaged or locked.
     """
     is_known = _check_file(connection, path)  # before anything is changed
-    # Every commit survives the end of the process. A power failure may lose the last
-    # commits, but does not damage the file.
+    # Every commit survives the end of the process. A power failure may lose the most
+    # recent commits, but does not damage the file.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {_MOST_LOG_BYTES}")
     try:
@@ -121,18 +121,18 @@ def _check_file(connection: sqlite3.Connection, path: str) -> bool:
         return False
     if pragma(connection, "application_id") != _APPLICATION_ID:
         raise StoreError(
-            f"expected a store of robotsgate, got another program's file: {path}"
+            f"expected a robotsgate store, got another program's file: {path}"
         )
     version = pragma(connection, "user_version")
     if version < _VERSION:
         raise StoreError(
             f"expected {path} in version {_VERSION}, got {version}: it was"
-            " written by an earlier, unreleased robotsgate; delete it"
+            " written by an earlier, unreleased version of robotsgate; delete it"
         )
     if version > _VERSION:
         raise StoreError(
             f"expected {path} in version {_VERSION}, got {version}: it was"
-            " written by a later robotsgate"
+            " written by a later version of robotsgate"
         )
     return True
 
@@ -165,13 +165,13 @@ def value_of(connection: sqlite3.Connection, key: str) -> bytes | None:
 
 
 def values_of(connection: sqlite3.Connection, keys: Iterable[str]) -> dict[str, bytes]:
-    """The bytes under `keys`, omitting those without bytes."""
+    """The bytes under `keys`, omitting keys without bytes."""
     values = ((key, value_of(connection, key)) for key in keys)
     return {key: value for key, value in values if value is not None}
 
 
 def slice_of_keys(connection: sqlite3.Connection, after: str, rows: int) -> list[str]:
-    """The first keys after `after`, sorted; at most `rows`."""
+    """The first keys after `after`, sorted; at most `rows` keys."""
     query = "SELECT key FROM kept WHERE key > ? ORDER BY key LIMIT ?"
     return [key for (key,) in connection.execute(query, (after, rows))]
 

@@ -18,10 +18,10 @@ _EXPECTED = (
 
 
 def open_store(url: str) -> ListableStore:
-    """Open the store at `url`; the caller has to close it.
+    """Open the store at `url`; the caller must close it.
 
     The path after "sqlite:///" is relative to the working directory unless it starts
-    with a fourth slash. A store on a server connects at the first operation.
+    with a fourth slash. A store on a server connects on the first operation.
 
     Args:
         url: "memory:", "sqlite:///file", "redis://user:password@host:6379/0",
@@ -40,7 +40,7 @@ def open_store(url: str) -> ListableStore:
     if scheme == "memory" and colon and not rest.strip("/"):
         return MemoryStore()
     if scheme == "sqlite" and rest.startswith("///") and rest[3:4] not in {"", ":"}:
-        # Imported here: most programs need one kind of store, or none.
+        # Imported here, because most programs need only one kind of store, or none.
         from robotsgate.stores.sqlite import SQLiteStore  # noqa: PLC0415
 
         return SQLiteStore(rest[3:])
@@ -58,7 +58,7 @@ def open_store(url: str) -> ListableStore:
 
 
 def file_hint(path: object) -> str:
-    """A hint with the URL of the file `path`, to append to an error; "" if no path."""
+    """A hint to append to an error: the URL of the file `path`; "" if not a path."""
     if not isinstance(path, str | PathLike):
         return ""
     return f"; for that file, use {f'sqlite:///{path}'!r}"
@@ -69,6 +69,6 @@ def _redis_store(url: str) -> ListableStore:
         from robotsgate.stores.redis import RedisStore  # noqa: PLC0415
     except ImportError as error:
         raise StoreError(
-            "a Redis store needs the extra redis: pip install 'robotsgate[redis]'"
+            "a Redis store needs the redis extra: pip install 'robotsgate[redis]'"
         ) from error
     return RedisStore(url)

@@ -1,4 +1,4 @@
-"""A store in the memory of this process, limited in number and size."""
+"""A store in this process's memory, limited in number of entries and size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MEBIBYTE = 2**20
 
-# Measured on CPython 3.11: 300 bytes, and a key of a hundred characters.
+# Measured on CPython 3.11: 300 bytes, plus a key of a hundred characters.
 _BYTES_OF_A_KEY = 400
 
 # A sweep over this many takes a few milliseconds.
@@ -26,7 +26,7 @@ _Kept = tuple[bytes, float]
 
 
 class MemoryStore:
-    """A store in memory, which is lost with the process.
+    """An in-memory store, which is lost with the process.
 
     When it is full, it evicts the least recently used key, regardless of age: a stale
     copy is still useful during an outage.
@@ -39,8 +39,8 @@ class MemoryStore:
 
         Args:
             max_entries: the maximum number of keys, ≥ 1.
-            max_bytes: roughly how much memory they may take, in bytes, ≥ 1; a single
-                key that takes more is not stored.
+            max_bytes: the approximate maximum amount of memory they may take up, in
+                bytes, ≥ 1; a single key that takes more is not stored.
 
         Raises:
             ValueError: a limit is below 1.
@@ -68,7 +68,8 @@ class MemoryStore:
         if new is None:
             return
         value, keep_until = new
-        # The old bytes are outdated, so they go even if the new ones are too large.
+        # The old bytes are outdated, so they are dropped even if the new ones are too
+        # large.
         self._kept.pop(key, None)
         while len(self._kept) >= self._max_entries:
             self._kept.popitem()

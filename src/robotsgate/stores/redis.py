@@ -1,4 +1,4 @@
-"""A store in Redis or Valkey, shared by a fleet; needs the extra `redis`."""
+"""A store in Redis or Valkey, shared by a fleet; needs the `redis` extra."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from robotsgate.stores._base import Change
     from robotsgate.stores._lasting_client import Client
 
-# The keys of a script are in one slot, as a cluster requires. No script reads the time,
+# All keys of a script are in one slot, as a cluster requires. No script reads the time,
 # because some hosting providers do not allow it.
 #
 # Writes ARGV[2] if the value is still the one that was read. ARGV[1] is the SHA-1 of
-# the latter, because sending the value itself would double the traffic; if two values
+# that value, because sending the value itself would double the traffic; if two values
 # had the same SHA-1, only the update in between would be lost. ARGV[3] is the epoch
-# millisecond at which the key expires, "" for never. If there is a KEYS[2], this also
-# ends the lease under it, if ARGV[4] owns it.
+# millisecond at which the key expires, or "" for never. If there is a KEYS[2], the
+# script also ends the lease under it, if ARGV[4] owns that lease.
 _WRITE_IF_UNCHANGED = """
 local kept = redis.call('GET', KEYS[1])
 if (kept and redis.sha1hex(kept) or '') ~= ARGV[1] then return 0 end
@@ -48,7 +48,7 @@ _ATTEMPTS_TO_WRITE = 10
 # The year 9999: the server refuses dates that its own clock cannot represent.
 _LAST_MS = 253_402_300_799_000
 
-# How many keys the server scans before it serves other clients.
+# How many keys the server scans before serving other clients.
 _KEYS_OF_A_SLICE = 1_000
 
 
@@ -58,7 +58,8 @@ class _Lease:
 
     Attributes:
         owner: its owner.
-        kept: the value that `get` has read since, for the next write; empty if none.
+        kept: the value that `get` has read since then, for the next write; empty if
+            none.
         is_over: whether a write has ended the lease.
     """
 
@@ -71,11 +72,11 @@ class RedisStore:
     """A store for a fleet of processes, including its `FetchLease`.
 
     Works with Redis 6 or later and with Valkey, standalone or as a cluster. An `update`
-    is as durable as the server. The server deletes expired keys by itself, using its
-    own clock.
+    is as durable as the server. The server itself deletes expired keys, using its own
+    clock.
 
     Use it as an async context manager around the checkers, so that it keeps its
-    connections open. Otherwise it connects for each operation.
+    connections open. Otherwise, it opens a connection for each operation.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class RedisStore:
             ssl_context: for "rediss://"; `None` for the system's certificates.
 
         Raises:
-            StoreError: `url` is not one of these.
+            StoreError: `url` is none of these.
         """
         self._server = RedisServer(url, ssl_context)
         self._prefix = prefix
@@ -130,8 +131,8 @@ class RedisStore:
         """See `Store.update`. Calls `change` again if another writer got in first.
 
         If this store holds a lease, the update starts from the bytes that `get` has
-        read, and releases the lease in the same step, so that a fetch takes four round
-        trips.
+        read, and releases the lease in the same step, so that a fetch takes only four
+        round trips.
 
         Raises:
             StoreError: the server does not respond or refuses the bytes, or other
@@ -157,7 +158,7 @@ class RedisStore:
         return 0
 
     async def keys(self) -> AsyncIterator[str]:
-        """See `ListableStore.keys`. Reads all keys before it yields the first.
+        """See `ListableStore.keys`. Reads all keys before yielding the first one.
 
         Raises:
             StoreError: the server does not respond, or has too many keys.
@@ -235,7 +236,7 @@ class RedisStore:
     ) -> Exception | None:
         """Apply `change` to `key`; return the error that `change` raises, if any.
 
-        Raised from here, it would look like a failure of the server.
+        If it were raised here, it would look like a server failure.
         """
         data_key, lease_key = self._prefix + key, self._lease_key(client, key)
         keys, owners = [data_key], list[str]()
@@ -262,7 +263,7 @@ class RedisStore:
         )
 
     def _lease_key(self, client: Client, key: str) -> str:
-        """The key of the lease of `key`; in a cluster, it is in the slot of `key`."""
+        """The key of the lease for `key`; in a cluster, both keys share a slot."""
         data_key = self._prefix + key
         is_cluster = isinstance(client, RedisCluster)
         if is_cluster and _has_one_slot(client, data_key):  # pragma: no cover (slow)
@@ -271,19 +272,19 @@ class RedisStore:
 
 
 def _has_one_slot(client: Client, data_key: str) -> bool:
-    """Whether the lease of `data_key` shares its slot; not if it contains braces."""
+    """Whether the lease for `data_key` shares its slot; false if it contains braces."""
     return not isinstance(client, RedisCluster) or {*data_key}.isdisjoint("{}")
 
 
 def _sha1(value: bytes | None) -> str:
-    """As `redis.sha1hex`; "" for `None`."""
+    """Like `redis.sha1hex`; "" for `None`."""
     if value is None:
         return ""
     return hashlib.sha1(value, usedforsecurity=False).hexdigest()
 
 
 def _expiry_ms(keep_until: float | None) -> int | str:
-    """The epoch millisecond at which the server drops a key; "" for never."""
+    """The epoch millisecond at which the server should drop a key; "" for never."""
     if keep_until is None:
         return ""
     return math.ceil(min(max(keep_until * 1_000, 1), _LAST_MS))

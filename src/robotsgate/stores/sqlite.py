@@ -1,4 +1,4 @@
-"""A store in one SQLite file, which several processes may share."""
+"""A store in a single SQLite file, which several processes may share."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 _MEBIBYTE = 2**20
 
-# For SQLite, these mean a temporary database.
+# SQLite treats these as temporary databases.
 _NO_FILES = ("", ":memory:")
 
 # How many operations one commit may contain.
 _MOST_AT_ONCE = 500
 
 # Another process locks the file for milliseconds, rarely for a second or two. Including
-# the time that SQLite waits in each try, this adds up to four seconds.
+# the time that SQLite waits in each attempt, this adds up to four seconds.
 _MOST_TRIES = 80
 
 # When the file is full, one key in 20 is evicted.
 _SHARE_TO_EVICT = 20
 
-# The rows of one slice of a sweep or a listing.
+# The number of rows in one slice of a sweep or listing.
 _ROWS_OF_A_SLICE = 5_000
 
 _Result = TypeVar("_Result")
@@ -58,17 +58,17 @@ _Result = TypeVar("_Result")
 class SQLiteStore:
     """A store in a file, which survives the process once `update` has returned.
 
-    Worker threads do all the work, for one event loop. Processes on the same machine
-    may share a file; do not put it on a network file system. When the file is full,
-    the keys that were written longest ago are evicted.
+    Worker threads do all the work for one event loop. Processes on the same machine may
+    share a file; do not put it on a network file system. When the file is full, the
+    keys that were written longest ago are evicted.
     """
 
     def __init__(
         self, path: str | os.PathLike[str], *, max_bytes: int = 1024 * _MEBIBYTE
     ) -> None:
-        """Open the file, or create it if it does not exist. Takes milliseconds.
+        """Open the file, or create it if it does not exist; takes milliseconds.
 
-        If another process has locked the file, it is opened at the first operation,
+        If another process has locked the file, it is opened by the first operation,
         which then raises these errors.
 
         Args:
@@ -78,7 +78,7 @@ class SQLiteStore:
 
         Raises:
             StoreError: the file cannot be opened or written, is damaged, is not a
-                store of robotsgate, or was written by another version.
+                robotsgate store, or was written by another version.
             ValueError: `max_bytes` is too small.
         """
         if max_bytes < _MEBIBYTE:
@@ -89,7 +89,8 @@ class SQLiteStore:
         if self._path in _NO_FILES:
             raise StoreError(f"expected the path of a file, got {self._path!r}")
         self._max_bytes = max_bytes
-        # Two connections: writes may wait for another process, reads never do.
+        # Two connections, because writes may wait for another process, but reads never
+        # do.
         with store_errors(self._path):
             self._writes = _Worker(self._path, transaction)
             try:
@@ -122,7 +123,7 @@ class SQLiteStore:
         return await self._result_of(self._reads, partial(value_of, self._reader, key))
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """The bytes under those of `keys` that hold any, in one look into the file.
+        """The bytes under each of `keys` that has any, read from the file in one go.
 
         Raises:
             StoreError: the file cannot be read.
@@ -153,7 +154,7 @@ class SQLiteStore:
         )
 
     async def purge(self, now: float) -> int:
-        """See `Store.purge`. Works in slices, so that other writers need not wait long.
+        """See `Store.purge`. Works in slices, so that other writers don't wait long.
 
         Raises:
             StoreError: the file cannot be written.
@@ -196,7 +197,8 @@ class SQLiteStore:
         self._is_closed = True
         if self._process != os.getpid():  # the connections are the parent's
             return
-        # Shielded, because this takes only milliseconds unless the file is locked.
+        # Shielded, because this takes only a few milliseconds unless the file is
+        # locked.
         with anyio.CancelScope(shield=True):
             await self._reads.aclose()
             await self._writes.aclose()
@@ -214,7 +216,7 @@ class SQLiteStore:
     def _apply(self, key: str, change: Change) -> Exception | None:
         """Apply `change` to `key`; return the error that `change` raises, if any.
 
-        Raised from here, it would roll back all changes of the transaction.
+        If it were raised here, it would roll back all changes in the transaction.
         """
         kept = value_of(self._writer, key)
         try:
@@ -230,7 +232,8 @@ class SQLiteStore:
         )
         # The key is in the index as well.
         self._written_bytes += 2 * len(key) + len(value)
-        # Even within a large transaction, so that the file does not grow by all of it.
+        # Even within a large transaction, so that the file does not grow by the size of
+        # the transaction.
         if self._written_bytes > self._max_bytes // (4 * _SHARE_TO_EVICT):
             self._make_room()
         return None
@@ -260,10 +263,10 @@ class SQLiteStore:
 
 
 class _Worker:
-    """Batches the work of all waiting callers, in one thread at a time.
+    """Does the work of all waiting callers in batches, in one thread at a time.
 
-    Switching to a thread and committing cost much more than an additional key. If
-    another process has locked the file, the worker keeps trying for short moments, so
+    Switching to a thread and committing costs much more than an additional key. If
+    another process has locked the file, the worker keeps trying for short periods, so
     that it soon stops when a caller has gone.
     """
 
@@ -277,13 +280,13 @@ class _Worker:
         self._path = path
         self._transaction = transaction
         self._is_prepared = False
-        self._tries = 0  # how many in a row have found the file locked
+        self._tries = 0  # consecutive ones that found the file locked
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._turn = anyio.Lock()
         self._thread = Threads(1)
 
     def prepare(self) -> None:
-        """Prepare the file, once."""
+        """Prepare the file, but only once."""
         if not self._is_prepared:
             prepare(self.connection, self._path)
             self._is_prepared = True
@@ -291,9 +294,9 @@ class _Worker:
     async def result_of(self, work: Callable[[], _Result]) -> _Result:
         """Do `work` in the thread, and return its result.
 
-        If the caller is cancelled before the work starts, the work is dropped; after
-        that it is completed. `work` may be called again if the file was locked. If one
-        item of a batch raises, all items of the batch raise the same error.
+        If the caller is cancelled before the work starts, the work is dropped; once
+        started, it is completed. `work` may be called again if the file was locked. If
+        one item in a batch raises, all items in the batch raise the same error.
         """
         future: Future[_Result] = Future()
         self._waiting.append((future, work))

@@ -69,9 +69,9 @@ class RobotsChecker:
     ) -> None:
         """Start the thread with the event loop.
 
-        The arguments are those of `robotsgate.RobotsChecker`, with two differences:
-        `client` can only be used in this event loop, so the checker closes it; and
-        `on_event` is called in the thread of the loop.
+        The arguments are the same as for `robotsgate.RobotsChecker`, except that the
+        checker closes `client`, which can only be used in this event loop, and that
+        `on_event` is called in the event loop's thread.
         """
         make = partial(
             _AsyncRobotsChecker,
@@ -99,14 +99,14 @@ class RobotsChecker:
             closed=self._closed,
         )
         # Not `anyio.from_thread.start_blocking_portal`, whose thread is not a daemon:
-        # at exit, the interpreter would wait for it before it calls `_close_all`.
+        # at exit, the interpreter would wait for it before calling `_close_all`.
         self._thread = threading.Thread(
             target=asyncio.run, args=(serving,), name="robotsgate", daemon=True
         )
         self._thread.start()
         self._checker, self._way_in = opened.result()
         # Safe in any thread, because it only looks up and counts.
-        self._answers = self._checker._answers  # noqa: SLF001 (one package)
+        self._answers = self._checker._answers  # noqa: SLF001 (same package)
         _OPEN.add(self)
 
     def __del__(self) -> None:
@@ -125,7 +125,7 @@ class RobotsChecker:
         self.close()
 
     def close(self) -> None:
-        """Cancel all running fetches, and end the thread of the loop.
+        """Cancel all running fetches, and end the event loop's thread.
 
         Threads that are waiting for a fetch or a turn, or need one afterwards, get a
         RuntimeError. Your store stays open. Can be called more than once, and has no
@@ -152,7 +152,7 @@ class RobotsChecker:
         answer = self._answers.at_once(agent, url)
         if answer:
             return None
-        # Continues after that lookup, which has been counted.
+        # Continue after that lookup, which has already been counted.
         refusal = partial(self._answers.refusal, agent, url, answer=answer)
         return self._portal.call(refusal)
 
@@ -171,8 +171,8 @@ class RobotsChecker:
     ) -> Iterator[CheckResult]:
         """See `robotsgate.RobotsChecker.check_many`.
 
-        `urls` is read in the thread of the event loop, so it must not block or call
-        this checker.
+        `urls` is read in the event loop's thread, so it must not block or call this
+        checker.
         """
         check = partial(self._checker.check_many, agent, urls, window=window)
         return self._each(self._portal.call(check))
@@ -250,8 +250,8 @@ class RobotsChecker:
                 except StopAsyncIteration:
                     return
         finally:
-            # Raised in the thread of the loop and after its end, when there is nothing
-            # to do.
+            # Raised in the event loop's own thread, and after the loop has ended; in
+            # both cases there is nothing to do.
             with suppress(RuntimeError):
                 self._portal.start_task_soon(results.aclose)
 

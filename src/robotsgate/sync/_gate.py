@@ -1,4 +1,4 @@
-"""A gate for synchronous code, in the event loop of a blocking checker.
+"""A gate for synchronous code; it runs in the event loop of a blocking checker.
 
 All decisions are made by the async gate; this module only calls it from other threads.
 """
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 class PolitenessGate:
     """A blocking version of `robotsgate.PolitenessGate`.
 
-    Any number of threads may share it. Use it as a context manager inside that of its
-    checker, or call `close`; closing the checker also closes the gate. It cannot be
+    Any number of threads may share it. Use it as a context manager inside its
+    checker's, or call `close`; closing the checker also closes the gate. It cannot be
     used in a forked child process.
 
-    There is no `schedule`: each thread waits for the turn of its own URL.
+    There is no `schedule`: each thread waits for a turn for its own URL.
     """
 
     def __init__(
@@ -50,20 +50,21 @@ class PolitenessGate:
         ledger: Ledger | None = None,
         on_event: Callable[[GateEvent], object] | None = None,
     ) -> None:
-        """Create a gate, with the arguments of `robotsgate.PolitenessGate`.
+        """Create a gate.
 
-        There are some differences. `checker` is one of `robotsgate.sync`. `host_of` and
-        `on_event` are called in the thread of the event loop, so they must not call the
-        checker or the gate. If `ledger` is an async context manager, such as a
-        `RedisLedger`, the gate opens and closes it, so give each gate its own ledger.
+        The arguments are the same as for `robotsgate.PolitenessGate`, except that
+        `checker` comes from `robotsgate.sync`. `host_of` and `on_event` are called in
+        the event loop's thread, so they must not call the checker or the gate. If
+        `ledger` is an async context manager, such as a `RedisLedger`, the gate opens
+        and closes it, so give each gate its own ledger.
         """
         given: object = checker
         if not isinstance(given, RobotsChecker):
-            raise TypeError(f"expected a checker of robotsgate.sync, got {given!r}")
+            raise TypeError(f"expected a checker from robotsgate.sync, got {given!r}")
         self._checker = checker
         make = partial(
             _AsyncGate,
-            checker._checker,  # noqa: SLF001 (one package)
+            checker._checker,  # noqa: SLF001 (same package)
             agent,
             default_delay=default_delay,
             max_delay=max_delay,
@@ -75,7 +76,7 @@ class PolitenessGate:
             ledger=ledger,
             on_event=on_event,
         )
-        gates = checker._gates  # noqa: SLF001 (one package)
+        gates = checker._gates  # noqa: SLF001 (same package)
         self._gate, self._contexts = _portal(checker).call(_opened, make, ledger, gates)
 
     def __enter__(self) -> Self:
@@ -92,11 +93,11 @@ class PolitenessGate:
         Threads that are waiting for a turn get a RuntimeError; open turns may finish.
         The checker stays open. Has no effect in a child process.
         """
-        with suppress(RuntimeError):  # the checker is closed, or not of this process
+        with suppress(RuntimeError):  # closed, or belongs to another process
             _portal(self._checker).call(self._contexts.aclose)
 
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
-        """Return a turn for one request to the host of `url`, to be used with `with`.
+        """Return a turn for one request to the host of `url`, for use with `with`.
 
         See `robotsgate.PolitenessGate.turn`.
         """
@@ -142,8 +143,8 @@ class Turn:
             TurnNotInTimeError: the next turn is not within `patience`.
             InvalidURLError: the URL has no origin.
             UnsupportedError: the scheme is ftp, and the checker has a client.
-            RuntimeError: the gate is closed, or the turn was already used, or the
-                thread itself has the turn that this one would wait for.
+            RuntimeError: the gate is closed, the turn was already used, or the thread
+                itself holds the turn that this one would wait for.
         """
         portal = _portal(self._checker)
         entry = _Entry(self._turn)
@@ -162,7 +163,7 @@ class Turn:
         unless it is a `DisallowedError` or a `TurnNotInTimeError`. Has no effect in a
         child process.
         """
-        with suppress(RuntimeError):  # the checker is closed, or not of this process
+        with suppress(RuntimeError):  # closed, or belongs to another process
             _portal(self._checker).call(self._turn.__aexit__, kind, error, traceback)
 
     def report(
@@ -185,18 +186,18 @@ class Turn:
 
 
 class _Entry:
-    """One attempt of a thread to enter a turn; its methods run in the event loop."""
+    """One thread's attempt to enter a turn; its methods run in the event loop."""
 
     def __init__(self, turn: _AsyncTurn) -> None:
-        self._claim = turn._claim  # noqa: SLF001 (one package)
-        self._turns = turn._turns  # noqa: SLF001 (one package)
+        self._claim = turn._claim  # noqa: SLF001 (same package)
+        self._turns = turn._turns  # noqa: SLF001 (same package)
         self._has_begun = False
 
     async def begin(self, thread: threading.Thread) -> None:
         self._scope, self._over_event = anyio.CancelScope(), anyio.Event()
         try:
             with self._scope:
-                # Not the id of the thread, which may be reused.
+                # Not the thread's id, which may be reused.
                 await self._turns.enter(self._claim, thread)
                 self._has_begun = True
         finally:
@@ -213,7 +214,7 @@ class _Entry:
 async def _opened(
     make: Callable[[], _AsyncGate], ledger: object, gates: set[AsyncExitStack]
 ) -> tuple[_AsyncGate, AsyncExitStack]:
-    """A gate and the stack that closes it with its ledger; in `gates` until then."""
+    """A gate, and the stack in `gates` that closes it together with its ledger."""
     async with AsyncExitStack() as contexts:
         gate = make()
         if isinstance(ledger, AbstractAsyncContextManager):
@@ -231,4 +232,4 @@ def _portal(checker: RobotsChecker) -> BlockingPortal:
     Raises:
         RuntimeError: the checker is closed, or belongs to another process.
     """
-    return checker._portal  # noqa: SLF001 (one package)
+    return checker._portal  # noqa: SLF001 (same package)

@@ -1,9 +1,9 @@
-"""Classifies IP addresses by the kind of network; pure.
+"""Classifies IP addresses by kind of network. Pure.
 
 Sources: the IANA registries of special-purpose addresses (RFC 6890), RFC 4291 for
-IPv6, and the cloud providers' documents for their metadata services.
-Does not use `ipaddress.is_global`, which considers some of these addresses public, and
-changes with the version of Python.
+IPv6, and the cloud providers' documentation of their metadata services. Does not use
+`ipaddress.is_global`, which considers some of these addresses public and varies between
+Python versions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ IPNetwork = IPv4Network | IPv6Network
 
 
 class AddressClass(enum.Enum):
-    """The kind of network of an address; all but `PUBLIC` are special."""
+    """The kind of network an address belongs to; all but `PUBLIC` are special."""
 
     PUBLIC = "public"
     UNSPECIFIED = "unspecified"
@@ -37,13 +37,13 @@ class AddressClass(enum.Enum):
     RESERVED = "reserved"
 
 
-# The first network that contains an address applies.
+# The first network that contains an address determines its class.
 _SPECIAL_V4: tuple[tuple[AddressClass, tuple[str, ...]], ...] = (
     (
         AddressClass.METADATA,
         (
             "169.254.169.254/32",  # most clouds
-            "169.254.170.2/32",  # credentials of containers on Amazon
+            "169.254.170.2/32",  # container credentials on Amazon
             "100.100.100.200/32",  # Alibaba
             "168.63.129.16/32",  # Azure; looks like a public address
             "192.0.0.192/32",  # Oracle
@@ -73,7 +73,7 @@ _SPECIAL_V6: tuple[tuple[AddressClass, tuple[str, ...]], ...] = (
     ),
     (AddressClass.UNSPECIFIED, ("::/128",)),
     (AddressClass.LOOPBACK, ("::1/128",)),
-    # fec0::/10 was site-local. RFC 8215: 64:ff9b:1::/48 translates inside a network.
+    # fec0::/10 was site-local; 64:ff9b:1::/48 is for local translation (RFC 8215).
     (AddressClass.PRIVATE, ("fc00::/7", "fec0::/10", "64:ff9b:1::/48")),
     (AddressClass.LINK_LOCAL, ("fe80::/10",)),
     (AddressClass.MULTICAST, ("ff00::/8",)),
@@ -87,11 +87,11 @@ _EMBEDDING = (
     ("64:ff9b::/96", 0),  # NAT64, RFC 6052
     ("::/96", 0),  # IPv4-compatible, deprecated
     ("2002::/16", 80),  # 6to4, RFC 3056
-    ("2001::/32", 64),  # the server of Teredo, RFC 4380; its client is inverted
+    ("2001::/32", 64),  # Teredo server, RFC 4380; the client address is inverted
 )
 _TEREDO = IPv6Network("2001::/32")
-# IANA assigns public addresses only in the first network, and only to protocols in the
-# second one, which is a part of it.
+# IANA assigns public addresses only in the first of these networks. The second one is
+# part of it, and is reserved for protocols.
 _UNICAST = IPv6Network("2000::/3")
 _PROTOCOLS = IPv6Network("2001::/23")
 
@@ -135,7 +135,7 @@ def _class_in(spans: _Spans, number: int) -> AddressClass | None:
 
 
 def _embedded_addresses(address: IPv6Address) -> list[IPv4Address]:
-    """The IPv4 addresses that packets to `address` are really sent to."""
+    """The IPv4 addresses that packets for `address` are actually sent to."""
     number = int(address)
     inner = [
         IPv4Address(number >> shift & 0xFFFF_FFFF)

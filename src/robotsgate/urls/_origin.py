@@ -1,13 +1,12 @@
-"""Splits URLs into the origin that clients connect to, and the request target.
+"""Splits a URL into the origin that clients connect to and the request target.
 
 Follows the WHATWG URL Standard for http, https and ftp as far as clients do (tabs, IPv4
-numbers, IDNA). Otherwise a crawler could apply the rules of a different host than the
-one it connects to.
-Stricter than the standard in these points: there must be exactly two slashes before the
-host, the host must not be empty, and there must be no backslash before the path,
-because clients interpret it differently. A dot at the end of a name is dropped. Sources
-for the origin: RFC 9309 §2.3, RFC 6454 §4. Must never import a network library: names
-are not resolved here.
+numbers, IDNA). Otherwise, a crawler could connect to one host but apply the rules of
+another. It is stricter than the standard in three points: the host must follow exactly
+two slashes, it must not be empty, and there must be no backslash before the path,
+because clients interpret backslashes differently. A trailing dot in a host name is
+dropped. Sources for the origin: RFC 9309 §2.3, RFC 6454 §4. This module must never
+import a network library: names are not resolved here.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ _ASKED_AS = {"ws": "http", "wss": "https"}
 
 _MAX_PORT = 65_535
 
-# RFC 1035 §2.3.4: 255 bytes in a name, 63 in a label; a URL may write each byte of a
-# name as three characters.
+# RFC 1035 §2.3.4: a name has at most 255 bytes, and a label 63; in a URL, each byte of
+# a name may take three characters.
 _MAX_HOST_LENGTH = 3 * 255
 _MAX_LABEL_LENGTH = 63
 _TOO_LONG = "expected a host short enough for DNS"
@@ -46,31 +45,31 @@ _SCHEME_REST = _SCHEME_FIRST | frozenset("0123456789+-.")
 _USUAL_ORIGIN = re.compile(r"(https?)://((?:[0-9a-z_-]+\.)*[a-z][0-9a-z_-]*)")
 _LONGEST_USUAL_ORIGIN = len("https://") + 253
 
-# The links of a page, or of a crawl at one time, lead to few origins.
+# The links on a page, or in a crawl at any one time, lead to few origins.
 _KEPT_ORIGINS = 128
 
 
 class URLLike(Protocol):
-    """A URL object of httpx, httpx2 or yarl, whose `str()` is the URL.
+    """A URL object from httpx, httpx2 or yarl; its `str()` is the URL.
 
-    `join` distinguishes it from numbers and `None`. `host` would not, because pyright
-    does not see that yarl has one.
+    `join` distinguishes it from numbers and `None`. `host` would not do, because
+    pyright does not see it in yarl.
     """
 
     def join(self, url: Self, /) -> Self:
-        """Resolve `url` against this one; never called here."""
+        """Resolve `url` against this URL; robotsgate never calls it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Scheme, host and port, which share one robots.txt (RFC 9309 §2.3).
+    """A scheme, host and port, which together have one robots.txt (RFC 9309 §2.3).
 
     Attributes:
         scheme: "http" (including ws), "https" (including wss) or "ftp".
         host: lower-case ASCII without a final dot; punycode for international
-            names; IPv4 with four decimals; IPv6 in brackets, compressed.
-        port: 1 to 65,535; the default of the scheme if the URL has none.
+            names; IPv4 as four decimal numbers; IPv6 compressed, in brackets.
+        port: 1 to 65,535; the scheme's default if the URL has none.
         key: the origin as text, without a default port; also its key in stores.
     """
 
@@ -95,7 +94,7 @@ class Origin:
         Raises:
             InvalidURLError: the URL is relative; its scheme is not http, https, ws,
                 wss or ftp; it has no valid host, or a backslash before its path; or its
-                port is not from 1 to 65,535.
+                port is outside 1 to 65,535.
         """
         return split_url(url)[0]
 
@@ -110,7 +109,7 @@ class Origin:
 
 
 def split_url(url: str | URLLike) -> tuple[Origin, str]:
-    """The origin of `url`, and its target: path and query.
+    """The origin and target (path and query) of `url`.
 
     The target starts with "/" and has no fragment; for its interpretations, see
     `readings`.
@@ -121,7 +120,7 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
     text = str(url)
     given: object = url  # callers without a type checker
     if isinstance(given, bytes):
-        raise _error("expected a URL as str, got bytes", url, text)
+        raise _error("expected the URL to be a str, got bytes", url, text)
     slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
     origin = _usual_origin(text[:slash]) if slash > 0 else None
     if origin is not None:
@@ -130,7 +129,7 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
 
 
 def target_in(url: str | URLLike) -> str:
-    """The second part of what `split_url` gives, which also raises the errors."""
+    """The target from `split_url`; raises the same errors."""
     text = str(url)
     slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
     if slash > 0 and _USUAL_ORIGIN.fullmatch(text, 0, slash):
@@ -140,7 +139,7 @@ def target_in(url: str | URLLike) -> str:
 
 @lru_cache(maxsize=_KEPT_ORIGINS)
 def _usual_origin(text: str) -> Origin | None:
-    """The origin `text`; `None` if it is not in the usual form."""
+    """The origin that `text` names, or `None` if `text` is not in the usual form."""
     match = _USUAL_ORIGIN.fullmatch(text)
     return match and Origin(match[1], match[2], DEFAULT_PORTS[match[1]])
 
@@ -180,21 +179,21 @@ def _error(message: str, url: object, text: str) -> InvalidURLError:
 
 
 def is_url_like(url: object) -> bool:
-    """Whether `url` has the type of a URL, valid or not."""
+    """Whether `url` is of a type that represents URLs, even if it is invalid."""
     return isinstance(url, str) or (hasattr(url, "join") and not isinstance(url, bytes))
 
 
 def without_userinfo(text: str) -> str:
-    """`text` without anything before the last "@", so that it can be shown.
+    """`text` without anything before the last "@", so that it is safe to show.
 
-    That part may be a name and a password, even in an invalid URL.
+    That part may be a user name and password, even in an invalid URL.
     """
     _, at, rest = text.rpartition("@")
     return f"…@{rest}" if at else text
 
 
 def shown_url(url: str | URLLike) -> str:
-    """`url`, which must be valid, without userinfo but otherwise unchanged."""
+    """`url`, which must be valid, without its userinfo but otherwise unchanged."""
     text = str(url)
     if "@" not in text:
         return text
@@ -213,7 +212,7 @@ def _is_scheme(scheme: str) -> bool:
 
 
 def _split_authority(rest: str) -> tuple[str, str]:
-    """Cut "user@host:80/path?query#fragment" before the path."""
+    """Split "user@host:80/path?query#fragment" where its path starts."""
     authority = rest.partition("#")[0].partition("?")[0].partition("/")[0]
     path = rest[len(authority) :]
     return authority, path if path.startswith("/") else f"/{path}"
@@ -270,12 +269,11 @@ def _percent_decode(text: str) -> str:
 
 
 def _domain_to_ascii(domain: str) -> str:
-    """`domain` in ASCII by UTS 46, non-transitional.
+    """`domain` converted to ASCII by UTS 46 non-transitional processing.
 
-    Like browsers, this does not perform the checks of IDNA 2008: names that they refuse
-    do not exist in DNS.
-    Labels that are too long for DNS are refused, because the time for punycode grows
-    with the square of their length.
+    Like browsers, this skips the IDNA 2008 checks: names that fail them do not exist in
+    DNS. Labels that are too long for DNS are rejected, because punycode conversion
+    takes time quadratic in their length.
     """
     import idna  # noqa: PLC0415 (slow to import, and such hosts are rare)
 
@@ -307,13 +305,13 @@ def _ipv6(text: str) -> str:
     mapped = address.ipv4_mapped
     if mapped is None:
         return f"[{address.compressed}]"
-    # Not `compressed`, which uses dotted notation here since Python 3.13.
+    # Not `compressed`: since Python 3.13, it uses dotted notation here.
     high, low = divmod(int(mapped), 1 << 16)
     return f"[::ffff:{high:x}:{low:x}]"
 
 
 def _ends_in_number(host: str) -> bool:
-    """Whether WHATWG parses the host as an IPv4 address, valid or not."""
+    """Whether the WHATWG standard treats `host` as an IPv4 address, valid or not."""
     last = host.rpartition(".")[2]
     return (last.isdigit() and last.isascii()) or _ipv4_number(last) is not None
 
@@ -335,7 +333,7 @@ def _ipv4(host: str) -> str:
 
 
 def _ipv4_number(text: str) -> int | None:
-    """Parse a number like inet_aton: 0x for hexadecimal, 0 for octal."""
+    """Parse a number as inet_aton does: 0x for hexadecimal, 0 for octal."""
     digits, base = text, 10
     if text.startswith("0x"):
         digits, base = text[2:], 16

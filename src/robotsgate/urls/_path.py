@@ -1,9 +1,9 @@
 """The readings of a path: all the ways in which clients and servers may interpret it.
 
-Pure. Clients and servers differ in which of them resolves dot segments, in which
-spelling, and in the meaning of backslashes. Some follow the WHATWG URL Standard; others
-send the path unchanged, and leave it to the server. So a path with dot segments or
-backslashes has several readings, and is allowed only if all of them are.
+Pure. Clients and servers differ in which of them resolves dot segments, which spellings
+they resolve, and what a backslash means. Some clients follow the WHATWG URL Standard;
+others send the path unchanged and leave this to the server. So a path with dot segments
+or backslashes has several readings, and is allowed only if all of them are.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ TAB_AND_LINE_ENDS = dict.fromkeys(map(ord, "\t\r\n"))
 
 
 def target_of(rest: str) -> str:
-    """The path and query of a URL after its authority, without fragment.
+    """The path and query in `rest`, the part of a URL after its authority.
 
-    `rest` starts with "/". Like clients, this drops tabs and line ends.
+    `rest` starts with "/". Like clients, this drops the fragment, tabs and line ends.
     """
     if not rest.isprintable() or rest.endswith(" "):
         rest = rest.rstrip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
@@ -32,7 +32,7 @@ def target_of(rest: str) -> str:
 
 
 def has_readings(target: str) -> bool:
-    """Whether `target` may have several readings; quick for those with only one."""
+    """Whether `target` may have several readings; fast for targets with only one."""
     has_escape = "%2e" in target or "%2E" in target
     if not (has_escape or "/." in target or _BACKSLASH in target):
         return False
@@ -40,11 +40,11 @@ def has_readings(target: str) -> bool:
 
 
 def readings(target: str) -> tuple[str, ...]:
-    """All readings of `target`, a path with its query, starting with itself.
+    """All readings of `target` (path and query), starting with `target` itself.
 
     Each spelling of dot segments may be resolved or not; a backslash may stay, become a
     slash, or be escaped. The readings of a reading are included, because a client may
-    change the path first, and then the server.
+    change the path, and then the server may change it again.
     """
     if not has_readings(target):
         return (target,)
@@ -58,19 +58,19 @@ def readings(target: str) -> tuple[str, ...]:
 
 
 def decisive(readings: Sequence[str], allows: Callable[[str], bool]) -> str:
-    """The first of `readings` that is not allowed; otherwise the first one."""
+    """The first of `readings` that is not allowed; otherwise, the first one."""
     return next((one for one in readings if not allows(one)), readings[0])
 
 
 def resolved(target: str) -> str:
-    """`target` as browsers send it, without backslashes and dot segments."""
+    """`target` as browsers send it, without backslashes or dot segments."""
     path, question, query = target.partition("?")
     path = _with_literal_dots(path.replace(_BACKSLASH, "/"))
     return f"{_without_dots(path)}{question}{query}"
 
 
 def _resolutions(path: str) -> tuple[str, ...]:
-    """`path` unchanged, and with its dot segments resolved in each possible way."""
+    """`path` unchanged, and with its dot segments resolved in every possible way."""
     literal = _without_dots(path)
     every = _without_dots(_with_literal_dots(path))
     return path, literal, every, _without_dots(_with_literal_dots(literal))
@@ -82,7 +82,7 @@ def _with_literal_dots(path: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """`path` with its "." and ".." resolved (RFC 3986 §5.2.4)."""
+    """`path` with its "." and ".." segments resolved (RFC 3986 §5.2.4)."""
     if "/." not in path:
         return path
     kept: list[str] = []

@@ -1,4 +1,4 @@
-"""Resolves the target of a redirect (RFC 9110 §10.2.2); pure.
+"""Resolves the target of a redirect (RFC 9110 §10.2.2). Pure.
 
 httpx's redirect handling is not used: it reads the entire body, raises on some
 Locations, and follows redirects to other schemes.
@@ -55,7 +55,7 @@ def redirect_target(url: str, location: str | None) -> str:
 
 
 def wire_url(url: str | URLLike) -> str:
-    """`url` as it is sent: ASCII, without userinfo, fragment and dot segments.
+    """`url` as sent to a server: in ASCII, without userinfo, fragment or dot segments.
 
     Raises:
         InvalidURLError: as for `Origin.from_url`.
@@ -69,8 +69,8 @@ def wire_url(url: str | URLLike) -> str:
 def absolute_url(url: str, location: str) -> str:
     """`location` as an absolute URL, resolved against `url` as browsers do (WHATWG).
 
-    Not with `urllib.parse.urljoin`, which drops double slashes and a final ";". Dot
-    segments are kept.
+    `urllib.parse.urljoin` is not used, because it drops double slashes and a final ";".
+    Dot segments are kept.
     """
     scheme, _, rest = url.partition("://")
     authority, _, old_target = rest.partition("/")
@@ -99,6 +99,6 @@ def absolute_url(url: str, location: str) -> str:
 
 
 def _cut_query(location: str) -> tuple[str, str]:
-    """The part before query and fragment, and the rest."""
+    """The part of `location` before its query and fragment, and the rest."""
     path, *rest = re.split(r"(?=[?#])", location, maxsplit=1)
     return path, "".join(rest)
