@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 
-_CODE = re.compile(r"^(```+).*?^\1$|^<!-- begin.*?^<!-- end", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(
+    r"^(```+).*?^\1$|^<!-- begin.*?^<!-- end[^\n]*", re.MULTILINE | re.DOTALL
+)
 _END = re.compile(r"(?<=[.:?!])\s+(?=[A-Z`*\[])")
 _FEWEST_WORDS = 5
 

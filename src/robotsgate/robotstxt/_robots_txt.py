@@ -153,9 +153,9 @@ class RobotsTxt:
         """All rules that match; raises the same errors as `match`.
 
         Returns:
-            The rules in order of priority, each once: the longest pattern first, then
-            allow before disallow, then by line. `match` returns the first one. Empty
-            for /robots.txt if the dialect always allows it.
+            The rules in order of priority, each once. The longest pattern comes first,
+            then allow before disallow, then the earlier line. `match` returns the first
+            one. Empty for /robots.txt if the dialect always allows it.
         """
         agent_rules = self.rules_for(agent)
         rules = agent_rules.rules
