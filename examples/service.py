@@ -26,6 +26,7 @@ from robotsgate.integrations.otel import Telemetry
 
 AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 STORE = "sqlite:///robots.db"
+MAX_PAGE_BYTES = 5_000_000
 POLICY = Policy(address_guard=AddressGuard.PUBLIC_ONLY)
 SESSION = web.AppKey("session", aiohttp.ClientSession)
 
@@ -67,10 +68,15 @@ async def open_session(app: web.Application) -> AsyncIterator[None]:
 
 
 async def serve_page(request: web.Request) -> web.Response:
-    """Return the page at the URL in the query, or why there is none."""
+    """Return the page at the URL in the query as plain text, or why there is none."""
+    body = bytearray()
     try:
         async with request.app[SESSION].get(request.query.get("url", "")) as page:
-            return web.Response(text=await page.text(errors="replace"))
+            async for chunk in page.content.iter_any():
+                body += chunk
+                if len(body) > MAX_PAGE_BYTES:
+                    return web.Response(text="the page is too large", status=502)
+            return web.Response(text=body.decode(errors="replace"), status=page.status)
     except DisallowedError as error:
         return web.json_response(error.verdict.as_dict(), status=403)
     except (aiohttp.ClientError, TimeoutError) as error:

@@ -58,6 +58,8 @@ def test_crawler_visits_what_it_may_and_tells_when_to_try_a_dead_site_again(
         ("/about", 200, "Home"),
         ("/diary/monday", 403, '"reason": "disallowed-by-rule"'),
         ("/today", 403, '"reason": "disallowed-by-rule"'),
+        ("/missing", 404, ""),
+        ("/", 502, "too large"),
         ("http://10.0.0.1/", 403, '"reason": "address-refused"'),
         ("http://10.0.0.1/robots.txt", 502, "not a public address"),
     ],
@@ -71,6 +73,7 @@ def test_service_serves_what_robots_txt_and_the_guard_permit(
 ) -> None:
     policy = replace(service.POLICY, allowed_networks=["127.0.0.0/8"])
     monkeypatch.setattr(service, "POLICY", policy)
+    monkeypatch.setattr(service, "MAX_PAGE_BYTES", 50)
     monkeypatch.setattr(
         service, "PolitenessGate", partial(PolitenessGate, default_delay=0)
     )

@@ -1237,12 +1237,12 @@ async def test_changed_access_is_told_and_logged(
         (
             "robotsgate.checker",
             "INFO",
-            f"{ORIGIN} changed from successful to unreachable (no error)",
+            f"{ORIGIN} changed from successful to unreachable (503)",
         ),
         (
             "robotsgate.checker",
             "INFO",
-            f"{ORIGIN} changed from unreachable to successful (no error)",
+            f"{ORIGIN} changed from unreachable to successful (200)",
         ),
     ]
 

@@ -10,6 +10,7 @@ from collections import Counter
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from robotsgate.caching._outcome import Failed
 from robotsgate.caching._verdict import Reason
 from robotsgate.urls._origin import shown_url
 
@@ -136,12 +137,13 @@ class Reporter:
         self.counts["fetches"] += 1
         self.counts[entry.access.value] += 1
         if previous is not None and previous.access is not entry.access:
+            status = None if isinstance(outcome, Failed) else outcome.status
             LOGGER.info(
                 "%s changed from %s to %s (%s)",
                 entry.origin,
                 previous.access.value,
                 entry.access.value,
-                outcome.error or "no error",
+                outcome.error or status,
             )
 
     async def report_commit(
