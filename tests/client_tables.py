@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _ROOT = Path(__file__).parents[1]
 _INTEGRATIONS = _ROOT / "src/robotsgate/integrations"
 
-_AT_ONCE = "before they are sent"
+_AT_ONCE = "before they are followed"
 _IN_BROWSERS = f"in Chromium, {_AT_ONCE}; in Firefox and WebKit, afterwards"
-_IN_ERRBACK = "`IgnoreRequest` in the errback"
-_NO_SUCCESS = "a result with `success=False`"
-_SKIPPED = "skipped, with `on_skipped_request`"
+_IN_ERRBACK = "reaches the errback as `IgnoreRequest`"
+_NO_SUCCESS = "returns a result with `success=False`"
+_SKIPPED = "is skipped and passed to `on_skipped_request`"
 
 
 class _Client(NamedTuple):
@@ -63,7 +63,7 @@ _CLIENTS = (
         ("httpx", "httpx2"),
     ),
     _Client(
-        ("httpx, httpx2, in turns", "use-with-httpx.md#as-a-transport"),
+        ("httpx, httpx2, with a transport", "use-with-httpx.md#as-a-transport"),
         "examples/wrap_httpx_blocking.py",
         "SyncRobotsTransport",
         (_CHECKER, _GATE, "=SyncRobotsTransport("),
@@ -142,7 +142,7 @@ _CLIENTS = (
         (_CHECKER, "= RobotsParser(", ".robots_parser =", ".check_page", "_txt=True"),
         ("crawl4ai",),
         refusal=_NO_SUCCESS,
-        redirects="in Chromium, before they are sent; other browsers are not supported",
+        redirects=f"in Chromium, {_AT_ONCE}; other browsers are not supported",
     ),
     _Client(
         ("crawl4ai, without a browser", "use-with-crawl4ai.md#without-a-browser"),
@@ -161,7 +161,7 @@ _CLIENTS = (
         "robots_middleware",
         ("RobotsChecker(", _GATE, "[robots_middleware("),
         ("mcp",),
-        refusal="the tool fails with the verdict",
+        refusal="makes the tool fail with the verdict",
     ),
 )
 
@@ -173,7 +173,7 @@ def client_rows() -> Rows:
         "lines to add",
         "a refused request",
         "redirects are checked",
-        "crawl-delays are kept",
+        "crawl-delays are obeyed",
         "versions tested",
     )
     errors = {client: base for client, _, base in _errors()}
@@ -184,7 +184,7 @@ def client_rows() -> Rows:
         yield (
             "[{}]({})".format(*client.link),
             f"{len(client.lines)}, with `{client.wrap}`",
-            client.refusal or f"raises a kind of {' or '.join(theirs)}",
+            client.refusal or f"raises a subclass of {' or '.join(theirs)}",
             client.redirects,
             client.delays or ("with `gate=`" if _takes_gate(client.wrap) else "no"),
             "<br>".join(map(_versions, client.packages)),
@@ -193,12 +193,12 @@ def client_rows() -> Rows:
 
 def refusal_rows() -> Rows:
     """The errors of wrapped clients."""
-    yield "client", "raises", "which is also a", "the verdict"
+    yield "client", "raises", "a subclass of", "verdict"
     for client, error, base in _errors():
         yield client, f"`{error}`", f"`DisallowedError`, `{base}`", "`error.verdict`"
     yield "Scrapy", "`scrapy.exceptions.IgnoreRequest`", "", "`error.__cause__.verdict`"
     yield (
-        "`robots_get`, `context.send_request` of crawlee, and `turn` of a gate",
+        "`robots_get`, crawlee's `context.send_request`, and a gate's `turn`",
         "`DisallowedError`",
         "",
         "`error.verdict`",
@@ -237,5 +237,5 @@ def _versions(package: str) -> str:
     pattern = rf"[\"']{package}>=([\d.]+),(<[\d.]+)[\"']"
     [(oldest, limit)] = set(re.findall(pattern, text))
     is_oldest_tested = re.search(rf"'{package}=={oldest}(\.0)*'", run)
-    note = ", also the oldest" if is_oldest_tested else ""
+    note = " (oldest also tested)" if is_oldest_tested else ""
     return f"`{package}>={oldest},{limit}`{note}"

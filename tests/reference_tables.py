@@ -113,7 +113,7 @@ def _member_rows(kind: type[enum.Enum]) -> Rows:
 
 
 def _event_rows(union: object) -> Rows:
-    yield "event", "tells", "fields"
+    yield "event", "what happened", "fields"
     for kind in get_args(union):
         sentence = (inspect.getdoc(kind) or "").partition("\n\n")[0]
         fields = ", ".join(f"`{each.name}`" for each in dataclasses.fields(kind))
@@ -132,7 +132,7 @@ def _field_rows(kind: type[Any]) -> Rows:
 
 
 def _error_rows() -> Rows:
-    yield "exception", "which is also a", "raised for"
+    yield "exception", "also a subclass of", "raised for"
     for name in robotsgate.__all__:
         kind = getattr(robotsgate, name)
         if inspect.isclass(kind) and RobotsError in kind.__bases__:
