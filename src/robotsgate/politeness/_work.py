@@ -75,7 +75,7 @@ class Frontier(Protocol):
         """Return the next URL for `host`, or `None`."""
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Skip URLs that would be too late if `host` is next ready in `seconds`."""
+        """Skip URLs that would be too late if `host` is not ready for `seconds`."""
 
 
 class Work:
