@@ -153,7 +153,7 @@ class Captures(AbstractContextManager["Captures"]):
             )
         except ImportError as error:
             raise click.ClickException(
-                "--responses needs the extra warc: pip install 'robotsgate[cli,warc]'"
+                "--responses needs the warc extra: pip install 'robotsgate[cli,warc]'"
             ) from error
         try:
             with responses(file, policy=self._policy) as captures:

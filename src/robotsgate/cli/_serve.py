@@ -60,7 +60,7 @@ async def _serve(
         from robotsgate.cli.tester._server import page_server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise click.ClickException(
-            "the page needs the extra tester: pip install 'robotsgate[cli,tester]'"
+            "the page needs the tester extra: pip install 'robotsgate[cli,tester]'"
         ) from error
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listener:

@@ -183,6 +183,6 @@ def _replace(owner: object, name: str, wrapped: Callable[[Any], Any]) -> None:
     if name in vars(owner):  # otherwise, each request would wait for two turns
         raise ValueError(
             f"expected a crawler and an HTTP client of its own, got {owner!r},"
-            " which obeys robots.txt already"
+            " which already obeys robots.txt"
         )
     setattr(owner, name, wrapped(getattr(owner, name)))

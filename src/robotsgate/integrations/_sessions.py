@@ -51,7 +51,7 @@ class SessionAdapter(abc.ABC):
 
         Raises:
             RobotsDisallowedError: the request is disallowed.
-            InvalidURL: the library's own class; the checker does not support the URL.
+            InvalidURL: the checker does not support the URL (the library's own class).
         """
         errors = self._errors
         with ExitStack() as block:

@@ -27,7 +27,7 @@ _ends: set[asyncio.Task[None]] = set()
 def missing_extra(name: str) -> ImportError:
     """The error for an integration whose extra, of the same name, is not installed."""
     return ImportError(
-        f"robotsgate.integrations.{name} needs the extra {name}:"
+        f"robotsgate.integrations.{name} needs the {name} extra:"
         f" pip install 'robotsgate[{name}]'"
     )
 

@@ -212,7 +212,7 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
 
         Raises:
             RobotsDisallowedError: `request` is disallowed.
-            RequestError: the client's own class; the checker does not support the URL.
+            RequestError: the checker does not support the URL (the client's own class).
         """
         with _errors_of_client(request):
             url = _asked_url(request)
