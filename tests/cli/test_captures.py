@@ -338,7 +338,7 @@ def test_without_its_extra_it_says_what_to_install(
 
     assert ran.code == 2
     assert ran.stderr == (
-        "robotsgate: --responses needs the extra warc:"
+        "robotsgate: --responses needs the warc extra:"
         " pip install 'robotsgate[cli,warc]'\n"
     )
 

@@ -1,4 +1,4 @@
-"""`robotsgate cache`: lists and deletes the entries of a store."""
+"""`robotsgate cache`: lists and deletes the entries in a store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNREADABLE = "unreadable"
 
 
 def _existing(_context: object, _option: object, store_url: str) -> str:
-    """`store_url`, unless it is a missing file, which opening would create."""
+    """Return `store_url`; reject a missing file, because opening would create it."""
     _, is_sqlite, path = store_url.partition("sqlite:///")
     if is_sqlite and not Path(path).exists():
         raise click.BadParameter(f"there is no store at {path!r}")
@@ -37,7 +37,7 @@ def _existing(_context: object, _option: object, store_url: str) -> str:
 def _on_store(
     command: Callable[..., Coroutine[Any, Any, None]],
 ) -> Callable[..., None]:
-    """Run `command` with the open store of --store, and with --json."""
+    """Add --store and --json to `command`, and pass it the open store."""
 
     async def run_on_store(store_url: str, options: dict[str, Any]) -> None:
         store = open_store(store_url)
@@ -57,7 +57,7 @@ def _on_store(
     )
     @json_option
     @wraps(command)
-    def run(*, store_url: str, **options: Any) -> None:  # noqa: ANN401 (those of the command)
+    def run(*, store_url: str, **options: Any) -> None:  # noqa: ANN401 (the command's options)
         anyio.run(run_on_store, store_url, options)
 
     return run
@@ -65,13 +65,13 @@ def _on_store(
 
 @click.group()
 def cache() -> None:
-    """List and delete the entries of a store.
+    """List and delete the entries in a store.
 
     \b
     Examples:
       robotsgate cache ls --store sqlite:///robots.db
       robotsgate cache forget --store redis://localhost https://example.com/
-    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
+    """  # noqa: D301 (\b stops click from rewrapping)
 
 
 @cache.command()
@@ -95,7 +95,7 @@ async def ls(store: ListableStore, *, as_json: bool) -> None:
 @_on_store
 @click.argument("url")
 async def show(store: ListableStore, *, as_json: bool, url: str) -> None:
-    """Show the entry for the origin of URL, without the file."""
+    """Show the entry for URL's origin, without the file itself."""
     origin = Origin.from_url(url)
     is_empty = True
     async for _, record in _records(store):
@@ -115,7 +115,7 @@ async def show(store: ListableStore, *, as_json: bool, url: str) -> None:
 @_on_store
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
 async def forget(store: ListableStore, *, as_json: bool, urls: tuple[str, ...]) -> None:
-    """Delete the entries for the origin of each URL."""
+    """Delete the entries for each URL's origin."""
     origins = {str(Origin.from_url(url)) for url in urls}
     keys = [key async for key in store.keys() if key.partition(" ")[0] in origins]  # noqa: SIM118 (not a dict)
     for key in keys:
@@ -152,7 +152,7 @@ async def stats(store: ListableStore, *, as_json: bool) -> None:
 
 
 async def _records(store: ListableStore) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Each key with its entry, read key by key."""
+    """Each key with its entry, read one at a time."""
     async for key in store.keys():
         data = await store.get(key) or b""  # `None` if it was deleted in the meantime
         yield key, entry_as_dict(key, data)
@@ -163,7 +163,7 @@ def _without_parts(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The names and values in `record`, human-readable."""
+    """The names and values in `record`, in human-readable form."""
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _rows(value, f"{name} ")

@@ -1,7 +1,7 @@
-"""Archived responses from WARC files for `robotsgate filter`, without a network.
+"""Archived responses from WARC files for `robotsgate filter`; no network access.
 
-WARC files ──► the last capture of each origin and status, on disk
-                   │ for each origin of a URL, the one that applies
+WARC files ──► the last capture for each origin and status, on disk
+                   │ for each URL's origin, the capture that applies
                    ▼
                RobotsArchive
 """
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-# Only the status distinguishes failures from answers. So the last capture of each
-# status is enough to find the one that applies, under any policy.
+# Only the status tells a failure from an answer, so the last capture for each status
+# is enough to find the one that applies, whatever the policy.
 _CREATE = """
     PRAGMA journal_mode = OFF;
     CREATE TABLE capture (
@@ -67,7 +67,7 @@ class Responses:
 
     Attributes:
         files: the names of the WARC files.
-        as_of: captures after this date are ignored, epoch seconds; `None` for no limit.
+        as_of: epoch seconds; later captures are ignored. `None` for no limit.
     """
 
     files: Sequence[str]
@@ -75,14 +75,14 @@ class Responses:
 
 
 class Captures(AbstractContextManager["Captures"]):
-    """Captures of robots.txt, in a temporary file without a name.
+    """robots.txt captures in an anonymous temporary file.
 
     Attributes:
         reloads: see `Answerer.reloads`.
     """
 
     def __init__(self, settings: Settings, *, max_origins: int) -> None:
-        """Start empty; `max_origins` stay parsed in memory."""
+        """Start empty; keep up to `max_origins` parsed files in memory."""
         self._policy = settings.policy
         self._is_quiet = settings.is_quiet
         self._archive = RobotsArchive(
@@ -94,7 +94,7 @@ class Captures(AbstractContextManager["Captures"]):
         self._database = sqlite3.connect("")
         self._database.executescript(_CREATE)
         self._numbers = count()
-        self._was_loaded = bytearray()  # for the first row of each origin
+        self._was_loaded = bytearray()  # indexed by each origin's first row
         self._max_origins = max_origins
         self._dates: dict[str, float | None] = {}
         self.reloads = 0
@@ -127,9 +127,9 @@ class Captures(AbstractContextManager["Captures"]):
         return self._archive.check(agent, url)
 
     def dated(self, line: bytes, url: str | None) -> bytes:
-        """The JSON object in `line`, with the date of the capture used for `url`.
+        """The JSON object in `line`, plus the date of the capture used for `url`.
 
-        The date is an additional field, in epoch seconds; null for `None`.
+        The added field contains epoch seconds, or null if there is no date.
         """
         date = None if url is None else self._fetched_at(url)
         if _DATE.encode() in line:  # from an earlier run
@@ -146,14 +146,14 @@ class Captures(AbstractContextManager["Captures"]):
 
     def _read(self, file: str, *, as_of: float | None) -> WarcCounts:
         try:
-            # Only this needs the extra.
+            # Imported here because only --responses needs the extra.
             from robotsgate.integrations.warc import (  # noqa: PLC0415
                 DamagedWarcError,
                 responses,
             )
         except ImportError as error:
             raise click.ClickException(
-                "--responses needs the extra warc: pip install 'robotsgate[cli,warc]'"
+                "--responses needs the warc extra: pip install 'robotsgate[cli,warc]'"
             ) from error
         try:
             with responses(file, policy=self._policy) as captures:
@@ -195,9 +195,9 @@ class Captures(AbstractContextManager["Captures"]):
 
 
 def responses_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Add the options for archived responses, as the argument `responses`.
+    """Add the options for archived responses, passed to `command` as `responses`.
 
-    It is `None` if the command has to fetch. Also adds the file `unknown`.
+    `responses` is `None` if the command has to fetch. Also adds the file `unknown`.
     """
 
     @click.option(
@@ -229,7 +229,7 @@ def responses_options(command: Callable[..., _Result]) -> Callable[..., _Result]
         as_of: float | None,
         unknown: IO[bytes] | None,
         more_files: tuple[str, ...],
-        **others: Any,  # noqa: ANN401 (those of the command)
+        **others: Any,  # noqa: ANN401 (the command's options)
     ) -> _Result:
         for name in _ONLY_TO_FETCH if files else _ONLY_WITH_RESPONSES:
             _refuse(name, has_responses=bool(files))
@@ -240,10 +240,10 @@ def responses_options(command: Callable[..., _Result]) -> Callable[..., _Result]
 
 
 def _refuse(name: str, *, has_responses: bool) -> None:
-    """Refuse the argument `name` if it was passed.
+    """Raise an error if the argument `name` was passed.
 
     Raises:
-        UsageError: it was passed.
+        UsageError: the argument was passed.
     """
     context = click.get_current_context()
     if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
@@ -260,7 +260,7 @@ def _refuse(name: str, *, has_responses: bool) -> None:
 def _end_of(
     _context: click.Context, _option: click.Parameter, value: str | None
 ) -> float | None:
-    """The end of a day, or the time in `value`, epoch seconds."""
+    """The time in `value`, or the end of the day if it is a date, in epoch seconds."""
     if value is None:
         return None
     try:
@@ -276,7 +276,7 @@ def _end_of(
 
 
 def _text_of(counts: WarcCounts) -> str:
-    """One human-readable line, without counts of 0."""
+    """The counts on one human-readable line, omitting zeros."""
     numbers = asdict(counts)
     del numbers["records"]
     return ", ".join(

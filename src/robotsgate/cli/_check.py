@@ -37,7 +37,7 @@ _UNDECIDED = {
     Reason.ADDRESS_REFUSED,
 }
 
-# Lines of stdin may be long, so only this many are kept in memory.
+# Input lines can be long, so only this many are kept in memory.
 _WINDOW = 100
 
 _STYLES = {
@@ -68,14 +68,14 @@ def check(
     Without a URL, or with "-", URLs are read from stdin, one per line.
 
     The exit code is 0 if all URLs are allowed, 1 if some are disallowed, 2 on an error,
-    and 3 if a server is unreachable, so that some URLs could not be decided.
+    and 3 if some URLs could not be decided because a server is unreachable.
 
     \b
     Examples:
       robotsgate check https://example.com/
       robotsgate check -a ExampleBot -a Googlebot --explain https://example.com/a
       robotsgate check -a ExampleBot --json < urls.txt
-    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
+    """  # noqa: D301 (\b stops click from rewrapping)
     question = _Check(agents, settings, explains=explains, as_json=as_json)
     return anyio.run(question.run, urls)
 

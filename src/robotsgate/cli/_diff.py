@@ -1,4 +1,4 @@
-"""`robotsgate diff`: the URLs that two robots.txt files treat differently."""
+"""`robotsgate diff`: shows which URLs two robots.txt files treat differently."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def diff(
     Examples:
       robotsgate diff https://example.com/ robots.txt
       robotsgate diff -a ExampleBot old.txt new.txt /private /public
-    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
+    """  # noqa: D301 (\b stops click from rewrapping)
     both = (robots_txt_of(old, settings), robots_txt_of(new, settings))
     asked = tuple(map(agent_of, agents)) or _agents_named_in(both)
     code = Exit.ALLOWED
@@ -75,7 +75,7 @@ def diff(
 def _differences(
     both: tuple[RobotsTxt, RobotsTxt], agents: Sequence[_Agent], urls: Iterable[str]
 ) -> Iterator[tuple[_Agent, str, Match, Match]]:
-    """Agent, URL, old and new match, if only one of the two is allowed."""
+    """The agent, URL, old match and new match wherever the verdict changes."""
     for url in urls:
         for agent in agents:
             was, is_ = (robots.match(agent, url) for robots in both)
@@ -84,7 +84,7 @@ def _differences(
 
 
 def _agents_named_in(both: Iterable[RobotsTxt]) -> tuple[str, ...]:
-    """The product tokens of both files, and "*" at the end."""
+    """The product tokens in both files, followed by "*"."""
     tokens = {
         token
         for robots in both
@@ -96,7 +96,7 @@ def _agents_named_in(both: Iterable[RobotsTxt]) -> tuple[str, ...]:
 
 
 def _paths_of(both: Iterable[RobotsTxt]) -> list[str]:
-    """Paths that the patterns in either file match, or narrowly miss."""
+    """Paths that the patterns in either file match or narrowly miss."""
     patterns = {
         rule.pattern
         for robots in both

@@ -1,6 +1,6 @@
-"""Explains a verdict: in a few words, or with the lines and rules behind it. Pure.
+"""Explains a verdict in a few words, or with the lines and rules behind it.
 
-Must never use the network: it takes the verdict and the file.
+A pure module: it takes the verdict and the file, and must never use the network.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _LINES_AROUND = 3
 
 _MOST_RULES = 10
 
-# Shorter than a verdict's own text, so that most fit into 80 columns with their URL.
+# Shorter than a verdict's own text, so that most of them fit into 80 columns along
+# with the URL.
 _BRIEFLY = {
     Reason.NO_MATCHING_RULE: "no rule matches",
     Reason.NO_GROUP: "no group for this agent",
@@ -50,7 +51,10 @@ _WITHOUT_RULE = {
 
 
 def summary(verdict: Verdict, *, now: float) -> str:
-    """Why a verdict is what it is, and for how long at `now` (epoch seconds)."""
+    """The reason for a verdict, and how long it stays fresh after `now`.
+
+    `now` is in epoch seconds.
+    """
     if verdict.reason is Reason.ROBOTS_TXT:
         return "robots.txt itself may always be fetched"
     evidence = str(verdict.status) if verdict.error is None else verdict.error
@@ -72,7 +76,7 @@ def summary(verdict: Verdict, *, now: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """`seconds` in words, in the largest unit with a value of at least 2."""
+    """Format `seconds` in the largest unit that gives a value of at least 2."""
     for size, unit in _UNITS:
         if seconds >= 2 * size:
             return f"{seconds // size:.0f} {unit}"
@@ -84,13 +88,13 @@ class Explanation:
     """The explanation of a verdict.
 
     Attributes:
-        lines: the lines around the one that applies; empty if there is none.
-        deciding_line: the number of the line that applies, 1 for the first; `None` if
-            there is none.
-        competing_rules: "line 2: Disallow: /a" for each matching rule, in the order of
-            priority; at most ten.
+        lines: the line that applies and its context; empty if no line applies.
+        deciding_line: the number of the line that applies, counted from 1; `None` if
+            no line applies.
+        competing_rules: "line 2: Disallow: /a" for each matching rule, by priority; at
+            most ten.
         redirects: "301 to https://…" for each redirect that was followed.
-        changes: phrases for changes to the file or server that would change the
+        changes: descriptions of changes to the file or server that would alter the
             verdict.
     """
 
@@ -110,7 +114,7 @@ def explanation(verdict: Verdict, robots: RobotsTxt | None) -> Explanation:
 
     Args:
         verdict: the verdict.
-        robots: the file that applies; `None` if there is none.
+        robots: the robots.txt behind the verdict; `None` if there is none.
     """
     rule = verdict.rule
     lines: tuple[Line, ...] = ()

@@ -1,4 +1,4 @@
-"""`robotsgate filter`: keeps those of many URLs that an agent may fetch.
+"""`robotsgate filter`: filters a list of URLs down to those an agent may fetch.
 
 `_line_filter` decides which lines are processed together; this module checks them.
 `check_many` would be slower, because it creates a verdict for each URL.
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from robotsgate import RobotsChecker
     from robotsgate.cli._captures import Responses
 
-# Including the lines and the program itself, this many real files take 122 MiB; hostile
-# ones take at most 32 KiB each. The other origins are in a store in a temporary file,
-# so that none is fetched twice.
+# With this many real files, the whole program takes 122 MiB; a hostile file takes at
+# most 32 KiB. The remaining origins are in a store in a temporary file, so that no
+# origin is fetched twice.
 _MOST_ORIGINS = 10_000
 
-# This many reasons of usual length take 10 MiB.
+# This many reasons of typical length take 10 MiB.
 _MOST_REASONS = 30_000
 _LONGEST_REASON = 500
 
-# The first byte of a result. The rest is the line, or the text for the file of rejected
-# lines.
+# The first byte of a result. The rest is the line itself, or its text for the
+# --rejected file.
 _ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
 
 
@@ -84,7 +84,7 @@ def filter_(
     is then 1. With --store, a later run can reuse the fetched files; without it, they
     are kept in a temporary folder.
 
-    With --responses, archived responses are used instead of fetching. URLs of sites
+    With --responses, archived responses are used instead of fetching. URLs on sites
     without a response are neither allowed nor rejected, and the exit code is then 3.
     With --json, the date of the response is added to each object.
 
@@ -96,9 +96,9 @@ def filter_(
       robotsgate filter -a ExampleBot --json --field link < pages.jsonl
       robotsgate filter -a ExampleBot --responses robots.warc.gz \\
         --as-of 2024-01-31 --unknown unknown.txt < urls.txt > allowed.txt
-    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
+    """  # noqa: D301 (\b stops click from rewrapping)
     named = agent_of(agent)
-    RobotsTxt.parse("").rules_for(named)  # raises if it is not a crawler
+    RobotsTxt.parse("").rules_for(named)  # raises if `named` is not a crawler's name
     work = _Filter(
         named,
         rejected=rejected,
@@ -120,7 +120,7 @@ class _Filter:
     """One run of the command.
 
     Attributes:
-        counts: its progress.
+        counts: the progress so far.
     """
 
     def __init__(
@@ -131,14 +131,14 @@ class _Filter:
         unknown: IO[bytes] | None,
         url_field: str | None,
     ) -> None:
-        """Do nothing yet.
+        """Prepare a run; nothing is read yet.
 
         Args:
             agent: the crawler.
             rejected: the file for rejected lines, or `None`.
             unknown: the file for lines without an archived response, or `None`.
-            url_field: the field of a JSON object that contains the URL; `None` if each
-                line is a URL.
+            url_field: the JSON field that contains the URL; `None` if each line is a
+                URL.
         """
         self._agent = agent
         self._rejected = rejected
@@ -147,7 +147,7 @@ class _Filter:
         self.counts = Counts()
 
     async def run(self, settings: Settings, captures: Captures | None = None) -> None:
-        """Filter stdin to stdout with `captures`, or with a checker."""
+        """Filter stdin to stdout, using `captures` or, without them, a checker."""
         with (
             TemporaryDirectory(prefix="robotsgate-") as folder,
             progress(self.counts, is_quiet=settings.is_quiet) as show,
@@ -186,7 +186,7 @@ class _Filter:
         try:
             await LineFilter(answers, take, folder=folder).run()
         except BaseExceptionGroup as group:
-            # Not `except*`: Python 3.11.2 would put what it raises into a group, too.
+            # Not `except*`: Python 3.11.2 would wrap this `raise` in a group, too.
             lost = group.subgroup(OSError)
             if lost is None:
                 raise
@@ -211,7 +211,7 @@ class _Filter:
 
 
 class _Answers:
-    """Checks lines with a checker or captures: an `Answerer`."""
+    """An `Answerer` that checks lines with a checker or with captures."""
 
     def __init__(
         self,
@@ -224,10 +224,10 @@ class _Answers:
         """Check lines for `agent` with `source`.
 
         Args:
-            source: keeps at most `_MOST_ORIGINS` in memory.
+            source: the checker or captures, with at most `_MOST_ORIGINS` in memory.
             agent: the crawler.
             url_field: as in `_Filter`.
-            has_reasons: whether the results of rejected lines contain a text.
+            has_reasons: whether the results for rejected lines include the reason.
         """
         self._source = source
         self._agent = agent
@@ -239,15 +239,15 @@ class _Answers:
             self._raise_unless_url: Callable[[str], object] = Origin.from_url
             self._refusal_key: Callable[..., Hashable] = lambda *_: None
         else:
-            # Most URLs need not be parsed for this.
+            # Neither of these has to parse most URLs.
             self._raise_unless_url = partial(source.peek, agent)
-            self._refusal_key = source._answers.refusal_key  # noqa: SLF001 (one package)
-        # By that key, if it is not `None`: a verdict as JSON types, or its text.
+            self._refusal_key = source._answers.refusal_key  # noqa: SLF001 (same package)
+        # Verdicts as JSON types or as text, by refusal key unless that is `None`.
         self._reasons: dict[Hashable, Any] = {}
 
     @property
     def reloads(self) -> int:
-        """See `Answerer.reloads`; there are none before the memory is full."""
+        """See `Answerer.reloads`; always 0 until the in-memory cache is full."""
         if isinstance(self._source, Captures):
             return self._source.reloads
         stats = self._source.stats
@@ -277,7 +277,7 @@ class _Answers:
         return results
 
     def _question(self, line: bytes) -> tuple[str, str | None]:
-        """The URL in `line` and `None`, or "" and the reason why there is none."""
+        """The URL in `line` and `None`, or "" and the reason why it has no URL."""
         if len(line) > LONGEST_LINE:
             return "", f"expected a line of at most {LONGEST_LINE} bytes"
         try:
@@ -295,7 +295,10 @@ class _Answers:
         return url, None
 
     async def _rejection(self, line: bytes, url: str, error: str | None) -> bytes:
-        """The result for the rejected `line`; `error` is why it has no URL, if so."""
+        """The result for a rejected `line`.
+
+        `error` says why the line has no URL; `None` if it has one.
+        """
         kind = _DISALLOWED if error is None else _WITHOUT_URL
         reason = None
         if error is None:
@@ -320,7 +323,7 @@ class _Answers:
         return kind + row
 
     async def _reason(self, url: str) -> Any:  # noqa: ANN401 (JSON types)
-        """The verdict for `url`, as text or JSON types; most URLs share it."""
+        """The verdict for `url` as text or JSON types, cached for similar URLs."""
         key = self._refusal_key(self._agent, url)
         reason = self._reasons.get(key)
         if reason is not None:

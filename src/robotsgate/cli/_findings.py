@@ -1,4 +1,4 @@
-"""The findings of lint about a file, and about the response with it. Pure."""
+"""Lint findings for a robots.txt file and its HTTP response. A pure module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _DAY = 86_400.0
 
-# The lifetime that the headers specify, without a crawler's limits.
+# Yields the lifetime that the headers specify, ignoring a crawler's own limits.
 _AS_ASKED = Policy(min_lifetime=0, max_lifetime=1e12, default_lifetime=_DAY)
 
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -27,14 +27,14 @@ _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One finding of lint.
+    """A single lint finding.
 
     Attributes:
-        line: the line number, 1 for the first; 0 for the whole file.
-        column: the first character in the line, 1 for the first; 0 for the whole line.
-        severity: how much it matters.
+        line: the line number, counted from 1; 0 for the whole file.
+        column: where the finding starts, counted from 1; 0 for the whole line.
+        severity: how serious the finding is.
         code: the kind of finding; each has a paragraph in `docs/reference/lint.md`.
-        message: a human-readable sentence, without a final period.
+        message: a human-readable sentence without a final period.
     """
 
     line: int
@@ -49,7 +49,7 @@ class Finding:
 
 
 def about_file(robots: RobotsTxt, *, most: int | None = None) -> list[Finding]:
-    """The findings about a file: the first `most`, or all."""
+    """The first `most` findings about a file; by default, all of them."""
     return [
         Finding(
             line=one.line,
@@ -70,19 +70,18 @@ def about_answer(
     redirects: Iterable[tuple[str, int]],
     now: float,
 ) -> list[Finding]:
-    """The findings about the response of `origin`.
+    """The findings about the response from `origin`.
 
     Args:
-        origin: the origin of the file.
+        origin: the file's origin.
         status: the status of the last response; `None` if there was none.
         headers: the headers of the last response, by lower-case name.
         redirects: pairs (target URL, status), in order.
-        now: when the response was received, epoch seconds.
+        now: when the response was received, in epoch seconds.
     """
     facts = [*_about_redirects(origin, redirects)]
-    if (
-        status is not None and origin.scheme != "ftp"
-    ):  # it has other codes, and no headers
+    # FTP has different status codes, and no headers.
+    if status is not None and origin.scheme != "ftp":
         facts += _about_response(status, headers, now)
     return [
         Finding(line=0, column=0, severity=severity, code=code, message=message)
@@ -128,11 +127,11 @@ def _about_response(
 
 
 def sarif(findings: Sequence[tuple[str, Finding]], *, version: str) -> dict[str, Any]:
-    """The findings as a log in the format SARIF 2.1.0 (OASIS).
+    """The findings as a SARIF 2.1.0 log (an OASIS standard).
 
     Args:
         findings: pairs (URL or file, finding), in order.
-        version: the version of robotsgate.
+        version: robotsgate's version.
     """
     codes = sorted({one.code for _, one in findings})
     driver = {

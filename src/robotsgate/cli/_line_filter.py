@@ -1,13 +1,13 @@
-"""Passes stdin through an `Answerer`, line by line, in order and with limited memory.
+"""Passes stdin through an `Answerer` line by line, in order, with bounded memory.
 
-Independent of URLs and of how lines are checked.
+Knows nothing about URLs or about how lines are checked.
 
     stdin ──► batches, a few at a time ──► results in order
       │
       │ the same origins are loaded again and again, and more lines are available
       ▼
     a window: the available lines, sorted by origin on disk
-      ──► batches, a few at a time ──► results in order again
+      ──► batches, a few at a time ──► results in input order
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ if TYPE_CHECKING:
 
     from anyio.streams.memory import MemoryObjectReceiveStream
 
-# Each batch has 64 KiB, and takes ten times as much while it is processed.
+# A batch is 64 KiB long, and takes ten times as much memory during processing.
 _BATCHES_AHEAD = 3
 
-# If one line in twenty reloads an origin, these lines take more time than all others,
-# and a window saves most of it.
+# If one line in twenty reloads an origin, those lines take more time than all the
+# others together, and a window saves most of that time.
 _LINES_FOR_A_LOOK = 5_000
 _MOST_LINES_FOR_A_RELOAD = 20
 
-# How long a window waits for more lines, in total. If a source makes us wait longer
-# between two checks, it is slower than we are, and a window would not help.
+# The total time that a window waits for more lines. A source that makes us wait longer
+# than this between two measurements is slower than we are; a window would not help.
 _PATIENCE_SECONDS = 2.0
 
 
 class Answerer(Protocol):
-    """Computes the results of lines."""
+    """Computes the result for each line."""
 
     @property
     def reloads(self) -> int:
-        """How often it loaded an origin that may have been in memory before."""
+        """How many times an origin was loaded that may have been in memory before."""
         ...
 
     def origin_of(self, line: bytes) -> Hashable:
-        """The origin of a line, or another key; nearly always equal for one origin."""
+        """A line's origin, or a key that nearly always identifies the origin."""
         ...
 
     async def answer(self, lines: Iterable[bytes]) -> list[bytes]:
-        r"""A result for each of `lines` that is not blank; none has a b"\n" inside."""
+        r"""Return a result for each non-blank line; no result contains b"\n"."""
         ...
 
 
@@ -78,11 +78,12 @@ class LineFilter:
         *,
         folder: str,
     ) -> None:
-        """Read nothing yet.
+        """Prepare to filter; nothing is read yet.
 
         Args:
             answerer: checks the lines.
-            take: called with results, in order, and the number of bytes of stdin done.
+            take: called with the results in order, and the number of stdin bytes
+                processed so far.
             folder: the folder for temporary files.
         """
         self._answerer = answerer
@@ -106,10 +107,10 @@ class LineFilter:
                     await anyio.lowlevel.checkpoint()
 
     async def _answer_all(self, batches: AsyncIterator[_Batch]) -> None:
-        """Process a few batches at a time, and pass on their results in order."""
+        """Process a few batches at a time and pass on their results in order."""
         send, receive = anyio.create_memory_object_stream[_Batch](_BATCHES_AHEAD)
-        # It is closed last: otherwise, a batch that can no longer be received would be
-        # an additional error.
+        # `receive` is closed last: otherwise, a batch that can no longer be received
+        # would cause an additional error.
         async with receive, anyio.create_task_group() as tasks:
             tasks.start_soon(_take_all, receive)
             async with send:
@@ -122,7 +123,7 @@ class LineFilter:
         batch.answered_event.set()
 
     async def _batches_of_stdin(self) -> AsyncIterator[_Batch]:
-        """Batches until the end, or until a window would be faster."""
+        """Yield batches of lines until stdin ends or a window would be faster."""
         before = self._look()
         async for lines in self._source:
             yield _Batch(
@@ -138,12 +139,12 @@ class LineFilter:
                 return
 
     def _look(self) -> tuple[float, ...]:
-        """The lines done, reloads, and seconds waited for stdin so far."""
+        """Totals so far: lines processed, reloads, and seconds waiting for stdin."""
         waited = self._source.seconds_waited
         return self._lines_done, self._answerer.reloads, waited
 
     async def _fill(self, window: Window) -> None:
-        """Add lines to `window` until it is full, or no more arrive soon."""
+        """Add lines to `window` until it is full or no more lines arrive soon."""
         until = self._source.seconds_waited + _PATIENCE_SECONDS
         while not window.is_full:
             lines = None
@@ -157,7 +158,7 @@ class LineFilter:
     async def _batches_of(self, window: Window) -> AsyncIterator[_Batch]:
         for lines, take in window.blocks():
             yield _Batch(lines, take)
-            self._take([], self._bytes_done)  # shows the fetches in the meantime
+            self._take([], self._bytes_done)  # updates the displayed fetch counts
 
     def _take_next(self, results: list[bytes], bytes_done: int) -> None:
         self._lines_done += len(results)
@@ -166,7 +167,7 @@ class LineFilter:
 
 
 async def _take_all(batches: MemoryObjectReceiveStream[_Batch]) -> None:
-    """Pass on the results of `batches` in order, as soon as they are available."""
+    """Pass on the results of `batches` in order as they become available."""
     async for batch in batches:
         await batch.answered_event.wait()
         batch.take(batch.results)

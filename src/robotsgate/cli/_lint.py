@@ -1,4 +1,4 @@
-"""`robotsgate lint`: the lines of a robots.txt that do not do what they seem to."""
+"""`robotsgate lint`: finds robots.txt lines that don't do what they seem to do."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _STYLES = {
 def lint(
     *, form: str, is_strict: bool, settings: Settings, sources: tuple[str, ...]
 ) -> Exit:
-    """Find the lines of robots.txt files that do not do what they seem to.
+    """Find lines in robots.txt files that don't do what they seem to do.
 
     An argument that contains :// is a URL; anything else is a file. URLs are always
-    fetched, so that you see the current response; --store has no effect.
+    fetched, so you always see the current response; --store has no effect.
 
     The exit code is 1 if there are errors, and 2 if a file is missing.
 
@@ -54,7 +54,7 @@ def lint(
     Examples:
       robotsgate lint robots.txt
       robotsgate lint --strict --format sarif https://example.com/ > robots.sarif
-    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
+    """  # noqa: D301 (\b stops click from rewrapping)
     in_files: list[tuple[str, Finding]] = []
     is_complete = True
     for source in sources:
@@ -82,7 +82,7 @@ def lint(
 def _findings_of(
     source: str, settings: Settings
 ) -> tuple[str, list[Finding], str | None]:
-    """The name of a file, its findings, and why there is no file, or `None`."""
+    """A file's name, its findings, and why it could not be read (`None` if it was)."""
     if is_url(source):
         origin = Origin.from_url(source)
         return origin.robots_url, *anyio.run(_findings_at, origin, settings)
@@ -96,7 +96,7 @@ def _findings_of(
 async def _findings_at(
     origin: Origin, settings: Settings
 ) -> tuple[list[Finding], str | None]:
-    """The findings at `origin`, and why there is no file, or `None`."""
+    """The findings for `origin`, and why it has no file (`None` if it has one)."""
     events: list[CheckerEvent] = []
     always_fetching = replace(settings, store=None)
     async with always_fetching.checker(on_event=events.append) as checker:

@@ -1,4 +1,4 @@
-"""Shared options, and the checkers and files that they specify."""
+"""The options that commands share, and the checkers and files those specify."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Settings:
         user_agent: the User-Agent header for fetching robots.txt.
         store: the URL of a store; `None` for memory.
         proxy: the URL of a proxy, or `None`.
-        policy: the policy of the checker.
+        policy: the checker's policy.
         dialect: the dialect for parsing robots.txt.
         is_quiet: whether to print only errors to stderr.
     """
@@ -87,8 +87,8 @@ class Settings:
         """A checker with these settings.
 
         Args:
-            store: the URL of the default store, instead of memory.
-            max_origins: the maximum number of parsed origins in memory, ≥ 1.
+            store: the URL of the store to use by default instead of memory.
+            max_origins: the maximum number of parsed files to keep in memory, ≥ 1.
             on_event: as in `RobotsChecker`.
         """
         async with AsyncExitStack() as stack:
@@ -176,7 +176,7 @@ def agent_of(text: str) -> str | tuple[str, ...]:
 
 
 def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Add the options for fetching to `command`, as the argument `settings`."""
+    """Add the fetching options to `command`, passed to it as `settings`."""
 
     @functools.wraps(command)
     def with_settings(
@@ -189,7 +189,7 @@ def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
         dialect: Dialect,
         quiet: bool,
         verbose: bool,
-        **others: Any,  # noqa: ANN401 (those of the command)
+        **others: Any,  # noqa: ANN401 (the command's options)
     ) -> _Result:
         _log_to_stderr(is_quiet=quiet, is_verbose=verbose)
         if not math.isfinite(timeout):
@@ -214,7 +214,7 @@ def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 class _PrintableFormatter(logging.Formatter):
-    """Escapes control characters, because a server may have sent them."""
+    """Escapes control characters, since a server may have sent them."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
@@ -230,19 +230,19 @@ def _log_to_stderr(*, is_quiet: bool, is_verbose: bool) -> None:
 
 
 def is_url(source: str) -> bool:
-    """Whether `source` is a URL rather than the name of a file."""
+    """Whether `source` is a URL rather than a file name."""
     return "://" in source
 
 
 def robots_txt_of(source: str, settings: Settings) -> RobotsTxt:
-    """The robots.txt of a URL or a file.
+    """The robots.txt at a URL or in a file.
 
     Raises:
-        ClickException: there is no file to read.
+        ClickException: there is no robots.txt to read.
     """
     if is_url(source):
         return anyio.run(_robots_txt_at, source, settings)
-    # Not in an event loop, where Ctrl-C would wait for the end of stdin.
+    # Not in an event loop, where Ctrl-C would have no effect until stdin ends.
     return parsed_file(source, settings.dialect)
 
 
@@ -251,14 +251,14 @@ async def _robots_txt_at(source: str, settings: Settings) -> RobotsTxt:
         robots = await checker.robots_txt(source)
         if robots is not None:
             return robots
-        # About "/", because robots.txt itself may always be fetched.
+        # Check "/", because fetching robots.txt itself is always allowed.
         verdict = await checker.check("*", f"{Origin.from_url(source)}/")
     _, _, reason = str(verdict).partition(": ")
     raise click.ClickException(f"cannot read the robots.txt: {reason}")
 
 
 def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
-    """The robots.txt in a file, or on stdin for "-".
+    """The robots.txt in a file, or on stdin if `source` is "-".
 
     Raises:
         ClickException: the file cannot be read.
@@ -273,7 +273,7 @@ def parsed_file(source: str, dialect: Dialect) -> RobotsTxt:
     except (OSError, ValueError) as error:
         message = f"cannot read the file: {error}"
         host, _, _ = source.partition("/")
-        # Not for robots.txt, which could be a host as well.
+        # A name like robots.txt could also be a host, but is meant as a file.
         is_site = "." in host.strip(".") and not host.endswith(".txt")
         if is_site and isinstance(error, FileNotFoundError):
             message += f"; for a site, write https://{source}"

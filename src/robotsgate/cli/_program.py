@@ -1,4 +1,4 @@
-"""The program: its commands, signals and exit codes."""
+"""The `robotsgate` program: its commands, signal handling and exit codes."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
     _Handler = Callable[[int, FrameType | None], None]
 
-# The exit codes of shells for signals start after this.
+# Like shells, exit with this plus the signal number.
 _SIGNALLED = 128
 
 
 @contextmanager
 def _ending_as_ctrl_c(ending: list[int]) -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block like Ctrl-C, so that it cleans up.
+    """Make SIGTERM and SIGHUP end the block like Ctrl-C, so that it cleans up.
 
     Args:
-        ending: the number of such a signal is appended here.
+        ending: a list to which the number of the received signal is appended.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -52,13 +52,13 @@ def _ending_as_ctrl_c(ending: list[int]) -> Iterator[None]:
         handler = cast("_Handler", signal.getsignal(signal.SIGINT))
         handler(signal.SIGINT, frame)
 
-    # A background job ignores Ctrl-C, and still does, because the signal is blocked;
-    # but the event loop handles it only if it is not ignored.
+    # A background job ignores SIGINT, but the event loop only handles a signal that is
+    # not ignored. So handle it, but block it, so that Ctrl-C still has no effect.
     is_in_background = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if is_in_background:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # nohup ignores SIGHUP. Windows has none.
+    # Under nohup, SIGHUP is ignored; Windows does not have it.
     numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
     taken = [one for one in numbers if one and signal.getsignal(one) is signal.SIG_DFL]
     for number in taken:
@@ -89,7 +89,7 @@ def program() -> None:
       robotsgate check -a ExampleBot https://example.com/private
       robotsgate lint robots.txt
       robotsgate filter -a ExampleBot < urls.txt > allowed.txt
-    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
+    """  # noqa: D301 (\b stops click from rewrapping)
 
 
 for command in (check, show, lint, filter_, diff, cache, serve):
@@ -97,10 +97,10 @@ for command in (check, show, lint, filter_, diff, cache, serve):
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the program with `arguments`, and return its exit code.
+    """Run the program with `arguments` and return its exit code.
 
-    Errors are printed as one line on stderr. If the reader of the output has closed the
-    pipe, the program ends without a message.
+    Each error is printed to stderr as a single line. If the reading end of the output
+    pipe is closed, the program exits without a message.
     """
     open_closed_streams()
     ending: list[int] = []
@@ -112,7 +112,8 @@ def run(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
             return code
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends it immediately
+        # A second Ctrl-C ends the program immediately.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         return _SIGNALLED + (ending or [signal.SIGINT])[0]
     except click.exceptions.NoArgsIsHelpError as error:
         note(error.format_message())
@@ -122,7 +123,7 @@ def run(arguments: Sequence[str]) -> int:
         return Exit.CLOSED_PIPE
     except (RobotsError, OSError) as error:
         complain(str(error))
-    except Exception:  # noqa: BLE001 (Python would exit with 1, which has a meaning)
+    except Exception:  # noqa: BLE001 (Python would exit with 1, i.e. "disallowed")
         note(traceback.format_exc())
     finally:
         drop_unwritten()
@@ -130,7 +131,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: list[str]) -> int:
-    """Run the command, without `click.Group.main`, which exits with 1 on EPIPE."""
+    """Run the command; not via `click.Group.main`, which exits with 1 on EPIPE."""
     name, variable = "robotsgate", "_ROBOTSGATE_COMPLETE"
     if instruction := os.environ.get(variable):
         return shell_complete(program, {}, name, variable, instruction)

@@ -1,4 +1,4 @@
-"""Shows the progress of `robotsgate filter` on stderr."""
+"""Displays the progress of `robotsgate filter` on stderr."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """The progress of the command.
+    """The command's progress.
 
     Attributes:
-        position: the number of bytes of stdin that are done.
-        urls: the number of URLs that are done.
-        without_url: the number of other lines that are done, except blank ones.
+        position: the number of stdin bytes processed.
+        urls: the number of URLs processed.
+        without_url: the number of non-blank lines processed that have no URL.
         allowed: the number of URLs printed.
-        unknown: the number of URLs of origins that are not archived; `None` if files
-            are fetched.
+        unknown: the number of URLs whose origin is not archived; `None` if files are
+            fetched.
         fetches: the number of robots.txt files fetched.
         failures: the number of fetches that failed.
     """
@@ -46,7 +46,7 @@ class Counts:
     failures: int = 0
 
     def __str__(self) -> str:
-        """One human-readable line."""
+        """The counts as one human-readable line."""
         lines = "line" if self.without_url == 1 else "lines"
         others = f"; {self.without_url:,} {lines} without a URL"
         answers = f"{self.fetches:,} origins fetched, {self.failures:,} failed"
@@ -60,21 +60,21 @@ class Counts:
 
 @contextmanager
 def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
-    """Show `counts` on stderr: at the end, and continuously if it is a terminal.
+    """Show `counts` on stderr at the end, and continuously if stderr is a terminal.
 
-    Not continuously if stdout is a terminal as well.
+    If stdout is a terminal as well, they are only shown at the end.
 
     Args:
-        counts: updated by the block.
-        is_quiet: whether to show nothing.
+        counts: the counts, which the block updates.
+        is_quiet: if true, show nothing.
 
     Yields:
-        A function to call when the counts have changed.
+        A function to call whenever the counts have changed.
     """
     terminal = console(on_stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=10),  # so that the line fits into 80 columns
+        BarColumn(bar_width=10),  # keeps the line within 80 columns
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
         console=terminal,
@@ -106,7 +106,7 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
 
 
 def _bytes_of_stdin() -> int | None:
-    """The size of stdin in bytes; `None` if unknown, as for a pipe."""
+    """The size of stdin in bytes; `None` if unknown, for example for a pipe."""
     try:
         status = os.fstat(sys.stdin.fileno())
     except OSError:

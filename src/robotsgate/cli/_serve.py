@@ -1,4 +1,4 @@
-"""`robotsgate serve`: the tester page."""
+"""`robotsgate serve`: serves the tester page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def serve(*, host: str, port: int, allows_private: bool, settings: Settings) -> 
     Examples:
       robotsgate serve
       robotsgate serve --host 0.0.0.0 --port 80
-    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
+    """  # noqa: D301 (\b stops click from rewrapping)
     if not allows_private:
         policy = replace(settings.policy, address_guard=AddressGuard.PUBLIC_ONLY)
         settings = replace(settings, policy=policy)
@@ -55,12 +55,12 @@ async def _serve(
     host: str, port: int, settings: Settings, own_name: str | None
 ) -> None:
     try:
-        # Only this command needs the extra.
+        # Imported here because only this command needs the extra.
         from robotsgate.cli.tester._app import page_app  # noqa: PLC0415
         from robotsgate.cli.tester._server import page_server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise click.ClickException(
-            "the page needs the extra tester: pip install 'robotsgate[cli,tester]'"
+            "the page needs the tester extra: pip install 'robotsgate[cli,tester]'"
         ) from error
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listener:

@@ -1,7 +1,7 @@
 """The interface to the shell: text on stdout, lines from stdin, and exit codes.
 
-On a terminal, text is styled; otherwise, it is one plain record per line. Control
-characters are escaped, because a server may have sent them to corrupt a terminal.
+Output to a terminal is styled; otherwise, it is one plain record per line. Control
+characters are escaped, since a server may have sent them to corrupt the terminal.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ class Exit(enum.IntEnum):
     """The exit codes of `robotsgate check`; other commands use some of them."""
 
     ALLOWED = 0
-    """All allowed, or nothing to report."""
+    """All URLs are allowed, or there is nothing to report."""
     DISALLOWED = 1
-    """Some disallowed; for `lint` and `diff`, something to report; for `filter`, lines
-    without a URL."""
+    """Some URLs are disallowed, `lint` or `diff` has something to report, or the input
+    of `filter` has lines without a URL."""
     TROUBLE = 2
-    """Wrong usage, or something that cannot be read or opened."""
+    """Incorrect usage, or something that cannot be read or opened."""
     UNDECIDED = 3
-    """Some could not be decided."""
+    """Some URLs could not be decided."""
     CLOSED_PIPE = 141
-    """The reader has closed the pipe: 128 + SIGPIPE."""
+    """The reader closed the pipe: 128 + SIGPIPE."""
 
 
 _WORST_FIRST = (Exit.TROUBLE, Exit.UNDECIDED, Exit.DISALLOWED)
 
 
 def worst(codes: set[Exit]) -> Exit:
-    """The exit code if several things happened."""
+    """The most serious of several exit codes."""
     return next((code for code in _WORST_FIRST if code in codes), Exit.ALLOWED)
 
 
@@ -59,9 +59,9 @@ _STREAMS = (
 
 
 def open_closed_streams() -> None:
-    """Open streams that the shell has closed (`>&-`), so that no file reuses their fds.
+    """Reopen streams that the shell closed (`>&-`), so that no file reuses their fds.
 
-    Reading from such a stdin fails, as does writing to such a stdout.
+    Reading from a reopened stdin fails, as does writing to a reopened stdout.
     """
     for name, mode, flags in _STREAMS:
         if getattr(sys, name) is None:
@@ -69,7 +69,7 @@ def open_closed_streams() -> None:
 
 
 def drop_unwritten() -> None:
-    """Drop output that cannot be written, because Python would exit with 120."""
+    """Drop output that cannot be written, which would make Python exit with 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -78,11 +78,11 @@ def drop_unwritten() -> None:
 
 
 Part = str | tuple[str, str]
-"""A piece of a line: text, or text with the name of its style."""
+"""Part of a line: text, or a pair (text, style name)."""
 
 
 def console(*, on_stderr: bool = False) -> Console:
-    """A rich console for stdout or stderr, without markup in the text."""
+    """A rich console for stdout or stderr that does not interpret markup in text."""
     return Console(
         stderr=on_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True
     )
@@ -109,7 +109,7 @@ def tell(*parts: Part, detail: str = "") -> None:
 
 
 def tell_raw(lines: Iterable[bytes]) -> None:
-    """Print `lines`, which are UTF-8, unchanged; on a terminal, escaped."""
+    """Print `lines` (UTF-8) unchanged or, on a terminal, escaped."""
     if console().is_terminal:
         for line in lines:
             tell(line.decode().expandtabs())
@@ -125,7 +125,7 @@ def tell_json(value: object) -> None:
 
 
 def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table on a terminal, or otherwise tab-separated rows."""
+    """Print a table on a terminal, and tab-separated rows otherwise."""
     terminal = console()
     if not terminal.is_terminal:
         for row in rows:
@@ -139,7 +139,7 @@ def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def complain(message: str) -> None:
-    """Print an error to stderr, as one line."""
+    """Print an error to stderr as a single line."""
     note(f"robotsgate: {printable(message)}")
 
 
@@ -152,14 +152,14 @@ def note(text: str) -> None:
 BLOCK_BYTES = 65_536
 
 LONGEST_LINE = 2**20
-"""Longer lines, in bytes, are neither a URL nor a record with one."""
+"""In bytes; a longer line is treated as having no URL."""
 
 
 class LinesOfStdin(AsyncIterator[list[bytes]]):
-    """The lines of stdin without line ends, in batches.
+    """Batches of lines from stdin, without their line endings.
 
-    A line of more than `LONGEST_LINE` bytes may be truncated, but stays longer than
-    that.
+    A line longer than `LONGEST_LINE` bytes may be truncated, but never to that length
+    or less.
 
     Attributes:
         bytes_read: the number of bytes read so far.
@@ -168,7 +168,7 @@ class LinesOfStdin(AsyncIterator[list[bytes]]):
     """
 
     def __init__(self) -> None:
-        """Read nothing yet."""
+        """Prepare to read stdin; nothing is read yet."""
         self.bytes_read = 0
         self.seconds_waited = 0.0
         self.is_over = False
@@ -177,7 +177,7 @@ class LinesOfStdin(AsyncIterator[list[bytes]]):
         self._can_wait = True
 
     async def __anext__(self) -> list[bytes]:
-        """Return the next lines. After a cancellation, call it again."""
+        """Return the next lines. It is safe to call this again after a cancellation."""
         while not self.is_over:
             await self._wait()
             block = self._source.read1(BLOCK_BYTES)
@@ -197,7 +197,7 @@ class LinesOfStdin(AsyncIterator[list[bytes]]):
         began_at = anyio.current_time()
         try:
             await anyio.wait_readable(self._source.fileno())
-        except OSError:  # a file, which needs no wait
+        except OSError:  # stdin is a file, which is always readable
             self._can_wait = False
         finally:
             self.seconds_waited += anyio.current_time() - began_at

@@ -1,4 +1,4 @@
-"""`robotsgate show`: the rules of a robots.txt, group by group."""
+"""`robotsgate show`: shows the rules in a robots.txt, group by group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from robotsgate import Group, UsagePreferences
 
 _Row = tuple[int, str, str, str]
-"""Line, agents, field, value."""
+"""The line number, agents, field and value."""
 
 
 @click.command()
@@ -39,11 +39,11 @@ _Row = tuple[int, str, str, str]
 def show(
     *, agent: str | None, is_raw: bool, as_json: bool, settings: Settings, source: str
 ) -> Exit:
-    """Show the rules of a robots.txt, group by group.
+    """Show the rules in a robots.txt, group by group.
 
-    Prints a row for each rule and record: line, agents, field and value. A record for a
-    whole group has the line of the group. The last rows show what AGENT (by default,
-    any agent) may use the start page for, if the file states it.
+    Prints a row for each rule and record: line, agents, field and value. A record that
+    applies to a whole group is listed under the group's line. The last rows show what
+    AGENT (by default, any agent) may use the start page for, if the file says so.
 
     An argument that contains :// is a URL; anything else is a file. The exit code is 2
     if there is no file to read.
@@ -52,7 +52,7 @@ def show(
     Examples:
       robotsgate show https://example.com/
       robotsgate show --agent ExampleBot robots.txt
-    """  # noqa: D301 (click's mark for a paragraph to keep unchanged)
+    """  # noqa: D301 (\b stops click from rewrapping)
     robots = robots_txt_of(source, settings)
     groups = robots.groups
     asking = "*" if agent is None else agent_of(agent)
@@ -105,7 +105,7 @@ def _rows_of_uses(preferences: UsagePreferences, agent: str) -> Iterator[_Row]:
 
 
 def _rows_outside(robots: RobotsTxt) -> list[_Row]:
-    """The rows for the whole file."""
+    """The rows for records that apply to the whole file."""
     in_groups = {line for group in robots.groups for line in group.other_lines}
     rows = [
         (other.line, "", other.field, other.value)

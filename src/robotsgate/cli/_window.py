@@ -1,12 +1,12 @@
-"""Sorts many lines by origin on disk, and their results back into input order.
+"""Sorts many lines by origin on disk, then their results back into input order.
 
-    lines in order ──► piles of lines, each of some origins
-                            │ pile by pile, processed by the caller
+    lines in order ──► piles of lines, each for some of the origins
+                            │ processed by the caller, pile by pile
                             ▼
     results in order ◄── piles of results
 
-Each pile keeps the order of its lines. So the order in which the lines were distributed
-determines the pile of the next result.
+Each pile preserves the order of its lines, so recording which pile each line went to is
+enough to know which pile holds the next result.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from robotsgate.cli._shell import BLOCK_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
-# The size of the lines on disk; the results take about the same. Short lines count as
-# longer, because each takes a byte of memory.
+# The size of the lines on disk; the results take about as much again. Short lines count
+# as longer than they are, because each line takes a byte of memory.
 _MOST_BYTES = 256 * 2**20
 _LEAST_BYTES_OF_A_LINE = 32
 
-# With 640,000 origins, each pile has 10,000. Each pile is an open file.
+# With 640,000 origins, each pile holds 10,000 of them. Each pile is an open file.
 _PILES = 64
 
 _RESULTS_AT_ONCE = 1_000
@@ -43,7 +43,7 @@ class Window:
         """Start empty.
 
         Args:
-            origin_of: returns the origin of a line, or any other key.
+            origin_of: returns a line's origin, or any other key.
             folder: the folder for temporary files.
         """
         self._origin_of = origin_of
@@ -51,15 +51,15 @@ class Window:
         self._files = ExitStack()
         self._piles = [self._new_pile() for _ in range(_PILES)]
         self._result_piles: list[IO[bytes]] = []
-        self._dealt = bytearray()  # the number of the pile of each line
+        self._dealt = bytearray()  # which pile each line went to
         self._bytes = 0
 
     def __enter__(self) -> Self:
-        """The window."""
+        """Return the window itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Delete its files."""
+        """Delete the window's files."""
         self._files.close()
 
     @property
@@ -75,11 +75,11 @@ class Window:
             self._bytes += max(len(line), _LEAST_BYTES_OF_A_LINE)
 
     def blocks(self) -> Iterator[tuple[list[bytes], Callable[[list[bytes]], None]]]:
-        """All lines, pile by pile, in batches.
+        """All lines in batches, pile by pile.
 
         Yields:
-            A batch of lines, and a function to call with their results. The results of
-            one pile must be in the order of its lines.
+            A batch of lines, and a function to call with their results. A pile's
+            results must be in the same order as its lines.
         """
         for pile in self._piles:
             results = self._new_pile()

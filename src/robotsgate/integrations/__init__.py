@@ -1,5 +1,5 @@
-"""Obeys robots.txt in other clients; most need the extra of their name.
+"""Integrations that make other clients obey robots.txt.
 
-A module may use everything that its client uses, but must not import the client of
-another module, `cli` or `testing`.
+Most need the extra of the same name. A module may use everything that its client uses,
+but must not import another module's client, `cli` or `testing`.
 """

@@ -1,14 +1,14 @@
-"""What is private in crawlee, and what stands in its place; no other module touches it.
+"""All access to crawlee's private methods; no other module touches them.
 
-crawlee has no public way to skip a request, or to look at the hops of a redirect. So a
-crawler and its HTTP client get methods of ours in place of these:
+crawlee has no public way to skip a request or to see each hop of a redirect. So these
+private methods of a crawler and its HTTP client are replaced with our own:
 
-    _is_allowed_based_on_robots_txt_file   of a URL that is added, or comes next
-    _run_request_handler                   takes a request from its first hop to the end
-    _get_client                            gives the client of another library
+    _is_allowed_based_on_robots_txt_file   checks a URL when it is added or dequeued
+    _run_request_handler                   processes a request from its first hop on
+    _get_client                            returns the underlying library's client
 
 `_respect_robots_txt_file`, `_handle_skipped_request`, `_http_client` and the
-`_transport` of an httpx2 client are used as they are.
+`_transport` of an httpx2 client are used, but not replaced.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     Crawler: TypeAlias = BasicCrawler[Any, Any]
     Run: TypeAlias = Callable[[BasicCrawlingContext], Awaitable[None]]
-    # Waits until a hop may be sent, and gives its turn; raises what refuses it.
+    # Waits until a hop may be sent, and returns its turn; raises if it is refused.
     Begin: TypeAlias = Callable[[str], Awaitable[TurnOfResponse | None]]
 
 
@@ -48,11 +48,12 @@ def replace_methods(
     is_allowed: Callable[[str], Awaitable[bool]],
     wrapped_run: Callable[[Run], Run],
 ) -> None:
-    """Let `crawler` ask `is_allowed` about each URL, and handle requests in our way.
+    """Make `crawler` check each URL with `is_allowed`, and wrap its request handling.
 
     Raises:
-        ValueError: its option `respect_robots_txt_file` is on; or it obeys already.
-        RuntimeError: it lacks a method to replace.
+        ValueError: its option `respect_robots_txt_file` is on, or `crawler` already
+            obeys robots.txt.
+        RuntimeError: `crawler` lacks one of the methods to replace.
     """
     if crawler._respect_robots_txt_file:  # noqa: SLF001 (see the top)
         raise ValueError("expected respect_robots_txt_file=False, got True")
@@ -61,10 +62,11 @@ def replace_methods(
 
 
 async def skip(crawler: Crawler, request: Request, error: Exception) -> None:
-    """End `request` as crawlee ends those that it skips.
+    """Skip `request` in the same way as crawlee itself does.
 
     Raises:
-        ContextPipelineInterruptedError: so crawlee marks the request as handled.
+        ContextPipelineInterruptedError: always, so that crawlee marks the request as
+            handled.
     """
     request.state = RequestState.SKIPPED
     await crawler._handle_skipped_request(request, "robots_txt")  # noqa: SLF001 (see the top)
@@ -72,12 +74,12 @@ async def skip(crawler: Crawler, request: Request, error: Exception) -> None:
 
 
 def check_hops(crawler: Crawler, begin: Begin) -> None:
-    """Let the HTTP client of `crawler` wait for `begin` before it sends a hop.
+    """Make `crawler`'s HTTP client wait for `begin` before it sends each hop.
 
     Raises:
-        TypeError: nobody can see the hops of a client of this kind.
-        ValueError: the client belongs to a crawler that obeys already.
-        RuntimeError: it lacks a method to replace.
+        TypeError: this kind of client does not expose each hop.
+        ValueError: the client belongs to a crawler that already obeys robots.txt.
+        RuntimeError: the client lacks one of the methods to replace.
     """
     client = crawler._http_client  # noqa: SLF001 (see the top)
     is_impit = is_a(client, "ImpitHttpClient")
@@ -87,8 +89,8 @@ def check_hops(crawler: Crawler, begin: Begin) -> None:
         )
     checked: WeakSet[httpx2.AsyncClient] = WeakSet()
 
-    def check(wrapped: Any) -> object:  # noqa: ANN401 (a client of impit or httpx2)
-        if is_impit:  # crawlee follows redirects by itself, and calls only that
+    def check(wrapped: Any) -> object:  # noqa: ANN401 (an impit or httpx2 client)
+        if is_impit:  # crawlee follows redirects itself, and only calls `request`
             return SimpleNamespace(request=partial(_send_by_impit, wrapped, begin))
         if wrapped not in checked:
             checked.add(wrapped)
@@ -103,7 +105,7 @@ def check_hops(crawler: Crawler, begin: Begin) -> None:
 
 
 def is_a(value: object, name: str) -> bool:
-    """Whether `value` is of a class of crawlee that needs one of its extras."""
+    """Whether `value` is an instance of a crawlee class that may not be installed."""
     return any(kind.__name__ == name for kind in type(value).__mro__)
 
 
@@ -113,10 +115,10 @@ async def _send_by_impit(
     *,
     url: str,
     stream: bool,
-    **options: Any,  # noqa: ANN401 (of impit)
+    **options: Any,  # noqa: ANN401 (impit's options)
 ) -> impit.Response | _StreamInTurn:
     try:
-        url = str(AnyHttpUrl(url))  # by the parser of impit: this is what it sends
+        url = str(AnyHttpUrl(url))  # impit uses the same parser, so it sends this URL
     except ValidationError as error:
         raise InvalidURLError(str(error), url=url) from error
     turn = await begin(url)
@@ -135,7 +137,7 @@ async def _send_by_impit(
 
 
 class _StreamInTurn:
-    """A response of impit whose body is still to come; when closed, the turn ends."""
+    """An impit response whose body has not been read; closing it ends the turn."""
 
     def __init__(self, response: impit.Response, turn: TurnOfResponse) -> None:
         self._response = response
@@ -173,14 +175,14 @@ async def _send_by_httpx(
 
 
 def _replace(owner: object, name: str, wrapped: Callable[[Any], Any]) -> None:
-    """Replace the method `name` of `owner` with what `wrapped` makes of it."""
+    """Replace the method `name` of `owner` with the result of `wrapped`."""
     if not hasattr(owner, name):
         raise RuntimeError(
             f"expected crawlee>=1.11,<1.12, got a {type(owner).__name__} without {name}"
         )
-    if name in vars(owner):  # each request would wait for two turns
+    if name in vars(owner):  # otherwise, each request would wait for two turns
         raise ValueError(
             f"expected a crawler and an HTTP client of its own, got {owner!r},"
-            " which obeys robots.txt already"
+            " which already obeys robots.txt"
         )
     setattr(owner, name, wrapped(getattr(owner, name)))

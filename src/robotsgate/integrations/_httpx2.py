@@ -1,4 +1,4 @@
-"""The classes of `httpx.py` for httpx2. Imported at the first request of httpx2."""
+"""httpx2 versions of the classes in `httpx.py`; imported only when httpx2 is used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robotsgate.integrations._wrapping import (
 
 
 class RobotsDisallowedError(DisallowedRequestError, httpx2.RequestError):
-    """Like `robotsgate.integrations.httpx.RobotsDisallowedError`, for httpx2."""
+    """The httpx2 version of `robotsgate.integrations.httpx.RobotsDisallowedError`."""
 
 
 class _Body(BodyInTurn, httpx2.AsyncByteStream):
@@ -28,7 +28,7 @@ class _SyncBody(SyncBodyInTurn, httpx2.SyncByteStream):
 
 CLASSES = HttpxClasses(
     error=RobotsDisallowedError,
-    # The same classes, of another library.
+    # Equivalent classes from another library.
     url_error=cast("Any", httpx2.RequestError),
     response=cast("Any", httpx2.Response),
     body=_Body,

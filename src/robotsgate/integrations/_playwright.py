@@ -1,8 +1,8 @@
-"""Checks the navigation of Playwright pages, including redirects.
+"""Checks the navigations of Playwright pages, including redirects.
 
-`page.route` does not see the targets of redirects. In Chromium, the Fetch domain of the
+`page.route` does not see redirect targets. In Chromium, the Fetch domain of the
 DevTools protocol does. In other browsers, `hops` returns them after the navigation.
-Only the main frame is checked, not frames and images in a page, or pages that it opens.
+Only a page's main frame is checked, not its subframes, images or popups.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 async def check_navigations(
     page: Page, may_send: Callable[[str], Awaitable[bool]]
 ) -> bool:
-    """Call `may_send` before each request that navigates `page`; Chromium only.
+    """Call `may_send` before each request that navigates `page` (Chromium only).
 
-    A refused navigation fails with net::ERR_BLOCKED_BY_CLIENT. So does one for which
-    `may_send` raises.
+    If `may_send` returns `False` or raises, the navigation fails with
+    net::ERR_BLOCKED_BY_CLIENT.
 
     Args:
-        page: a new page, or at least one that is not navigating.
-        may_send: takes the URL; called in a task of Playwright.
+        page: a page that is not navigating, preferably a new one.
+        may_send: takes the URL; called in one of Playwright's tasks.
 
     Returns:
         Whether `page` belongs to Chromium. If not, `may_send` is never called.
     """
-    from playwright.async_api import Error  # noqa: PLC0415 (there is a page of it)
+    from playwright.async_api import Error  # noqa: PLC0415 (`page` is Playwright's)
 
     try:
         session = await page.context.new_cdp_session(page)
@@ -42,11 +42,11 @@ async def check_navigations(
 
     async def answer(event: dict[str, Any]) -> None:
         answered = {"requestId": event["requestId"]}
-        is_allowed = event["frameId"] != main_frame  # of a frame inside
+        is_allowed = event["frameId"] != main_frame  # subframes are not checked
         try:
             is_allowed = is_allowed or await may_send(event["request"]["url"])
         finally:
-            with suppress(Error):  # the page is closed, or has navigated elsewhere
+            with suppress(Error):  # the page was closed or has navigated elsewhere
                 if is_allowed:
                     await session.send("Fetch.continueRequest", answered)
                 else:
@@ -59,7 +59,7 @@ async def check_navigations(
 
 
 def hops(response: Response) -> list[str]:
-    """The URLs that a navigation has requested, in order."""
+    """The URLs requested by a navigation, in order."""
     request, urls = response.request, [response.request.url]
     while request.redirected_from is not None:
         request = request.redirected_from

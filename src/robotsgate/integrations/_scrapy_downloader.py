@@ -1,4 +1,4 @@
-"""Fetches robots.txt through the downloader of Scrapy, and its middlewares."""
+"""Fetches robots.txt through Scrapy's downloader and downloader middlewares."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-# How many more bytes of the body of a robots.txt may be received: a key of the
-# request's meta, which Scrapy copies with the request.
+# A key in the request's meta, which Scrapy copies along with the request: how many more
+# bytes of a robots.txt body may be received.
 _BYTES_LEFT = "robotsgate_bytes_left"
 
-# Most who set ROBOTSGATE_POLICY do it for other fields than its address guard.
+# Most users who set ROBOTSGATE_POLICY don't do so for its address guard.
 _DEFAULT_POLICY = Policy()
 
-# The maximum size of a body decoded by Scrapy; a longer one is considered corrupt.
+# The maximum size of a body decoded by Scrapy; a larger one is considered corrupt.
 _MOST_DECODED_BYTES = 32 * 1024 * 1024
 
 # The first matching class applies.
@@ -52,21 +52,21 @@ _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 
 
 class DownloaderFetcher:
-    """A `Fetcher` over Scrapy's downloader and its middlewares.
+    """A `Fetcher` that uses Scrapy's downloader and its middlewares.
 
-    The User-Agent is the one that Scrapy uses for all requests.
+    It sends the User-Agent that Scrapy uses for all requests.
 
     Attributes:
-        guard_setting: the setting by which the user chose an address guard, which
-            cannot see what Scrapy dials; `None` if the guard is the default.
+        guard_setting: the setting with which the user chose an address guard, which
+            cannot see where Scrapy connects; `None` if the guard is the default.
     """
 
     def __init__(self, crawler: Crawler, *, seconds: float) -> None:
         """Fetch with the engine of `crawler`.
 
         Args:
-            crawler: its engine is created later.
-            seconds: how long a request may take after it is sent.
+            crawler: the crawler; its engine may not exist yet.
+            seconds: how long a request may take once it has been sent.
         """
         self._crawler = crawler
         self._seconds = seconds
@@ -80,13 +80,13 @@ class DownloaderFetcher:
     ) -> FetchedResponse:
         """See `Fetcher.get`.
 
-        Scrapy decodes the body and removes the coding from the headers. If it has not
-        decoded the body, the headers still contain the coding.
+        When Scrapy decodes a body, it removes the content coding from the headers. If
+        it could not decode the body, the headers still contain the coding.
         """
         own = {name: value for name, value in headers if name != "User-Agent"}
         request = scrapy.Request(
             url,
-            # Scrapy does not send a header that is `None`, or set a default for it.
+            # Scrapy neither sends a header that is `None` nor sets a default for it.
             headers={**dict.fromkeys(NEVER_SENT), **own},
             callback=NO_CALLBACK,
             dont_filter=True,
@@ -118,11 +118,12 @@ class DownloaderFetcher:
         """Send `request`, and return the response.
 
         Raises:
-            FetchFailedError: there was no usable response, with an exception of Scrapy.
-            Exception: any other, from a middleware or handler of the user.
+            FetchFailedError: Scrapy raised an exception because there was no usable
+                response.
+            Exception: any other exception, from the user's middlewares or handlers.
         """
         crawler = self._crawler
-        # Not connected permanently, because it costs time for each piece of each page.
+        # Not connected permanently, because that slows down every chunk of every page.
         if not self._under_way:
             crawler.signals.connect(self._bound_body, signals.bytes_received)
         self._under_way += 1
@@ -141,12 +142,12 @@ class DownloaderFetcher:
                 crawler.signals.disconnect(self._bound_body, signals.bytes_received)
 
     def _bound_body(self, data: bytes, request: scrapy.Request) -> None:
-        """Stop a download of this fetcher when it has enough."""
+        """Stop one of this fetcher's downloads once it has received enough."""
         left = request.meta.get(_BYTES_LEFT)
         if left is None:
             return
-        # Scrapy uses this limit when it decodes. If it were set from the start, Scrapy
-        # would also refuse a file that announces more, of which we read the beginning.
+        # Scrapy applies this limit when decoding. If it were set from the start, Scrapy
+        # would also refuse a file with a larger Content-Length instead of cutting it.
         request.meta["download_maxsize"] = _MOST_DECODED_BYTES
         request.meta[_BYTES_LEFT] = left - len(data)
         if left <= len(data):
@@ -154,8 +155,8 @@ class DownloaderFetcher:
 
 
 def _kind_of(error: Exception) -> FailureKind | None:
-    """Where a download failed; `None` if its exception is not one of Scrapy's."""
-    # Twisted keeps the exceptions of a connection as reasons of another one.
+    """Where a download failed; `None` if the exception is not one of Scrapy's."""
+    # Twisted wraps a connection's exceptions as the `reasons` of another exception.
     reasons = getattr(error.__cause__, "reasons", ())
     causes = (error, *(reason.value for reason in reasons))
     for kind, failure in _KINDS:

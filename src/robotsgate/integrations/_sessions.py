@@ -1,4 +1,4 @@
-"""Shared by the adapters of requests and niquests; imports neither of them."""
+"""Code shared by the requests and niquests adapters; imports neither library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SessionErrors(NamedTuple):
-    """The exceptions of requests or niquests."""
+    """The exception classes from requests or niquests."""
 
     refusal: type[DisallowedRequestError]
     url_error: Callable[..., Exception]
@@ -27,7 +27,7 @@ class SessionErrors(NamedTuple):
 
 
 class SessionAdapter(abc.ABC):
-    """An adapter of a session; its subclass is also a `BaseAdapter` of the library."""
+    """A session adapter; subclasses also inherit from their library's `BaseAdapter`."""
 
     _errors: ClassVar[SessionErrors]
 
@@ -36,7 +36,7 @@ class SessionAdapter(abc.ABC):
         checker: sync.RobotsChecker,
         agent: str | Sequence[str],
         *,
-        wrapped: Any,  # noqa: ANN401 (a BaseAdapter of the library)
+        wrapped: Any,  # noqa: ANN401 (the library's BaseAdapter)
         gate: sync.PolitenessGate | None,
     ) -> None:
         check_arguments(checker, agent, gate, is_blocking=True)
@@ -46,12 +46,12 @@ class SessionAdapter(abc.ABC):
         self._wrapped = wrapped
         self._gate = gate
 
-    def send(self, request: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 (those of BaseAdapter.send)
+    def send(self, request: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 (BaseAdapter.send's arguments)
         """Send `request` through the wrapped adapter if it is allowed.
 
         Raises:
-            RobotsDisallowedError: it is disallowed.
-            InvalidURL: of the library, if the checker does not support its URL.
+            RobotsDisallowedError: the request is disallowed.
+            InvalidURL: the checker does not support the URL (the library's own class).
         """
         errors = self._errors
         with ExitStack() as block:
@@ -70,7 +70,7 @@ class SessionAdapter(abc.ABC):
             response = self._wrapped.send(request, *arguments, **options)
             if turn is not None:
                 turn.report(response)
-                # Digest authentication uses this for its second request.
+                # Digest authentication sends its second request through this.
                 response.connection = self
                 is_streamed = any(arguments[:1]) or options.get("stream", False)
                 if response.is_redirect:
@@ -78,7 +78,7 @@ class SessionAdapter(abc.ABC):
                     with suppress(*errors.broken_body):
                         _ = response.content
                 elif not is_streamed:
-                    # A hook may raise before the session reads it.
+                    # A hook may raise before the session reads the body.
                     _ = response.content
                 elif response.raw is not None:
                     _end_with_body(response, block.pop_all().close)
@@ -90,31 +90,31 @@ class SessionAdapter(abc.ABC):
 
     @abc.abstractmethod
     def _asked_urls(self, request: Any) -> Iterator[str]:  # noqa: ANN401 (a PreparedRequest)
-        """The possible URLs of `request` when it is sent; none if no check is needed.
+        """The URLs that `request` may be sent to; none if no check is needed.
 
         Raises:
-            InvalidURLError: it has no origin, or an ambiguous one.
+            InvalidURLError: the request's URL has no origin, or an ambiguous one.
         """
 
 
 def _end_with_body(response: Any, end: Callable[[], object]) -> None:  # noqa: ANN401 (the library's)
-    """Call `end` once, when the body of `response` is read, closed or lost."""
+    """Call `end` once, when `response` is fully read, closed or garbage-collected."""
     iter_content, raw = response.iter_content, response.raw
     on_loss = finalize(response, _end_soon, end)
     on_loss.atexit = False
 
     def end_once() -> None:
-        # A response that still referred to itself would stay in memory.
+        # Otherwise, the response would refer to itself and stay in memory.
         for owner, name, _ in changes:
             vars(owner).pop(name, None)
         changes.clear()
         if on_loss.detach():
             end()
 
-    def iter_content_and_end(*arguments: Any, **options: Any) -> Iterator[Any]:  # noqa: ANN401 (those of `iter_content`)
+    def iter_content_and_end(*arguments: Any, **options: Any) -> Iterator[Any]:  # noqa: ANN401 (`iter_content`'s arguments)
         return _then(end_once, iter_content(*arguments, **options))
 
-    # requests reads all bodies through `iter_content`, whatever the adapter. Niquests
+    # requests reads every body through `iter_content`, whatever the adapter. niquests
     # reads some from urllib3-future, which releases the connection at the end.
     changes = [
         (response, "close", _with_end(response.close, end_once)),
@@ -129,7 +129,7 @@ def _end_with_body(response: Any, end: Callable[[], object]) -> None:  # noqa: A
 def _with_end(
     call: Callable[[], object], end: Callable[[], object]
 ) -> Callable[[], None]:
-    """A function that calls `call`, and then `end`."""
+    """Return a function that calls `call` and then `end`."""
 
     def call_and_end() -> None:
         try:
@@ -141,16 +141,16 @@ def _with_end(
 
 
 def _end_soon(end: Callable[[], object]) -> None:
-    """Call `end` in another thread, because the garbage collector must not wait."""
-    with suppress(RuntimeError):  # the interpreter exits
+    """Call `end` in another thread, so that the garbage collector does not block."""
+    with suppress(RuntimeError):  # the interpreter is shutting down
         Thread(target=end, daemon=True).start()
 
 
 def _then(end: Callable[[], object], chunks: Iterator[Any]) -> Iterator[Any]:
-    """The `chunks`; calls `end` after the last one, or after an error."""
+    """Yield from `chunks`; call `end` after the last one or after an error."""
     try:
         yield from chunks
-    except GeneratorExit:  # the caller may read on
+    except GeneratorExit:  # the caller may continue reading later
         raise
     except BaseException:
         end()

@@ -1,8 +1,8 @@
-"""Reads the HTTP response in a WARC record, with the decoder and limits of a fetch.
+"""Reads the HTTP response in a WARC record, with a fetch's decoder and limits.
 
-Some crawlers store decoded bodies with the original headers: Common Crawl did until
-August 2018, and its news crawl until May 2019. So a body is decompressed only if it
-starts like a compressed one.
+Some crawlers store decoded bodies with the original headers: Common Crawl did so until
+August 2018, and its news crawl until May 2019. So a body is only decompressed if it
+starts like compressed data.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from fastwarc.warc import WarcRecord
 
 _BLOCK = 65_536
-_LONGEST_HEAD = 100 * 1024  # as for a fetch
+_LONGEST_HEAD = 100 * 1024  # the same as for a fetch
 _STATUS = re.compile(rb"HTTP/\S*[ \t]+([1-9][0-9]{2})(?![^ \t\r\n])")
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 
 _START = 64
-"""How many bytes of a body show whether it is compressed."""
+"""How many bytes are enough to tell whether a body is compressed."""
 _CHUNK = re.compile(rb"[0-9A-Fa-f]{1,16}[ \t]*(?:;[^\r\n]*)?\r?\n")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _GZIP = b"\x1f\x8b"
@@ -36,13 +36,13 @@ _HEAD_BEFORE_CHUNKS = b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class StoredResponse(NamedTuple):
-    """A stored response.
+    """An HTTP response stored in a WARC record.
 
     Attributes:
         status: 100 to 999.
         headers: pairs (name, value).
-        pieces: the stored body; read it while its record is the current one. Raises
-            `CodingError` at the end if the record is truncated.
+        pieces: the stored body, which can only be read while its record is the current
+            one; raises `CodingError` at the end if the record is truncated.
     """
 
     status: int
@@ -76,11 +76,11 @@ def stored_response(record: WarcRecord) -> StoredResponse | None:
 
 
 def whole_body(response: StoredResponse, status: int, *, max_bytes: int) -> bytes:
-    """The decoded body of `response`, as far as needed for `status`.
+    """The decoded body of `response`, or as much of it as `status` requires.
 
     Raises:
         CodingError: the body is truncated or corrupt.
-        OSError: its record is damaged.
+        OSError: the response's record is damaged.
     """
     if Body(status, (), max_bytes=max_bytes).is_over:
         return b""
@@ -115,7 +115,7 @@ def _pieces(record: WarcRecord) -> Iterator[bytes]:
 
 
 def _beginning(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The first bytes of `pieces`, and all of them."""
+    """The first bytes of `pieces`, and an iterator over all the pieces."""
     start = b""
     for piece in pieces:
         start += piece

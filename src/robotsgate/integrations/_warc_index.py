@@ -37,9 +37,9 @@ _NEAREST = """
 
 
 class CaptureIndex(AbstractContextManager["CaptureIndex"]):
-    """Keys, dates and positions, in a temporary file without a name.
+    """Captures' keys, dates and positions, in an anonymous temporary file.
 
-    SQLite keeps a few megabytes of it in memory, however many captures there are.
+    However many captures there are, SQLite keeps only a few megabytes in memory.
     """
 
     def __init__(self) -> None:
@@ -50,15 +50,15 @@ class CaptureIndex(AbstractContextManager["CaptureIndex"]):
         self._database.close()
 
     def fill(self, rows: Iterable[tuple[int, float, int]]) -> None:
-        """Add all `rows`, from `index_rows`."""
+        """Add all `rows`, as returned by `index_rows`."""
         self._database.executemany(_INSERT, rows)
         self._database.execute(_SORT)
 
     def position(self, key: int, date: float | None, *, within: float) -> int | None:
-        """The position of the capture nearest to `date`, `within` seconds.
+        """The position of the capture nearest to `date`, at most `within` seconds away.
 
-        The last one in the file if there are several. A missing date is treated as
-        1970.
+        If several are equally near, the last one in the file is used. A missing date is
+        treated as 1970.
         """
         values = {"key": key, "date": date or 0.0, "within": within}
         row = self._database.execute(_NEAREST, values).fetchone()
@@ -66,7 +66,7 @@ class CaptureIndex(AbstractContextManager["CaptureIndex"]):
 
 
 def index_rows(record: WarcRecord) -> Iterator[tuple[int, float, int]]:
-    """The key, date and position of a capture: by its URL, and by its record ID."""
+    """A capture's index rows (key, date, position), by URL and by record ID."""
     origin, target = place(record)
     if origin is not None:
         date, position = date_of(record) or 0.0, record.stream_pos
@@ -78,7 +78,7 @@ def index_rows(record: WarcRecord) -> Iterator[tuple[int, float, int]]:
 def place(
     record: WarcRecord, header: str = "WARC-Target-URI"
 ) -> tuple[Origin | None, str]:
-    """The origin and target of the URL in `header`, if `record` is a capture of one."""
+    """The origin and target of the URL in `header`, if `record` is a capture."""
     if record.record_type not in (RESPONSE, REVISIT):
         return None, ""
     try:
@@ -89,12 +89,12 @@ def place(
 
 
 def key_of(origin: Origin, target: str) -> int:
-    """The key of a URL, independent of its percent-encoding; only for this process."""
+    """A URL's key, whatever its percent-encoding; only valid within this process."""
     return hash((origin.key, unquote_to_bytes(target)))
 
 
 def date_of(record: WarcRecord, header: str = "WARC-Date") -> float | None:
-    """Epoch seconds ≥ 0; `None` if the date is missing or invalid."""
+    """A record's date in epoch seconds, ≥ 0; `None` if it is missing or invalid."""
     try:
         date = datetime.fromisoformat(record.headers.get(header) or "")
     except ValueError:

@@ -1,7 +1,7 @@
-"""Reads the records of one WARC file in order, skipping damaged ones.
+"""Reads the records in a WARC file in order, skipping damaged ones.
 
-fastwarc finds the records. It stops at the first damage and treats a truncated file
-like a complete one, so this module finds out where to continue:
+fastwarc finds the records, but it stops at the first damaged one, and treats a
+truncated file as complete. So this module finds out where to continue:
 
     record ── record ── error, or the file ends within a record ── damaged += 1
       ▲                                                               │
@@ -37,17 +37,17 @@ _END_OF_HEAD = b"\r\n\r\n"
 _MEMBER = re.compile(_GZIP + rb"|(?<=\n)" + _RECORD)
 _PADDING = b"\0\t\n\r "
 _OVERLAP = 8
-"""More bytes than the longest match of `_MEMBER`, including the line end before it."""
+"""In bytes; longer than any match of `_MEMBER` plus the line ending before it."""
 
 
 class Records:
-    """The records of one file, which can be read more than once if it is seekable.
+    """The records in a file, which can be read more than once if it is seekable.
 
     Attributes:
         is_seekable: whether the file is seekable.
-        count: how many records have been read so far in the last pass.
-        damaged: how many damaged places have been skipped so far in the last pass;
-            adjacent damaged records are one place.
+        count: how many records have been read so far in the latest pass.
+        damaged: how many damaged places have been skipped so far in the latest pass;
+            adjacent damaged records count as one place.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -58,13 +58,13 @@ class Records:
         self.damaged = 0
 
     def each(self, read: Callable[[WarcRecord], Iterable[_T]]) -> Iterator[_T]:
-        """The results of `read` for each record that is not damaged.
+        """Yield the results of `read` for each undamaged record.
 
-        Damage in a gzip member may become apparent only at the end of its record, so
-        the results for a record are delayed until the next one.
+        Damage in a gzip member may only become apparent at the end of its record, so
+        the results for each record are held back until the next record is found.
 
         Raises:
-            OSError: the file is not seekable, and a record is damaged.
+            OSError: a record is damaged in a file that is not seekable.
         """
         self.count = self.damaged = 0
         start: int | None = self._start
@@ -101,8 +101,8 @@ class Records:
     ) -> _T | None:
         """The result of `read` for the record at a position from `each`.
 
-        Or for another one, or `None`: in a gzip member with several records, positions
-        are not exact.
+        In a gzip member with several records, positions are not exact, so the result
+        may be for another record, or `None`.
         """
         try:
             record = next(self._from(position), None)
@@ -121,7 +121,7 @@ class Records:
     def _end(self, position: int, content_length: int) -> int | None:
         """The end of the record at `position`; `None` if it is damaged or truncated.
 
-        For compression other than gzip, the end of the file.
+        With compression other than gzip, this is the end of the file.
         """
         start = self._bytes(position)
         size = self._file.seek(0, os.SEEK_END)
@@ -163,9 +163,9 @@ class Records:
 
 
 class _From(io.RawIOBase):
-    """The file from a position on, even if others move the file position.
+    """Reads the file from `position` on, even if other code moves the file position.
 
-    It has its own `tell`, because fastwarc crashes if that of a pipe fails.
+    It has its own `tell`, because fastwarc crashes if `tell` fails, as on a pipe.
     """
 
     def __init__(self, file: BinaryIO, position: int, *, is_seekable: bool) -> None:

@@ -1,4 +1,4 @@
-"""Shared by all integrations: the URL to check, errors, and the turn of a response."""
+"""Shared by all integrations: the URL to check, errors, and a response's turn."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ends: set[asyncio.Task[None]] = set()
 
 
 def missing_extra(name: str) -> ImportError:
-    """The error for an integration whose extra, with the same name, is missing."""
+    """The error for an integration whose extra, of the same name, is not installed."""
     return ImportError(
-        f"robotsgate.integrations.{name} needs the extra {name}:"
+        f"robotsgate.integrations.{name} needs the {name} extra:"
         f" pip install 'robotsgate[{name}]'"
     )
 
@@ -39,13 +39,13 @@ def check_arguments(
     *,
     is_blocking: bool = False,
 ) -> None:
-    """Check that `checker` and `gate` fit the client, and that `agent` is a crawler.
+    """Check the types of `checker` and `gate`, and that `agent` is a crawler's name.
 
     Args:
-        checker: the argument of the caller.
-        agent: the argument of the caller.
-        gate: the argument of the caller, or `None`.
-        is_blocking: whether both must be from `robotsgate.sync`.
+        checker: the caller's argument.
+        agent: the caller's argument.
+        gate: the caller's argument, or `None`.
+        is_blocking: whether checker and gate must be from `robotsgate.sync`.
 
     Raises:
         TypeError: `checker` or `gate` has the wrong type.
@@ -65,11 +65,11 @@ def is_blocking(checker: object) -> bool:
     """Whether `checker` is from `robotsgate.sync`.
 
     Raises:
-        TypeError: it is not a checker.
+        TypeError: `checker` is not a checker.
     """
     if isinstance(checker, RobotsChecker):
         return False
-    # Imported here, because most programs do not need it.
+    # Imported here because most programs do not need it.
     from robotsgate import sync  # noqa: PLC0415
 
     if isinstance(checker, sync.RobotsChecker):
@@ -83,7 +83,7 @@ def is_blocking(checker: object) -> bool:
 def asked_url(scheme: str, host: str, port: int | None, target: str) -> str | None:
     """The URL to check before a request; `None` if no check is needed.
 
-    The arguments and exceptions are those of `sent_url`.
+    Takes the same arguments and raises the same exceptions as `sent_url`.
     """
     url = sent_url(scheme, host, port, target)
     return None if url is None or passes_unasked(url) else url
@@ -97,14 +97,14 @@ def enter_turn(
     gate: sync.PolitenessGate | None,
     block: ExitStack,
 ) -> sync.Turn | None:
-    """Check a request of a sync client, and wait for its turn.
+    """Check a sync client's request, and wait for its turn.
 
     Args:
         urls: the possible URLs of the request; none if no check is needed.
         checker: checks each URL that the gate does not check.
         agent: as in `RobotsChecker.can_fetch`.
-        gate: provides the turn, if there is one.
-        block: the turn ends with it.
+        gate: provides the turn; may be `None`.
+        block: the stack whose exit ends the turn.
 
     Returns:
         The turn; `None` without a gate.
@@ -124,26 +124,26 @@ def enter_turn(
 
 
 class DisallowedRequestError(DisallowedError):
-    """A request that was not sent; also an error class of its client."""
+    """A request that was not sent; subclasses are also errors of their client."""
 
     def __init__(self, verdict: Verdict, *, request: Any) -> None:  # noqa: ANN401 (the client's)
         super().__init__(verdict)
         self.request: Any = request
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, for process pools."""
+        """Support pickling, which process pools need."""
         return partial(type(self), request=self.request), (self.verdict,)
 
 
 class TurnOfResponse:
     """A turn that starts before a request and ends when the response is closed.
 
-    Use it as an async context manager for sending the request: if that fails, the turn
-    ends with the block.
+    Use it as an async context manager around sending the request; if that fails, the
+    turn ends with the block.
     """
 
     def __init__(self, turn: Turn) -> None:
-        """Use `turn`, which has started."""
+        """Use `turn`, which must have started."""
         self._turn = turn
         self._outlives_block = False
         self._is_over = False
@@ -152,7 +152,10 @@ class TurnOfResponse:
     async def begun(
         cls, gate: PolitenessGate, url: str, *, patience: float | None = None
     ) -> Self:
-        """Wait for the turn; takes and raises like `PolitenessGate.turn`."""
+        """Wait for a turn.
+
+        Takes the same arguments and raises the same errors as `PolitenessGate.turn`.
+        """
         return cls(await gate.turn(url, patience=patience).__aenter__())
 
     async def __aenter__(self) -> Self:
@@ -172,28 +175,28 @@ class TurnOfResponse:
         )
 
     def outlive_block(self) -> None:
-        """Do not end with the block, but with `aclose` or `end_soon`."""
+        """Make the turn end with `aclose` or `end_soon` instead of with the block."""
         self._outlives_block = True
 
     async def aclose(self) -> None:
-        """End the turn, in any task. Can be called more than once."""
+        """End the turn. Any task may call this, even more than once."""
         await self._end(None, None, None)
 
     def end_soon(self) -> None:
-        """End the turn, on asyncio, where awaiting is not possible."""
+        """End the turn from code that cannot await (asyncio only)."""
         self._turn.leave_task()
         end = asyncio.create_task(self.aclose())
         _ends.add(end)
         end.add_done_callback(_ends.discard)
 
-    async def _end(self, *exc_info: Any) -> None:  # noqa: ANN401 (of `__aexit__`)
+    async def _end(self, *exc_info: Any) -> None:  # noqa: ANN401 (`__aexit__`'s arguments)
         if not self._is_over:
             self._is_over = True
             await self._turn.__aexit__(*exc_info)
 
 
 class BodyInTurn:
-    """The body of a response of an `AsyncClient`, which ends the turn when closed."""
+    """An `AsyncClient` response body that ends its turn when closed."""
 
     def __init__(self, stream: Any, turn: TurnOfResponse) -> None:  # noqa: ANN401 (the library's)
         self._stream = stream
@@ -210,7 +213,7 @@ class BodyInTurn:
 
 
 class SyncBodyInTurn:
-    """The body of a response of a `Client`, which ends the turn when closed."""
+    """A `Client` response body that ends its turn when closed."""
 
     def __init__(self, stream: Any, turn: ExitStack) -> None:  # noqa: ANN401 (the library's)
         self._stream = stream
@@ -225,7 +228,7 @@ class SyncBodyInTurn:
 
 
 class HttpxClasses(NamedTuple):
-    """The classes of httpx, or the classes of httpx2 with the same names."""
+    """The classes from httpx, or their counterparts from httpx2."""
 
     error: type[DisallowedRequestError]
     url_error: type[httpx.RequestError]

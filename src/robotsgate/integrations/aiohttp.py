@@ -1,6 +1,6 @@
-"""robots.txt for aiohttp sessions: a middleware, and a fetcher.
+"""robots.txt for aiohttp sessions: a middleware and a fetcher.
 
-Needs the extra aiohttp; asyncio only, like aiohttp itself.
+Needs the aiohttp extra. Like aiohttp itself, it only works on asyncio.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 
 
 class RobotsDisallowedError(DisallowedError, aiohttp.ClientError):
-    """A request that was not sent, because robots.txt does not allow it.
+    """A request that was not sent because robots.txt does not allow it.
 
     Both a `DisallowedError` and an `aiohttp.ClientError`.
 
@@ -97,20 +97,19 @@ def robots_middleware(
     """Create a middleware that refuses disallowed requests, including redirects.
 
     Use it as `ClientSession(middlewares=(robots_middleware(checker, agent),))`.
-    Requests for /robots.txt, those of the checker, and those inside `robots_ignored()`
-    are not checked. The total timeout of the session includes the time for fetching
-    robots.txt, and for waiting for a turn.
+    Requests for /robots.txt, the checker's own requests, and requests inside
+    `robots_ignored()` are not checked. The session's total timeout includes the time
+    spent fetching robots.txt and waiting for a turn.
 
     Args:
         checker: checks the URLs; close it yourself.
         agent: as in `RobotsChecker.can_fetch`.
-        gate: provides a turn for each request, which ends when its connection is
-            released. The gate uses its own checker and agent. Requests that are not
-            checked have no turn.
+        gate: provides a turn for each checked request, which ends when the request's
+            connection is released. The gate uses its own checker and agent.
 
     Returns:
-        The middleware. It raises a `RobotsDisallowedError`, or an `aiohttp.InvalidURL`
-        for a URL that the checker does not support.
+        The middleware. It raises `RobotsDisallowedError`, or `aiohttp.InvalidURL` if
+        the checker does not support the URL.
 
     Raises:
         TypeError: `checker` is not a checker, or `gate` is not a gate.
@@ -160,10 +159,10 @@ async def _send_in_turn(
 
 @contextmanager
 def robots_ignored() -> Iterator[None]:
-    """Do not check requests inside the block.
+    """Skip the check for requests inside the block.
 
-    This is a context manager, because a middleware cannot see the options of a request.
-    It applies to the task that enters it, and to tasks that start inside.
+    This is a context manager because a middleware cannot see a request's options. It
+    applies to the task that enters it and to tasks started inside the block.
     """
     token = _is_ignored.set(True)
     try:
@@ -173,11 +172,11 @@ def robots_ignored() -> Iterator[None]:
 
 
 class AiohttpFetcher:
-    """A `Fetcher` over an `aiohttp.ClientSession`, with its connector and proxies.
+    """A `Fetcher` that uses an `aiohttp.ClientSession`, its connector and its proxies.
 
-    It does not send the session's cookies and credentials, and sends its other headers
-    only until a redirect leads to another origin. It does not use the middlewares of
-    the session, or store cookies. Close the session yourself.
+    It never sends the session's cookies and credentials, and stops sending its other
+    headers once a redirect leads to another origin. It neither uses the session's
+    middlewares nor stores cookies. Close the session yourself.
     """
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
@@ -186,7 +185,7 @@ class AiohttpFetcher:
         Args:
             session: sends the requests, with its own timeouts. Its connector should
                 allow as many connections as the checker has concurrent fetches, because
-                waiting for a free connection is treated as a timeout of the server.
+                a timeout while waiting for a connection is blamed on the server.
 
         Raises:
             TypeError: `session` is not an aiohttp session.
@@ -227,9 +226,9 @@ class AiohttpFetcher:
 
 
 def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
-    """A middleware that separates the requests of a fetch from the session.
+    """A middleware that isolates a fetch's requests from the session's state.
 
-    It removes the session's headers from the request, and cookies from the response.
+    It removes the session's headers from the request and cookies from the response.
     """
     own = {"host", *(name.lower() for name, _ in headers)}
 

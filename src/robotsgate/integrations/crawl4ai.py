@@ -1,6 +1,6 @@
-"""robots.txt for crawl4ai: a replacement for its own parser. Needs the extra crawl4ai.
+"""robots.txt for crawl4ai: a replacement for its parser. Needs the crawl4ai extra.
 
-crawl4ai itself is not imported: its `AsyncWebCrawler` calls the parser.
+crawl4ai itself is not imported; its `AsyncWebCrawler` calls the parser.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 __all__ = ["RobotsParser"]
 
-# What crawl4ai accepts as a URL but does not fetch.
+# Schemes that crawl4ai accepts but does not fetch over the network.
 _LOCAL = ("file:", "raw:")
 
 
 class RobotsParser:
     """Replaces the robots.txt parser of a crawl4ai crawler.
 
-    Use it as `crawler.robots_parser = RobotsParser(checker, agent)`. The crawler calls
-    it before each page that is not in its own cache, but only with
+    Set `crawler.robots_parser = RobotsParser(checker, agent)`. The crawler calls it
+    before each page that is not in the crawler's own cache, but only with
     `CrawlerRunConfig(check_robots_txt=True)`. For redirects, add `check_page`.
     """
 
     def __init__(self, checker: RobotsChecker, agent: str | Sequence[str]) -> None:
-        """Use `checker`.
+        """Check URLs with `checker`.
 
         Args:
             checker: checks the URLs; close it yourself.
@@ -47,14 +47,14 @@ class RobotsParser:
         check_arguments(checker, agent)
         self._checker = checker
         self._agent = agent
-        self._checked_pages: WeakSet[Page] = WeakSet()  # a session keeps its page
+        self._checked_pages: WeakSet[Page] = WeakSet()  # a session reuses its page
 
     async def can_fetch(self, url: str, user_agent: str = "*") -> bool:  # noqa: ARG002 (crawl4ai's)
         """Whether the agent may fetch `url`; files and inline HTML are always allowed.
 
         Args:
             url: the URL as passed to the crawler.
-            user_agent: ignored, because it is usually the header of a browser.
+            user_agent: ignored, because it is usually a browser's User-Agent string.
 
         Raises:
             InvalidURLError: `url` has no origin.
@@ -62,11 +62,11 @@ class RobotsParser:
         return url.startswith(_LOCAL) or await self._checker.can_fetch(self._agent, url)
 
     async def check_page(self, page: Page, **_: object) -> None:
-        """Refuse disallowed navigation of `page`, including redirects; Chromium only.
+        """Refuse disallowed navigations of `page`, including redirects (Chromium only).
 
-        Use it as the hook "on_page_context_created" of the crawler's strategy. A
+        Use it as the "on_page_context_created" hook of the crawler's strategy. A
         refused navigation fails with net::ERR_BLOCKED_BY_CLIENT. Images, frames and
-        other resources of the page are not checked.
+        other resources in the page are not checked.
 
         Raises:
             UnsupportedError: the browser is not Chromium.

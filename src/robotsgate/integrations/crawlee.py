@@ -1,10 +1,11 @@
-"""Obeys robots.txt in crawlers of crawlee: a request that is refused is skipped.
+"""Makes crawlee crawlers obey robots.txt by skipping refused requests.
 
-Needs the extra crawlee; asyncio only, as crawlee itself. The way of a request:
+Needs the crawlee extra. Like crawlee itself, it only works on asyncio. The path of a
+request:
 
     _Rules.is_allowed ──► in_turn ──► begin, for each hop ──► its handler
             │                │           │
-         skipped          skipped, or given back to the request manager
+         skipped          skipped, or returned to the request manager
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ __all__ = ["obey_robots"]
 _CLOCK = SystemClock()
 _REFUSALS = (DisallowedError, InvalidURLError, UnsupportedError)
 
-# A request that is given back returns after this time or later, seconds. crawlee looks
+# In seconds: the minimum delay before a deferred request is tried again. crawlee looks
 # for new requests twice a second.
 _LEAST_DEFERRAL = 1.0
 
@@ -76,37 +77,38 @@ def obey_robots(
     *,
     gate: PolitenessGate | None = None,
 ) -> Counter[Reason | None]:
-    """Make `crawler` skip what robots.txt disallows, including redirects.
+    """Make `crawler` skip disallowed requests, including redirects.
 
-    A refused request is neither sent nor retried. The function that
-    `crawler.on_skipped_request` registers gets its URL and the reason "robots_txt";
-    after a refused redirect, it gets the URL that was redirected. Requests for
-    /robots.txt pass without a question. In a handler, `context.send_request` raises a
-    `DisallowedError`; only a `PlaywrightCrawler` does not check it.
+    A refused request is neither sent nor retried. The callback registered with
+    `crawler.on_skipped_request` receives the request's URL and the reason "robots_txt";
+    after a refused redirect, it receives the URL that was redirected. Requests for
+    /robots.txt are not checked. In a handler, `context.send_request` raises
+    `DisallowedError` for a disallowed URL, except in a `PlaywrightCrawler`, where it is
+    not checked.
 
     Args:
-        crawler: an HTTP crawler with an `ImpitHttpClient` or an `HttpxHttpClient`, or
-            a `PlaywrightCrawler`; before its first run. In a browser, only navigations
-            of the main frame are checked. Browsers other than Chromium send the request
-            that follows a redirect before it can be refused.
-        checker: answers; close it yourself, after the crawl.
+        crawler: a crawler that has not run yet: an HTTP crawler with an
+            `ImpitHttpClient` or an `HttpxHttpClient`, or a `PlaywrightCrawler`. In a
+            browser, only navigations of the main frame are checked. Browsers other than
+            Chromium send the request that follows a redirect before it can be refused.
+        checker: checks the URLs; close it yourself after the crawl.
         agent: as in `RobotsChecker.can_fetch`.
-        gate: gives each request its turn, including redirects. The gate asks its own
-            checker about its own agent. No timeout of the crawler runs during the wait
-            for the first turn; a wait after a redirect counts against
-            `navigation_timeout`. A `ThrottlingRequestManager` takes a request to one of
-            its domains back until its turn, without a retry; other requests wait in
-            the crawler.
+        gate: provides a turn for each request, including redirects. The gate uses its
+            own checker and agent. The crawler's timeouts do not include the wait for
+            the first turn; a wait after a redirect counts towards `navigation_timeout`.
+            A `ThrottlingRequestManager` takes back a request to one of its domains
+            until its turn, which does not count as a retry; other requests wait in the
+            crawler.
 
     Returns:
-        The numbers of skipped requests by reason, which go up while the crawler runs.
-        `None` stands for URLs that the checker cannot ask about.
+        The number of skipped requests by reason, updated while the crawler runs. The
+        key `None` counts URLs that the checker does not support.
 
     Raises:
         TypeError: an argument has the wrong type.
         InvalidProductTokenError: `agent` is not the name of a crawler.
         ValueError: the crawler's own option `respect_robots_txt_file` is on; or the
-            crawler, or another one with the same HTTP client, obeys robots.txt already.
+            crawler, or another one with the same HTTP client, already obeys robots.txt.
         RuntimeError: this version of crawlee lacks a method to replace.
     """
     check_arguments(checker, agent, gate)
@@ -118,7 +120,7 @@ def obey_robots(
     rules = _Rules(crawler, checker, agent, gate)
     replace_methods(crawler, is_allowed=rules.is_allowed, wrapped_run=rules.in_turn)
     if is_browser:
-        in_browser: Any = crawler  # its class needs an extra of crawlee
+        in_browser: Any = crawler  # its class may not be installed
         in_browser.pre_navigation_hook(rules.watch_page)
         in_browser.post_navigation_hook(rules.check_page)
     else:
@@ -128,14 +130,15 @@ def obey_robots(
 
 @dataclass
 class _Navigation:
-    """A request of a crawler that is under way, with its redirects.
+    """A crawler's request that is in progress, including its redirects.
 
     Attributes:
-        url: the one that the crawler asks for.
-        early_turn: begun for `url` before anything is sent.
-        turn: that of the hop under way in a browser; elsewhere responses end turns.
-        error: why a browser did not send a hop.
-        is_watched: whether a browser asks about each hop before it sends it.
+        url: the URL that the crawler requested.
+        early_turn: a turn for `url` that starts before anything is sent.
+        turn: the turn for a browser's current hop; with HTTP clients, each response
+            ends its own turn.
+        error: why a hop was not sent by a browser.
+        is_watched: whether a browser lets us check each hop before it is sent.
         is_over: whether the crawler has left the page.
     """
 
@@ -147,7 +150,7 @@ class _Navigation:
     is_over: bool = False
 
     async def end(self, error: BaseException | None = None) -> None:
-        """End its turns; an `error` says that the host of the hop failed."""
+        """End the request's turns; an `error` counts as a failure of the hop's host."""
         self.is_over = True
         if self.early_turn is not None:
             await self.early_turn.aclose()
@@ -159,10 +162,10 @@ _navigation: ContextVar[_Navigation] = ContextVar("robotsgate.navigation")
 
 
 class _Rules:
-    """What robots.txt means to one crawler; takes the arguments of `obey_robots`.
+    """Applies robots.txt to one crawler; takes the same arguments as `obey_robots`.
 
     Attributes:
-        skipped: what `obey_robots` returns.
+        skipped: the counter that `obey_robots` returns.
     """
 
     def __init__(
@@ -179,9 +182,10 @@ class _Rules:
         self.skipped: Counter[Reason | None] = Counter()
 
     async def is_allowed(self, url: str) -> bool:
-        """Whether `url` may be added to the queue, or taken from it.
+        """Whether `url` may be added to the queue or taken from it.
 
-        With a gate, an unknown robots.txt is fetched later, in a turn.
+        With a gate, a robots.txt that is not cached is only fetched later, during a
+        turn.
         """
         try:
             if self._gate is None or self._checker.peek(self._agent, url) is False:
@@ -192,7 +196,7 @@ class _Rules:
         return True
 
     def in_turn(self, run: Run) -> Run:
-        """`run`, which takes a request from the first hop to its handler, in a turn."""
+        """Wrap `run`, which processes a request from its first hop on, in a turn."""
 
         async def run_in_turn(context: BasicCrawlingContext) -> None:
             navigation = _Navigation(context.request.url)
@@ -213,16 +217,16 @@ class _Rules:
         return run_in_turn
 
     async def begin(self, url: str) -> TurnOfResponse | None:
-        """Wait until a hop may be sent; its turn, if there is a gate.
+        """Wait until a hop may be sent; return its turn, or `None` without a gate.
 
-        Raises as `PolitenessGate.turn` and `RobotsChecker.refusal`.
+        Raises the same errors as `PolitenessGate.turn` and `RobotsChecker.refusal`.
         """
         if passes_unasked(url):
             return None
         navigation = _navigation.get(None) or _Navigation(url)
         is_same = Origin.from_url(url) == Origin.from_url(navigation.url)
         if self._gate is None or (navigation.early_turn is not None and is_same):
-            await self._check(url)  # the client may write it in another way
+            await self._check(url)  # the client may have normalized it differently
             early, navigation.early_turn = navigation.early_turn, None
             return early
         if navigation.early_turn is not None:
@@ -231,12 +235,12 @@ class _Rules:
         return await TurnOfResponse.begun(self._gate, url)
 
     async def watch_page(self, context: PlaywrightPreNavCrawlingContext) -> None:
-        """Check each hop of a page, and give it a turn."""
+        """Check each hop of a page's navigation and wait for its turn."""
         navigation = _navigation.get()
 
         async def may_send(url: str) -> bool:
-            _navigation.set(navigation)  # in a task of Playwright
-            if navigation.turn is not None:  # of the hop before
+            _navigation.set(navigation)  # this runs in one of Playwright's tasks
+            if navigation.turn is not None:  # the previous hop's
                 await navigation.turn.aclose()
             try:
                 navigation.turn = await self.begin(url)
@@ -252,7 +256,7 @@ class _Rules:
             navigation.turn, navigation.early_turn = navigation.early_turn, None
 
     async def check_page(self, context: PlaywrightPostNavCrawlingContext) -> None:
-        """End the turn of a page, and check what was not checked before."""
+        """End a page's turn, and check any hops that have not been checked yet."""
         navigation = _navigation.get()
         if navigation.error is not None:
             raise navigation.error
@@ -267,11 +271,11 @@ class _Rules:
                 await self._check(url)
 
     async def _early_turn(self, context: BasicCrawlingContext) -> TurnOfResponse | None:
-        """The turn of a request, if there is a gate.
+        """The request's turn; `None` without a gate, or if no check is needed.
 
         Raises:
-            ContextPipelineInitializationError: it comes later, and the request manager
-                holds the domain back until then.
+            ContextPipelineInitializationError: the turn comes later, and the request
+                manager holds back the domain until then.
         """
         url = context.request.url
         if self._gate is None or passes_unasked(url):
@@ -289,7 +293,10 @@ class _Rules:
         return await TurnOfResponse.begun(self._gate, url)
 
     async def _check(self, url: str) -> None:
-        """Raise a `DisallowedError`, or what `RobotsChecker.refusal` raises."""
+        """Raise `DisallowedError` if `url` is disallowed.
+
+        Also raises the same errors as `RobotsChecker.refusal`.
+        """
         verdict = None
         if not passes_unasked(url):
             verdict = await self._checker.refusal(self._agent, url)
@@ -297,7 +304,7 @@ class _Rules:
             raise DisallowedError(verdict)
 
     async def _skip(self, context: BasicCrawlingContext, error: Exception) -> None:
-        """End a request that is refused; raises as `skip`."""
+        """Skip a refused request. Raises the same error as `skip`."""
         await _navigation.get().end()
         self._note(error)
         await skip(self._crawler, context.request, error)

@@ -1,6 +1,6 @@
 """robots.txt for any client that can send a GET without following redirects.
 
-For clients without a hook for each hop, such as curl_cffi. Imports none of them.
+For clients without a hook for each hop, such as curl_cffi, none of which is imported.
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ _Response_co = TypeVar("_Response_co", covariant=True)
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
-# Some clients escape the other characters, and so connect to another host.
+# Some clients escape any other characters, and would then connect to another host.
 _ORIGIN_OF_EACH_CLIENT = re.compile(r"[a-z]+://[0-9a-z._\-\[\]:]+/")
 
-# Headers that are only meant for the origin that the caller has named.
+# Headers that are only meant for the origin that the caller requested.
 _OF_ONE_ORIGIN = frozenset({"authorization", "cookie", "host", "proxy-authorization"})
 
 
 class RobotsGet(Protocol[_Response_co]):
     """The return type of `robots_get`: a function that returns the last response.
 
-    This is a redirect response if its Location is not usable, its scheme is not http or
-    https, or there are too many redirects. For an async client, await the result.
+    The last response is a redirect if its Location is unusable, if the target's scheme
+    is not http or https, or if there are too many redirects. For an async client, await
+    the result.
 
     Args:
-        url: absolute; userinfo is not sent.
+        url: an absolute URL; userinfo is not sent.
         headers: sent on each hop. After a redirect to another origin, Authorization,
             Cookie, Host and Proxy-Authorization are omitted.
 
@@ -58,7 +59,7 @@ class RobotsGet(Protocol[_Response_co]):
     def __call__(
         self, url: str | URLLike, *, headers: Mapping[str, str] | None = None
     ) -> _Response_co:
-        """Send a GET or a HEAD, and follow its redirects."""
+        """Send a GET or HEAD request and follow its redirects."""
         ...
 
 
@@ -94,25 +95,25 @@ def robots_get(
 ) -> RobotsGet[Any]:
     """Create a `get` that follows redirects and checks each hop.
 
-    For GET and HEAD: `get = robots_get(checker, agent, session.get)`, then
+    It works for GET and HEAD: `get = robots_get(checker, agent, session.get)`, then
     `response = await get(url)`.
     Requests for /robots.txt are not checked. To bypass the check for another request,
-    call the `get` of the client.
+    call the client's own `get`.
 
     Args:
-        checker: checks the URLs; close it yourself. For a sync client, use a checker of
-            `robotsgate.sync`.
+        checker: checks the URLs; close it yourself. For a sync client, use a checker
+            from `robotsgate.sync`.
         agent: as in `RobotsChecker.can_fetch`.
         get: sends one request; called as `get(url, headers=..., allow_redirects=False)`
-            with a URL in ASCII and a dict. It must not follow redirects, must send the
-            URL unchanged, and must read the body.
+            with an ASCII URL and a dict of headers. It must not follow redirects, must
+            send the URL unchanged, and must read the body.
         gate: provides a turn for each hop, which ends when `get` returns. The gate uses
-            its own checker and agent. Requests for /robots.txt have no turn.
+            its own checker and agent. Requests for /robots.txt do not need a turn.
         max_redirects: the maximum number of redirects, ≥ 0.
 
     Raises:
         TypeError: `checker` or `gate` has the wrong type; or `get` is an async function
-            and `checker` is not async, or the reverse.
+            and `checker` is not async, or vice versa.
         InvalidProductTokenError: `agent` is not the name of a crawler.
         ValueError: `max_redirects` is negative.
     """
@@ -129,7 +130,7 @@ def robots_get(
 
 @dataclass(frozen=True, slots=True)
 class _Get:
-    """The arguments of `robots_get`; `checker` and `gate` are of the kind of `get`."""
+    """`robots_get`'s arguments; `checker`, `get` and `gate` are all sync or async."""
 
     checker: Any
     agent: str | Sequence[str]
@@ -183,11 +184,11 @@ class _AsyncGet(_Get):
 
 
 class _Hops:
-    """The GETs for one page.
+    """The requests for one page, including redirects.
 
     Attributes:
-        url: the URL of the current GET; ASCII.
-        headers: the headers of the caller for its origin.
+        url: the current request's URL, in ASCII.
+        headers: the caller's headers, minus any that must not be sent to this URL.
     """
 
     def __init__(
@@ -203,11 +204,11 @@ class _Hops:
 
     @property
     def asked(self) -> list[str]:
-        """The URL to check; empty if no check is needed."""
+        """A list with the URL to check; empty if no check is needed."""
         return [] if passes_unasked(self.url) else [self.url]
 
-    def follow(self, response: Any) -> bool:  # noqa: ANN401 (of any client)
-        """Continue with the target of `response`; return whether it can be followed."""
+    def follow(self, response: Any) -> bool:  # noqa: ANN401 (any client's)
+        """Move on to the redirect target of `response`; return whether there is one."""
         status = getattr(response, "status_code", None) or response.status
         if status not in _REDIRECTS or not self._redirects_left:
             return False
@@ -228,10 +229,10 @@ class _Hops:
 
 
 def _unambiguous_url(url: str | URLLike) -> str:
-    """`url` as all clients send it.
+    """`url` in a form that all clients send unchanged.
 
     Raises:
-        InvalidURLError: it has no origin, or an ambiguous one.
+        InvalidURLError: `url` has no origin, or an ambiguous one.
     """
     sent = wire_url(url)
     if not _ORIGIN_OF_EACH_CLIENT.match(sent):

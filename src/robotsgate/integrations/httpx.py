@@ -1,8 +1,8 @@
-"""robots.txt for clients of httpx and httpx2: an event hook, and a transport.
+"""robots.txt for httpx and httpx2 clients: an event hook and a transport.
 
-Both libraries have classes with the same names: `_httpx2.py` has the classes of this
-module for httpx2. An `AsyncClient` works on asyncio and trio; a sync `Client` needs a
-checker of `robotsgate.sync`.
+`_httpx2.py` contains the httpx2 versions of the classes in this module. An
+`AsyncClient` works on asyncio and trio; a sync `Client` needs a checker from
+`robotsgate.sync`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ __all__ = [
 
 
 class RobotsDisallowedError(DisallowedRequestError, httpx.RequestError):
-    """A request that was not sent, because robots.txt does not allow it.
+    """A request that was not sent because robots.txt does not allow it.
 
     Both a `DisallowedError` and an `httpx.RequestError`, but not an
-    `httpx.TransportError`, which a retry library would send again. With a client of
-    httpx2, it is a class of the same name that inherits from the errors of httpx2.
+    `httpx.TransportError`, which retry libraries would retry. An httpx2 client raises a
+    class with the same name that inherits from httpx2's errors instead.
 
     Attributes:
         request: the request that was not sent, which may be the target of a redirect.
@@ -60,14 +60,14 @@ class RobotsDisallowedError(DisallowedRequestError, httpx.RequestError):
 
 
 class SyncTransportLike(Protocol):
-    """The part of a `BaseTransport` that is used."""
+    """The methods of a `BaseTransport` that are used."""
 
-    def handle_request(self, request: Any) -> Any:  # noqa: ANN401 (of its own module)
-        """Send `request`; the body is left unread."""
+    def handle_request(self, request: Any) -> Any:  # noqa: ANN401 (its own library's)
+        """Send `request` without reading the response body."""
         ...
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the transport's connections."""
         ...
 
 
@@ -89,21 +89,21 @@ def robots_hook(
     """Create an event hook that refuses disallowed requests, including redirects.
 
     Use it as `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`; a
-    sync `Client` needs a checker of `robotsgate.sync`.
-    These requests are not checked: those with `extensions={"robots": "ignore"}` and
-    their redirects, those for /robots.txt, and those of the checker, which may use the
-    same client. The timeouts of the client do not include the time for fetching
-    robots.txt, which is limited by `Policy.fetch_deadline`.
-    There is no `gate`, because a request hook cannot end a turn, but a transport can.
+    sync `Client` needs a checker from `robotsgate.sync`.
+    The hook does not check requests with `extensions={"robots": "ignore"}` or their
+    redirects, requests for /robots.txt, or the checker's own requests if it uses the
+    same client. The client's timeouts do not include the time for fetching robots.txt,
+    which `Policy.fetch_deadline` limits.
+    There is no `gate`, because a request hook cannot end a turn; use a transport.
 
     Args:
         checker: checks the URLs; close it yourself.
         agent: as in `RobotsChecker.can_fetch`.
 
     Returns:
-        The hook. It raises a `RobotsDisallowedError`, a `RequestError` of the client
-        for a URL that the checker does not support, and a TypeError as a response hook,
-        or in a sync client if the checker is async, or the reverse.
+        The hook. It raises `RobotsDisallowedError`, or the client's `RequestError` if
+        the checker does not support the URL. It raises TypeError if it is used as a
+        response hook, or if the checker is async and the client sync, or vice versa.
 
     Raises:
         TypeError: `checker` is not a checker.
@@ -119,8 +119,8 @@ def robots_hook(
             _raise_refusal(request, await ask(agent, url) if url else None)
 
     def hook(request: httpx.Request) -> Awaitable[None] | None:
-        # A sync client would send the request without awaiting the hook. It may be used
-        # while an event loop is running, so only the caller's frame distinguishes them.
+        # A sync client would send the request without awaiting the hook. An event loop
+        # may be running in either case, so only the caller's frame tells them apart.
         frame = inspect.currentframe()
         caller = frame and frame.f_back
         is_awaited = bool(caller and caller.f_code.co_flags & inspect.CO_COROUTINE)
@@ -160,17 +160,17 @@ class _Refusals:
     def _refusal(self, request: httpx.Request, verdict: Verdict) -> httpx.Response:
         if self._raises:
             _raise_refusal(request, verdict)
-        # The verdict quotes a rule, which may contain any characters.
+        # The verdict quotes a rule, which may contain any character.
         text = str(verdict).encode("unicode_escape")
         headers = {b"x-robotsgate-verdict": text}
         return _classes_of(request).response(403, headers=headers)
 
 
 class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
-    """A transport that refuses disallowed requests, and forwards all others.
+    """A transport that refuses disallowed requests and forwards all others.
 
-    A client does not use it for requests through `proxy=` or `mounts=`, but
-    `robots_hook` sees all requests. Both skip the check for the same requests.
+    A client bypasses it for requests through `proxy=` or `mounts=`, whereas
+    `robots_hook` sees every request. Both leave the same requests unchecked.
     """
 
     def __init__(
@@ -187,18 +187,18 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
         Args:
             checker: checks the URLs; close it yourself.
             agent: as in `RobotsChecker.can_fetch`.
-            wrapped: sends the requests; closed with this one. By default, an
-                `httpx.AsyncHTTPTransport`. A client of httpx2 needs one of httpx2.
-            gate: provides a turn for each request, which ends when the response is
-                closed. The gate uses its own checker and agent. Requests that are not
-                checked have no turn.
+            wrapped: the transport that sends the requests, closed together with this
+                one; by default, an `httpx.AsyncHTTPTransport`. An httpx2 client needs
+                an httpx2 transport.
+            gate: provides a turn for each checked request, which ends when the response
+                is closed. The gate uses its own checker and agent.
             on_disallowed: "raise" a `RobotsDisallowedError`, or return a "response"
-                with status 403 and the verdict in the header x-robotsgate-verdict.
+                with status 403 and the verdict in the x-robotsgate-verdict header.
 
         Raises:
             TypeError: `checker` is not a checker, or `gate` is not a gate.
             InvalidProductTokenError: `agent` is not the name of a crawler.
-            ValueError: `on_disallowed` is neither of these.
+            ValueError: `on_disallowed` is neither "raise" nor "response".
         """
         check_arguments(checker, agent, gate)
         super().__init__(on_disallowed)
@@ -211,8 +211,8 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
         """Send `request` through the wrapped transport if it is allowed.
 
         Raises:
-            RobotsDisallowedError: it is disallowed.
-            RequestError: of the client, if the checker does not support its URL.
+            RobotsDisallowedError: `request` is disallowed.
+            RequestError: the checker does not support the URL (the client's own class).
         """
         with _errors_of_client(request):
             url = _asked_url(request)
@@ -309,7 +309,7 @@ class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
             return response
 
     async def handle_async_request(self, *_: object) -> NoReturn:
-        """Refuse an `AsyncClient`, whose event loop would be blocked.
+        """Refuse an `AsyncClient`, because its event loop would be blocked.
 
         Raises:
             TypeError: always.
@@ -362,7 +362,7 @@ def _errors_of_client(request: httpx.Request) -> Iterator[None]:
 
 
 def _raise_refusal(request: httpx.Request, verdict: Verdict | None) -> None:
-    """Raise a `RobotsDisallowedError` of the client if there is a `verdict`."""
+    """Raise the client's `RobotsDisallowedError` if there is a `verdict`."""
     if verdict is not None:
         raise _classes_of(request).error(verdict, request=request)
 

@@ -1,6 +1,6 @@
-"""robots.txt for sessions of niquests. Needs the extra niquests.
+"""robots.txt for niquests sessions. Needs the niquests extra.
 
-The extra replaces urllib3 with urllib3-future, for all libraries in the environment.
+The extra replaces urllib3 with urllib3-future for all libraries in the environment.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["RobotsAdapter", "RobotsDisallowedError"]
 
 
 class RobotsDisallowedError(DisallowedRequestError, niquests.RequestException):
-    """A request that was not sent, because robots.txt does not allow it.
+    """A request that was not sent because robots.txt does not allow it.
 
     Both a `DisallowedError` and a `niquests.RequestException`.
 
@@ -53,12 +53,12 @@ class RobotsDisallowedError(DisallowedRequestError, niquests.RequestException):
 class RobotsAdapter(SessionAdapter, BaseAdapter):
     """An adapter that refuses disallowed requests, including redirects.
 
-    Use `session.mount("https://", RobotsAdapter(checker, agent))`, and the same for
+    Use `session.mount("https://", RobotsAdapter(checker, agent))`, and do the same for
     "http://". Requests for /robots.txt are not checked. To bypass the check for other
     requests, mount an `HTTPAdapter` for a longer prefix of their URLs.
 
-    It is for a `Session`, not an `AsyncSession`. It refuses multiplexed requests,
-    because it would not see their redirects, and supports only http and https: for
+    It works with a `Session`, not an `AsyncSession`. It refuses multiplexed requests,
+    because it would not see their redirects, and only supports http and https; for
     other schemes, mount an `HTTPAdapter`.
     """
 
@@ -78,20 +78,20 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
     ) -> None:
         """See `robotsgate.integrations.requests.RobotsAdapter`.
 
-        `wrapped` is an adapter of niquests. If it is `None`, the settings of the
-        session are not used, such as `retries` and `resolver`.
+        `wrapped` is a niquests adapter. If it is `None`, session settings such as
+        `retries` and `resolver` are not used.
         """
         inner = HTTPAdapter() if wrapped is None else wrapped
         super().__init__(checker, agent, wrapped=inner, gate=gate)
 
-    def send(self, request: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 (those of BaseAdapter.send)
+    def send(self, request: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 (BaseAdapter.send's arguments)
         """Send `request` through the wrapped adapter if it is allowed.
 
         Raises:
-            RobotsDisallowedError: it is disallowed.
-            niquests.exceptions.InvalidURL: the checker does not support its URL.
+            RobotsDisallowedError: the request is disallowed.
+            niquests.exceptions.InvalidURL: the checker does not support the URL.
             niquests.exceptions.MultiplexingError: the request is multiplexed.
-            TypeError: it comes from an `AsyncSession`.
+            TypeError: the request comes from an `AsyncSession`.
         """
         if inspect.iscoroutinefunction(options.get("on_post_connection")):
             raise TypeError(
@@ -99,8 +99,7 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
                 " AsyncSession"
             )
         if options.get("multiplexed"):
-            # Not a TypeError, after which niquests would send the request in another
-            # way.
+            # Not a TypeError, because niquests would then retry in a different way.
             raise MultiplexingError(
                 "a RobotsAdapter cannot check the redirects of multiplexed requests:"
                 " expected multiplexed=False, got True",
@@ -109,9 +108,9 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
         return super().send(request, *arguments, **options)
 
     def _asked_urls(self, request: niquests.PreparedRequest) -> Iterator[str]:
-        """Adds a second one if urllib3 changes the path of a request to a proxy."""
+        """Includes a second URL if urllib3 changes the path when using a proxy."""
         try:
-            sent = parse_url(request.url)  # like an HTTPAdapter
+            sent = parse_url(request.url)  # HTTPAdapter parses it in the same way
         except LocationParseError as error:
             raise InvalidURLError(str(error), url=request.url) from error
         if sent.scheme not in {"http", "https"}:

@@ -1,4 +1,4 @@
-"""Reports metrics and spans of checkers and gates to OpenTelemetry.
+"""Reports metrics and spans for checkers and gates to OpenTelemetry.
 
 Needs only the OpenTelemetry API (extra `otel`); the application chooses the SDK and the
 exporters.
@@ -40,12 +40,12 @@ _SCOPE = "robotsgate"
 
 
 class Telemetry:
-    """The metrics and spans of one checker.
+    """Metrics and spans for one checker.
 
     Metrics from the events passed to `record`:
 
     - `robotsgate.fetch.duration` (histogram, seconds), by access result and failure
-    - `robotsgate.fetch.size` (histogram, bytes): the decoded body
+    - `robotsgate.fetch.size` (histogram, bytes): the size of the decoded body
     - `robotsgate.access.changes` (counter), by the new access result
     - `robotsgate.rules.changes` (counter)
     - `robotsgate.store.failures` (counter), by operation
@@ -59,9 +59,10 @@ class Telemetry:
 
     - `robotsgate.gate.turns` (counter): turns that have started
     - `robotsgate.gate.incidents` (counter): turns after which the gate backed off
-    - `robotsgate.gate.waiting` (gauge): callers and fetches that wait for a host
+    - `robotsgate.gate.waiting` (gauge): callers and fetches waiting for a host
 
-    Each fetch is a span, "fetch robots.txt", in the span of the lookup that started it.
+    Each fetch is a "fetch robots.txt" span inside the span of the lookup that started
+    it.
     """
 
     def __init__(
@@ -73,8 +74,8 @@ class Telemetry:
         """Report to these providers.
 
         Args:
-            tracer_provider: the global one by default.
-            meter_provider: the global one by default.
+            tracer_provider: by default, the global tracer provider.
+            meter_provider: by default, the global meter provider.
         """
         self._tracer = trace.get_tracer(_SCOPE, __version__, tracer_provider)
         self._meter = metrics.get_meter(_SCOPE, __version__, meter_provider)
@@ -85,7 +86,7 @@ class Telemetry:
         self._changes = self._meter.create_counter("robotsgate.access.changes")
         self._rules_changes = self._meter.create_counter("robotsgate.rules.changes")
         self._store_failures = self._meter.create_counter("robotsgate.store.failures")
-        self._spans: dict[str, Span] = {}  # an origin has only one running fetch
+        self._spans: dict[str, Span] = {}  # by origin, with one fetch at a time each
 
     def record(self, event: CheckerEvent) -> None:
         """Record `event`; pass this method to a checker as `on_event`."""

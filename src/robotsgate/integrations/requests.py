@@ -1,4 +1,4 @@
-"""robots.txt for sessions of requests. Needs the extra requests."""
+"""robots.txt for requests sessions. Needs the requests extra."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["RobotsAdapter", "RobotsDisallowedError"]
 
 
 class RobotsDisallowedError(DisallowedRequestError, requests.RequestException):
-    """A request that was not sent, because robots.txt does not allow it.
+    """A request that was not sent because robots.txt does not allow it.
 
     Both a `DisallowedError` and a `requests.RequestException`.
 
@@ -46,9 +46,9 @@ class RobotsDisallowedError(DisallowedRequestError, requests.RequestException):
 
 
 class RobotsAdapter(SessionAdapter, BaseAdapter):
-    """An adapter that refuses what robots.txt disallows, redirects included.
+    """An adapter that refuses disallowed requests, including redirects.
 
-    Use `session.mount("https://", RobotsAdapter(checker, agent))`, and the same for
+    Use `session.mount("https://", RobotsAdapter(checker, agent))`, and do the same for
     "http://". Requests for /robots.txt are not checked. To bypass the check for other
     requests, mount an `HTTPAdapter` for a longer prefix of their URLs.
     """
@@ -70,14 +70,13 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
         """Wrap an adapter.
 
         Args:
-            checker: a checker of `robotsgate.sync`; close it yourself.
+            checker: a checker from `robotsgate.sync`; close it yourself.
             agent: as in `RobotsChecker.can_fetch`.
-            wrapped: sends the requests; closed with this one. By default, an
-                `HTTPAdapter`.
-            gate: a gate of `robotsgate.sync`; provides a turn for each request, which
-                ends when the body has been read or the response is closed. The gate
-                uses its own checker and agent. Requests that are not checked have no
-                turn.
+            wrapped: the adapter that sends the requests, closed together with this one;
+                by default, an `HTTPAdapter`.
+            gate: a gate from `robotsgate.sync`, which provides a turn for each checked
+                request. The turn ends when the body has been read or the response is
+                closed. The gate uses its own checker and agent.
 
         Raises:
             TypeError: `checker` or `gate` is not from `robotsgate.sync`.
@@ -87,9 +86,9 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
         super().__init__(checker, agent, wrapped=inner, gate=gate)
 
     def _asked_urls(self, request: requests.PreparedRequest) -> Iterator[str]:
-        """Adds a second one if urllib3 changes the path of a request to a proxy."""
+        """Includes a second URL if urllib3 changes the path when using a proxy."""
         try:
-            sent = urlsplit(request.url or "")  # like an HTTPAdapter
+            sent = urlsplit(request.url or "")  # HTTPAdapter parses it in the same way
             port = sent.port
             to_proxy = parse_url(request.url or "").request_uri
         except ValueError as error:

@@ -1,6 +1,6 @@
-"""robots.txt for Scrapy: a replacement for its own middleware, or just its parser.
+"""robots.txt for Scrapy: a replacement for its own middleware, or just for its parser.
 
-Needs the extra scrapy, and Scrapy on asyncio, which is the default. robots.txt files
+Needs the scrapy extra, and Scrapy running on asyncio (the default). robots.txt files
 are fetched through Scrapy's downloader, with its proxies, handlers and delays; the
 checker handles caching, redirects and outages.
 """
@@ -54,33 +54,33 @@ __all__ = ["RobotsGateMiddleware", "RobotsGateParser"]
 
 _CLOCK = SystemClock()
 
-# How many origins, and hosts, are remembered; the same as for a checker.
+# How many origins and hosts are remembered; the same as for a checker.
 _MAX_KNOWN = 10_000
 
-# Users have few agents. The limit contains the damage if one does not.
+# Users normally have few agents. The limit contains the damage if they don't.
 _MAX_AGENTS = 1_000
 
 _LONGEST_CRAWL_DELAY = 3600.0
 
-# A request for a robots.txt waits in Scrapy's download slot, perhaps behind pages,
-# before it is sent. This wait must not look like a silent server. So the deadline of
-# the policy applies to each request after it is sent, and this one to the whole fetch.
-# A longer one would also extend the lease of a process that has died.
+# Before a robots.txt request is sent, it waits in Scrapy's download slot, perhaps
+# behind pages. This wait must not look like an unresponsive server. So the policy's
+# deadline applies to each request once it is sent, and this one to the whole fetch. A
+# longer deadline would also extend the lease of a process that has died.
 _LONGEST_FETCH_SECONDS = 600.0
 
 
 class RobotsGateParser(RobotParser):
-    """A robots.txt parser for Scrapy's own middleware and the signal robots_parsed.
+    """A robots.txt parser for Scrapy's own middleware and the robots_parsed signal.
 
-    To use only the parser, set ROBOTSTXT_PARSER to it. A User-Agent without a product
-    token is treated as "*".
+    To use only the parser, set ROBOTSTXT_PARSER to this class. A User-Agent without a
+    product token is treated as "*".
 
     Attributes:
         robots_txt: the parsed file.
     """
 
     def __init__(self, robots_txt: RobotsTxt) -> None:
-        """Use `robots_txt`."""
+        """Answer from `robots_txt`."""
         self.robots_txt: RobotsTxt = robots_txt
 
     @classmethod
@@ -97,7 +97,7 @@ class RobotsGateParser(RobotParser):
         return self.robots_txt.can_fetch(_agent(user_agent), to_unicode(url))
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """The crawl-delay for `user_agent`, seconds ≥ 0; `None` if there is none."""
+        """The crawl-delay for `user_agent` in seconds, ≥ 0; `None` if there is none."""
         return self.robots_txt.crawl_delay(_agent(user_agent))
 
 
@@ -105,25 +105,25 @@ class RobotsGateMiddleware:
     """A downloader middleware that refuses disallowed requests.
 
     Like Scrapy's own middleware, it supports the settings ROBOTSTXT_OBEY and
-    ROBOTSTXT_USER_AGENT, `dont_obey_robotstxt` in the meta of a request, the stats
-    robotstxt/* and the signal robots_parsed. It raises `IgnoreRequest` for a disallowed
-    request, caused by a `DisallowedError` with the verdict.
+    ROBOTSTXT_USER_AGENT, `dont_obey_robotstxt` in a request's meta, the robotstxt/*
+    stats and the robots_parsed signal. For a disallowed request, it raises
+    `IgnoreRequest`, whose cause is a `DisallowedError` with the verdict.
 
-    A crawl-delay sets the minimum delay of the download slot of its host. A longer
-    delay is kept, and neither randomization nor AutoThrottle reduces it. If the file
+    A crawl-delay sets the minimum delay of its host's download slot. A longer delay is
+    kept, and neither randomization nor AutoThrottle goes below the minimum. If the file
     later asks for less, the slot keeps its delay until it has been idle for a minute.
 
     Additional settings:
 
     - ROBOTSGATE_STORE: the URL of a store, as for `open_store`; "memory:" by default.
-    - ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` applies to each request of a
-      fetch after it is sent, because waiting in a download slot is not caused by the
-      server. Its other timeouts are replaced by Scrapy's.
-    - ROBOTSGATE_MAX_CRAWL_DELAY: the maximum crawl-delay that is respected, seconds;
-      3600 by default.
+    - ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` applies to each of a fetch's
+      requests once it is sent, because the server is not to blame for time spent in a
+      download slot. Scrapy's timeouts replace its other timeouts.
+    - ROBOTSGATE_MAX_CRAWL_DELAY: the longest crawl-delay to respect, in seconds; 3600
+      by default.
 
     Attributes:
-        checker: the checker; open from spider_opened to spider_closed.
+        checker: the checker, which is open from spider_opened to spider_closed.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -160,12 +160,13 @@ class RobotsGateMiddleware:
             ),
             on_event=self._count,
         )
-        # By origin and date of the file; tasks, because a request may end early.
+        # By the file's origin and date. These are tasks, because a request may end
+        # before its handlers do.
         self._announcements: LRUCache[tuple[str, float], asyncio.Task[None]]
         self._announcements = LRUCache(_MAX_KNOWN)
         self._delays: LRUCache[str, dict[str, float]] = LRUCache(_MAX_KNOWN)
-        # Until when there is nothing more to do for a case, epoch seconds. A case is an
-        # agent, an origin as written, and a slot.
+        # The time, in epoch seconds, until which a case needs no further work. A case
+        # is an agent, an origin as written in the URL, and a slot.
         self._settled_until: LRUCache[tuple[str | None, ...], float]
         self._settled_until = LRUCache(_MAX_KNOWN)
         self._closing_event = asyncio.Event()
@@ -182,8 +183,8 @@ class RobotsGateMiddleware:
         """Let `request` pass if it is allowed.
 
         Raises:
-            scrapy.exceptions.IgnoreRequest: robots.txt disallows it, or the checker
-                does not support its URL, for example because the scheme is ftp.
+            scrapy.exceptions.IgnoreRequest: robots.txt disallows `request`, or the
+                checker does not support its URL, for example because of an ftp scheme.
         """
         if request.meta.get("dont_obey_robotstxt"):
             return
@@ -206,7 +207,7 @@ class RobotsGateMiddleware:
             return
         await self._announce(verdict, request)
         await self._learn_delay(verdict.origin, agent, request)
-        # `None` only for overrides, and this checker has none.
+        # It is only `None` for overrides, and this checker has none.
         self._settled_until[case] = verdict.fresh_until or 0.0
         if not verdict.allowed:
             self._crawler.stats.inc_value("robotstxt/forbidden")
@@ -217,7 +218,7 @@ class RobotsGateMiddleware:
     async def _announce(self, verdict: Verdict, request: scrapy.Request) -> None:
         """Send robots_parsed unless it was already sent for the current file.
 
-        All requests wait for its handlers, as in Scrapy's own middleware.
+        As with Scrapy's own middleware, all requests wait for the signal's handlers.
         """
         if verdict.fetched_at is None:
             return
@@ -242,12 +243,12 @@ class RobotsGateMiddleware:
     async def _learn_delay(
         self, origin: str, agent: str, request: scrapy.Request
     ) -> None:
-        """Remember the delay that `origin` asks for, for the slot of `request`."""
+        """Remember `origin`'s crawl-delay for the slot of `request`."""
         asked = await self.checker.crawl_delay(agent, origin) or 0.0
-        if asked and not self._delays:  # each handler takes time for each page
+        if asked and not self._delays:  # a handler costs time for every page
             connect = self._crawler.signals.connect
             connect(self._keep_delay, signals.request_reached_downloader)
-            # After the handler of AutoThrottle, which is connected at the start.
+            # This runs after AutoThrottle's handler, which is connected at startup.
             connect(self._keep_delay, signals.response_downloaded)
         slot = self._crawler.engine.downloader.get_slot_key(request)
         if asked or slot in self._delays:
@@ -255,7 +256,7 @@ class RobotsGateMiddleware:
             delays[origin] = min(asked, self._longest_delay)
 
     def _count(self, event: CheckerEvent) -> None:
-        """Count a fetch in the stats of Scrapy's own middleware."""
+        """Count a fetch in the same stats as Scrapy's own middleware."""
         if isinstance(event, RobotsTxtFetched):
             count = self._crawler.stats.inc_value
             count("robotstxt/request_count")
@@ -264,15 +265,15 @@ class RobotsGateMiddleware:
                 count(f"robotstxt/response_status_count/{event.status}")
 
     def _keep_delay(self, request: scrapy.Request) -> None:
-        """Apply the crawl-delays of its origins to the slot of `request`."""
+        """Apply the longest crawl-delay of its origins to the slot of `request`."""
         key = request.meta["download_slot"]
         least = max(self._delays.get(key, {}).values(), default=0.0)
         if least:
             _hold_back(self._crawler.engine.downloader.slots[key], least)
 
     async def _spider_opened(self) -> None:
-        # Scrapy runs each handler in its own task, and the connections of a store must
-        # be closed by the task that opened them.
+        # Scrapy runs each handler in its own task, but a store's connections must be
+        # closed by the task that opened them.
         open_event = asyncio.Event()
         self._task = asyncio.create_task(self._keep_open(open_event))
         await open_event.wait()
@@ -295,18 +296,18 @@ def _policy_in(settings: BaseSettings) -> Policy:
 
 
 def _hold_back(slot: Slot, least: float) -> None:
-    """Let `slot` wait at least `least` seconds between two requests."""
+    """Make `slot` wait at least `least` seconds between requests."""
     slot.delay = max(slot.delay, least)
     if hasattr(slot, "jitter"):  # the fraction by which the delay is randomized
         slot.jitter = min(slot.jitter, 1 - least / slot.delay)
-    elif slot.delay < 2 * least:  # Scrapy 2.18: by half of it, or not at all
+    elif slot.delay < 2 * least:  # Scrapy 2.18 randomizes by half, or not at all
         slot.randomize_delay = False
 
 
 def _sent_url(parts: ParseResult) -> str | None:
-    """The URL of a request, parsed as in Scrapy's handlers.
+    """A request's URL, parsed in the same way as in Scrapy's handlers.
 
-    Raises like `sent_url`.
+    Raises the same errors as `sent_url`.
     """
     parameters = f";{parts.params}" if parts.params else ""
     query = f"?{parts.query}" if parts.query else ""
@@ -316,7 +317,7 @@ def _sent_url(parts: ParseResult) -> str | None:
 
 @lru_cache(maxsize=_MAX_AGENTS)
 def _agent(user_agent: str | bytes) -> str:
-    """A User-Agent for a checker: "*" if it is not the name of a crawler."""
+    """The agent to pass to a checker; "*" if `user_agent` does not name a crawler."""
     agent = to_unicode(user_agent, errors="replace")
     try:
         NO_RULES.rules_for(agent)

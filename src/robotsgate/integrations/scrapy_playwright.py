@@ -1,7 +1,7 @@
-"""robots.txt for Scrapy with scrapy-playwright, including navigation by the browser.
+"""robots.txt for Scrapy with scrapy-playwright, including the browser's navigations.
 
-Needs the extra scrapy-playwright. Scrapy's middlewares see the requests of a spider,
-but not where a browser navigates from there: to the target of a redirect or a script.
+Needs the scrapy-playwright extra. Scrapy's middlewares see a spider's requests, but not
+where a redirect or a script then takes the browser.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 
 __all__ = ["RobotsGatePlaywrightMiddleware"]
 
-# A key of a request's meta: scrapy-playwright calls this with the page and the request.
+# A key in a request's meta: scrapy-playwright calls this with the page and the request.
 _CALLBACK = "playwright_page_init_callback"
 
-# Another one: the `_Navigation` that the request started.
+# Another key in a request's meta: the `_Navigation` that the request started.
 _NAVIGATION = "robotsgate_navigation"
 
 
 class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
     """A `RobotsGateMiddleware` that also checks each navigation of a page.
 
-    In Chromium, it checks before the browser sends the request. In other browsers, it
-    checks afterwards, and drops a page that was reached through a disallowed URL. Only
-    the main frame of a page is checked, not frames and images. Settings, stats, signals
-    and errors are those of `RobotsGateMiddleware`.
+    In Chromium, it checks a URL before the browser requests it. In other browsers, it
+    checks afterwards and drops any page that was reached through a disallowed URL. Only
+    a page's main frame is checked, not its subframes or images. Settings, stats,
+    signals and errors are the same as for `RobotsGateMiddleware`.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         """See `RobotsGateMiddleware`."""
         super().__init__(crawler)
-        # The last one of each page; a spider may use a page for several requests.
+        # Each page's latest navigation; a spider may reuse a page for several requests.
         self._navigations: WeakKeyDictionary[Page, _Navigation] = WeakKeyDictionary()
         connect = crawler.signals.connect
         connect(self._add_callback, signals.request_reached_downloader)
@@ -54,10 +54,10 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
     async def process_response(
         self, request: scrapy.Request, response: scrapy.http.Response
     ) -> scrapy.http.Response:
-        """Let `response` pass if all URLs on the way to it are allowed.
+        """Let `response` pass if all the URLs that led to it are allowed.
 
         Raises:
-            scrapy.exceptions.IgnoreRequest: one of them is disallowed.
+            scrapy.exceptions.IgnoreRequest: one of these URLs is disallowed.
         """
         if request.meta.get("playwright"):
             for url in (*request.meta.get("redirect_urls", ()), response.url):
@@ -69,7 +69,7 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
         request: scrapy.Request,
         exception: Exception,  # noqa: ARG002 (Scrapy's)
     ) -> None:
-        """Raise the refusal of a navigation instead of the browser's error.
+        """Raise a navigation's refusal instead of the browser's error.
 
         Raises:
             scrapy.exceptions.IgnoreRequest: a navigation was refused.
@@ -85,7 +85,7 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
             meta[_CALLBACK] = partial(self._begin, loop, meta.get(_CALLBACK))
 
     def _remove_callback(self, request: scrapy.Request) -> None:
-        """Restore the meta, because Scrapy copies it to retries, and may pickle it."""
+        """Restore the meta, because Scrapy copies it to retries and may pickle it."""
         meta = request.meta
         if meta.get("playwright"):
             *_, callback = meta.pop(_CALLBACK).args
@@ -95,13 +95,13 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
     async def _begin(
         self,
         loop: asyncio.AbstractEventLoop,
-        callback: Any,  # noqa: ANN401 (a function of the user's, or its path)
+        callback: Any,  # noqa: ANN401 (the user's function, or its path)
         page: Page,
         request: scrapy.Request,
     ) -> None:
         """Check the navigations of `page` for `request`, and call the user's callback.
 
-        On Windows, scrapy-playwright runs it in its own loop; `loop` is Scrapy's.
+        On Windows, scrapy-playwright calls this in its own loop; `loop` is Scrapy's.
         """
         is_new = page not in self._navigations
         navigation = _Navigation(_led_to(request.url, request))
@@ -119,21 +119,22 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
         try:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(check, loop))
         except IgnoreRequest as error:
-            navigation.refusal = error.with_traceback(None)  # which refers to the page
+            # The traceback would keep the page alive.
+            navigation.refusal = error.with_traceback(None)
             return False
         return True
 
 
 @dataclass(slots=True)
 class _Navigation:
-    """The navigation of a page to `request`, without its meta and the page in it."""
+    """A page's navigation; `request` is a copy whose meta does not hold the page."""
 
     request: scrapy.Request
     refusal: IgnoreRequest | None = None
 
 
 def _led_to(url: str, request: scrapy.Request) -> scrapy.Request:
-    """A request for checking `url`, to which `request` has led the browser."""
+    """A request for checking `url`, which the browser reached through `request`."""
     opt_out = request.meta.get("dont_obey_robotstxt", False)
     meta = {"dont_obey_robotstxt": opt_out}
     return scrapy.Request(url, headers=request.headers, meta=meta)

@@ -1,4 +1,4 @@
-"""Reads archived robots.txt responses from WARC files. Needs the extra warc."""
+"""Reads archived robots.txt responses from WARC files. Needs the warc extra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from robotsgate.integrations._wrapping import missing_extra
 from robotsgate.urls import split_url
 
 try:
-    import fastwarc  # noqa: F401 (here the error names the extra)
+    import fastwarc  # noqa: F401 (so that the error names the extra)
 except ImportError as error:
     raise missing_extra("warc") from error
 
@@ -63,7 +63,7 @@ class WarcCounts:
     Attributes:
         records: records of any type that were read.
         captures: responses that were returned.
-        damaged: damaged places that were skipped; adjacent damaged records are one
+        damaged: damaged places that were skipped; adjacent damaged records count as one
             place.
         unreadable: captures of a robots.txt that were skipped because they have no
             readable HTTP response.
@@ -82,10 +82,10 @@ class WarcCounts:
 
 
 class DamagedWarcError(RobotsError):
-    """A file without WARC records, or a damaged file that is not seekable.
+    """The file has no WARC records, or it is damaged and not seekable.
 
     Attributes:
-        counts: the counters up to the error.
+        counts: the counters at the time of the error.
     """
 
     def __init__(self, message: str, *, counts: WarcCounts) -> None:
@@ -93,7 +93,7 @@ class DamagedWarcError(RobotsError):
         self.counts: WarcCounts = counts
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, for process pools."""
+        """Support pickling, which process pools need."""
         return partial(type(self), counts=self.counts), self.args
 
 
@@ -103,10 +103,10 @@ def responses(
     """Iterate over all captures of a robots.txt in a WARC file, in order.
 
     Args:
-        path_or_file: a path, or a file opened in binary mode; plain, or compressed with
-            gzip, zstd or LZ4. A seekable file is read twice.
-        policy: the policy of the `RobotsArchive` that uses the responses; only
-            `max_body_bytes` and `max_redirects` are used.
+        path_or_file: a path, or a file opened in binary mode; uncompressed, or
+            compressed with gzip, zstd or LZ4. A seekable file is read twice.
+        policy: the policy of the `RobotsArchive` that will use the responses; only
+            `max_body_bytes` and `max_redirects` matter here.
 
     Raises:
         OSError: the file cannot be opened.
@@ -117,11 +117,11 @@ def responses(
 class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
     """Pairs (origin, response), one for each capture of the origin's /robots.txt.
 
-    The origin is `str(Origin.from_url(url))`. The response has the date of the capture
+    The origin is `str(Origin.from_url(url))`. The response includes the capture's date
     and the redirects that were followed. If its body is truncated or cannot be decoded,
-    the status is 206 instead of 2xx, which makes the origin unreachable.
+    a 2xx status becomes 206, which makes the origin unreachable.
 
-    The iterator closes all its files at the end; if you stop earlier, call `close`, or
+    The iterator closes all its files at the end; if you stop earlier, call `close` or
     use it as a context manager.
 
     Attributes:
@@ -153,17 +153,17 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         )
 
     def __next__(self) -> tuple[str, ArchivedResponse]:
-        """The next pair.
+        """Return the next pair.
 
         Raises:
-            DamagedWarcError: no record can be read, or one is damaged in a file that is
-                not seekable.
+            DamagedWarcError: no record can be read, or a record is damaged in a file
+                that is not seekable.
             OSError: the file cannot be read.
         """
         return next(self._pairs)
 
     def __enter__(self) -> Self:
-        """The iterator itself."""
+        """Return the iterator itself."""
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -171,7 +171,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         self.close()
 
     def close(self) -> None:
-        """End the iteration. A file that you opened stays open."""
+        """End the iteration. A file that you passed in stays open."""
         self._pairs.close()
         self._opened.close()
 
@@ -206,7 +206,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         *,
         within: float,
     ) -> _T | None:
-        """The result of `read` for the capture found in the index."""
+        """The result of `read` for the nearest capture in the index."""
 
         def read_it(record: WarcRecord) -> _T | None:
             is_it = any(key == row[0] for row in index_rows(record))
@@ -234,7 +234,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
     def _after_redirects(
         self, origin: Origin, response: _Response, date: float | None
     ) -> ArchivedResponse:
-        """Follow the redirects of `response`, as far as they are in the file."""
+        """Follow the redirects of `response` while the file contains the next hop."""
         hops = Hops(origin, max_redirects=self._policy.max_redirects)
         redirects: Sequence[tuple[str, int]] = ()
         while _is_redirect(response.status) and hops.after(*response) is None:
@@ -261,7 +261,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
     def _original(
         self, revisit: WarcRecord, head: StoredResponse | None
     ) -> _Response | None:
-        """The response that `revisit` refers to, with the headers of `revisit`."""
+        """The response that `revisit` refers to, joined with its own `head`."""
 
         def read(record: WarcRecord) -> _Response | None:
             is_response = record.record_type == RESPONSE

@@ -1,6 +1,7 @@
-"""Schedules: turns for all URLs in a crawl, in memory or in the caller's frontier.
+"""Schedules: turns for all the URLs in a crawl.
 
-`_work.py` provides the turns; the two frontiers in this module provide the URLs.
+`_work.py` provides the turns. The two frontiers in this module provide the URLs, from
+memory or from the caller's own frontier.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class ScheduledTurn(NamedTuple):
     """A URL from a schedule, with its turn.
 
     Attributes:
-        url: the URL from the source.
-        turn: the turn, which has started; use it with `async with`.
+        url: the URL as provided by the source.
+        turn: the turn, which has already started; use it with `async with`.
     """
 
     url: str | URLLike
@@ -44,9 +45,9 @@ class ScheduledTurn(NamedTuple):
 
 
 class TurnSchedule(AsyncIterator[ScheduledTurn]):
-    """URLs with their turns, in the order of the turns, for one or more tasks.
+    """Yields URLs with their turns, in turn order, to one or more tasks.
 
-    Not an async generator, because that allows only one task at a time.
+    This is not an async generator, because only one task at a time could iterate it.
     """
 
     def __init__(
@@ -66,8 +67,8 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
 
         Raises:
             RuntimeError: the gate is closed.
-            Exception: raised by the source; passed on to one of the tasks, after the
-                turns for the items before it.
+            Exception: the source raised it; one of the tasks gets it, after the turns
+                for all earlier items.
         """
         work = self._work
         if not work.is_over:
@@ -81,7 +82,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         return ScheduledTurn(turn.url, turn)
 
     async def aclose(self) -> None:
-        """Grant no more turns. Can be called more than once.
+        """Stop granting turns. Can be called more than once.
 
         Tasks that are waiting for a turn leave their loops.
         """
@@ -89,7 +90,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         await self._sources.end(self._work)
 
     def __del__(self) -> None:
-        """Stop reading, because no more turns can be taken."""
+        """Stop reading the source, because no more turns can be taken."""
         self._sources.cancel(self._work)
 
 
@@ -111,11 +112,11 @@ class URLSchedule(TurnSchedule):
         """Add `url` to the schedule without waiting.
 
         This always works during a turn from the schedule, because a schedule does not
-        end before all of its turns have ended.
+        end until all of its turns have ended.
 
         Raises:
             TypeError: `url` is not a URL.
-            RuntimeError: the schedule is over, or belongs to another thread.
+            RuntimeError: the schedule is over or belongs to another thread.
         """
         if self._work.is_over:
             raise RuntimeError("expected a schedule that is still running")
@@ -138,7 +139,7 @@ class URLQueues:
         self._count = 0
 
     def take(self, url: str | URLLike, /) -> None:
-        """Add a URL to the queue of its host, or skip it if it has no host."""
+        """Add a URL to its host's queue, or skip it if it has no host."""
         work = self._work
         try:
             host = work.hosts.host(url, Origin.from_url(url).key)
@@ -156,7 +157,7 @@ class URLQueues:
             work.offer(host)
 
     def is_full(self) -> bool:
-        """Whether the window is full of URLs."""
+        """Whether the window has reached its maximum number of URLs."""
         return self._count + self._work.held >= self._window
 
     def has_url(self, host: str) -> bool:
@@ -164,7 +165,7 @@ class URLQueues:
         return host in self._urls
 
     async def next_url(self, host: str) -> MaybeURL:
-        """The URL for `host` that has waited the longest."""
+        """Return the URL for `host` that has waited the longest, or `None`."""
         urls = self._urls.get(host)
         if not urls:
             return None
@@ -175,7 +176,7 @@ class URLQueues:
         return url
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Skip the last URLs for `host` that would have to wait too long."""
+        """Skip URLs for `host` that would have to wait too long, last ones first."""
         work, urls = self._work, self._urls.get(host)
         delay = work.hosts.pace(host).delay
         while urls:
@@ -204,7 +205,7 @@ class AskedFrontier:
         self._work.offer(host)
 
     def is_full(self) -> bool:
-        """Whether the window is full of hosts."""
+        """Whether the window has reached its maximum number of hosts."""
         return len(self._work) >= self._window
 
     def has_url(self, host: str) -> bool:  # noqa: ARG002 (only the caller knows)
@@ -239,7 +240,7 @@ async def _run(
     frontier: URLQueues | AskedFrontier,
     work: Work,
 ) -> bool:
-    """Until cancelled, read the source and take back turns that are not entered.
+    """Until cancelled, read the source and take back turns that nobody enters.
 
     Separate from `TurnSchedule`, because a task must not keep the schedule alive.
     """
@@ -257,11 +258,11 @@ async def _run(
             end: Exception = StopAsyncIteration()
             try:
                 await read_all(source, take)
-            except Exception as error:  # noqa: BLE001 (raised to a worker)
+            except Exception as error:  # noqa: BLE001 (re-raised in a worker)
                 end = error
             work.end_source(end)
     finally:
-        work.is_over = True  # no more turns are taken back, and nothing is read
+        work.is_over = True  # nothing takes back turns or reads the source any more
         work.end_source(RuntimeError("the source was cancelled"))
         await work.take_back_all()
     return True  # pragma: no cover (it is cancelled first)

@@ -1,16 +1,15 @@
-"""Turns: each is permission to make one request to a host.
+"""Turns: each one is permission to make a single request to a host.
 
     new ──► wait for robots.txt ──► wait for the host ──► begun ──► ended
                 │     ▲                    │
-                │     └── it has expired during the wait
+                │     └── expired during the wait
                 ▼                          ▼
         DisallowedError            TurnNotInTimeError
 
-A turn joins its host's queue at the start, so that turns are granted in the order of
-arrival. `Turn` is the public part, and `Claim` is the internal state.
+A turn joins its host's queue at the start, so turns are granted in the order in which
+they were requested. `Turn` is the public part; `Claim` is its internal state.
 
-This module is longer than others, because `Turn` is public: a third of it is
-docstrings.
+This module is longer than others because `Turn` is public: a third of it is docstrings.
 """
 
 from __future__ import annotations
@@ -69,11 +68,11 @@ class Turn:
 
         Raises:
             DisallowedError: robots.txt does not allow the agent to fetch the URL.
-            TurnNotInTimeError: the next turn is not within `patience`.
+            TurnNotInTimeError: the next turn would not start within `patience`.
             InvalidURLError: the URL has no origin.
-            UnsupportedError: the scheme is ftp, and the checker has a client.
-            RuntimeError: the gate is closed, the turn was already used, or the task
-                itself holds the turn that this one would wait for.
+            UnsupportedError: the scheme is ftp, and the checker has its own client.
+            RuntimeError: the gate is closed, the turn was already used, or this turn
+                would have to wait for one that the same task holds.
         """
         await self._turns.enter(self._claim, task_id())
         return self
@@ -81,9 +80,9 @@ class Turn:
     async def __aexit__(self, _kind: object, error: object, _traceback: object) -> None:
         """End the turn. Any task may call it.
 
-        If nothing was reported, an exception is treated as a failure of the host,
-        unless it is a `DisallowedError`, a `TurnNotInTimeError`, a cancellation or a
-        group of these.
+        If nothing was reported, an exception counts as a failure of the host, unless it
+        is a `DisallowedError`, a `TurnNotInTimeError`, a cancellation, or a group that
+        only contains these.
         """
         claim = self._claim
         end = claim.end
@@ -99,16 +98,16 @@ class Turn:
             claim.close()
 
     def __del__(self) -> None:
-        """Tell the schedule that its turn can no longer be entered."""
+        """Tell the schedule that nobody can enter this turn any more."""
         claim = self._claim
         if claim.on_over is not None:
             with suppress(RuntimeError):  # the event loop has ended
                 claim.call_soon(claim.close)
 
     def leave_task(self) -> None:
-        """Let the task that entered the turn wait for another turn for the same host.
+        """Let the task that entered this turn wait for another one for the same host.
 
-        This is for a response that another task closes later, which then ends the turn.
+        Use this if another task will later close the response and thereby end the turn.
         """
         self._claim.owner = None
 
@@ -120,7 +119,7 @@ class Turn:
         retry_after: str | None = None,
         failure: bool = False,
     ) -> None:
-        """Report the result of the request; a later report replaces an earlier one.
+        """Report the request's result; a later report replaces an earlier one.
 
         After a 429, a 503 or a failure, the gate backs off from the host for a while
         and then slows down.
@@ -130,14 +129,14 @@ class Turn:
                 and `headers`; pass it instead of the other arguments.
             status: the response status, 100 to 999.
             retry_after: the Retry-After header, if there is one: seconds or a date. Any
-                other value is ignored, with a `RetryAfterIgnored` event.
+                other value is ignored and reported as a `RetryAfterIgnored` event.
             failure: whether there was no usable response, for example after a timeout.
 
         Raises:
-            RuntimeError: the turn has not started, or is over.
+            RuntimeError: the turn has not started or is over.
             TypeError: `response` has no status or headers, `status` is not an int, or
                 `retry_after` is not a str.
-            ValueError: `status` is not from 100 to 999.
+            ValueError: `status` is not between 100 and 999.
         """
         claim = self._claim
         if claim.grant is None or not claim.is_entered:
@@ -163,16 +162,17 @@ class Claim:
 
     Attributes:
         url: the URL to fetch, as passed by the caller.
-        patience: the limit for all waits, in seconds, ≥ 0; may be infinite.
+        patience: the total time limit for waiting, in seconds, ≥ 0; may be infinite.
         grant: the grant from the ledger; `None` unless the turn is open.
         began_at: when the turn started, by `Clock.monotonic`.
         is_entered: whether a task or thread has entered the turn.
-        owner: that task or thread; `None` before that, and after `Turn.leave_task`.
-        end: the reported end; `None` if nothing was reported.
+        owner: the task or thread that entered the turn; `None` before that and after
+            `Turn.leave_task`.
+        end: how the turn ended, as reported; `None` if nothing was reported.
         cause: the cause of an incident, as in `HostBlocked`.
         retry_after: the reported Retry-After, in seconds; `None` if there is none.
         standing: the state of the origin after a fetch for this turn, if there was one.
-        on_over: called once when the turn has ended or will never start.
+        on_over: called once, when the turn has ended or can no longer start.
         call_soon: schedules a call on the event loop, from any thread.
     """
 
@@ -206,7 +206,7 @@ class Claim:
         self.call_soon: Callable[[Callable[[], object]], object]
 
     def close(self) -> None:
-        """Call `on_over`: the turn has ended, or will never start."""
+        """Call `on_over`, because the turn has ended or can no longer start."""
         on_over, self.on_over = self.on_over, None
         if on_over is not None:
             on_over()
@@ -218,8 +218,8 @@ class Turns:
     Attributes:
         queues: the queues in which callers wait for turns.
         permissions: checks URLs against robots.txt.
-        counts: counters by their names in `GateStats`.
-        seconds_waited: the total time that callers have waited for turns.
+        counts: the counters, by their names in `GateStats`.
+        seconds_waited: the total time that callers have spent waiting for turns.
         under_way: the open turns, by host.
     """
 
@@ -253,7 +253,10 @@ class Turns:
             raise RuntimeError("the gate is closed")
 
     async def enter(self, claim: Claim, owner: object) -> None:
-        """Start a turn unless a schedule already has; raises like `Turn.__aenter__`."""
+        """Start the turn unless a schedule already has.
+
+        Raises the same errors as `Turn.__aenter__`.
+        """
         if claim.is_entered:
             raise RuntimeError(
                 "expected an unused turn, got one that was already entered"
@@ -273,9 +276,9 @@ class Turns:
 
         Raises:
             DisallowedError: robots.txt does not allow the agent to fetch the URL.
-            TurnNotInTimeError: the next turn is not within `patience`.
-            RuntimeError: the gate is closed, or the owner of the turn itself holds the
-                turn that this one would wait for.
+            TurnNotInTimeError: the next turn would not start within `patience`.
+            RuntimeError: the gate is closed, or this turn would have to wait for one
+                that its own owner holds.
         """
         self.check_open()
         asked_at = self._clock.monotonic()
@@ -307,7 +310,7 @@ class Turns:
             await self.end(claim, TurnEnd.UNUSED)
 
     def seconds_asked_for(self, host: str, value: str) -> float | None:
-        """The seconds in the Retry-After `value`; `None` if it is not valid."""
+        """The Retry-After `value` in seconds; `None` if it is invalid."""
         headers = {"retry-after": value}
         seconds = retry_after(headers, now=self._clock.now(), policy=self._policy)
         if seconds is None:
@@ -330,9 +333,9 @@ class Turns:
             await self._wait_in(place, claim, permission, deadline)
             if place.event is None or self.permissions.is_in_force(permission):
                 return  # nothing has changed
-            # The turn keeps its place. The next result is used even if it has become
-            # stale by then, because the delay may be longer than the freshness
-            # lifetime.
+            # The turn keeps its place in the queue. The second result is used even if
+            # it goes stale during the wait, because the delay may be longer than the
+            # freshness lifetime.
             await self.end(claim, TurnEnd.UNUSED)
             _, answer = self.permissions.at_once(claim.url)
             permission = await self.permissions.permission(
@@ -345,7 +348,7 @@ class Turns:
     async def _wait_in(
         self, place: Place, claim: Claim, permission: Permission, deadline: float
     ) -> None:
-        """Start a turn once its `place` is first and the host is ready."""
+        """Start a turn once its `place` is first in the queue and the host is ready."""
         self._hosts.learn(place.host, permission.origin, permission.rules)
         claim.grant = await self.queues.grant(
             place,
@@ -356,7 +359,7 @@ class Turns:
         self.under_way.setdefault(place.host, []).append(claim)
 
     def _check_waits_for_others(self, claim: Claim, host: str) -> None:
-        """Refuse to wait if the owner of `claim` holds all turns for `host`."""
+        """Refuse to wait if the owner of `claim` already holds all turns for `host`."""
         own = sum(turn.owner == claim.owner for turn in self.under_way.get(host, ()))
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
         if is_probing or own >= self._hosts.pace(host).max_at_once:
@@ -366,7 +369,7 @@ class Turns:
             )
 
     def _report_overdue(self, host: str, count: int) -> None:
-        """Report that `count` overdue turns for `host` were ended."""
+        """Report that `count` overdue turns for `host` have been ended."""
         self.counts["overdue"] += count
         self._listener.tell(TurnsOverdue(host=host, count=count))
         began_before = self._clock.monotonic() - self._hosts.max_turn_seconds
@@ -383,7 +386,7 @@ class Turns:
 
 
 def _status_and_retry_after(response: object) -> tuple[int | None, str | None]:
-    """The status of `response`, and its Retry-After; `None` if there is none."""
+    """The status of `response`, and its Retry-After or `None`."""
     status = getattr(response, "status_code", getattr(response, "status", None))
     headers = getattr(response, "headers", None)
     if status is None or headers is None:

@@ -1,7 +1,7 @@
-"""Assigns the URLs of a crawl to its workers, each as soon as its host is ready.
+"""Assigns a crawl's URLs to its workers, each as soon as its host is ready.
 
-Think of it this way: each host with work is in one state. A worker takes the host that
-has been ready the longest, and returns with or without a turn:
+Think of it this way: each host with work is in exactly one state. A worker takes the
+host that has been ready the longest, and either gets a turn for it or moves on:
 
     offered ──► READY ──► TRIED ──► granted: its turn is open
                   ▲        │ │ │                   │
@@ -9,11 +9,11 @@ has been ready the longest, and returns with or without a turn:
                   ├─ UNKNOWN ◄─┘                   │
                   │  (robots.txt is fetched)       │
                   └─ RESTING ◄─┴───────────────────┘
-                     (until its host is ready)
+                     (until the host is ready)
 
 There is no polling: a host becomes ready when a fetch ends, when a turn ends, or at a
-time set in `_host_queue.py`. This module is longer than others, because a host goes
-through all states.
+time set in `_host_queue.py`. This module is longer than others because it covers a
+host's transitions between all of these states.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 # Long enough for a newly started task to enter its turn.
 _SECONDS_TO_ENTER = 1.0
 
-# A crawl may last for days with a full window, and shorter waits are normal.
+# A crawl may run for days with a full window, so events are limited to one a minute.
+# Waits shorter than ten seconds are normal and not worth an event.
 _SECONDS_BETWEEN_EVENTS = 60.0
 _SECONDS_WORTH_TELLING = 10.0
 
@@ -59,30 +60,32 @@ _PERMITS_SOME = {Effect.RULES, Effect.ALLOW}
 
 
 class Frontier(Protocol):
-    """The waiting URLs, from which `Work` takes those for a host that is ready."""
+    """The waiting URLs, from which `Work` takes the next one for a ready host."""
 
     is_asked_late: bool
-    """Whether URLs are taken from it only when their host is ready."""
+    """Whether a URL is only taken from the frontier once its host is ready."""
 
     def is_full(self) -> bool:
-        """Whether the source must wait."""
+        """Whether the source must wait before it adds more."""
 
     def has_url(self, host: str) -> bool:
         """Whether there may be a URL for `host`."""
 
     async def next_url(self, host: str) -> MaybeURL:
-        """The next URL for `host`, or `None`."""
+        """Return the next URL for `host`, or `None`."""
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Skip URLs that are too late if `host` has its next turn in `seconds`."""
+        """Skip URLs that would be too late if `host` is not ready for `seconds`."""
 
 
 class Work:
-    """A schedule's hosts; separate from the schedule, because tasks keep them alive.
+    """A schedule's hosts.
+
+    Separate from the schedule, because tasks keep this object alive.
 
     Attributes:
         frontier: provides the URLs.
-        held: how many of its URLs have been taken but have no turn yet.
+        held: how many URLs have been taken from the frontier but have no turn yet.
         is_over: whether no more turns are granted.
     """
 
@@ -105,7 +108,7 @@ class Work:
         self.clock = clock
         self.patience = patience
         self.held: int = 0
-        self._end: Exception | None = None  # once the source is read
+        self._end: Exception | None = None  # set once the source is exhausted
         self._hosts: dict[str, HostAtWork] = {}
         self._busy = 0  # hosts that are not IDLE
         self._open_turns = 0
@@ -130,7 +133,7 @@ class Work:
             await self.turns.give_back(claim)
 
     async def take_back(self) -> None:
-        """Take back each turn that is not entered in time, until cancelled."""
+        """Until cancelled, take back each turn that is not entered in time."""
         while True:
             if not self._handed_out:
                 self._hand_out_event = anyio.Event()
@@ -148,7 +151,7 @@ class Work:
             self._handed_out.popleft()
 
     def offer(self, name: str) -> None:
-        """Offer the host with this name to the workers."""
+        """Make the host called `name` available to the workers."""
         host = self._hosts.get(name)
         if host is None:
             host = self._hosts[name] = HostAtWork(name)
@@ -158,12 +161,12 @@ class Work:
             self._go_on(host)
 
     async def wait_for_room(self) -> None:
-        """Wait until the number of waiting URLs or hosts has decreased."""
+        """Wait until there are fewer waiting URLs or hosts."""
         self._room_event = anyio.Event()
         await self._room_event.wait()
 
     def end_source(self, end: Exception) -> None:
-        """Handle the end of the source; `end` is the exception that ends the loops."""
+        """Handle the end of the source; `end` is the exception that workers get."""
         self._end = self._end or end
         self._queue.wake()
 
@@ -174,7 +177,7 @@ class Work:
         self._queue.wake_all()
 
     def leave_out(self, url: object, error: RobotsError) -> None:
-        """Report that `url` is skipped."""
+        """Report `url` as skipped."""
         self._room_event.set()
         self.listener.tell(URLLeftOut.of(url, error))
 
@@ -192,7 +195,7 @@ class Work:
                 self._let_go(host)
                 return
         if host.turns >= self.hosts.pace(host.name).max_at_once:
-            # A turn ends earlier, unless its task has lost it.
+            # A turn will end earlier than that unless its task has lost it.
             seconds = self.hosts.max_turn_seconds
         if seconds > _SECONDS_WORTH_TELLING:
             self._warm_next(host)
@@ -222,7 +225,7 @@ class Work:
         )
 
     def _let_go(self, host: HostAtWork) -> None:
-        """Drop `host`, which has no more work, once its turns have ended."""
+        """Mark `host` as out of work, and drop it once its turns have ended."""
         self._busy -= 1
         self._queue.discard(host)
         host.state = State.IDLE
@@ -253,7 +256,7 @@ class Work:
         self._forget_if_idle(host)
 
     def _close_turn(self, host: HostAtWork | None = None) -> None:
-        """Handle the end of a turn, possibly one for `host`."""
+        """Count a turn as closed, and end it for `host` if one is given."""
         if host is not None:
             self._end_turn(host)
         self._open_turns -= 1
@@ -261,12 +264,12 @@ class Work:
             self._queue.wake()
 
     async def next_turn(self) -> Turn:
-        """Wait for the next turn; raises like `TurnSchedule.__anext__`."""
+        """Wait for the next turn; see `TurnSchedule.__anext__` for the errors."""
         while True:
             self.turns.check_open()
             if self.is_over or self._is_done():
                 end = self._end or StopAsyncIteration()
-                self.close()  # an error from the source is raised once
+                self.close()  # an error from the source is raised only once
                 raise end
             host = self._queue.pop()
             if host is None:
@@ -277,7 +280,7 @@ class Work:
             try:
                 turn = await self._try(host)
             finally:
-                if host.state is State.TRIED:  # cancelled, or a mistake
+                if host.state is State.TRIED:  # cancelled, or an unexpected error
                     self._make_ready(host)
             if turn is not None:
                 return turn
@@ -312,7 +315,7 @@ class Work:
             self.leave_out(self._take_url(host), error)
             self._go_on(host)
             return None
-        if self.is_over:  # in the meantime
+        if self.is_over:  # it was closed in the meantime
             await self.turns.give_back(claim)
             return None
         return self._given(host, claim)
@@ -334,7 +337,7 @@ class Work:
         return host.url
 
     def _fetch_ahead(self, host: HostAtWork, origin: Origin) -> None:
-        """Fetch the robots.txt of `origin` before `host` has a turn."""
+        """Fetch the robots.txt of `origin` before `host` gets a turn."""
         permissions = self.turns.permissions
         if host not in self._ahead and len(self._ahead) >= permissions.most_ahead:
             self._cold.append(host)
@@ -344,7 +347,7 @@ class Work:
         host.state = State.UNKNOWN
 
     def _use(self, host: HostAtWork, standing: Standing | None) -> None:
-        """Continue with `host`, whose robots.txt has been fetched."""
+        """Continue with `host` now that its robots.txt has been fetched."""
         host.standing = standing
         self._make_ready(host)
 
@@ -375,7 +378,7 @@ class Work:
         return self._end is not None and not self._busy and not self._open_turns
 
     def _tell_if_full(self) -> None:
-        """Report if the source must wait for resting hosts."""
+        """Report an event if the source has to wait for resting hosts."""
         moment, now = self._queue.first_moment, self.clock.monotonic()
         is_told = now < self._told_full_at + _SECONDS_BETWEEN_EVENTS
         is_soon = not now + _SECONDS_WORTH_TELLING <= moment < math.inf

@@ -1,4 +1,4 @@
-"""The store protocols: everything needed to write a store for another backend."""
+"""The store protocols: all you need to write a store for another backend."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 Change = Callable[[bytes | None], tuple[bytes, float | None] | None]
-"""Computes the new bytes for a key from its current bytes, or from `None`.
+"""A function that computes a key's new bytes from its current bytes, if any.
 
-Returns the new bytes and the epoch second at which they expire (`None` if they never
-do), or returns `None` to leave the key unchanged. It is pure; a store may call it more
-than once, and from another thread.
+It returns the new bytes and the time at which they expire, in epoch seconds (`None` if
+never), or just `None` to leave the key unchanged. It must be pure: a store may call it
+more than once, and from another thread.
 """
 
 
@@ -19,8 +19,8 @@ class Store(Protocol):
     """Stores bytes under keys, without interpreting them or reading a clock.
 
     Several tasks may call a method concurrently, and a call may be cancelled at any
-    await. A store that fails raises `StoreError`; the checker then works without it.
-    A store may lose the bytes of any key at any time, but must never return wrong ones.
+    await. If a store fails, it raises `StoreError`; the checker then works without it.
+    A store may lose any key's bytes at any time, but must never return wrong bytes.
     Each store documents how durable an `update` is once it has returned: memory is lost
     with the process, but a file survives even if the process is killed.
     """
@@ -32,7 +32,7 @@ class Store(Protocol):
     async def update(self, key: str, change: Change) -> None:
         """Atomically replace the bytes under `key` with the result of `change`.
 
-        No other writer can come between the read and the write, so no update is lost.
+        No other write can happen between the read and the write, so no update is lost.
         If `change` raises, nothing is written, and the exception propagates.
 
         Raises:
@@ -45,14 +45,14 @@ class Store(Protocol):
         ...
 
     async def purge(self, now: float) -> int:
-        """Delete all keys that have expired at `now`, and return how many.
+        """Delete all keys that have expired by `now`, and return how many there were.
 
         Returns 0 if the store deletes expired keys by itself.
         """
         ...
 
     async def aclose(self) -> None:
-        """Release all resources. Any task may call this, even more than once."""
+        """Release all resources. Any task may call this, and more than once."""
         ...
 
 
@@ -74,7 +74,7 @@ class ListableStore(Store, Protocol):
 
 @runtime_checkable
 class BatchStore(Protocol):
-    """A store in which looking up many keys at once is faster than one by one."""
+    """A store that can look up many keys at once faster than one by one."""
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         """Like `Store.get` for several keys; omits keys without bytes."""
@@ -86,23 +86,23 @@ class FetchLease(Protocol):
     """Lets only one process at a time fetch an origin.
 
     If a shared store has these methods, the checker acquires a lease before each fetch.
-    If another process holds the lease, the checker polls the store for the result, and
-    tries to acquire the lease from time to time, because the lease of a process that
-    dies expires. Each method is atomic and may be cancelled at any await.
+    If another process holds the lease, the checker polls the store for the result. From
+    time to time it also tries to acquire the lease, which expires if the other process
+    dies. Each method is atomic and may be cancelled at any await.
     """
 
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:
         """Try to acquire the lease for `key`, and return whether it succeeded.
 
-        Returns `False` if the lease is taken, even by `owner` itself.
+        Returns `False` if the lease is already held, even by `owner` itself.
 
         Args:
-            key: identifies what is to be fetched.
-            owner: a name that is unique among all processes.
+            key: identifies what will be fetched.
+            owner: a name that is unique across all processes.
             seconds: how long the lease lasts, > 0, by the server's clock.
         """
         ...
 
     async def release(self, key: str, owner: str) -> None:
-        """Release the lease for `key`, if `owner` still holds it."""
+        """Release the lease for `key` if `owner` still holds it."""
         ...

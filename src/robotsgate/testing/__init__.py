@@ -1,4 +1,4 @@
-r"""For testing crawlers: a clock that the test controls, and a fake web.
+r"""Tools for testing crawlers: a clock that the test controls, and a fake web.
 
 >>> import anyio
 >>> from robotsgate import RobotsChecker

@@ -1,4 +1,4 @@
-"""A fake web for tests, in memory."""
+"""An in-memory fake web for tests."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ if TYPE_CHECKING:
 class FakeSite(httpx.AsyncBaseTransport):
     """An httpx transport that serves any number of origins from memory.
 
-    Pass it as `RobotsChecker(client=...)`, and as `transport` to the `AsyncClient` of
-    httpx or httpx2 that fetches the pages. It responds with 404 to URLs that it does
+    Pass it as `RobotsChecker(client=...)`, and as `transport` to the httpx or httpx2
+    `AsyncClient` that fetches the pages. It responds with 404 to any URL that it does
     not serve.
 
     Attributes:
         requests: the requested URLs, in order.
-        dials_nothing: true, because there is no address for a guard to check.
+        dials_nothing: always true: no connections are made, so an address guard has
+            nothing to check.
     """
 
     dials_nothing: bool = True
 
     def __init__(self, *, clock: Clock = SystemClock()) -> None:
-        """Serve nothing yet.
+        """Create a site that serves nothing yet.
 
         Args:
             clock: the clock for delayed responses.
@@ -56,13 +57,13 @@ class FakeSite(httpx.AsyncBaseTransport):
         """Serve the robots.txt of `origin` from now on.
 
         Args:
-            origin: its URL, without a path, or the URL of its robots.txt.
-            body: the body of the response; a `str` is encoded in UTF-8. Or a response
-                of httpx. Or a sequence of responses, and of exceptions to raise: one
-                for each request, with the last one repeated.
-            status: the status of the response, 100 to 999; only with bytes or a `str`.
-            headers: the headers of the response; only with bytes or a `str`.
-            delay: seconds before each response, by the clock of the site, ≥ 0.
+            origin: the origin's URL without a path, or the URL of its robots.txt.
+            body: the response body; a `str` is encoded as UTF-8. Can also be an httpx
+                response, or a sequence of responses and of exceptions to raise: one
+                item for each request; the last item is repeated.
+            status: the response status, 100 to 999; only with bytes or a `str`.
+            headers: the response headers; only with bytes or a `str`.
+            delay: seconds to wait before each response, by the site's clock, ≥ 0.
 
         Raises:
             TypeError: an item of `body` is neither a response nor an exception.
@@ -84,9 +85,10 @@ class FakeSite(httpx.AsyncBaseTransport):
         """Serve a page from now on.
 
         Args:
-            url: its http or https URL, including the query; a fragment is ignored.
-            body: as in `serve`, but a `str` is sent as text/html, unless `headers` has
-                another Content-Type.
+            url: the page's http or https URL, including the query; a fragment is
+                ignored.
+            body: as in `serve`, but a `str` is sent as text/html unless `headers`
+                specifies another Content-Type.
             status: as in `serve`.
             headers: as in `serve`.
             delay: as in `serve`.
@@ -103,7 +105,7 @@ class FakeSite(httpx.AsyncBaseTransport):
         self._serve(_as_sent(httpx.URL(url)), answers, delay)
 
     def fail(self, origin: str, error: Exception, *, delay: float = 0.0) -> None:
-        """Raise `error` from now on when the robots.txt of `origin` is requested.
+        """From now on, raise `error` whenever the robots.txt of `origin` is requested.
 
         `origin`, `delay` and the ValueError are as in `serve`.
         """
@@ -118,7 +120,7 @@ class FakeSite(httpx.AsyncBaseTransport):
         self._delays[url] = delay
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Respond as configured, after letting other tasks run, as a network would."""
+        """Let other tasks run, as a network would, then respond as configured."""
         self.requests.append(str(request.url))
         url = _as_sent(request.url)
         answers = self._answers.get(url, [httpx.Response(404)])
@@ -127,19 +129,19 @@ class FakeSite(httpx.AsyncBaseTransport):
         await (self._clock.wait(delay) if delay else anyio.lowlevel.checkpoint())
         if isinstance(answer, Exception):
             raise answer
-        # httpx2 refuses the responses of httpx, and httpx those of httpx2.
+        # httpx and httpx2 reject each other's responses.
         library = sys.modules[type(request).__mro__[-2].__module__]
         response: type[httpx.Response] = library.Response
         return response(
             answer.status_code,
             headers=answer.headers.raw,
-            # The bytes as they would be sent: `answer.content` is decoded.
+            # The bytes as sent over the network; `answer.content` is decoded.
             content=b"".join(cast("httpx.SyncByteStream", answer.stream)),
         )
 
 
 def _robots_url(origin: str) -> str:
-    """The URL of the robots.txt of `origin`; raises like `FakeSite.serve`."""
+    """The URL of `origin`'s robots.txt. Raises the same errors as `FakeSite.serve`."""
     named = _http_origin(origin)
     parts = urlsplit(origin)
     path = f"{parts.path}?{parts.query}" if parts.query else parts.path
@@ -155,7 +157,7 @@ def _answers_of(
     status: int,
     headers: Mapping[str, str] | None,
 ) -> list[httpx.Response | Exception]:
-    """What to respond to one request after another; raises like `FakeSite.serve`."""
+    """The responses to successive requests. Raises the same errors as `serve`."""
     if isinstance(body, bytes | str):
         return [httpx.Response(status, headers=headers, content=body)]
     if status != HTTPStatus.OK or headers is not None:
@@ -173,7 +175,7 @@ def _answers_of(
 
 
 def _http_origin(url: str) -> Origin:
-    """The origin of `url`; raises a ValueError if that is not http or https."""
+    """The origin of `url`; raises a ValueError if the scheme is not http or https."""
     origin = Origin.from_url(url)
     if origin.scheme == "ftp":
         raise ValueError(f"expected an http or https URL, got {url!r}")
@@ -181,5 +183,5 @@ def _http_origin(url: str) -> Origin:
 
 
 def _as_sent(url: httpx.URL) -> str:
-    """What a client requests for `url`: with a path, without user and fragment."""
+    """`url` as a client requests it: with a path, but no userinfo or fragment."""
     return f"{url.scheme}://{url.netloc.decode()}{url.raw_path.decode()}"

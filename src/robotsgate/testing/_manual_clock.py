@@ -1,4 +1,4 @@
-"""A clock for tests: time passes without real delays."""
+"""A clock for tests, on which time passes without real delays."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class ManualClock:
     """A clock that stands still until a test moves it.
 
     `advance` and `set` move it without waking any task. `pass_time` also wakes the
-    tasks that are waiting on the clock, each at its time.
+    tasks that are waiting on the clock, each when it is due.
 
     With an `autojump_threshold`, the clock also moves by itself, like trio's
     `MockClock`: once all tasks have been waiting for that many real seconds, it jumps
-    to the moment at which the next task is due, and wakes it. A test can then await a
-    delay or a gate directly. Use 0 if everything is in memory, as with a `FakeSite`.
+    to the time at which the next task is due and wakes that task. A test can then await
+    a delay or a gate directly. Use 0 if everything is in memory, as with a `FakeSite`.
     With threads or real sockets, choose a threshold longer than they ever take to
-    respond; otherwise the clock jumps while they are busy, and timeouts expire early.
+    respond; otherwise, the clock jumps while they are busy, and timeouts expire early.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class ManualClock:
 
         Args:
             start: epoch seconds.
-            autojump_threshold: real seconds, ≥ 0; infinite: the clock never moves by
-                itself. Other values than 0 need trio or asyncio's own event loop.
+            autojump_threshold: real seconds, ≥ 0; if infinite, the clock never moves by
+                itself. Values other than 0 need trio or asyncio's own event loop.
 
         Raises:
             ValueError: `autojump_threshold` is negative or not a number.
@@ -50,14 +50,14 @@ class ManualClock:
             )
         self._autojump_threshold = autojump_threshold
         self._monotonic = 0.0
-        # The time passed to `set`, and `monotonic` at that moment.
+        # The time passed to `set`, and the value of `monotonic` at that moment.
         self._was_set_to = float(start)
         self._was_set_at = 0.0
-        # A key is (`monotonic` when the task is due, number in the order of waiting).
+        # Keys are pairs: when the task is due, by `monotonic`, and its place in line.
         self._waiters: dict[tuple[float, int], anyio.CancelScope] = {}
         self._turns = count()
         self._is_passing_time = False
-        # Held by the task that moves the clock, on behalf of all waiters.
+        # Held by the task that moves the clock on behalf of all waiters.
         self._autojump_lock: anyio.Lock
 
     def now(self) -> float:
@@ -74,7 +74,8 @@ class ManualClock:
         Only `pass_time` and the `autojump_threshold` wake the task, not `advance`.
 
         Args:
-            seconds: by `monotonic`; 0 or less just lets other tasks run.
+            seconds: how long to wait, by `monotonic`; 0 or less just lets other tasks
+                run.
             event: ends the wait as soon as it is set, even if no time passes.
 
         Returns:
@@ -85,7 +86,8 @@ class ManualClock:
             await anyio.lowlevel.checkpoint()
             return event.is_set()
         if not self._waiters:
-            self._autojump_lock = anyio.Lock()  # that of another event loop is no use
+            # A lock from an earlier event loop cannot be reused.
+            self._autojump_lock = anyio.Lock()
         waiter = (self._monotonic + seconds, next(self._turns))
         with anyio.CancelScope() as self._waiters[waiter]:
             try:
@@ -112,32 +114,32 @@ class ManualClock:
         self._monotonic = self._in(seconds)
 
     def set(self, now: float) -> None:
-        """Set the clock to `now`, epoch seconds, which may be in the past.
+        """Set the clock to `now`, in epoch seconds, which may be in the past.
 
-        No time passes, just as when the clock of a machine is set: `monotonic` does not
-        change, and tasks wait for as long as before.
+        As when a machine's clock is set, no time passes: `monotonic` does not change,
+        and tasks wait for as long as they would have otherwise.
         """
         self._was_set_to, self._was_set_at = float(now), self._monotonic
 
     async def pass_time(self, seconds: float) -> None:
         """Let `seconds` pass for the program without waiting in real time.
 
-        The clock moves to each moment at which a task is due, one after another, and
-        wakes one task at a time; tasks that are due at the same moment are woken in the
-        order in which they started to wait. Before the first task is woken, and after
-        each one, all tasks run until every task is waiting. A task that waits on the
-        clock again is woken again if it is due within the `seconds`.
+        The clock moves to each time at which a task is due, and wakes one task at a
+        time; tasks that are due at the same time are woken in the order in which they
+        started waiting. Before the first task is woken, and after each wake-up, all
+        tasks run until every one of them is waiting. A task that waits on the clock
+        again is woken again if it is due within `seconds`.
 
-        A task that waits for a socket, a thread or real time (`anyio.sleep`) is
-        considered waiting as well; the clock does not wait for these. A task that polls
-        (`while not done: await checkpoint()`) prevents `pass_time` from returning. In
-        one event loop, only one clock can pass time at a time.
+        A task that waits for a socket, a thread or real time (`anyio.sleep`) also
+        counts as waiting; the clock does not wait for any of these. A task that polls
+        (`while not done: await checkpoint()`) prevents `pass_time` from returning. Only
+        one clock per event loop can pass time at any moment.
 
         On a clock that moves by itself, this is the same as `wait(seconds)`.
 
         Raises:
             ValueError: `seconds` is negative or not finite.
-            RuntimeError: another `pass_time` of this clock has not returned yet.
+            RuntimeError: another call to this clock's `pass_time` is still running.
         """
         end = self._in(seconds)
         if self._autojump_threshold < math.inf:
@@ -173,9 +175,9 @@ class ManualClock:
 
 
 async def _let_all_others_run(idle_seconds: float) -> None:
-    """Return when all other tasks have been waiting for `idle_seconds` of real time."""
-    # The callbacks that asyncio's own event loop runs next. `wait_all_tasks_blocked`
-    # polls each task and sleeps in between, which takes 0.1 s per waiting task.
+    """Return once all other tasks have been waiting for `idle_seconds` of real time."""
+    # `_ready` has the callbacks that asyncio's own event loop runs next. With asyncio,
+    # `wait_all_tasks_blocked` polls and sleeps, which takes 0.1 s per waiting task.
     ready = getattr(anyio.lowlevel.current_token().native_token, "_ready", None)
     if ready is not None:
         monotonic = SystemClock.monotonic
@@ -187,6 +189,6 @@ async def _let_all_others_run(idle_seconds: float) -> None:
             await anyio.lowlevel.checkpoint()
     elif not idle_seconds:  # trio, or an event loop that is not asyncio's own
         await anyio.wait_all_tasks_blocked()
-    else:  # trio, whose own function takes the seconds
+    else:  # trio, whose own function accepts a duration
         trio_testing = importlib.import_module("trio.testing")
         await trio_testing.wait_all_tasks_blocked(idle_seconds)

@@ -1,15 +1,15 @@
-"""The contracts of stores and leases, as tests for pytest and anyio.
+"""Test suites for stores and leases, for use with pytest and anyio.
 
-Inherit a contract, and add a fixture that returns a function to create a store:
+Inherit from a contract and add a fixture that returns a function to create a store:
 
     class TestMyStore(StoreContract):
         @pytest.fixture
         def make_store(self):
             return MyStore
 
-To see values in the failure messages of pytest, add this to your conftest.py:
-`pytest.register_assert_rewrite("robotsgate.testing.stores")`. The tests run on
-asyncio, and on trio if that is installed.
+To see values in pytest's failure messages, add this to your conftest.py:
+`pytest.register_assert_rewrite("robotsgate.testing.stores")`. The tests run on asyncio,
+and also on trio if it is installed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000.0
 KEY = "https://example.com"
-LATER = 32_503_680_000.0  # the year 3000: no server expires it during a test
+LATER = 32_503_680_000.0  # the year 3000, so no server expires keys during a test
 
 _PATIENCE_SECONDS = 60.0
 
@@ -63,9 +63,9 @@ async def keys_of(store: ListableStore) -> list[str]:
 
 @pytest.mark.anyio
 class StoreContract:
-    """The contract of stores; each call of `make_store` returns an empty store.
+    """The contract for stores; each call to `make_store` returns an empty store.
 
-    A store that is an async context manager is entered before each test.
+    If a store is an async context manager, it is entered before each test.
 
     Attributes:
         keeps_what_is_useless: whether expired bytes stay until a purge; `False` for a
@@ -81,7 +81,7 @@ class StoreContract:
 
     @pytest.fixture
     def make_shared(self) -> Callable[[], Store]:
-        """Return a function that creates stores with shared data; skips by default."""
+        """Return a function that creates stores that share data; skips by default."""
         pytest.skip("these stores share no data")
 
     @pytest.fixture
@@ -171,7 +171,7 @@ class StoreContract:
     async def test_purge_drops_what_nothing_can_use_and_tells_how_many(
         self, store: Store
     ) -> None:
-        """The argument is the time: the store has no clock."""
+        """`purge` takes the time as an argument because a store has no clock."""
         ends = {"a": 2.0, "b": NOW, "c": LATER, "d": None}
         for key, keep_until in ends.items():
             await store.update(key, to(b"", keep_until))
@@ -229,7 +229,7 @@ class StoreContract:
 
 
 async def _append_at_once(*stores: Store) -> None:
-    """Update one key 50 times, repeating updates that lose to other writers."""
+    """Update one key 50 times, retrying updates that lose to other writers."""
 
     async def append(number: int) -> None:
         store, is_written = stores[number % len(stores)], False
@@ -251,11 +251,11 @@ async def _append_at_once(*stores: Store) -> None:
 
 @pytest.mark.anyio
 class LeaseContract:
-    """The contract of leases; `make_lease` returns stores that share them."""
+    """The contract for leases; `make_lease` returns stores that share their leases."""
 
     @pytest.fixture
     def make_lease(self) -> Callable[[], Any]:
-        """Return a function that creates stores; their leases are shared in a test."""
+        """Return a function that creates stores that share leases within a test."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -277,7 +277,7 @@ class LeaseContract:
     ) -> None:
         one, other = leases
 
-        await other.release(KEY, "other")  # nobody has the lease
+        await other.release(KEY, "other")  # nobody holds the lease
         await one.acquire(KEY, "one", 60.0)
         await other.release(KEY, "other")
         is_kept = not await other.acquire(KEY, "other", 60.0)

@@ -1,5 +1,5 @@
 """The tester page: a small ASGI app (extra `tester`).
 
-The page and its script are in `static/`; the server only returns JSON, which the script
-inserts into the page as text.
+The page and its script are in `static/`. Apart from those files, the server returns
+only JSON, which the script inserts into the page as text.
 """

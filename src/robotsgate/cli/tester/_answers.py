@@ -1,4 +1,4 @@
-"""The contents of the tester page: a file, and a result for each check. Pure."""
+"""What the tester page shows: a file and the result of each check. A pure module."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _MOST_CHECKS = 50
 _LONGEST_NAME = 2_000
 
-# Linting takes 15 microseconds per line. The longest file that is read has some 20,000
-# lines of usual length.
+# Linting takes 15 microseconds per line. Cut off at its maximum size, a fetched file
+# has some 20,000 lines of typical length.
 _MOST_PASTED_LINES = 50_000
 
-# More would only fill the browser, and the memory of the server.
+# More would only fill up the page and the server's memory.
 _MOST_LINES = 5_000
 _MOST_FINDINGS = 1_000
 _LONGEST_REASON = 2_000
@@ -35,17 +35,17 @@ _DIALECTS = {Dialect.RFC9309: "RFC 9309", Dialect.GOOGLE: "Google"}
 
 
 class BadRequestError(Exception):
-    """A request that the page would not send."""
+    """A request that the page itself would never send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """The input of the page.
+    """The input from the page.
 
     Attributes:
         text: the pasted file; `None` if a URL was entered.
         url: the URL to fetch from; empty if a file was pasted.
-        agents: at least one.
+        agents: the crawlers; at least one.
         paths: paths or URLs; may be empty.
     """
 
@@ -55,7 +55,7 @@ class Query:
     paths: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse input that would take too long.
+        """Reject input that would take too long to process.
 
         Raises:
             BadRequestError: there are too many checks or lines.
@@ -77,7 +77,7 @@ class Query:
         """Parse a query from JSON types.
 
         Raises:
-            BadRequestError: it is invalid, or too large.
+            BadRequestError: `value` is invalid or too large.
         """
         match value:
             case {
@@ -99,7 +99,7 @@ class Query:
 
 
 def shown_file(robots: RobotsTxt) -> dict[str, Any]:
-    """The first lines of a file, and the first findings of lint."""
+    """The first lines of a file and the first lint findings about it."""
     findings = about_file(robots, most=_MOST_FINDINGS)
     return {
         "lines": [
@@ -120,7 +120,7 @@ def in_each_dialect(text: str) -> list[RobotsTxt]:
 def answers_in(
     files: Iterable[RobotsTxt], agent: str, path: str
 ) -> list[dict[str, Any]]:
-    """The results of a check: one if all dialects agree, otherwise one for each."""
+    """A check's results: one if all dialects agree, otherwise one per dialect."""
     decisions = {robots.dialect: _decision(robots, agent, path) for robots in files}
     results = {(allowed, line) for allowed, line, _ in decisions.values()}
     if len(results) == 1:
@@ -143,9 +143,10 @@ def answer_of(
     Args:
         agent: the crawler.
         path: a path or a URL.
-        decision: (whether it is allowed, the line that applies, why); in place of the
-            first two, `None` after an error.
-        dialect: the name of the only dialect with this result; empty otherwise.
+        decision: (whether it is allowed, the line that applies, the reason); after an
+            error, the first two are `None`.
+        dialect: the dialect's name if only that dialect has this result; otherwise
+            empty.
     """
     allowed, line, reason = decision
     return {
@@ -154,7 +155,7 @@ def answer_of(
         "dialect": dialect,
         "allowed": allowed,
         "line": line,
-        "reason": printable(reason[:_LONGEST_REASON]),  # a rule in it may be very long
+        "reason": printable(reason[:_LONGEST_REASON]),  # may quote a very long rule
     }
 
 

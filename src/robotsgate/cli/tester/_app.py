@@ -1,4 +1,4 @@
-"""The ASGI app of the tester page: its files, and one JSON endpoint."""
+"""The tester page's ASGI app: static files and one JSON endpoint."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""The headers of all responses, including errors; the server sends them."""
+"""Headers that the server adds to every response, including errors."""
 
 
 def page_app(
@@ -72,9 +72,9 @@ def page_app(
 
     Args:
         checker: fetches files, with its own address guard; the caller closes it.
-        monotonic: the current time, seconds.
-        own_name: the only host name that is accepted, besides IP addresses and
-            localhost, because a hostile page could point its own name here (DNS
+        monotonic: returns the current time in seconds.
+        own_name: the only host name to accept besides IP addresses and localhost,
+            because an attacker could point a name of their own at this server (DNS
             rebinding). `None` to accept all names.
     """
     answerer = _Answerer(checker, monotonic=monotonic, own_name=own_name)
@@ -84,7 +84,8 @@ def page_app(
     ]
     routes.append(Route("/answers", answerer.answer, methods=["POST"]))
     app = Starlette(routes=routes)
-    app.router.redirect_slashes = False  # to a host that the client named
+    # Such a redirect would go to whatever host the client named.
+    app.router.redirect_slashes = False
     return app
 
 
@@ -94,7 +95,7 @@ async def _give_file(name: str, kind: str, _request: Request) -> Response:
 
 
 class _Answerer:
-    """Handles the requests of the page."""
+    """Handles the page's requests."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class _Answerer:
             name in {self._own_name, "localhost"} or _is_address(name)
         ):
             return _error(403, f"expected the host {self._own_name!r}, got another")
-        # Other sites can send forms, but not this type.
+        # Other sites can submit forms, but not with this content type.
         if request.headers.get("content-type") != "application/json":
             return _error(415, "expected application/json")
         try:
@@ -158,7 +159,7 @@ class _Answerer:
         return content | {"source": {"url": origin.robots_url, **source}}
 
     async def _fetch(self, url: str, client: str) -> tuple[Origin, Verdict]:
-        """Fetch from a site; without a scheme, over HTTPS if a server answers there."""
+        """Fetch from a site, trying HTTPS before HTTP if `url` has no scheme."""
         if "://" in url:
             origin = Origin.from_url(url)
             return origin, await self._fetch_origin(origin, client)
@@ -204,7 +205,7 @@ def _is_address(name: str) -> bool:
 
 
 def client_of(address: str) -> str:
-    """The client at an IP address: an IPv6 network (/64) is a single client."""
+    """The client at an IP address; a /64 IPv6 network counts as a single client."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -242,17 +243,17 @@ class RateLimit:
     """A token bucket for each client."""
 
     def __init__(self, *, burst: int, seconds_each: float) -> None:
-        """Fill all buckets with `burst` tokens; a new token takes `seconds_each`."""
+        """Start each client with `burst` tokens; add one every `seconds_each`."""
         self._burst = burst
         self._seconds_each = seconds_each
         self._full_at: LRUCache[str, float] = LRUCache(_MOST_CLIENTS)
 
     def take(self, client: str, now: float) -> bool:
-        """Take a token from the bucket of `client`; return whether there was one.
+        """Take a token from `client`'s bucket, and return whether there was one.
 
         Args:
-            client: the address of the client.
-            now: monotonic seconds.
+            client: the client's address.
+            now: the current monotonic time in seconds.
         """
         full_at = max(self._full_at.get(client, now), now) + self._seconds_each
         if full_at > now + self._burst * self._seconds_each:

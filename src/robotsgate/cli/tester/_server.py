@@ -1,7 +1,7 @@
-"""The server of the tester page: uvicorn, with limits for clients.
+"""The tester page's server: uvicorn with limits on what clients can do.
 
-uvicorn itself waits forever for request headers, for a body, and for a client that does
-not read, even at shutdown.
+On its own, uvicorn waits forever for request headers, for a body, and for a client that
+does not read the response, even at shutdown.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 # How long a client may take to send a request and to read the response.
 _CLIENT_SECONDS = 30.0
 
-# A browser opens six. Each may have a request of 1 MiB and a response of 3 MiB.
+# A browser opens six connections. Each may carry a 1 MiB request and a 3 MiB response.
 _MOST_CONNECTIONS = 100
 _MOST_CONNECTIONS_OF_A_CLIENT = 20
 
 
 def page_server(app: Starlette, *, fetch_seconds: float) -> uvicorn.Server:
-    """The server of `app`, whose fetches take at most `fetch_seconds` each."""
+    """The server for `app`, whose fetches take at most `fetch_seconds` each."""
     both = 2 * fetch_seconds  # over HTTPS, then over HTTP
     bounds = {"seconds": both + _CLIENT_SECONDS, "clients": {}}
     return _Server(
@@ -42,7 +42,7 @@ def page_server(app: Starlette, *, fetch_seconds: float) -> uvicorn.Server:
             log_level="warning",
             headers=list(HEADERS.items()),
             server_header=False,
-            proxy_headers=False,  # anyone could send them to get more fetches
+            proxy_headers=False,  # anyone could forge them to get more fetches
         )
     )
 
@@ -51,11 +51,11 @@ class _Server(uvicorn.Server):
     """Stops immediately after a signal, even with open connections."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if not self.should_exit:  # a second Ctrl-C need not do more
+        if not self.should_exit:  # a second Ctrl-C has nothing more to do
             super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # It would log each response that is cancelled here.
+        # Otherwise, uvicorn would log each response that is cancelled here.
         logging.getLogger("uvicorn.error").disabled = True
         for connection in list(self.server_state.connections):
             connection.transport.abort()
@@ -68,9 +68,9 @@ class _Connection(H11Protocol):
     """A connection that is closed if a request and its response take too long.
 
     Attributes:
-        seconds: how long they may take.
-        clients: the open connections with their clients; the first one has been idle
-            longest.
+        seconds: how long a request and its response may take together.
+        clients: the client of each open connection; the connection that has been idle
+            the longest comes first.
     """
 
     seconds: float

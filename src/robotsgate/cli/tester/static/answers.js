@@ -1,4 +1,4 @@
-// Asks the server that serves this page.
+// Sends the query to the server behind this page.
 
 export const isLocal = false;
 export const note = "";

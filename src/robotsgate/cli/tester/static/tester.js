@@ -22,7 +22,7 @@ function element(tag, text, className) {
   return made;
 }
 
-// The input is kept after the "#" of the page's URL, which no server sees.
+// The input is kept in the URL's fragment, which the browser never sends to a server.
 function readLocation() {
   const state = new URLSearchParams(location.hash.slice(1));
   const given = state.size ? Object.fromEntries(state) : EXAMPLE;
@@ -141,14 +141,14 @@ function rowOf(one) {
   return row;
 }
 
-// As wide as its text, within what the style sheet allows.
+// A cell as wide as its text, up to the maximum in the style sheet.
 function cellOf(text) {
   const cell = document.createElement("td");
   cell.append(element("div", text));
   return cell;
 }
 
-// The browser lays out only the blocks that are in view.
+// Split into blocks so that the browser only lays out those in view.
 function blocksOf(lines) {
   const blocks = [];
   for (let start = 0; start < lines.length; start += LINES_PER_BLOCK) {
