@@ -14,7 +14,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from robotsgate.cli.tester._server import page_server
+from robotsgate.cli.tester import _server
 from tests.cli.conftest import running
 from tests.servers.answers import Reply
 
@@ -134,8 +134,8 @@ def test_second_ctrl_c_is_no_traceback() -> None:
 async def test_slow_client_is_dropped_after_a_while_and_for_others(
     monkeypatch: pytest.MonkeyPatch, bound: str, value: float
 ) -> None:
-    monkeypatch.setattr(f"robotsgate.cli.tester._server.{bound}", value)
-    server = page_server(Starlette(), fetch_seconds=0.05)
+    monkeypatch.setattr(_server, bound, value)
+    server = _server.page_server(Starlette(), fetch_seconds=0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         host, port = listener.getsockname()
         async with anyio.create_task_group() as tasks:

@@ -101,7 +101,7 @@ async def answer_each(
     origins: dict[str, Origin] = {}
 
     def from_memory(url: _URL) -> bool | Origin:
-        """The result, or the origin if it is not in memory."""
+        """The result, or the URL's origin if its entry is not in memory."""
         try:
             question = Question.of(agent, url, answers.grammar)
             renewals.check_usable(question.origin)

@@ -184,7 +184,7 @@ class RobotsGateMiddleware:
 
         Raises:
             scrapy.exceptions.IgnoreRequest: robots.txt disallows `request`, or the
-                checker does not support its URL, for example because of an ftp scheme.
+                checker does not support its URL, for example an ftp URL.
         """
         if request.meta.get("dont_obey_robotstxt"):
             return

@@ -261,7 +261,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
     def _original(
         self, revisit: WarcRecord, head: StoredResponse | None
     ) -> _Response | None:
-        """The response that `revisit` refers to, joined with its own `head`."""
+        """The response that `revisit` refers to, with the revisit's `head`, if any."""
 
         def read(record: WarcRecord) -> _Response | None:
             is_response = record.record_type == RESPONSE

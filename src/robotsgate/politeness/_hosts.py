@@ -350,7 +350,7 @@ class Queues:
         cause: str = "",
         retry_after: float | None = None,
     ) -> None:
-        """Like `Ledger.end`, with the `cause` of an incident, as in `HostBlocked`."""
+        """Like `Ledger.end`, but also takes a `cause`, as in `HostBlocked`."""
         with anyio.CancelScope(shield=True):
             await self._ledger.end(grant, end, retry_after=retry_after)
         self._wake_first(grant.host)

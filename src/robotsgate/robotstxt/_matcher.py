@@ -174,7 +174,7 @@ class RuleSet:
         return number >= len(self._disallows.patterns)
 
     def as_written(self, number: int) -> tuple[str, bool, int]:
-        """The rule with this number: pattern as written, whether it allows, line."""
+        """Rule `number`: its pattern as written, whether it is an allow, its line."""
         if not self.is_allow(number):
             side = self._disallows
             return side.written[number], False, side.lines[number]
