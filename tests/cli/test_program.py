@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+import robotsgate.cli
 from robotsgate.__main__ import main
 from robotsgate.cli import _program
 from tests.cli.conftest import in_shell, installed, on_terminal, running
@@ -187,6 +188,7 @@ def test_program_without_its_extra_says_what_to_install(
     for name in list(sys.modules):
         if name.startswith("robotsgate.cli"):
             monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("robotsgate.cli", robotsgate.cli)  # to be restored
     monkeypatch.setitem(sys.modules, missing, None)
 
     with pytest.raises(SystemExit, match=r"pip install 'robotsgate\[cli\]'"):
