@@ -199,7 +199,7 @@ class Claim:
         self.is_entered: bool = False
         self.owner: object = None
         self.end: TurnEnd | None = None
-        self.cause = ""
+        self.cause: str = ""
         self.retry_after: float | None = None
         self.standing: Standing | None = None
         self.on_over: Callable[[], object] | None = None
