@@ -198,16 +198,24 @@ def no_answer(*_: object, **__: object) -> NoReturn:
     raise TimeoutError
 
 
-@cases("look_up error", {
-    "no such name": (no_such_name, "Name or service not known"),
-    "nothing in time": (no_answer, "ConnectTimeout: no response in time"),
-    "nobody there": (lambda *_, **__: [(0, 0, 0, "", ("127.0.0.1", 1))], "refused"),
+def loopback(*_: object, **__: object) -> list[object]:
+    return [(0, 0, 0, "", ("127.0.0.1", 1))]
+
+
+@cases("look_up connect_timeout error", {
+    "no such name": (no_such_name, 30, "Name or service not known"),
+    "nothing in time": (no_answer, 0.1, "ConnectTimeout: no response in time"),
+    "nobody there": (loopback, 30, "refused"),
 })  # fmt: skip
 async def test_verdict_on_what_was_not_reached_names_the_proxy_that_was_not_used(
-    monkeypatch: pytest.MonkeyPatch, look_up: Callable[..., object], error: str
+    monkeypatch: pytest.MonkeyPatch,
+    look_up: Callable[..., object],
+    connect_timeout: float,
+    error: str,
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    url, policy = f"http://h.test:{dead_port()}/", Policy(connect_timeout=0.1)
+    url = f"http://h.test:{dead_port()}/"
+    policy = Policy(connect_timeout=connect_timeout)
 
     async with RobotsChecker(user_agent="Bot", policy=policy) as checker:
         verdict = await checker.check("Bot", url)
