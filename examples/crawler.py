@@ -91,7 +91,7 @@ async def main(start: str) -> None:
 
     def on_event(event: GateEvent) -> None:
         if isinstance(event, URLLeftOut):
-            print(event.url, event.error)
+            print(event.error)
             if event.ready_at is not None:
                 print(f"    try it again at epoch second {event.ready_at:.0f}")
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -292,7 +293,7 @@ async def test_url_may_be_any_object_that_reads_as_one() -> None:
     [
         pytest.param("/private", "absolute URL .* got '/private'", id="a path"),
         pytest.param("https://", "expected a host, got 'https://'", id="no host"),
-        pytest.param(b"https://example.com/", "got bytes", id="bytes"),
+        pytest.param(b"https://example.com/", "got b'http", id="bytes"),
         pytest.param(None, "got None", id="None"),
     ],
 )
@@ -541,7 +542,7 @@ async def test_what_is_not_a_url_among_many_is_refused(
     name: str, no_url: object
 ) -> None:
     """A mistake of the caller, and not a bad link, was answered with no."""
-    with pytest.raises(InvalidURLError, match=r"got (None|5|bytes)"):
+    with pytest.raises(InvalidURLError, match=rf"got {re.escape(repr(no_url))}"):
         await QUESTIONS[name](checker_of(site_of()), no_url)
 
 

@@ -192,7 +192,7 @@ def test_url_object_of_a_client_is_taken() -> None:
         ("http://[fe80::1%25eth0]/", "without a zone", "'http://[fe80::1%25eth0]/'"),
     "rubbish behind the bracket":
         ("http://[::1]x/", "an IPv6 address", "'http://[::1]x/'"),
-    "bytes": (b"http://h/", "the URL to be a str, got bytes", "http://h/"),
+    "bytes": (b"http://h/", "the URL to be a str, got b'http", "http://h/"),
     "None": (None, "absolute URL", "got None"),
     "a number": (7, "absolute URL", "got 7"),
 })  # fmt: skip

@@ -120,7 +120,7 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
     text = str(url)
     given: object = url  # callers without a type checker
     if isinstance(given, bytes):
-        raise _error("expected the URL to be a str, got bytes", url, text)
+        raise _error("expected the URL to be a str", url, text)
     slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
     origin = _usual_origin(text[:slash]) if slash > 0 else None
     if origin is not None:
