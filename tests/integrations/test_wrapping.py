@@ -55,7 +55,7 @@ async def test_turn_of_a_response_that_is_closed_twice_ends_once() -> None:
     checker = RobotsChecker(user_agent=AGENT, client=site_of())
     async with checker, PolitenessGate(checker, AGENT, default_delay=0) as gate:
         turn = await TurnOfResponse.begun(gate, PUBLIC)
-        turn.report(status=500, retry_after=None)
+        turn.report(httpx.Response(500))
 
         await turn.aclose()
         await turn.aclose()

@@ -462,6 +462,8 @@ async def test_without_patience_the_fetch_of_robots_txt_begins_all_the_same() ->
         ({"status": 429}, FIRST_BACK_OFF),
         ({"status": 503}, FIRST_BACK_OFF),
         ({"failure": True}, FIRST_BACK_OFF),
+        # aiohttp accepts such a status, and some clients do over HTTP/2.
+        ({"response": SimpleNamespace(status=0, headers={})}, FIRST_BACK_OFF),
         ({"status": 429, "retry_after": "500"}, 500),
         ({"status": 429, "retry_after": "Fri, 15 Jan 2027 09:10:00 GMT"}, 600),
         ({"status": 503, "retry_after": "999999"}, DAY),
@@ -1097,9 +1099,10 @@ async def test_status_tells_how_the_host_stands() -> None:
     [
         (None, {"status": 503}, "503"),
         (None, {"failure": True}, "failure"),
+        (None, {"status": 200, "failure": True}, "failure"),
         (TypeError("a mistake"), {}, "TypeError"),
     ],
-    ids=["status", "failure", "exception"],
+    ids=["status", "failure", "no page in spite of a 200", "exception"],
 )
 async def test_host_that_is_blocked_is_told_with_the_cause(
     error: Exception | None,
@@ -1376,7 +1379,7 @@ async def test_report_outside_of_the_turn_is_a_clear_error() -> None:
 
     with pytest.raises(RuntimeError, match="expected a report during the turn"):
         turn.report(status=200)
-    with pytest.raises(RuntimeError, match="that was already entered"):
+    with pytest.raises(RuntimeError, match="got one already entered"):
         await turn.__aenter__()
 
 

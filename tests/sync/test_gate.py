@@ -194,7 +194,7 @@ def test_turn_of_a_thread_that_is_gone_ends_when_it_is_overdue(crawl: Crawl) -> 
 
 def test_turn_is_entered_once(crawl: Crawl) -> None:
     with crawl.gate.turn(PUBLIC) as turn:
-        with pytest.raises(RuntimeError, match="one that was already entered"):
+        with pytest.raises(RuntimeError, match="got one already entered"):
             turn.__enter__()
 
         assert crawl.gate.stats.under_way == 1

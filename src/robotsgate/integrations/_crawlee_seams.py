@@ -17,7 +17,6 @@ from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
-from weakref import WeakSet
 
 from crawlee import RequestState
 from crawlee.errors import ContextPipelineInterruptedError
@@ -87,18 +86,13 @@ def check_hops(crawler: Crawler, begin: Begin) -> None:
         raise TypeError(
             f"expected an ImpitHttpClient or an HttpxHttpClient, got {client!r}"
         )
-    checked: WeakSet[httpx2.AsyncClient] = WeakSet()
 
     def check(wrapped: Any) -> object:  # noqa: ANN401 (an impit or httpx2 client)
         if is_impit:  # crawlee follows redirects itself, and only calls `request`
             return SimpleNamespace(request=partial(_send_by_impit, wrapped, begin))
-        if wrapped not in checked:
-            checked.add(wrapped)
-            _replace(
-                wrapped._transport,  # noqa: SLF001 (see the top)
-                "handle_async_request",
-                lambda send: partial(_send_by_httpx, send, begin),
-            )
+        transport, name = wrapped._transport, "handle_async_request"  # noqa: SLF001 (see the top)
+        if name not in vars(transport):
+            _replace(transport, name, lambda send: partial(_send_by_httpx, send, begin))
         return wrapped
 
     _replace(client, "_get_client", lambda get: lambda proxy_url: check(get(proxy_url)))
@@ -126,10 +120,7 @@ async def _send_by_impit(
         response = await client.request(url=url, stream=stream, **options)
         if turn is None:
             return response
-        turn.report(
-            status=response.status_code,
-            retry_after=response.headers.get("retry-after"),
-        )
+        turn.report(response)
         if not stream:
             return response
         turn.outlive_block()
@@ -147,8 +138,10 @@ class _StreamInTurn:
         return getattr(self._response, name)
 
     def close(self) -> None:
-        self._response.close()
-        self._turn.end_soon()
+        try:
+            self._response.close()
+        finally:
+            self._turn.end_soon()
 
 
 async def _send_by_httpx(
@@ -165,10 +158,7 @@ async def _send_by_httpx(
     async with turn or nullcontext():
         response = await send(request)
         if turn is not None:
-            turn.report(
-                status=response.status_code,
-                retry_after=response.headers.get("retry-after"),
-            )
+            turn.report(response)
             turn.outlive_block()
             response.stream = CLASSES.body(response.stream, turn)
         return response

@@ -27,7 +27,7 @@ _ends: set[asyncio.Task[None]] = set()
 def missing_extra(name: str) -> ImportError:
     """The error for an integration whose extra, of the same name, is not installed."""
     return ImportError(
-        f"robotsgate.integrations.{name} needs the {name} extra:"
+        f"robotsgate.integrations.{name.replace('-', '_')} needs the {name} extra:"
         f" pip install 'robotsgate[{name}]'"
     )
 
@@ -165,14 +165,9 @@ class TurnOfResponse:
         if not self._outlives_block:
             await self._end(*exc_info)
 
-    def report(self, *, status: int, retry_after: str | None) -> None:
-        """Report the response; an invalid status is treated as a failure."""
-        is_status = 100 <= status <= 999  # noqa: PLR2004 (aiohttp also accepts 000)
-        self._turn.report(
-            status=status if is_status else None,
-            retry_after=retry_after,
-            failure=not is_status,
-        )
+    def report(self, response: object) -> None:
+        """See `Turn.report`."""
+        self._turn.report(response)
 
     def outlive_block(self) -> None:
         """Make the turn end with `aclose` or `end_soon` instead of with the block."""

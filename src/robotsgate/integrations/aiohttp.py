@@ -148,9 +148,7 @@ async def _send_in_turn(
         raise RobotsDisallowedError(error.verdict) from error
     async with turn:
         response = await send(request)
-        turn.report(
-            status=response.status, retry_after=response.headers.get("Retry-After")
-        )
+        turn.report(response)
         if response.connection is not None:
             turn.outlive_block()
             response.connection.add_callback(turn.end_soon)

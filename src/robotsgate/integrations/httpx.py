@@ -253,10 +253,7 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
             return self._refusal(request, error.verdict)
         async with turn:
             response = await self._send(request)
-            turn.report(
-                status=response.status_code,
-                retry_after=response.headers.get("retry-after"),
-            )
+            turn.report(response)
             response.stream = _classes_of(request).body(response.stream, turn)
             turn.outlive_block()
             return response

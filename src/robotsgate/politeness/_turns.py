@@ -126,7 +126,8 @@ class Turn:
 
         Args:
             response: a response from any HTTP client, with `status_code` or `status`,
-                and `headers`; pass it instead of the other arguments.
+                and `headers`; pass it instead of the other arguments. A status below
+                100 or above 999, which some clients accept, counts as a failure.
             status: the response status, 100 to 999.
             retry_after: the Retry-After header, if there is one: seconds or a date. Any
                 other value is ignored and reported as a `RetryAfterIgnored` event.
@@ -143,14 +144,16 @@ class Turn:
             raise RuntimeError("expected a report during the turn, got one outside it")
         if response is not None:
             status, retry_after = _status_and_retry_after(response)
-        _check_status(status)
+        is_valid = _is_valid(status)
+        if response is None and not is_valid:
+            raise ValueError(f"expected a three-digit status, got {status!r}")
         if not (retry_after is None or isinstance(retry_after, str)):
             raise TypeError(
                 f"expected retry_after to be a str (the header), got {retry_after!r}"
             )
-        is_incident = failure or status in ASK_FOR_LESS
+        is_incident = failure or not is_valid or status in ASK_FOR_LESS
         claim.end = TurnEnd.INCIDENT if is_incident else TurnEnd.GOOD
-        claim.cause = str(status or "failure")
+        claim.cause = str(status) if status in ASK_FOR_LESS else "failure"
         claim.retry_after = None
         if is_incident and retry_after is not None:
             host = claim.grant.host
@@ -258,9 +261,7 @@ class Turns:
         Raises the same errors as `Turn.__aenter__`.
         """
         if claim.is_entered:
-            raise RuntimeError(
-                "expected an unused turn, got one that was already entered"
-            )
+            raise RuntimeError("expected an unused turn, got one already entered")
         claim.is_entered = True
         claim.owner = owner
         try:
@@ -274,11 +275,7 @@ class Turns:
     async def begin(self, claim: Claim) -> None:
         """Wait for robots.txt and the host, then start a turn.
 
-        Raises:
-            DisallowedError: robots.txt does not allow the agent to fetch the URL.
-            TurnNotInTimeError: the next turn would not start within `patience`.
-            RuntimeError: the gate is closed, or this turn would have to wait for one
-                that its own owner holds.
+        Raises the same errors as `Turn.__aenter__`.
         """
         self.check_open()
         asked_at = self._clock.monotonic()
@@ -396,10 +393,8 @@ def _status_and_retry_after(response: object) -> tuple[int | None, str | None]:
     return status, ", ".join(header_values(headers, "retry-after")) or None
 
 
-def _check_status(status: object) -> None:
-    if status is None:
-        return
-    if isinstance(status, bool) or not isinstance(status, int):
+def _is_valid(status: object) -> bool:
+    """Whether `status` is `None` or has three digits."""
+    if isinstance(status, bool) or not isinstance(status, int | None):
         raise TypeError(f"expected status to be an int, got {status!r}")
-    if not 100 <= status <= 999:  # noqa: PLR2004 (three digits)
-        raise ValueError(f"expected a three-digit status, got {status!r}")
+    return status is None or 100 <= status <= 999  # noqa: PLR2004 (three digits)
