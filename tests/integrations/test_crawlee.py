@@ -408,6 +408,29 @@ async def test_turn_of_a_page_does_not_serve_another_request(site: Site) -> None
     assert other.targets == ["/robots.txt", "/public"]
 
 
+async def test_only_one_of_two_concurrent_requests_uses_the_turn_of_a_page(
+    site: Site,
+) -> None:
+    server, clock = site(), ManualClock()
+
+    async def send_two(context: Any) -> None:  # noqa: ANN401 (of crawlee)
+        clock.advance(2 * 86_400)  # so that each check has to wait
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(context.send_request, f"{server.url}/public")
+
+    async with (
+        RobotsChecker(user_agent=AGENT, clock=clock) as checker,
+        PolitenessGate(checker, AGENT, default_delay=0) as gate,
+    ):
+        crawl = await runs.crawl_of("impit", checker, gate=gate)
+        crawl.crawler.pre_navigation_hook(send_two)
+        await crawl.crawler.run([f"{server.url}/public"])
+
+        assert (gate.stats.turns, gate.stats.under_way) == (3, 0)
+    assert crawl.pages == [f"{server.url}/public"]
+
+
 async def test_turn_of_a_page_that_is_never_sent_ends(site: Site) -> None:
     server = site()
 

@@ -88,7 +88,8 @@ def obey_robots(
 
     Args:
         crawler: a crawler that has not run yet: an HTTP crawler with an
-            `ImpitHttpClient` or an `HttpxHttpClient`, or a `PlaywrightCrawler`. In a
+            `ImpitHttpClient` or an `HttpxHttpClient`, or a `PlaywrightCrawler`. Hops
+            sent through the client's `mounts=` are neither checked nor delayed. In a
             browser, only navigations of the main frame are checked. Browsers other than
             Chromium send the request that follows a redirect before it can be refused.
         checker: checks the URLs; close it yourself after the crawl.
@@ -224,14 +225,17 @@ class _Rules:
         if passes_unasked(url):
             return None
         navigation = _navigation.get(None) or _Navigation(url)
-        is_same = Origin.from_url(url) == Origin.from_url(navigation.url)
-        if self._gate is None or (navigation.early_turn is not None and is_same):
+        is_early = navigation.early_turn is not None and (
+            Origin.from_url(url) == Origin.from_url(navigation.url)
+        )
+        if is_early or self._gate is None:
             await self._check(url)  # the client may have normalized it differently
-            early, navigation.early_turn = navigation.early_turn, None
+        # Another request of the page may have taken the turn in the meantime.
+        early, navigation.early_turn = navigation.early_turn, None
+        if self._gate is None or (is_early and early is not None):
             return early
-        if navigation.early_turn is not None:
-            await navigation.early_turn.aclose()
-            navigation.early_turn = None
+        if early is not None:
+            await early.aclose()
         return await TurnOfResponse.begun(self._gate, url)
 
     async def watch_page(self, context: PlaywrightPreNavCrawlingContext) -> None:
@@ -261,10 +265,7 @@ class _Rules:
         if navigation.error is not None:
             raise navigation.error
         if navigation.turn is not None:
-            response = context.response
-            navigation.turn.report(
-                status=response.status, retry_after=response.headers.get("retry-after")
-            )
+            navigation.turn.report(context.response)
             await navigation.turn.aclose()
         if not navigation.is_watched:
             for url in hops(context.response):
