@@ -69,12 +69,14 @@ class Report:
         refused: what the errors say, in the same way.
         fetched: for each of the fetches the status and the size, or where it failed.
         stats: those that are numbers.
+        meta_keys: the keys in the meta of all responses.
     """
 
     pages: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
     stats: dict[str, float] = field(default_factory=dict)
+    meta_keys: list[str] = field(default_factory=list)
 
 
 class CrawlSpider(scrapy.Spider):
@@ -118,6 +120,7 @@ class CrawlSpider(scrapy.Spider):
 
     async def keep(self, response: Response) -> None:
         self.report.pages.append(response.url)
+        self.report.meta_keys.extend(response.meta)
 
     def keep_error(self, failure: Failure) -> None:
         self.errors.append(failure.value)

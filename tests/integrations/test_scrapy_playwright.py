@@ -86,6 +86,8 @@ def test_chromium_sends_no_refused_navigation(
     rule = "line 2 (Disallow: /private, for all agents)"
     assert [rule in text for text in report.refused] == [True] * 3
     assert report.stats["robotstxt/forbidden"] == 3
+    # Scrapy copies them to the next requests and may have to pickle them.
+    assert not [key for key in report.meta_keys if key.startswith("robotsgate")]
     assert site.targets == [
         "/robots.txt",
         *("/mark", "/", "/private"),

@@ -59,6 +59,7 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
         Raises:
             scrapy.exceptions.IgnoreRequest: one of these URLs is disallowed.
         """
+        request.meta.pop(_NAVIGATION, None)
         if request.meta.get("playwright"):
             for url in (*request.meta.get("redirect_urls", ()), response.url):
                 await self.process_request(_led_to(url, request))
