@@ -111,6 +111,22 @@ async def test_transport_may_answer_with_the_verdict_instead(
     assert header.startswith("disallowed by line 2 (")
 
 
+@pytest.mark.parametrize("has_gate", [False, True])
+def test_blocking_transport_may_answer_with_the_verdict_instead(
+    library: ModuleType, blocking: sync.RobotsChecker, *, has_gate: bool
+) -> None:
+    with sync.PolitenessGate(blocking, AGENT, default_delay=0) as gate:
+        transport = SyncRobotsTransport(
+            blocking, AGENT, gate=gate if has_gate else None, on_disallowed="response"
+        )
+        with library.Client(transport=transport) as client:
+            response = client.get(PRIVATE)
+
+        assert gate.stats.turns == 0
+    assert response.status_code == 403
+    assert response.headers["x-robotsgate-verdict"].startswith("disallowed by line 2 (")
+
+
 async def test_transport_sends_by_itself_where_none_is_wrapped(
     serve: Callable[..., LoopbackServer],
 ) -> None:

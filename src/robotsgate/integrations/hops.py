@@ -23,7 +23,7 @@ from robotsgate.urls import Origin, RedirectError, redirect_target, wire_url
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from robotsgate import PolitenessGate, RobotsChecker, URLLike, sync
+    from robotsgate import PolitenessGate, RobotsChecker, Turn, URLLike, sync
 
 __all__ = ["RobotsGet", "robots_get"]
 
@@ -147,7 +147,11 @@ class _BlockingGet(_Get):
         while True:
             with ExitStack() as block:
                 turn = enter_turn(
-                    hops.asked, self.checker, self.agent, gate=self.gate, block=block
+                    [] if passes_unasked(hops.url) else [hops.url],
+                    self.checker,
+                    self.agent,
+                    gate=self.gate,
+                    block=block,
                 )
                 response = self.get(
                     hops.url, headers=hops.headers, allow_redirects=False
@@ -165,15 +169,7 @@ class _AsyncGet(_Get):
         hops = _Hops(url, headers, max_redirects=self.max_redirects)
         while True:
             async with AsyncExitStack() as block:
-                turn = None
-                for asked in hops.asked:
-                    verdict = None
-                    if self.gate is not None:
-                        turn = await block.enter_async_context(self.gate.turn(asked))
-                    else:
-                        verdict = await self.checker.refusal(self.agent, asked)
-                    if verdict is not None:
-                        raise DisallowedError(verdict)
+                turn = await self._enter_turn(hops.url, block)
                 response = await self.get(
                     hops.url, headers=hops.headers, allow_redirects=False
                 )
@@ -181,6 +177,18 @@ class _AsyncGet(_Get):
                     turn.report(response)
             if not hops.follow(response):
                 return response
+
+    async def _enter_turn(self, url: str, block: AsyncExitStack) -> Turn | None:
+        """As `enter_turn`, for an async client."""
+        if passes_unasked(url):
+            return None
+        if self.gate is not None:
+            turn: Turn = await block.enter_async_context(self.gate.turn(url))
+            return turn
+        verdict = await self.checker.refusal(self.agent, url)
+        if verdict is not None:
+            raise DisallowedError(verdict)
+        return None
 
 
 class _Hops:
@@ -201,11 +209,6 @@ class _Hops:
         self.url = _unambiguous_url(url)
         self.headers = dict(headers or {})
         self._redirects_left = max_redirects
-
-    @property
-    def asked(self) -> list[str]:
-        """A list with the URL to check; empty if no check is needed."""
-        return [] if passes_unasked(self.url) else [self.url]
 
     def follow(self, response: Any) -> bool:  # noqa: ANN401 (any client's)
         """Move on to the redirect target of `response`; return whether there is one."""
