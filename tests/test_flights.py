@@ -226,6 +226,29 @@ async def test_work_sees_the_context_variables_of_its_first_caller() -> None:
     assert await flights.result_of("key", look) == "the first caller's"
 
 
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_work_in_another_event_loop_is_an_error_instead_of_an_endless_wait(
+    backend: str,
+) -> None:
+    flights: Flights[object] = Flights()
+
+    async def begin() -> None:
+        flights.begin("key", anyio.sleep_forever)
+
+    async def join() -> None:
+        with anyio.fail_after(10):
+            await flights.result_of("key", anyio.sleep_forever)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin())
+    try:
+        with pytest.raises(RuntimeError, match="to have its own checker, got one that"):
+            anyio.run(join, backend=backend)
+    finally:
+        loop.run_until_complete(flights.aclose())
+        loop.close()
+
+
 ENDS_WITHOUT_ACLOSE = """
 import sys
 import anyio

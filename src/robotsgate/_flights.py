@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 import anyio.to_thread
-from anyio.lowlevel import current_token
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -175,11 +174,18 @@ class Flights(Generic[_Result]):
         """Start `work` unless some is already running for `key`; return the flight.
 
         Raises:
-            RuntimeError: the owner is closed.
+            RuntimeError: the owner is closed, or the work runs in another event loop.
         """
         self.check_open()
         flight = self._flights.get(key)
-        return self._begin(key, work) if flight is None else flight
+        if flight is None:
+            return self._begin(key, work)
+        if flight.call_soon != _call_soon():  # its event would never wake the caller
+            raise RuntimeError(
+                f"expected each event loop to have its own {self.owner}, got one that"
+                " is in use in another loop"
+            )
+        return flight
 
     def cancel(self, key: Hashable) -> None:
         """Cancel the work for `key`, if any, without waiting for it to end.
@@ -237,15 +243,13 @@ class Flights(Generic[_Result]):
                     self._on_end(key, flight)
             flight.over_event.set()
 
+        flight.call_soon = _call_soon()
         trio = _trio()
         if trio is not None:
             context = contextvars.copy_context()
-            flight.call_soon = trio.lowlevel.current_trio_token().run_sync_soon
             trio.lowlevel.spawn_system_task(fly, context=context)
         else:
-            loop = asyncio.get_running_loop()
-            flight.call_soon = loop.call_soon_threadsafe
-            flight.task = loop.create_task(fly())
+            flight.task = asyncio.get_running_loop().create_task(fly())
             # A task cancelled before its first step never enters its `try`.
             flight.task.add_done_callback(end)
         return flight
@@ -261,6 +265,15 @@ def _trio() -> Any:  # noqa: ANN401 (trio may not be installed)
     """The trio module if trio runs the current task, otherwise `None`."""
     trio = sys.modules.get("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None
+
+
+def _call_soon() -> Callable[..., object]:
+    """The current event loop's method that schedules a call from any thread."""
+    trio = _trio()
+    if trio is None:
+        return asyncio.get_running_loop().call_soon_threadsafe
+    method: Callable[..., object] = trio.lowlevel.current_trio_token().run_sync_soon
+    return method
 
 
 class Threads:
@@ -307,9 +320,7 @@ class Threads:
 
     def _release_after(self, future: Future[Any]) -> None:
         """Free the slot that `future` occupies when its thread ends."""
-        # Both asyncio and trio have such a call, and it does not block the thread.
-        loop: Any = current_token().native_token
-        call = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
+        call = _call_soon()
 
         def release(_: object) -> None:
             with suppress(RuntimeError):  # the loop has ended
