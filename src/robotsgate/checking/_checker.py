@@ -121,9 +121,8 @@ class RobotsChecker:
             max_origins=max_origins, policy=policy, dialect=dialect, overrides=overrides
         )
         check_store(store)
-        if store is None or isinstance(
-            store, str
-        ):  # last, so that no error leaves it open
+        # Last, so that no error leaves it open.
+        if store is None or isinstance(store, str):
             store = self._own_store = open_store("memory:" if store is None else store)
         self._entries = Entries(store, self._reporter, policy=policy, clock=clock)
         self._renewals = Renewals(
@@ -144,7 +143,6 @@ class RobotsChecker:
             grammar=grammar,
         )
         self._sources: Flights[bool] = Flights()
-        self._max_concurrent_fetches = max_concurrent_fetches
 
     async def __aenter__(self) -> Self:
         """Return the checker; from now on, its own store keeps its connections open."""
@@ -240,11 +238,7 @@ class RobotsChecker:
         check_urls(urls, agent=agent)
         self._renewals.flights.check_open()
         return await answer_each(
-            agent,
-            urls,
-            answers=self._answers,
-            renewals=self._renewals,
-            at_once=self._max_concurrent_fetches,
+            agent, urls, answers=self._answers, renewals=self._renewals
         )
 
     def check_many(
@@ -366,12 +360,8 @@ class RobotsChecker:
         """
         check_urls(urls)
         self._renewals.flights.check_open()
-        await prefetch(
-            urls,
-            renewals=self._renewals,
-            at_once=self._max_concurrent_fetches,
-            monotonic=self._answers.clock.monotonic,
-        )
+        monotonic = self._answers.clock.monotonic
+        await prefetch(urls, renewals=self._renewals, monotonic=monotonic)
 
     async def refresh(self, url: str | URLLike) -> None:
         """Fetch the robots.txt for `url` again, even if it is fresh.

@@ -143,14 +143,14 @@ class Entries:
             was stored before, usable or not, or `None` if the store failed.
         """
         made: list[Entry] = []
-        replaced: Entry | None = None
+        stored_before: Entry | None = None
 
         def change_bytes(data: bytes | None) -> tuple[bytes, float | None] | None:
-            nonlocal replaced
-            replaced = None
+            nonlocal stored_before
+            stored_before = None
             with suppress(CodecError):  # `get` reports it; this may run in any thread
-                replaced = self._entry(origin, data)
-            stored = usable(replaced, now=now, policy=self._policy)
+                stored_before = self._entry(origin, data)
+            stored = usable(stored_before, now=now, policy=self._policy)
             entry = change(stored)
             made.append(entry)
             if entry == stored or is_of_later_version(data):
@@ -164,7 +164,7 @@ class Entries:
 
         is_kept = await self._call_store("update", origin, commit)
         entry = made[-1] if made else change(None)
-        return entry, replaced if is_kept else None
+        return entry, stored_before if is_kept else None
 
     async def delete(self, origin: str) -> None:
         """Delete the entry for `origin`, unless the store fails."""

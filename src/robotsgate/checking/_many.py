@@ -81,7 +81,6 @@ async def answer_each(
     *,
     answers: Answers,
     renewals: Renewals,
-    at_once: int,
 ) -> list[bool]:
     """Whether `agent` may fetch each of `urls`; `False` for a URL without an origin.
 
@@ -90,7 +89,6 @@ async def answer_each(
         urls: read to the end before anything is fetched.
         answers: the checker's `Answers`.
         renewals: the checker's `Renewals`.
-        at_once: how many origins to fetch concurrently, ≥ 1.
     """
     known_agent = Agent.of(agent)
     turns = LoopTurns(answers.clock.monotonic)
@@ -135,7 +133,7 @@ async def answer_each(
             await turns.after_item()
 
     others = await _work_on_stored(unknown, answer_origin, renewals=renewals)
-    await for_each(others, answer_origin, at_once=at_once)
+    await for_each(others, answer_origin, at_once=renewals.max_concurrent_fetches)
     return cast("list[bool]", allowed)  # no `None` is left
 
 
@@ -167,10 +165,9 @@ async def prefetch(
     urls: Iterable[_URL],
     *,
     renewals: Renewals,
-    at_once: int,
     monotonic: Callable[[], float],
 ) -> None:
-    """Fetch the origins of `urls` that are not cached, up to `at_once` concurrently."""
+    """Fetch the origins of `urls` that are not cached."""
     turns = LoopTurns(monotonic)
     usable: dict[Origin, None] = {}
     for url in urls:
@@ -188,7 +185,7 @@ async def prefetch(
         standing = await renewals.standing(origin)
         standing.forget_body()  # it may not be needed soon
 
-    await for_each(usable, prepare, at_once=at_once)
+    await for_each(usable, prepare, at_once=renewals.max_concurrent_fetches)
 
 
 def check_in_order(

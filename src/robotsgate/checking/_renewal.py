@@ -90,6 +90,7 @@ class Renewals:
     Attributes:
         flights: the running renewals.
         max_origins: the maximum number of origins in memory.
+        max_concurrent_fetches: the maximum number of concurrent fetches.
         policy: the checker's policy.
     """
 
@@ -108,6 +109,7 @@ class Renewals:
             on_end=lambda key, _: self._tell_fetch_end(key, None)
         )
         self.max_origins: int = live.max_origins
+        self.max_concurrent_fetches: int = max_concurrent_fetches
         self._live = live
         self._entries = entries
         self._fetcher = fetcher
@@ -311,7 +313,7 @@ class Renewals:
         try:
             outcome = await self._fetcher.fetch(origin)
             self._tell_fetch_end(key, outcome)
-            entry, previous, replaced = await self._keep(
+            entry, previous, stored_before = await self._keep(
                 key, outcome, looked_up, began_at=began_at
             )
         except BaseException:
@@ -327,7 +329,7 @@ class Renewals:
             seconds=self._clock.monotonic() - monotonic,
         )
         read = partial(self._live.robots_txt, standing)
-        await self._reporter.report_commit(replaced, entry, read=read)
+        await self._reporter.report_commit(stored_before, entry, read=read)
         return Renewal(standing, is_fetched=True)
 
     async def _keep(
@@ -358,8 +360,8 @@ class Renewals:
                 policy=self.policy,
             )
 
-        entry, replaced = await self._entries.update(key, now, change)
-        return entry, previous, None if key in self._forgotten else replaced
+        entry, stored_before = await self._entries.update(key, now, change)
+        return entry, previous, None if key in self._forgotten else stored_before
 
     def _tell_fetch_end(self, key: Hashable, outcome: Outcome | None) -> None:
         end = self._fetch_ends.pop(key, None)

@@ -74,6 +74,7 @@ class RobotsTxt:
         self._is_cut = is_cut
         self._encoding = encoding
         self._outline = outline(text, self._grammar)
+        # Not a cached_property: until Python 3.12, its lock takes a microsecond.
         self._usage_lines_of_all: tuple[Other, ...] | None = None
         self._by_agent: dict[tuple[str, ...], AgentRules] = {}
         self._by_sections: dict[
