@@ -113,7 +113,7 @@ _EMBEDDINGS = tuple((IPv6Network(text), shift) for text, shift in _EMBEDDING)
 
 
 def address_class(address: IPAddress) -> AddressClass:
-    """The class of `address`, or of a special IPv4 address that it embeds."""
+    """The class of `address`, or of a special IPv4 address embedded in it."""
     if isinstance(address, IPv4Address):
         return _class_in(_SPANS_V4, int(address)) or AddressClass.PUBLIC
     special = _class_in(_SPANS_V6, int(address))

@@ -1,9 +1,10 @@
 """The readings of a path: all the ways in which clients and servers may interpret it.
 
-Pure. Clients and servers differ in which of them resolves dot segments, which spellings
-they resolve, and what a backslash means. Some clients follow the WHATWG URL Standard;
-others send the path unchanged and leave this to the server. So a path with dot segments
-or backslashes has several readings, and is allowed only if all of them are.
+Pure. Dot segments may be resolved by the client or by the server, and clients and
+servers differ in the spellings they resolve and in what a backslash means. Some clients
+follow the WHATWG URL Standard; others send the path unchanged and let the server
+resolve it. So a path with dot segments or backslashes has several readings, and is
+allowed only if every reading is.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def readings(target: str) -> tuple[str, ...]:
 
 
 def decisive(readings: Sequence[str], allows: Callable[[str], bool]) -> str:
-    """The first of `readings` that is not allowed; otherwise, the first one."""
+    """The first reading that is not allowed; if all are allowed, the first one."""
     return next((one for one in readings if not allows(one)), readings[0])
 
 
