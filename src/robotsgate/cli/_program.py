@@ -99,8 +99,8 @@ for command in (check, show, lint, filter_, diff, cache, serve):
 def run(arguments: Sequence[str]) -> int:
     """Run the program with `arguments` and return its exit code.
 
-    Each error is printed to stderr as a single line. If the reading end of the output
-    pipe is closed, the program exits without a message.
+    Each error is printed to stderr as a single line. If the process reading the output
+    closes the pipe, the program exits without a message.
     """
     open_closed_streams()
     ending: list[int] = []
