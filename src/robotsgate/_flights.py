@@ -88,7 +88,7 @@ class Flight(Generic[_Result]):
         return self._outcome()
 
     async def result_within(self, seconds: float, clock: Clock) -> _Result:
-        """Like `result`, but wait for at most `seconds` by `clock`.
+        """Like `result`, but wait for at most `seconds`, as measured by `clock`.
 
         Raises:
             TimeoutError: no result arrived in time.
@@ -277,7 +277,7 @@ def _call_soon() -> Callable[..., object]:
 
 
 class Threads:
-    """A limited number of threads for one event loop, including abandoned threads.
+    """A limited number of threads for one event loop, abandoned threads included.
 
     An anyio limiter is not enough: on asyncio, it forgets a thread whose caller was
     cancelled, so threads pile up if many callers are cancelled.

@@ -67,7 +67,7 @@ class Responses:
 
     Attributes:
         files: the names of the WARC files.
-        as_of: epoch seconds; later captures are ignored. `None` for no limit.
+        as_of: the latest capture time to use, in epoch seconds; `None` for no limit.
     """
 
     files: Sequence[str]
@@ -197,7 +197,8 @@ class Captures(AbstractContextManager["Captures"]):
 def responses_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
     """Add the options for archived responses; `command` receives them as `responses`.
 
-    `responses` is `None` if the command has to fetch. Also adds `unknown`, a file.
+    `responses` is `None` if the command has to fetch. The open file for --unknown is
+    passed as `unknown`.
     """
 
     @click.option(

@@ -51,7 +51,7 @@ _WITHOUT_RULE = {
 
 
 def summary(verdict: Verdict, *, now: float) -> str:
-    """The reason for a verdict, and how long it stays fresh after `now`.
+    """The reason for a verdict, and how long the verdict stays fresh after `now`.
 
     `now` is in epoch seconds.
     """
@@ -91,7 +91,7 @@ class Explanation:
         lines: the line that applies and its context; empty if no line applies.
         deciding_line: the number of the line that applies, counted from 1; `None` if
             no line applies.
-        competing_rules: "line 2: Disallow: /a" for each matching rule, in order of
+        competing_rules: the line number and text of each matching rule, in order of
             priority; at most ten.
         redirects: "301 to https://…" for each redirect followed.
         changes: descriptions of changes to the file or server that would alter the

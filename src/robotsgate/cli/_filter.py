@@ -224,7 +224,8 @@ class _Answers:
         """Check lines for `agent` using `source`.
 
         Args:
-            source: the checker or captures; up to `_MOST_ORIGINS` origins in memory.
+            source: the checker or captures, with at most `_MOST_ORIGINS` origins in
+                memory.
             agent: the crawler.
             url_field: as in `_Filter`.
             has_reasons: whether the results for rejected lines include the reason.

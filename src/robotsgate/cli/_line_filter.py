@@ -139,7 +139,7 @@ class LineFilter:
                 return
 
     def _look(self) -> tuple[float, ...]:
-        """Totals so far: lines processed, reloads, and seconds waiting for stdin."""
+        """Totals so far: lines processed, reloads, seconds spent waiting for stdin."""
         waited = self._source.seconds_waited
         return self._lines_done, self._answerer.reloads, waited
 

@@ -49,7 +49,7 @@ class Settings:
 
     Attributes:
         user_agent: the User-Agent header for fetching robots.txt.
-        store: the URL of a store; `None` for memory.
+        store: the URL of a store; `None` to cache in memory.
         proxy: the URL of a proxy, or `None`.
         policy: the checker's policy.
         dialect: the dialect for parsing robots.txt.

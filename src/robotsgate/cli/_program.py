@@ -131,7 +131,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: list[str]) -> int:
-    """Run the command; not via `click.Group.main`, which exits with 1 on EPIPE."""
+    """Run the command without `click.Group.main`, which exits with 1 on EPIPE."""
     name, variable = "robotsgate", "_ROBOTSGATE_COMPLETE"
     if instruction := os.environ.get(variable):
         return shell_complete(program, {}, name, variable, instruction)

@@ -136,7 +136,7 @@ def permissiveness(directive: Directive) -> float:
 
 
 def note(diagnostics: list[str], message: str) -> None:
-    """Add `message`, unless there are already too many."""
+    """Add `message`, unless there are already too many messages."""
     if len(diagnostics) < _MOST_DIAGNOSTICS:
         diagnostics.append(message)
 

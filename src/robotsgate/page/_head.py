@@ -95,7 +95,7 @@ class _HeadReader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if (
             tag not in _OF_HEAD and not self._is_in_noscript
-        ):  # which may contain a tracking pixel
+        ):  # a noscript element may contain a tracking pixel
             raise _EndOfHeadError
         if tag == "noscript":
             self._is_in_noscript = True

@@ -129,7 +129,7 @@ def _about_the_file(
 
 
 def _about_octets(lines: Sequence[str], counted: Sequence[str]) -> Iterator[_Told]:
-    """Report the first non-UTF-8 line, and lines cut short or with a NUL or BOM."""
+    """Report the first non-UTF-8 line, lines that are cut, and any NUL or BOM."""
     is_told = False
     for number, line in enumerate(lines, 1):
         if not is_told and not is_utf8(line):

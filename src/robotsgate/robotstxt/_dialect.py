@@ -59,7 +59,7 @@ class Grammar(Protocol):
         ...
 
     def counted_text(self, text: str) -> str:
-        """`text` with each line truncated to the part that is read; LF line ends."""
+        """`text` with each line truncated to the part that is read; LF line endings."""
         ...
 
     def field(self, key: str) -> LineKind:

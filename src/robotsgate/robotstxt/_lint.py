@@ -22,8 +22,8 @@ class Line(JSONValue):
 
     Attributes:
         number: the line number, starting at 1.
-        text: the whole line, including any comment and white space, but without the
-            line end; invalid UTF-8 is replaced with U+FFFD.
+        text: the whole line, including any comment and white space, but without its
+            line ending; invalid UTF-8 is replaced with U+FFFD.
         kind: the kind of line.
     """
 
@@ -90,7 +90,7 @@ class Diagnostic(JSONValue):
 
 
 def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
-    """The lines of `text`, as for `outline`; a final LF does not start a new line."""
+    """The lines of `text` (see `outline`); a final LF does not start a new line."""
     if not text:
         return ()
     whole_lines = text.removesuffix("\n").split("\n")

@@ -268,7 +268,7 @@ class _Side:
 
     @property
     def few_prefixes(self) -> tuple[str, ...] | None:
-        """The prefixes if few, and if there are no other patterns; otherwise `None`."""
+        """The prefixes, if there are few and no other patterns; otherwise `None`."""
         is_few = self.shortest is None and not self.searched
         return self.prefixes if is_few else None
 

@@ -49,7 +49,7 @@ class _Safe:
     Attributes:
         changed: a table that changes every other character.
         encoded: a table that percent-encodes every other character. It has an entry for
-            each character, because `str.translate` is slow for missing entries.
+            each character, because `str.translate` is slow if an entry is missing.
     """
 
     def __init__(self, characters: frozenset[str]) -> None:

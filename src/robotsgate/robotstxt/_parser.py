@@ -36,10 +36,10 @@ class Section:
     """A run of user-agent lines and the lines that follow, up to the next run.
 
     Attributes:
-        start: its start index in the text.
+        start: the section's start index in the text.
         end: the start index of the next section.
-        lines_before: the number of lines before it.
-        agents: (token, line number) for each of its user-agent lines.
+        lines_before: the number of lines before the section.
+        agents: (token, line number) for each user-agent line in the section.
     """
 
     start: int
@@ -85,7 +85,7 @@ def first_lines(body: bytes, max_bytes: int | None) -> bytes:
 
 
 def outline(text: str, grammar: Grammar) -> Outline:
-    """Find the groups in `text` (latin-1, one character per byte; LF line ends)."""
+    """Find the groups in `text` (latin-1, one character per byte; LF line endings)."""
     text = grammar.counted_text(text)
     if "#" in text:
         text = _COMMENT.sub("", text)

@@ -64,7 +64,7 @@ class Records:
         self.void: list[int] = []
 
     def rules(self) -> Iterator[tuple[str, bool, int]]:
-        """(raw pattern, whether it is an allow rule, line) of each, in file order."""
+        """(raw pattern, is_allow, line) for each rule, in file order."""
         disallows = zip(
             self.disallow_lines,
             self.disallows,
@@ -82,8 +82,9 @@ class RuleLines(NamedTuple):
     """The rules of one kind, in file order.
 
     Attributes:
-        patterns: normalized like targets; may be empty. Patterns that do not start with
-            "/" or "*" match nothing, because all targets start with "/".
+        patterns: the patterns, normalized like targets; a pattern may be empty.
+            Patterns that do not start with "/" or "*" match nothing, because all
+            targets start with "/".
         lines: the line number of each rule.
         written: the patterns as written in the file.
     """
@@ -150,7 +151,7 @@ def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:
 
 
 def _number(text: str) -> float | None:
-    """`text` as a number (may be infinite); `None` unless an unsigned decimal."""
+    """`text` as a number (may be infinite), or `None` if not an unsigned decimal."""
     digits = text.replace(".", "", 1)
     return float(text) if digits.isascii() and digits.isdigit() else None
 

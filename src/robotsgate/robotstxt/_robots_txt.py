@@ -168,7 +168,7 @@ class RobotsTxt:
     def usage_preferences(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> UsagePreferences:
-        """The site's preferences for how the content of `url` is used.
+        """The site's preferences for how the content at `url` is used.
 
         Preferences come from the agent's groups, and from Content-Signal and License
         lines above the first group; License lines in the groups replace those above.
@@ -275,7 +275,7 @@ class RobotsTxt:
         }
 
     def rules_for(self, agent: str | Sequence[str]) -> AgentRules:
-        """The part that applies to `agent`: its own groups, merged, or the "*" groups.
+        """The part of the file for `agent`: its own groups merged, or the "*" groups.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.

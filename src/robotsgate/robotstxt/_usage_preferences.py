@@ -83,7 +83,7 @@ class UsagePreferences(JSONValue):
 
     Attributes:
         content_usage: the Content-Usage preferences for the keys "train-ai" and
-            "search": ALLOW, DISALLOW or UNKNOWN.
+            "search" (ALLOW, DISALLOW or UNKNOWN).
         content_signal: the Content-Signal preferences for "search", "ai-input" and
             "ai-train" (ALLOW, DISALLOW or UNKNOWN) and for "use" (IMMEDIATE,
             REFERENCE, FULL or UNKNOWN).
@@ -212,8 +212,8 @@ def _path_and_dictionary(value: str) -> tuple[str, str]:
 def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
     """The statements in an RFC 9651 §3.2 dictionary (vocab-08, "Processing Algorithm").
 
-    An invalid dictionary is ignored, and so is a member whose value is not the token y
-    or n.
+    An invalid dictionary is ignored, as is any member whose value is not the token y or
+    n.
     """
     # Imported here, because few files have such a line.
     from http_sf import StructuredFieldError, Token, parse  # noqa: PLC0415

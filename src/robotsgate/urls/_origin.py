@@ -2,11 +2,11 @@
 
 Follows the WHATWG URL Standard for http, https and ftp wherever clients do (tabs, IPv4
 numbers, IDNA). Otherwise, a crawler could connect to one host but apply another host's
-rules. It is stricter than the standard in three ways: the host must come after exactly
-two slashes, it must not be empty, and there must be no backslash before the path,
-because clients interpret backslashes differently. A trailing dot in a host name is
-dropped. Sources for the origin: RFC 9309 §2.3, RFC 6454 §4. This module must never
-import a network library: names are not resolved here.
+rules. It is stricter than the standard in three ways: exactly two slashes must come
+before the host, the host must not be empty, and there must be no backslash before the
+path, because clients interpret backslashes differently. A trailing dot in a host name
+is dropped. The origin is defined in RFC 9309 §2.3 and RFC 6454 §4. This module must
+never import a network library: names are not resolved here.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class URLLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A scheme, host and port, which together have one robots.txt (RFC 9309 §2.3).
+    """A scheme, host and port; each origin has one robots.txt (RFC 9309 §2.3).
 
     Attributes:
         scheme: "http" (including ws), "https" (including wss) or "ftp".
@@ -145,7 +145,7 @@ def _usual_origin(text: str) -> Origin | None:
 
 
 def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
-    """Like `split_url`, for a `url` whose text is `text`."""
+    """Like `split_url`; `text` must be `str(url)`."""
     text = _trimmed_url(text)
     scheme, colon, rest = text.partition(":")
     scheme = scheme.lower()

@@ -25,7 +25,7 @@ TAB_AND_LINE_ENDS = dict.fromkeys(map(ord, "\t\r\n"))
 def target_of(rest: str) -> str:
     """The path and query in `rest`, the part of a URL after its authority.
 
-    `rest` starts with "/". Like clients, this drops the fragment, tabs and line ends.
+    `rest` starts with "/". Like clients, this drops the fragment, tabs and line breaks.
     """
     if not rest.isprintable() or rest.endswith(" "):
         rest = rest.rstrip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
