@@ -1,7 +1,7 @@
-"""Keep a page, keep it without training a model on it, or skip it, and say why.
+"""Decide whether to keep, train on or skip each page of a site, and why.
 
-Asks robots.txt, the headers of the page and its META tags together, on a small site
-that it starts on this machine.
+Combines robots.txt, the page's headers and its META tags, on a small site that this
+example starts on this machine.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def decide(checker: RobotsChecker, client: httpx.AsyncClient, url: str) ->
 def reasons_against_training(
     usages: UsagePreferences, directives: PageDirectives
 ) -> Iterator[str]:
-    """Where the site says that no model should be trained on the page."""
+    """The places where the site asks not to train a model on the page."""
     vocabularies: tuple[tuple[str, Mapping[str, CategoryPreference], str], ...] = (
         ("Content-Usage", usages.content_usage, "train-ai"),
         ("Content-Signal", usages.content_signal, "ai-train"),
@@ -94,7 +94,7 @@ class Handler(BaseHTTPRequestHandler):
     """Serves `PAGES`."""
 
     def do_GET(self) -> None:
-        """Answer with the page and its headers."""
+        """Send the page with its headers."""
         headers, page = PAGES[self.path]
         self.send_response(200)
         for name, value in headers.items():
@@ -107,7 +107,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 async def main() -> None:
-    """Decide about each page of the site."""
+    """Print the decision for each page of the site."""
     with running(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as origin:
         async with (
             httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,

@@ -1,6 +1,6 @@
-"""Say which AI crawlers could fetch some pages on a day, and what for.
+"""Find out which AI crawlers could fetch some pages on a given day, and for what use.
 
-Asks responses that somebody archived, without a network.
+Uses archived responses, without a network.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ AI_CRAWLERS = ("GPTBot", "ClaudeBot", "CCBot", "Google-Extended")
 
 
 def archive_of(day: date) -> RobotsArchive:
-    """What was archived by the end of `day`, in UTC."""
+    """The archive as of the end of `day`, in UTC."""
     end = datetime.combine(day, time.max, UTC)
     return RobotsArchive(partial(find, as_of=end.timestamp()))
 
 
 def find(origin: str, *, as_of: float) -> ArchivedResponse | None:
-    """The capture of `origin` that counts on this date."""
+    """The capture of `origin` that applies at `as_of`."""
     return last_capture(CAPTURES.get(origin, []), as_of=as_of)
 
 
 def report(archive: RobotsArchive, url: str) -> str:
-    """Who could fetch `url`, and whether to train a model on it."""
+    """Who could fetch `url`, and whether models could be trained on it."""
     verdict = archive.check("*", url)
     refused = archive.refused_agents(AI_CRAWLERS, url)
     usages = archive.usage_preferences("*", url)
@@ -42,11 +42,11 @@ def report(archive: RobotsArchive, url: str) -> str:
     )
 
 
-# --- What it has ------------------------------------------------------------------
+# --- The captures -----------------------------------------------------------------
 
 
 def captured(day: str, status: int, body: bytes = b"") -> ArchivedResponse:
-    """A response that was received on a day such as "2024-03-01", at noon."""
+    """A response received at noon on `day`, such as "2024-03-01"."""
     noon = datetime.fromisoformat(f"{day}T12:00+00:00")
     return ArchivedResponse(status, body=body, fetched_at=noon.timestamp())
 
@@ -61,7 +61,7 @@ User-agent: GPTBot
 User-agent: CCBot
 Disallow: /
 """
-# By origin.
+# Keyed by origin.
 CAPTURES = {
     "https://poems.example": [
         captured("2023-05-01", 404),
@@ -73,7 +73,7 @@ CAPTURES = {
 
 
 def main() -> None:
-    """Ask about the same pages on three days."""
+    """Report on the same pages for three different days."""
     for day in (date(2023, 6, 1), date(2023, 12, 1), date(2024, 3, 1)):
         archive = archive_of(day)
         for url in ("https://poems.example/rain", "https://shop.example/shoes"):

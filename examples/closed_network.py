@@ -1,11 +1,11 @@
-"""Keep robotsgate out of networks that a stranger's redirect should not reach.
+"""Keep robotsgate out of networks that a public site's redirect should not reach.
 
-Starts two small servers on this machine. One plays a public site, at 127.0.0.1,
-whose robots.txt redirects to the other, a service "inside", at 127.0.0.2:
+Starts two small servers on this machine. One, at 127.0.0.1, plays a public site whose
+robots.txt redirects to the other, an internal service at 127.0.0.2:
 
     python examples/closed_network.py
 
-Needs a system where all of 127.0.0.0/8 is this machine, such as Linux.
+Needs a system where all of 127.0.0.0/8 leads to the local machine, such as Linux.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AGENT = "ExampleBot"
 POLICIES = {
     "the public web only": Policy(
         address_guard=AddressGuard.PUBLIC_ONLY,
-        # So that 127.0.0.1 may play the public web here.
+        # Lets 127.0.0.1 play the public web here.
         allowed_networks=["127.0.0.1/32"],
     ),
     "the public web and the network of the service": Policy(
@@ -31,7 +31,7 @@ POLICIES = {
 
 
 async def main() -> None:
-    """Ask the same question under each policy."""
+    """Check the same URL under each policy."""
     with (
         serving({"/admin": ""}, host="127.0.0.2") as service,
         serving({"/robots.txt": (302, f"{service}/admin")}) as site,

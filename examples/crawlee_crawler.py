@@ -21,9 +21,9 @@ USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
 
 async def main(origin: str) -> None:
-    """Follow the links of a site."""
+    """Follow the links on a site."""
     crawler = BeautifulSoupCrawler(
-        # Otherwise the client sends the headers of a browser.
+        # Otherwise, the client sends a browser's headers.
         http_client=ImpitHttpClient(browser=None, headers={"User-Agent": USER_AGENT}),
         concurrency_settings=ConcurrencySettings(
             max_concurrency=1, desired_concurrency=1

@@ -1,4 +1,4 @@
-"""Crawl two small sites on this machine; this needs the extra `examples`."""
+"""Crawl two small sites on this machine; needs the extra `examples`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def crawl(
     *start: str,
     tell: Callable[[str, str], object] = print,
 ) -> None:
-    """Visit every page that links lead to from `start`, each in its host's turn."""
+    """Visit every page reachable from `start`, with a turn for each request."""
     schedule = gate.schedule()
     tries: Counter[str] = Counter()
 
@@ -58,7 +58,7 @@ async def crawl(
     for url in start:
         add(url)
     async with anyio.create_task_group() as tasks:
-        for _ in range(20):  # requests at once
+        for _ in range(20):  # concurrent requests
             tasks.start_soon(work)
 
 
@@ -66,7 +66,7 @@ async def crawl(
 
 
 def links(page: httpx.Response) -> list[str]:
-    """The URLs that a page, a sitemap or a redirect leads to."""
+    """The URLs that a page, a sitemap or a redirect points to."""
     if page.next_request is not None:
         return [str(page.next_request.url)]
     tree = LexborHTMLParser(page.text)
@@ -79,7 +79,7 @@ def links(page: httpx.Response) -> list[str]:
 
 
 def pages(other_site: str) -> Pages:
-    """The pages of a site that links to another one."""
+    """The pages of a site that links to `other_site`."""
     about = (
         f'<a href="/#top">Home</a> <a href="{other_site}/">Friends</a> <a href="//[">'
     )
@@ -87,7 +87,7 @@ def pages(other_site: str) -> Pages:
 
 
 async def main(start: str) -> None:
-    """Crawl from `start`, and print what comes of each URL."""
+    """Crawl from `start`, and print the outcome for each URL."""
 
     def on_event(event: GateEvent) -> None:
         if isinstance(event, URLLeftOut):
@@ -101,7 +101,7 @@ async def main(start: str) -> None:
         PolitenessGate(
             checker,
             "ExampleBot",
-            default_delay=0.05,  # a second or more on the real web
+            default_delay=0.05,  # use at least a second on real sites
             host_of=lambda url: urlsplit(url).netloc,  # each port plays a host
             on_event=on_event,
         ) as gate,

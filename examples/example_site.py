@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Pages: TypeAlias = "Mapping[str, str | tuple[int, str]]"
-"""By the path of each page: its HTML, or a status and where it redirects to."""
+"""Maps each path to the page's HTML, or to a status and a redirect target."""
 
 PAGES: Pages = {
     "/robots.txt": "User-agent: *\nDisallow: /diary\n",
@@ -28,16 +28,16 @@ class Site(ThreadingHTTPServer):
     """An origin with some pages."""
 
     def __init__(self, pages: Pages, host: str) -> None:
-        """Listen on any free port of `host`."""
+        """Listen on a free port of `host`."""
         super().__init__((host, 0), Handler)
         self.pages = pages
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request to a `Site`."""
+    """Handles a request to a `Site`."""
 
     def do_GET(self) -> None:
-        """Answer with the page, with its status, or with a 404."""
+        """Send the page, its status or redirect, or a 404."""
         page = cast("Site", self.server).pages.get(self.path, (404, ""))
         content, status, location = page, 200, ""
         if isinstance(page, tuple):
@@ -59,13 +59,13 @@ class Handler(BaseHTTPRequestHandler):
 def serving(
     pages: Pages = PAGES, *, host: str = "127.0.0.1"
 ) -> AbstractContextManager[str]:
-    """The origin of a site with `pages`, which runs until the end of the block."""
+    """Run a site with `pages` until the end of the block; yields its origin."""
     return running(Site(pages, host))
 
 
 @contextmanager
 def running(server: ThreadingHTTPServer) -> Iterator[str]:
-    """The origin of `server`, which runs until the end of the block."""
+    """Run `server` until the end of the block; yields its origin."""
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

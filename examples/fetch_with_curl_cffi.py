@@ -1,4 +1,4 @@
-"""Fetch robots.txt through curl_cffi, a client that robotsgate does not know.
+"""Fetch robots.txt with curl_cffi, a client that robotsgate has no integration for.
 
 pip install . curl_cffi
 python examples/fetch_with_curl_cffi.py
@@ -38,7 +38,7 @@ KINDS = {
 
 
 class CurlFetcher:
-    """A `Fetcher` over a session without headers, cookies and credentials."""
+    """A `Fetcher` that uses a session without headers, cookies or credentials."""
 
     def __init__(self, session: AsyncSession[Response]) -> None:
         """Fetch with `session`; the caller closes it."""
@@ -47,7 +47,7 @@ class CurlFetcher:
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """As `Fetcher.get`; the body is not decoded."""
+        """See `Fetcher.get`; the body is returned undecoded."""
         body = bytearray()
 
         def take(piece: bytes) -> int:
@@ -59,7 +59,7 @@ class CurlFetcher:
                 url,
                 headers=dict(headers),
                 content_callback=take,
-                accept_encoding=None,  # robotsgate decodes, with a bound
+                accept_encoding=None,  # robotsgate decodes the body, up to a limit
                 allow_redirects=False,
                 default_headers=False,
                 discard_cookies=True,
@@ -69,7 +69,7 @@ class CurlFetcher:
             if len(body) < max_bytes:
                 kind = KINDS.get(CurlECode(error.code), FailureKind.OTHER)
                 raise FetchFailedError(str(error), kind=kind) from error
-            response = error.response  # `take` has ended the transfer
+            response = error.response  # `take` ended the transfer
         return FetchedResponse(
             status=response.status_code,
             headers=[
@@ -84,7 +84,7 @@ class CurlFetcher:
 
 
 async def main(origin: str) -> None:
-    """Ask about some pages."""
+    """Check some URLs."""
     async with (
         AsyncSession(impersonate="chrome", max_clients=100) as session,
         RobotsChecker(user_agent=USER_AGENT, client=CurlFetcher(session)) as checker,

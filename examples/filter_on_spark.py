@@ -1,4 +1,4 @@
-"""Find out which URLs of a made-up data set a crawler could fetch, with Spark.
+"""Use Spark to find out which URLs in a made-up data set a crawler could fetch.
 
 Needs Java 17 or 21; pip install . 'pyspark>=4' 'pandas<3' pyarrow
 """
@@ -18,7 +18,7 @@ AGENT = "ExampleBot"
 
 
 def with_answers(urls: DataFrame, responses: DataFrame) -> DataFrame:
-    """Each `url` and whether it is `allowed`; null if nothing is archived."""
+    """Each `url`, and whether it is `allowed` (null if nothing is archived)."""
     with_origins = urls.mapInArrow(add_origins, "url string, origin string")
     return (
         responses.unionByName(with_origins, allowMissingColumns=True)
@@ -29,14 +29,14 @@ def with_answers(urls: DataFrame, responses: DataFrame) -> DataFrame:
 
 
 def add_origins(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The URLs with their origins."""
+    """Add the origin of each URL."""
     for batch in batches:
         origins = pa.array(map(origin_of, batch["url"].to_pylist()), pa.string())
         yield pa.record_batch({"url": batch["url"], "origin": origins})
 
 
 def origin_of(url: str) -> str | None:
-    """The key of its response; `None` if the URL has no origin."""
+    """The origin of `url`, which is the key of its response, or `None`."""
     try:
         return str(Origin.from_url(url))
     except InvalidURLError:
@@ -44,7 +44,7 @@ def origin_of(url: str) -> str | None:
 
 
 def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The answers for sorted rows: responses of an origin first, then its URLs."""
+    """The answers for sorted rows: an origin's responses first, then its URLs."""
     responses: dict[str, ArchivedResponse] = {}
     archive = RobotsArchive(responses.get, max_origins=1)
     for batch in batches:
@@ -55,12 +55,12 @@ def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         urls = batch.filter(is_url)["url"]
         allowed = archive.can_fetch_many(AGENT, urls.to_pylist())
         yield pa.record_batch({"url": urls, "allowed": pa.array(allowed, pa.bool_())})
-        for origin in [*responses][:-1]:  # the next batch may go on with the last one
+        for origin in [*responses][:-1]:  # the next batch may need the last one
             del responses[origin]
 
 
 def main(count: int = 100_000) -> None:
-    """Count the answers for URLs of 1,000 origins, 900 of which are archived."""
+    """Count the answers for URLs on 1,000 origins, 900 of which are archived."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     local = {"spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}
     spark = SparkSession.builder.master("local[2,3]").config(map=local).getOrCreate()

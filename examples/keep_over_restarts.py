@@ -1,7 +1,7 @@
-"""Keep robots.txt files in a SQLite file, over the end of the process.
+"""Keep robots.txt files in a SQLite file, so that they survive restarts.
 
-Starts a small server on this machine, lets one process ask about it, takes the
-server's robots.txt away, and lets a second process ask:
+Starts a small server on this machine, checks URLs in one process, makes the server
+fail, and checks the same URLs in further processes:
 
     python examples/keep_over_restarts.py
 """
@@ -24,8 +24,8 @@ DAY = 86_400
 
 
 async def ask(store: str, origin: str, days_later: int) -> None:
-    """What each of the processes does."""
-    # A clock that the example moves, so that days pass at once.
+    """Check two URLs; each process runs this once."""
+    # A clock that the example advances, so that days pass instantly.
     clock = ManualClock(SystemClock().now() + days_later * DAY)
     async with RobotsChecker(user_agent=AGENT, store=store, clock=clock) as checker:
         for path in ("/", "/private"):
@@ -33,7 +33,7 @@ async def ask(store: str, origin: str, days_later: int) -> None:
 
 
 def main() -> None:
-    """Run the processes, one after the other."""
+    """Run the processes, one after another."""
     pages: dict[str, str | tuple[int, str]] = {
         "/robots.txt": "User-agent: *\nDisallow: /private\n"
     }
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def run(title: str, store: str, origin: str, days_later: int) -> None:
-    """Let a new process ask."""
+    """Check the URLs in a new process."""
     print(title, flush=True)
     command = [sys.executable, __file__, store, origin, str(days_later)]
     subprocess.run(command, check=True)  # noqa: S603 (this very file)

@@ -1,10 +1,10 @@
-"""Draw what is allowed on each day of a long outage, under four policies.
+"""Plot what is allowed on each day of a long outage, under four policies.
 
     pip install '.[examples]'
     python examples/long_outage.py
 
-The days pass at once, on a clock and a web that are not real. long_outage.png has a
-row for each policy and each kind of failure.
+The days pass instantly, on a fake clock and a fake web. long_outage.png has a row for
+each combination of policy and failure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FAILURES: dict[str, int | OSError] = {
     "no connection": OSError("no connection"),
 }
 
-# By whether /shoes and /basket are allowed; RULES disallow only the second.
+# Keyed by whether /shoes and /basket are allowed; RULES disallows only /basket.
 MEANINGS = {
     (True, False): "the copy",
     (False, False): "nothing",
@@ -52,7 +52,7 @@ PICTURE = Path("long_outage.png")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Questions with the same answers; `begin` and `end` in days."""
+    """Consecutive checks with the same results; `begin` and `end` are in days."""
 
     begin: float
     end: float
@@ -60,7 +60,7 @@ class Span:
 
 
 async def outage(policy: Policy, failure: int | OSError) -> list[Span]:
-    """What is allowed from the day on which the shop begins to fail."""
+    """What is allowed from the day the shop starts to fail."""
     clock, site = ManualClock(), FakeSite()
     site.serve(SHOP, RULES)
     meanings: list[str] = []
@@ -70,7 +70,7 @@ async def outage(policy: Policy, failure: int | OSError) -> list[Span]:
             site.serve(SHOP, status=failure)
         else:
             site.fail(SHOP, failure)
-        clock.advance(DAY)  # then the file is stale
+        clock.advance(DAY)  # now the file is stale
         for _ in range(DAYS * QUESTIONS_A_DAY):
             shoes, basket = await checker.can_fetch_many(
                 AGENT, [f"{SHOP}/shoes", f"{SHOP}/basket"]
@@ -81,7 +81,7 @@ async def outage(policy: Policy, failure: int | OSError) -> list[Span]:
 
 
 def spans(meanings: list[str]) -> list[Span]:
-    """The answers, with equal ones that follow each other as one."""
+    """`meanings` as spans, with equal neighbours merged."""
     result: list[Span] = []
     begin = 0.0
     for meaning, questions in groupby(meanings):
@@ -92,7 +92,7 @@ def spans(meanings: list[str]) -> list[Span]:
 
 
 def draw(rows: dict[str, list[Span]], path: Path) -> None:
-    """Draw a row for each policy and failure, coloured by what is allowed."""
+    """Plot a row for each policy and failure, coloured by what is allowed."""
     figure = Figure(figsize=(10, 5), layout="constrained")
     axes = figure.subplots()
     for row, parts in enumerate(rows.values()):
@@ -114,7 +114,7 @@ def draw(rows: dict[str, list[Span]], path: Path) -> None:
 
 
 async def main() -> None:
-    """Play each outage, and print and draw what is allowed."""
+    """Simulate each outage, and print and plot what is allowed."""
     rows: dict[str, list[Span]] = {}
     for name, policy in POLICIES.items():
         print(name)

@@ -1,6 +1,6 @@
-"""An MCP server whose tool obeys robots.txt and dials public addresses only.
+"""An MCP server whose tool obeys robots.txt and connects only to public addresses.
 
-Its arguments are networks that count as public, too, such as 127.0.0.0/8 for a test.
+Its arguments are further networks to treat as public, such as 127.0.0.0/8 in a test.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ POLICY = Policy(address_guard=AddressGuard.PUBLIC_ONLY, allowed_networks=sys.arg
 
 
 def public_socket(dialled: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket for a page, whose server may have another address by now."""
+    """A socket for a page; checks the address, which may have changed by now."""
     if not counts_as_public(str(dialled[4][0]), POLICY):
         raise PermissionError(EACCES, f"{dialled[4][0]} is not a public address")
     return socket.socket(*dialled[:3])
@@ -38,13 +38,13 @@ async def main() -> None:
             connector=aiohttp.TCPConnector(socket_factory=public_socket),
             headers={"User-Agent": AGENT},
             middlewares=[robots_middleware(checker, AGENT, gate=gate)],
-            timeout=aiohttp.ClientTimeout(total=60),  # with the wait for a turn
+            timeout=aiohttp.ClientTimeout(total=60),  # includes the wait for a turn
         ) as session,
     ):
 
         @server.tool()
         async def fetch(url: str) -> dict[str, Any]:
-            """Fetch a page if its robots.txt allows it, and say how it may be used."""
+            """Fetch a page if robots.txt allows it, and report how it may be used."""
             try:
                 async with session.get(url) as page:
                     text = await page.text(errors="replace")

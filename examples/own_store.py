@@ -1,6 +1,6 @@
-"""Keep robots.txt files in a store of your own: a folder with a file for each.
+"""Keep robots.txt files in your own store: a folder with one file per entry.
 
-Starts a small site on this machine; two checkers ask about it, one after the other:
+Starts a small site on this machine; two checkers check its URLs, one after the other:
 
     python examples/own_store.py
 
@@ -34,41 +34,41 @@ Result = TypeVar("Result")
 
 # --- The store
 class FolderStore:
-    """Keeps each entry in a file, for all processes of one machine.
+    """Keeps each entry in a file, for all processes on one machine.
 
-    A file begins with a line that holds the end of its use, in epoch seconds.
+    The first line of a file says until when to keep it, in epoch seconds.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Use `folder`, which exists."""
+        """Use `folder`, which must exist."""
         self._folder = folder
 
     async def get(self, key: str) -> bytes | None:
-        """As `Store.get`."""
+        """See `Store.get`."""
         return await self._in_thread(partial(value_in, self._file(key)))
 
     async def update(self, key: str, change: Change) -> None:
-        """As `Store.update`."""
+        """See `Store.update`."""
         await self._in_thread(partial(self._update, self._file(key), change))
 
     async def delete(self, key: str) -> None:
-        """As `Store.delete`."""
+        """See `Store.delete`."""
         await self._in_thread(partial(self._delete, self._file(key)))
 
     async def purge(self, now: float) -> int:
-        """As `Store.purge`."""
+        """See `Store.purge`."""
         return await self._in_thread(partial(self._purge, now))
 
     async def aclose(self) -> None:
-        """As `Store.aclose`: nothing stays open between two calls."""
+        """See `Store.aclose`; nothing stays open between calls."""
 
     def _file(self, key: str) -> Path:
-        # A key may be too long for the name of a file.
+        # A key may be too long for a file name.
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.entry"
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
         try:
-            # A thread that has begun ends its work, even if its caller is cancelled.
+            # A thread finishes what it has started, even if its caller is cancelled.
             return await anyio.to_thread.run_sync(work)
         except OSError as error:
             raise StoreError(f"cannot use the folder {self._folder}") from error
@@ -79,7 +79,7 @@ class FolderStore:
             if new is not None:
                 value, keep_until = new
                 end = math.inf if keep_until is None else keep_until
-                # `replace` is one step: no reader sees half a file.
+                # `replace` is atomic: no reader sees half a file.
                 draft = self._folder / "draft"
                 draft.write_bytes(f"{end}\n".encode() + value)
                 draft.replace(file)
@@ -99,14 +99,14 @@ class FolderStore:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Let one writer at a time go on; the lock of a process that died is free."""
+        """Admit one writer at a time; if a process dies, its lock is released."""
         with (self._folder / "lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
 def value_in(file: Path) -> bytes | None:
-    """The bytes of `file` after its first line; `None` if there is no file."""
+    """The bytes of `file` after its first line; `None` if it does not exist."""
     try:
         return file.read_bytes().partition(b"\n")[2]
     except FileNotFoundError:
@@ -114,14 +114,14 @@ def value_in(file: Path) -> bytes | None:
 
 
 def end_of(file: Path) -> float:
-    """The number in the first line of `file`."""
+    """The number on the first line of `file`."""
     with file.open("rb") as lines:
         return float(lines.readline())
 
 
-# --- Its use
+# --- Using it
 async def ask(folder: Path, origin: str) -> None:
-    """Ask a new checker, which keeps what it fetches in `folder`."""
+    """Check some URLs with a new checker that keeps its entries in `folder`."""
     store = FolderStore(folder)
     async with RobotsChecker(user_agent=AGENT, store=store) as checker:
         for path in PATHS:
@@ -129,7 +129,7 @@ async def ask(folder: Path, origin: str) -> None:
 
 
 def main() -> None:
-    """Ask twice."""
+    """Check the URLs twice."""
     with tempfile.TemporaryDirectory() as name, serving() as origin:
         for title in ("The first checker fetches:", "The second one need not:"):
             print(title)

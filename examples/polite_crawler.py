@@ -1,4 +1,4 @@
-"""Crawl six sites on this machine politely, and draw what they saw.
+"""Crawl six sites on this machine politely, and plot the requests they received.
 
     pip install '.[examples]'
     python examples/polite_crawler.py
@@ -25,14 +25,14 @@ from robotsgate import PolitenessGate, RobotsChecker
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DEFAULT_DELAY = 0.2  # a second or more on the real web
+DEFAULT_DELAY = 0.2  # use at least a second on real sites
 
 PICTURE = Path("politeness.png")
 COLOURS = {"robots.txt": "#9a9890", "page": "#2a78d6", "429": "#c6362c"}
 
 
 async def crawl_all(sites: Sequence[Site], progress: Progress) -> None:
-    """Begin with the sitemaps of `sites`, and end when all is visited."""
+    """Start from the sitemaps of `sites`, and end when every page has been visited."""
     task = progress.add_task("Pages", total=None)
     async with (
         httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
@@ -52,7 +52,7 @@ async def crawl_all(sites: Sequence[Site], progress: Progress) -> None:
 
 
 def draw(sites: Sequence[Site], path: Path) -> None:
-    """Draw a row for each site: its requests over time, coloured by the answer."""
+    """Plot a row for each site: its requests over time, coloured by kind."""
     figure = Figure(figsize=(11, 5), layout="constrained")
     axes = figure.subplots()
     first = min(site.log[0].began_at for site in sites)

@@ -1,4 +1,4 @@
-"""Six sites on this machine for `polite_crawler.py`, which write down each request."""
+"""Six sites for `polite_crawler.py`, on this machine; they log each request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGES = 6
 
 
 class Request(NamedTuple):
-    """One request, as the site saw it; seconds by `time.monotonic`."""
+    """One request as seen by the site; the times are from `time.monotonic`."""
 
     began_at: float
     ended_at: float
@@ -27,13 +27,13 @@ class Site(ThreadingHTTPServer):
     """An origin with a few pages that link to each other."""
 
     def __init__(self, title: str, rules: str, seconds: float, busy_at: int) -> None:
-        """Listen on any free port of this machine.
+        """Listen on a free port of this machine.
 
         Args:
-            title: its name in the picture.
-            rules: those of its robots.txt.
-            seconds: how long an answer takes.
-            busy_at: after how many requests one gets a 429; 0: never.
+            title: the site's name in the picture.
+            rules: the rules in its robots.txt.
+            seconds: how long each response takes.
+            busy_at: after this many requests, one gets a 429; 0 for never.
         """
         super().__init__(("127.0.0.1", 0), Handler)
         self.title = title
@@ -45,10 +45,10 @@ class Site(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request to a `Site`."""
+    """Handles a request to a `Site`."""
 
     def do_GET(self) -> None:
-        """Answer with robots.txt, the sitemap, a page, or a 429."""
+        """Send robots.txt, the sitemap, a page, or a 429."""
         began_at = time.monotonic()
         site = cast("Site", self.server)
         time.sleep(site.seconds)
@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[list[Site]]:
-    """The sites, which run until the end of the block."""
+    """Run the sites until the end of the block; yields them."""
     sites = [
         Site("no crawl-delay", "Disallow: /no", 0.05, busy_at=0),
         Site("no crawl-delay, slow", "Disallow: /no", 0.4, busy_at=0),

@@ -1,4 +1,4 @@
-"""Get pages in four threads with requests, one request a second to each host.
+"""Get pages with requests in four threads, one request per second to each host.
 
 pip install '.[requests]'
 python examples/polite_threads.py
@@ -25,11 +25,11 @@ PAGES = {
 }
 PATHS = ("/shoes", "/basket", "/hats")
 
-own = threading.local()  # because a session of requests is for one thread
+own = threading.local()  # because requests sessions are not thread-safe
 
 
 def crawl(urls: list[str]) -> None:
-    """Get the pages that their sites allow."""
+    """Get the pages that robots.txt allows."""
     with (
         RobotsChecker(user_agent=USER_AGENT) as checker,
         PolitenessGate(checker, "ExampleBot") as gate,
@@ -40,7 +40,7 @@ def crawl(urls: list[str]) -> None:
 
 
 def open_session(checker: RobotsChecker, gate: PolitenessGate) -> None:
-    """Open the session of a thread; all sessions share the gate."""
+    """Open a session for this thread; all sessions share the gate."""
     own.session = requests.Session()
     own.session.headers["User-Agent"] = USER_AGENT
     for scheme in ("http://", "https://"):
@@ -48,7 +48,7 @@ def open_session(checker: RobotsChecker, gate: PolitenessGate) -> None:
 
 
 def get(url: str) -> str:
-    """What came of a request."""
+    """The outcome of a request."""
     try:
         response = own.session.get(url, timeout=10)
     except DisallowedError as error:

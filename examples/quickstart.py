@@ -1,7 +1,7 @@
-"""Ask robotsgate about robots.txt files, well-behaved ones and others.
+"""Check URLs on well-behaved sites and on failing ones.
 
-Without arguments it starts small sites on this machine, each with another way to
-answer, and asks about a few URLs of theirs. With arguments it asks about those URLs:
+Without arguments, this starts small sites on this machine, each of which answers
+differently, and checks a few of their URLs. With arguments, it checks those URLs:
 
     python examples/quickstart.py https://example.com/private https://example.org/
 """
@@ -25,7 +25,7 @@ AGENT = "ExampleBot"
 USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
 
 RULES = """\
-# Everybody keeps out of /private, but for one page.
+# Everyone stays out of /private, except for one page.
 User-agent: *
 Disallow: /private
 Allow: /private/press.html
@@ -38,14 +38,14 @@ Disallow: /
 
 
 async def ask_about(urls: list[str]) -> None:
-    """Ask the real web."""
+    """Check URLs on the real web."""
     async with RobotsChecker(user_agent=USER_AGENT) as checker:
         for url in urls:
             await ask(checker, AGENT, url)
 
 
 async def ask(checker: RobotsChecker, agent: str, url: str) -> None:
-    """Print the question, and the answer as a sentence."""
+    """Check a URL, and print the verdict as a sentence."""
     print(f"{agent}, {url}")
     try:
         verdict = await checker.check(agent, url)
@@ -59,14 +59,14 @@ async def ask(checker: RobotsChecker, agent: str, url: str) -> None:
 
 
 def print_indented(text: str) -> None:
-    """Print `text` in lines for a terminal of 80 columns."""
+    """Print `text`, wrapped for a terminal with 80 columns."""
     lines = textwrap.wrap(text, 76, break_long_words=False, break_on_hyphens=False)
     print(textwrap.indent("\n".join(lines), "  "))
 
 
 async def ask_the_local_sites() -> None:
-    """Ask a site for each way in which the fetch of a robots.txt can end."""
-    # A clock that the example moves, so that a day passes at once.
+    """Check a URL for each way in which a robots.txt fetch can end."""
+    # A clock that the example advances, so that a day passes instantly.
     clock = ManualClock(SystemClock().now())
     async with RobotsChecker(user_agent=USER_AGENT, clock=clock) as checker:
         pages: dict[str, str | tuple[int, str]] = {"/robots.txt": RULES}

@@ -1,9 +1,10 @@
-"""A frontier in Redis for `durable_crawl.py`: URLs that any number of workers share.
+"""A Redis frontier for `durable_crawl.py`: URLs shared by any number of workers.
 
-Each host has a sorted set of its URLs, by the time from which a worker may take them:
-0 if new, the end of a lease if taken, inf if done. So the URLs of a dead worker come
-back. Another one has the hosts that are new or taken, and a third one those that rest
-until one of their URLs comes back.
+Each host has a sorted set of its URLs, scored by the time from which a worker may take
+them: 0 for a new URL, the end of the lease for a taken URL, inf for a finished URL. So
+a dead worker's URLs become available again. The sorted set `hosts` contains the hosts
+that are new or taken, and `resting` contains the hosts that rest until one of their
+URLs is available again.
 """
 
 from __future__ import annotations
@@ -50,21 +51,21 @@ HOSTS = ["hosts", "resting"]
 
 
 class Frontier:
-    """Gives a host to one worker at a time, and each URL until it is finished."""
+    """Gives each host to one worker at a time, and each URL until it is finished."""
 
     def __init__(self, redis: Redis[str], lease: float) -> None:
-        """Lease hosts and URLs for `lease` seconds, longer than any turn."""
+        """Lease hosts and URLs for `lease` seconds, which must exceed any turn."""
         self._redis, self.lease = redis, lease
         self._left_out: dict[str, dict[str | bytes, float]] = defaultdict(dict)
 
     async def add(self, url: str) -> None:
-        """Let a worker take `url`, unless it was added before."""
+        """Add `url`, unless it was added before."""
         with suppress(InvalidURLError):  # a link like mailto:
             host = Origin.from_url(url).host
             await self._redis.eval(ADD, [*HOSTS, f"urls:{host}"], [host, url])
 
     async def hosts(self) -> AsyncIterator[str]:
-        """Take hosts until all URLs are done."""
+        """Take hosts until all URLs are finished."""
         while await self._redis.exists(HOSTS):
             times = [str(time.time()), str(time.time() + self.lease)]
             if host := await self._redis.eval(TAKE_HOST, HOSTS, times):
@@ -73,7 +74,7 @@ class Frontier:
                 await anyio.sleep(1)
 
     async def next_url(self, host: str) -> str | None:
-        """Take a URL of `host`, and keep the host for another lease."""
+        """Take one of `host`'s URLs, and renew the lease of the host."""
         urls, now = f"urls:{host}", time.time()
         if times := self._left_out.pop(host, None):
             await self._redis.zadd(urls, times, comparison=PureToken.GT)
@@ -82,11 +83,11 @@ class Frontier:
         return str(url) if url else None
 
     async def finish(self, url: str) -> None:
-        """Never give `url` again."""
+        """Mark `url` as finished, so that it is never taken again."""
         await self._redis.zadd(f"urls:{Origin.from_url(url).host}", {url: math.inf})
 
     def on_event(self, event: GateEvent) -> None:
-        """Note when to try a URL again; the gate calls `next_url` after this."""
+        """Record when to retry a URL; the gate calls `next_url` afterwards."""
         if isinstance(event, URLLeftOut):
             at = math.inf if event.ready_at is None else event.ready_at
             self._left_out[Origin.from_url(event.url).host][event.url] = at

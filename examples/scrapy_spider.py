@@ -1,9 +1,9 @@
-"""Let Scrapy obey robots.txt with robotsgate, on a small site on this machine.
+"""Make Scrapy obey robots.txt with robotsgate, on a small site on this machine.
 
     pip install '.[scrapy]'
     python examples/scrapy_spider.py
 
-The site asks for half a second between two requests, and keeps its diary to itself.
+The site asks for half a second between requests, and disallows its diary.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ SETTINGS = {
         "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
         "robotsgate.integrations.scrapy.RobotsGateMiddleware": 100,
     },
-    "ROBOTSGATE_STORE": "memory:",  # or sqlite:///robots.db, for the next crawl too
+    "ROBOTSGATE_STORE": "memory:",  # or sqlite:///robots.db, to keep the entries
     "LOG_LEVEL": "ERROR",
 }
 
 
 class ExampleSpider(scrapy.Spider):
-    """Visits every page that can be reached and may be fetched."""
+    """Visits every reachable page that may be fetched."""
 
     name = "example"
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
-        """Begin with the start page."""
+        """Request the start URLs."""
         for url in self.start_urls:
             yield scrapy.Request(url, callback=self.visit, errback=self.refused)
 
     def visit(self, response: Response) -> Iterator[scrapy.Request]:
-        """Follow the links of a page."""
+        """Follow the links on a page."""
         print(f"got {response.url}")
         for link in response.css("a::attr(href)").getall():
             yield response.follow(link, callback=self.visit, errback=self.refused)
 
     def refused(self, failure: Failure) -> None:
-        """Say why a page was not fetched."""
+        """Print why a page was not fetched."""
         reason = getattr(failure.value, "__cause__", None)
         if isinstance(reason, DisallowedError):
             print(f"not fetched: {reason.verdict}")

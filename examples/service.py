@@ -32,21 +32,21 @@ SESSION = web.AppKey("session", aiohttp.ClientSession)
 
 
 def public_socket(dialled: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket for a page, whose server may have another address by now."""
+    """A socket for a page; checks the address, which may have changed by now."""
     if not counts_as_public(str(dialled[4][0]), POLICY):
         raise PermissionError(EACCES, f"{dialled[4][0]} is not a public address")
     return socket.socket(*dialled[:3])
 
 
 async def purge_daily(checker: RobotsChecker) -> None:
-    """Delete entries that are no longer of use."""
+    """Delete the entries that are no longer usable, once a day."""
     while True:
         await asyncio.sleep(86_400)
         await checker.purge()
 
 
 async def open_session(app: web.Application) -> AsyncIterator[None]:
-    """Open everything when the service starts, and close it at the end."""
+    """Open everything when the service starts, and close it when it stops."""
     telemetry = Telemetry()
     async with (
         RobotsChecker(
@@ -57,7 +57,7 @@ async def open_session(app: web.Application) -> AsyncIterator[None]:
             connector=aiohttp.TCPConnector(socket_factory=public_socket),
             headers={"User-Agent": AGENT},
             middlewares=[robots_middleware(checker, AGENT, gate=gate)],
-            timeout=aiohttp.ClientTimeout(total=60),  # with the wait for a turn
+            timeout=aiohttp.ClientTimeout(total=60),  # includes the wait for a turn
         ) as app[SESSION],
     ):
         telemetry.observe(checker)
@@ -68,7 +68,7 @@ async def open_session(app: web.Application) -> AsyncIterator[None]:
 
 
 async def serve_page(request: web.Request) -> web.Response:
-    """Return the page at the URL in the query as plain text, or why there is none."""
+    """Return the page at the URL in the query as plain text, or an error."""
     body = bytearray()
     try:
         async with request.app[SESSION].get(request.query.get("url", "")) as page:
@@ -84,7 +84,7 @@ async def serve_page(request: web.Request) -> web.Response:
 
 
 def application() -> web.Application:
-    """The service."""
+    """Create the service."""
     app = web.Application()
     app.cleanup_ctx.append(open_session)
     app.router.add_get("/", serve_page)

@@ -1,4 +1,4 @@
-"""One gate for each process of a task queue; the other examples of queues use it.
+"""One gate per task queue process; the task queue examples share this code.
 
 pip install '.[redis,requests]'
 """
@@ -20,14 +20,14 @@ USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
 
 @cache
 def opened_gate() -> PolitenessGate:
-    """The gate of this process, made by its first task, because processes fork."""
+    """This process's gate, created by its first task, because processes fork."""
     checker = RobotsChecker(user_agent=USER_AGENT, store=REDIS)
     ledger = RedisLedger(REDIS, workers=PROCESSES)
     return PolitenessGate(checker, "ExampleBot", ledger=ledger)
 
 
 def get(url: str) -> requests.Response:
-    """The response, if the turn of its host comes within two seconds."""
+    """The response, if the host's turn comes within two seconds."""
     with opened_gate().turn(url, patience=2) as turn:
         response = requests.get(
             url,

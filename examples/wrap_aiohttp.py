@@ -1,4 +1,4 @@
-"""Let a session of aiohttp obey robots.txt, on a small site on this machine.
+"""Make an aiohttp session obey robots.txt, on a small site on this machine.
 
 pip install '.[aiohttp]'
 python examples/wrap_aiohttp.py

@@ -1,4 +1,4 @@
-"""Let crawl4ai obey robots.txt, on a small site on this machine.
+"""Make crawl4ai obey robots.txt, on a small site on this machine.
 
 pip install '.[aiohttp,crawl4ai]'
 crawl4ai-setup  # downloads a browser
@@ -28,7 +28,7 @@ USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
 # --- With a browser
 async def crawl(urls: list[str]) -> None:
-    """Print what came of each page."""
+    """Print the outcome for each page."""
     async with (
         RobotsChecker(user_agent=USER_AGENT) as checker,
         AsyncWebCrawler(config=BrowserConfig(user_agent=USER_AGENT)) as crawler,
@@ -44,7 +44,7 @@ async def crawl(urls: list[str]) -> None:
 
 # --- Without a browser
 async def crawl_without_browser(urls: list[str]) -> None:
-    """The same over plain HTTP, with a turn for each request."""
+    """Do the same over plain HTTP, with a turn for each request."""
     async with (
         RobotsChecker(user_agent=USER_AGENT) as checker,
         PolitenessGate(checker, "ExampleBot") as gate,

@@ -1,4 +1,4 @@
-"""Let a session of curl_cffi obey robots.txt, on a small site on this machine.
+"""Make a curl_cffi session obey robots.txt, on a small site on this machine.
 
 pip install . curl_cffi
 python examples/wrap_curl_cffi.py

@@ -1,8 +1,8 @@
-"""Let a client of httpx obey robots.txt, on a small site on this machine.
+"""Make an httpx client obey robots.txt, on a small site on this machine.
 
     python examples/wrap_httpx.py
 
-A client of httpx2 does so with the same code.
+The same code works for an httpx2 client.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Let a blocking client of httpx obey robots.txt, on a small site on this machine.
+"""Make a blocking httpx client obey robots.txt, on a small site on this machine.
 
     python examples/wrap_httpx_blocking.py
 
-A client of httpx2 does so with `wrapped=httpx2.HTTPTransport()`.
+For an httpx2 client, pass `wrapped=httpx2.HTTPTransport()`.
 """
 
 from __future__ import annotations

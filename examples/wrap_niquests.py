@@ -1,6 +1,6 @@
-"""Let a session of niquests obey robots.txt, on a small site on this machine.
+"""Make a niquests session obey robots.txt, on a small site on this machine.
 
-In a venv of its own, because niquests replaces urllib3:
+Use a separate venv, because niquests replaces urllib3:
 
 pip install '.[niquests]'
 python examples/wrap_niquests.py

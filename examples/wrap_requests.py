@@ -1,4 +1,4 @@
-"""Let a session of requests obey robots.txt, on a small site on this machine.
+"""Make a requests session obey robots.txt, on a small site on this machine.
 
 pip install '.[requests]'
 python examples/wrap_requests.py

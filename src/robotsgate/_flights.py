@@ -42,13 +42,13 @@ class Flight(Generic[_Result]):
     """One piece of work, running or finished.
 
     Attributes:
-        flights: the `Flights` it belongs to.
+        flights: the `Flights` that this flight belongs to.
         scope: its cancel scope.
-        over_event: set when it is over.
-        value: its result; `None` until it has succeeded.
-        error: the exception it raised, or `None`.
-        callers: the number of callers waiting for it.
-        task: its task on asyncio, which keeps only weak references to tasks.
+        over_event: set when the work is over.
+        value: the result; `None` until the work has succeeded.
+        error: the exception that the work raised, or `None`.
+        callers: the number of callers waiting for the result.
+        task: the asyncio task, kept here because asyncio keeps only weak references.
         call_soon: schedules a call on the event loop, from any thread.
     """
 
@@ -88,7 +88,7 @@ class Flight(Generic[_Result]):
         return self._outcome()
 
     async def result_within(self, seconds: float, clock: Clock) -> _Result:
-        """Like `result`, but wait for at most `seconds` by `clock`.
+        """Like `result`, but wait for at most `seconds`, as measured by `clock`.
 
         Raises:
             TimeoutError: no result arrived in time.
@@ -115,7 +115,7 @@ class Flight(Generic[_Result]):
 
 
 class Flights(Generic[_Result]):
-    """All running work, by key; `len` returns how many pieces there are.
+    """All running work, by key; `len` is the number of running flights.
 
     Attributes:
         owner: the owner's name in error messages.
@@ -128,7 +128,7 @@ class Flights(Generic[_Result]):
         *,
         on_end: Callable[[Hashable, Flight[_Result]], None] | None = None,
     ) -> None:
-        """Start empty; `on_end` is called with the key and flight of ended work."""
+        """Start empty; when work ends, `on_end` is called with its key and flight."""
         self.owner = owner
         self._on_end = on_end
         self.joined: int = 0
@@ -157,7 +157,7 @@ class Flights(Generic[_Result]):
 
         Args:
             key: identifies the result.
-            work: computes it; never returns `None`.
+            work: computes the result; must not return `None`.
 
         Raises:
             RuntimeError: the owner is closed, or something else cancelled the work.
@@ -171,7 +171,7 @@ class Flights(Generic[_Result]):
     def begin(
         self, key: Hashable, work: Callable[[], Awaitable[_Result]]
     ) -> Flight[_Result]:
-        """Start `work` unless some is already running for `key`; return the flight.
+        """Start `work` unless work for `key` is already running; return the flight.
 
         Raises:
             RuntimeError: the owner is closed, or the work runs in another event loop.
@@ -277,14 +277,14 @@ def _call_soon() -> Callable[..., object]:
 
 
 class Threads:
-    """A limited number of threads for one event loop, counting abandoned ones.
+    """A limited number of threads for one event loop, abandoned threads included.
 
     An anyio limiter is not enough: on asyncio, it forgets a thread whose caller was
     cancelled, so threads pile up if many callers are cancelled.
     """
 
     def __init__(self, most: int) -> None:
-        """Allow at most `most` (≥ 1) threads at once; none is started yet."""
+        """Allow at most `most` (≥ 1) threads at once; no thread is started yet."""
         self._places = anyio.CapacityLimiter(most)
         self._no_limit = anyio.CapacityLimiter(math.inf)
 

@@ -1,3 +1,3 @@
-"""The version of robotsgate, defined only here."""
+"""The robotsgate version, defined only here."""
 
 __version__ = "0.1.0"

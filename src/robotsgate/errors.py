@@ -80,7 +80,7 @@ class StoreError(RobotsError):
 
 
 class TurnNotInTimeError(RobotsError):
-    """The next turn for a host is further away than the caller is willing to wait.
+    """The wait for a host's next turn would exceed the caller's patience.
 
     Attributes:
         ready_at: the earliest time of the next turn, in epoch seconds.

@@ -27,7 +27,7 @@ _UNREADABLE = "unreadable"
 
 
 def _existing(_context: object, _option: object, store_url: str) -> str:
-    """Return `store_url`; reject a missing file, because opening would create it."""
+    """Return `store_url`; reject a missing file, because opening it would create it."""
     _, is_sqlite, path = store_url.partition("sqlite:///")
     if is_sqlite and not Path(path).exists():
         raise click.BadParameter(f"there is no store at {path!r}")
@@ -37,7 +37,7 @@ def _existing(_context: object, _option: object, store_url: str) -> str:
 def _on_store(
     command: Callable[..., Coroutine[Any, Any, None]],
 ) -> Callable[..., None]:
-    """Add --store and --json to `command`, and pass it the open store."""
+    """Add --store and --json to `command`, and call it with the open store."""
 
     async def run_on_store(store_url: str, options: dict[str, Any]) -> None:
         store = open_store(store_url)
@@ -77,7 +77,7 @@ def cache() -> None:
 @cache.command()
 @_on_store
 async def ls(store: ListableStore, *, as_json: bool) -> None:
-    """List the entries: origin, access, last fetch, next fetch."""
+    """List the entries: their origin, access result, last and next fetch."""
     rows = []
     async for key, record in _records(store):
         if as_json:

@@ -67,7 +67,7 @@ class Responses:
 
     Attributes:
         files: the names of the WARC files.
-        as_of: epoch seconds; later captures are ignored. `None` for no limit.
+        as_of: the latest capture time to use, in epoch seconds; `None` for no limit.
     """
 
     files: Sequence[str]
@@ -195,9 +195,10 @@ class Captures(AbstractContextManager["Captures"]):
 
 
 def responses_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Add the options for archived responses, passed to `command` as `responses`.
+    """Add the options for archived responses; `command` receives them as `responses`.
 
-    `responses` is `None` if the command has to fetch. Also adds the file `unknown`.
+    `responses` is `None` if the command has to fetch. The open file for --unknown is
+    passed as `unknown`.
     """
 
     @click.option(
@@ -219,7 +220,7 @@ def responses_options(command: Callable[..., _Result]) -> Callable[..., _Result]
         "--unknown",
         type=click.File("wb", lazy=False),
         metavar="FILE",
-        help="Write lines whose site has no response to this file.",
+        help="Write lines whose site has no archived response to this file.",
     )
     @click.argument("more_files", nargs=-1, metavar="[FILE]...")
     @functools.wraps(command)
@@ -260,7 +261,7 @@ def _refuse(name: str, *, has_responses: bool) -> None:
 def _end_of(
     _context: click.Context, _option: click.Parameter, value: str | None
 ) -> float | None:
-    """The time in `value`, or the end of the day if it is a date, in epoch seconds."""
+    """`value` in epoch seconds; a date without a time means the end of that day."""
     if value is None:
         return None
     try:
@@ -276,7 +277,7 @@ def _end_of(
 
 
 def _text_of(counts: WarcCounts) -> str:
-    """The counts on one human-readable line, omitting zeros."""
+    """The counts as one human-readable line, omitting zeros."""
     numbers = asdict(counts)
     del numbers["records"]
     return ", ".join(

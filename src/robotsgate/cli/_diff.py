@@ -30,7 +30,8 @@ _Agent = str | tuple[str, ...]
     "agents",
     multiple=True,
     metavar="AGENT",
-    help="The crawler; may be repeated. Default: all in the files, and any other.",
+    help="The crawler; may be repeated. Default: all named in either file, and any"
+    " other.",
 )
 @json_option
 @fetching_options
@@ -48,10 +49,10 @@ def diff(
 ) -> Exit:
     """Show which URLs two robots.txt files treat differently.
 
-    OLD and NEW are URLs, files or -. URL can be just a path. Without URLs, diff tries
-    paths that the patterns in either file match or narrowly miss.
+    OLD and NEW are URLs, files or -. Each URL can be just a path. Without URLs, diff
+    tries paths that the patterns in either file match or narrowly miss.
 
-    As with diff(1), the exit code is 0 if there is no difference, 1 if there is one,
+    As with diff(1), the exit code is 0 if there are no differences, 1 if there are any,
     and 2 on an error.
 
     \b
@@ -84,7 +85,7 @@ def _differences(
 
 
 def _agents_named_in(both: Iterable[RobotsTxt]) -> tuple[str, ...]:
-    """The product tokens in both files, followed by "*"."""
+    """The product tokens in either file, followed by "*"."""
     tokens = {
         token
         for robots in both

@@ -1,6 +1,6 @@
 """Explains a verdict in a few words, or with the lines and rules behind it.
 
-A pure module: it takes the verdict and the file, and must never use the network.
+A pure module: it is given the verdict and the file, and must never use the network.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _WITHOUT_RULE = {
 
 
 def summary(verdict: Verdict, *, now: float) -> str:
-    """The reason for a verdict, and how long it stays fresh after `now`.
+    """The reason for a verdict, and how long the verdict stays fresh after `now`.
 
     `now` is in epoch seconds.
     """
@@ -91,9 +91,9 @@ class Explanation:
         lines: the line that applies and its context; empty if no line applies.
         deciding_line: the number of the line that applies, counted from 1; `None` if
             no line applies.
-        competing_rules: "line 2: Disallow: /a" for each matching rule, by priority; at
-            most ten.
-        redirects: "301 to https://…" for each redirect that was followed.
+        competing_rules: the line number and text of each matching rule, in order of
+            priority; at most ten.
+        redirects: "301 to https://…" for each redirect followed.
         changes: descriptions of changes to the file or server that would alter the
             verdict.
     """

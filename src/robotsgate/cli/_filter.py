@@ -49,13 +49,13 @@ _ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
     "--rejected",
     type=click.File("wb", lazy=False),
     metavar="FILE",
-    help="Write all other lines to this file, each with its reason.",
+    help="Write all rejected lines to this file, each with the reason.",
 )
 @click.option(
     "--json",
     "is_json",
     is_flag=True,
-    help="Lines are JSON objects, including those in FILE.",
+    help="Lines are JSON objects, in the input and in the --rejected file.",
 )
 @click.option(
     "--field",
@@ -79,14 +79,14 @@ def filter_(
 ) -> Exit:
     """Print the URLs from stdin that AGENT may fetch.
 
-    The order stays the same. With more than 10,000 sites, this is fastest if the URLs
+    The URLs keep their order. With more than 10,000 sites, this is fastest if the URLs
     are grouped by site. Lines without a URL are counted and skipped, and the exit code
     is then 1. With --store, a later run can reuse the fetched files; without it, they
     are kept in a temporary folder.
 
     With --responses, archived responses are used instead of fetching. URLs on sites
-    without a response are neither allowed nor rejected, and the exit code is then 3.
-    With --json, the date of the response is added to each object.
+    without an archived response are neither allowed nor rejected, and the exit code is
+    then 3. With --json, the date of the response is added to each object.
 
     \b
     Examples:
@@ -221,10 +221,11 @@ class _Answers:
         url_field: str | None,
         has_reasons: bool,
     ) -> None:
-        """Check lines for `agent` with `source`.
+        """Check lines for `agent` using `source`.
 
         Args:
-            source: the checker or captures, with at most `_MOST_ORIGINS` in memory.
+            source: the checker or captures, with at most `_MOST_ORIGINS` origins in
+                memory.
             agent: the crawler.
             url_field: as in `_Filter`.
             has_reasons: whether the results for rejected lines include the reason.
@@ -277,7 +278,7 @@ class _Answers:
         return results
 
     def _question(self, line: bytes) -> tuple[str, str | None]:
-        """The URL in `line` and `None`, or "" and the reason why it has no URL."""
+        """The URL in `line` and `None`, or "" and the reason why there is no URL."""
         if len(line) > LONGEST_LINE:
             return "", f"expected a line of at most {LONGEST_LINE} bytes"
         try:

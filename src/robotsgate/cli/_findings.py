@@ -75,8 +75,8 @@ def about_answer(
     Args:
         origin: the file's origin.
         status: the status of the last response; `None` if there was none.
-        headers: the headers of the last response, by lower-case name.
-        redirects: pairs (target URL, status), in order.
+        headers: the headers of the last response, keyed by lower-case name.
+        redirects: (target URL, status) pairs, in order.
         now: when the response was received, in epoch seconds.
     """
     facts = [*_about_redirects(origin, redirects)]
@@ -130,7 +130,7 @@ def sarif(findings: Sequence[tuple[str, Finding]], *, version: str) -> dict[str,
     """The findings as a SARIF 2.1.0 log (an OASIS standard).
 
     Args:
-        findings: pairs (URL or file, finding), in order.
+        findings: (URL or file, finding) pairs, in order.
         version: robotsgate's version.
     """
     codes = sorted({one.code for _, one in findings})

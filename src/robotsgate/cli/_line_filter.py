@@ -46,7 +46,7 @@ class Answerer(Protocol):
 
     @property
     def reloads(self) -> int:
-        """How many times an origin was loaded that may have been in memory before."""
+        """How many loads were of origins that may have been in memory before."""
         ...
 
     def origin_of(self, line: bytes) -> Hashable:
@@ -94,7 +94,7 @@ class LineFilter:
         self._bytes_done = 0
 
     async def run(self) -> None:
-        """Read stdin to its end."""
+        """Read stdin to the end."""
         while True:
             await self._answer_all(self._batches_of_stdin())
             if self._source.is_over:
@@ -139,12 +139,12 @@ class LineFilter:
                 return
 
     def _look(self) -> tuple[float, ...]:
-        """Totals so far: lines processed, reloads, and seconds waiting for stdin."""
+        """Totals so far: lines processed, reloads, seconds spent waiting for stdin."""
         waited = self._source.seconds_waited
         return self._lines_done, self._answerer.reloads, waited
 
     async def _fill(self, window: Window) -> None:
-        """Add lines to `window` until it is full or no more lines arrive soon."""
+        """Add lines to `window` until it is full or lines stop arriving."""
         until = self._source.seconds_waited + _PATIENCE_SECONDS
         while not window.is_full:
             lines = None

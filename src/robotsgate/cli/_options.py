@@ -1,4 +1,4 @@
-"""The options that commands share, and the checkers and files those specify."""
+"""The options that commands share, and the checkers and files they specify."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Settings:
 
     Attributes:
         user_agent: the User-Agent header for fetching robots.txt.
-        store: the URL of a store; `None` for memory.
+        store: the URL of a store; `None` to cache in memory.
         proxy: the URL of a proxy, or `None`.
         policy: the checker's policy.
         dialect: the dialect for parsing robots.txt.
@@ -119,7 +119,7 @@ _FETCHING = (
     click.option(
         "--store",
         metavar="URL",
-        help="Where to cache: sqlite:///FILE, redis://HOST. Default: in memory.",
+        help="Where to cache: sqlite:///FILE or redis://HOST. Default: in memory.",
     ),
     click.option(
         "--proxy",
@@ -163,20 +163,20 @@ agents_option = click.option(
     multiple=True,
     metavar="AGENT",
     help="A product token or a whole User-Agent header; may be repeated. "
-    "TOKEN,TOKEN is one crawler with two names, the most specific first. "
+    "TOKEN,TOKEN is one crawler with two names, the more specific one first. "
     "Default: all agents.",
     callback=lambda _context, _option, value: tuple(map(agent_of, value or "*")),
 )
 
 
 def agent_of(text: str) -> str | tuple[str, ...]:
-    """Parse an agent: commas separate names, except in a header."""
+    """Parse an agent: commas separate names, except in a User-Agent header."""
     is_list = "," in text and not {"/", "("}.intersection(text)
     return tuple(map(str.strip, text.split(","))) if is_list else text
 
 
 def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Add the fetching options to `command`, passed to it as `settings`."""
+    """Add the fetching options to `command`, which receives them as `settings`."""
 
     @functools.wraps(command)
     def with_settings(

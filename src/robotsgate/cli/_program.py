@@ -99,8 +99,8 @@ for command in (check, show, lint, filter_, diff, cache, serve):
 def run(arguments: Sequence[str]) -> int:
     """Run the program with `arguments` and return its exit code.
 
-    Each error is printed to stderr as a single line. If the reading end of the output
-    pipe is closed, the program exits without a message.
+    Each error is printed to stderr as a single line. If the process reading the output
+    closes the pipe, the program exits without a message.
     """
     open_closed_streams()
     ending: list[int] = []
@@ -131,7 +131,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: list[str]) -> int:
-    """Run the command; not via `click.Group.main`, which exits with 1 on EPIPE."""
+    """Run the command without `click.Group.main`, which exits with 1 on EPIPE."""
     name, variable = "robotsgate", "_ROBOTSGATE_COMPLETE"
     if instruction := os.environ.get(variable):
         return shell_complete(program, {}, name, variable, instruction)

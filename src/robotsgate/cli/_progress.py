@@ -62,7 +62,7 @@ class Counts:
 def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
     """Show `counts` on stderr at the end, and continuously if stderr is a terminal.
 
-    If stdout is a terminal as well, they are only shown at the end.
+    If stdout is a terminal as well, the counts are only shown at the end.
 
     Args:
         counts: the counts, which the block updates.

@@ -28,16 +28,16 @@ from robotsgate.cli._shell import tell
     "--allow-private",
     "allows_private",
     is_flag=True,
-    help="Also fetch from private and loopback addresses. The page is then served only"
-    " under the name in --host, under IP addresses, and as localhost.",
+    help="Also fetch from private and loopback addresses. The page is then available"
+    " only under the --host name, IP addresses and localhost.",
 )
 @fetching_options
 def serve(*, host: str, port: int, allows_private: bool, settings: Settings) -> None:
     """Serve a web page for testing a robots.txt.
 
-    Paste a file or enter a URL, type agents and paths, and see the results at once.
-    Anyone who can open the page can make this machine fetch, but only from public
-    addresses, and at a limited rate.
+    Paste a file or enter a URL, add agents and paths, and see the results at once.
+    Anyone who can open the page can make this machine fetch files, but only from public
+    addresses and at a limited rate.
 
     \b
     Examples:

@@ -1,6 +1,6 @@
 """The interface to the shell: text on stdout, lines from stdin, and exit codes.
 
-Output to a terminal is styled; otherwise, it is one plain record per line. Control
+Output to a terminal is styled; other output is plain, with one record per line. Control
 characters are escaped, since a server may have sent them to corrupt the terminal.
 """
 
@@ -69,7 +69,7 @@ def open_closed_streams() -> None:
 
 
 def drop_unwritten() -> None:
-    """Drop output that cannot be written, which would make Python exit with 120."""
+    """Drop output that cannot be written; Python would otherwise exit with 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

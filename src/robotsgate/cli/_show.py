@@ -42,8 +42,8 @@ def show(
     """Show the rules in a robots.txt, group by group.
 
     Prints a row for each rule and record: line, agents, field and value. A record that
-    applies to a whole group is listed under the group's line. The last rows show what
-    AGENT (by default, any agent) may use the start page for, if the file says so.
+    applies to a whole group is listed with the group's line number. The last rows show
+    any usage preferences that the file states for / and AGENT (by default, any agent).
 
     An argument that contains :// is a URL; anything else is a file. The exit code is 2
     if there is no file to read.

@@ -1,4 +1,4 @@
-"""Sorts many lines by origin on disk, then their results back into input order.
+"""Sorts many lines by origin on disk, then puts the results back into input order.
 
     lines in order ──► piles of lines, each for some of the origins
                             │ processed by the caller, pile by pile
@@ -67,7 +67,7 @@ class Window:
         return self._bytes >= _MOST_BYTES
 
     def add(self, lines: Iterable[bytes]) -> None:
-        """Distribute `lines`, except blank ones."""
+        """Distribute `lines` among the piles, skipping blank lines."""
         for line in filter(None, map(bytes.strip, lines)):
             number = hash(self._origin_of(line)) % _PILES
             self._piles[number].write(line + b"\n")

@@ -77,8 +77,8 @@ def directives_in(
 ) -> Iterator[Directive]:
     """The directives in a list that was split at every comma, even within a date.
 
-    `source` is the tag or header that contains it. A sentence is added to `diagnostics`
-    for each part that is not understood.
+    `source` is the tag or header that contains the list. For each part that is not
+    understood, a sentence is added to `diagnostics`.
     """
     rest = [*reversed(parts)]
     while rest:
@@ -118,7 +118,7 @@ def tdm_directives(
 
 
 def name_of(part: str) -> str:
-    """The text of `part` before a colon, or the whole text, in lower case."""
+    """The text of `part` up to its first colon, if any, in lower case."""
     return part.partition(":")[0].strip().lower()
 
 
@@ -136,7 +136,7 @@ def permissiveness(directive: Directive) -> float:
 
 
 def note(diagnostics: list[str], message: str) -> None:
-    """Add `message`, unless there are already too many."""
+    """Add `message`, unless there are already too many messages."""
     if len(diagnostics) < _MOST_DIAGNOSTICS:
         diagnostics.append(message)
 
@@ -150,7 +150,7 @@ def _image_preview(text: str) -> str | None:
 
 
 def _date(text: str) -> float | None:
-    """Epoch seconds of a date in the format of RFC 822, 850, 1123 or ISO 8601.
+    """A date in RFC 822, 850, 1123 or ISO 8601 format, as epoch seconds.
 
     A date without a time zone is treated as UTC.
     """

@@ -1,6 +1,6 @@
-"""Finds the META tags in the head of a page, without reading further.
+"""Finds the META tags in a page's head, without reading beyond it.
 
-Follows the rules of the HTML standard (2026) for the head.
+Follows the HTML standard's rules for the head (as of 2026).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def meta_tags(
     """(name, content) of a page's META tags, and whether its head is complete.
 
     Only tags whose name is in `names` (lower-case) are included. `encoding` is the
-    encoding in the response headers. The head is not read beyond `MAX_BYTES`.
+    encoding declared in the response headers. At most `MAX_BYTES` are read.
     """
     reader = _HeadReader(names)
     try:
@@ -95,7 +95,7 @@ class _HeadReader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if (
             tag not in _OF_HEAD and not self._is_in_noscript
-        ):  # which may contain a tracking pixel
+        ):  # a noscript element may contain a tracking pixel
             raise _EndOfHeadError
         if tag == "noscript":
             self._is_in_noscript = True
@@ -117,7 +117,7 @@ class _HeadReader(HTMLParser):
             raise _EndOfHeadError
 
     def parse_comment(self, i: int, report: bool = True) -> int:  # noqa: ARG002, FBT001, FBT002 (inherited signature)
-        """Parse a comment as browsers do, in all versions of Python."""
+        """Parse a comment as browsers do, on every Python version."""
         comment = _COMMENT.match(self.rawdata, i)
         return comment.end() if comment else -1
 
@@ -127,7 +127,7 @@ class _HeadReader(HTMLParser):
 
 
 def _chunks(html: bytes | str, encoding: str | None) -> Iterator[str]:
-    """The text of the first `MAX_BYTES` of a page."""
+    """The first `MAX_BYTES` of a page as text, in chunks."""
     start, end = 0, _FIRST_CHUNK
     name = _encoding(html, encoding) if isinstance(html, bytes) else "utf-8"
     decoder = codecs.getincrementaldecoder(name)("replace")
@@ -138,7 +138,7 @@ def _chunks(html: bytes | str, encoding: str | None) -> Iterator[str]:
 
 
 def _encoding(html: bytes, declared: str | None) -> str:
-    """The codec for a page, determined in the order of HTML §13.2.3.2."""
+    """The codec for a page, chosen in the order prescribed by HTML §13.2.3.2."""
     wide = wide_encoding(html)
     if html.startswith(codecs.BOM_UTF8) or wide:
         return wide or "utf-8"
@@ -153,7 +153,7 @@ def _encoding(html: bytes, declared: str | None) -> str:
 
 
 def _codec(label: str) -> str | None:
-    """The name of the codec for `label`; `None` if browsers do not know the label."""
+    """The name of the codec for `label`, or `None` if browsers do not support it."""
     try:
         name = codecs.lookup(label.strip()).name
     except (LookupError, ValueError):

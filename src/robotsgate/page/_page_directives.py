@@ -40,14 +40,14 @@ class PageDirectives(JSONValue):
     """The page directives that apply to one agent.
 
     Attributes:
-        directives: the most restrictive directive of each name, keyed by name. "all"
+        directives: the most restrictive directive for each name, keyed by name. "all"
             and "none" are replaced by the directives they stand for; "index", "follow"
             and "archive" are omitted if their opposites are present. TDMRep directives
             are named "tdm-reservation" and "tdm-policy"; for these, a tag replaces a
             header.
         diagnostics: problems that the site may want to know about: unknown, repeated or
-            contradictory directives; one sentence each, without a final period. There
-            are at most about a hundred.
+            contradictory directives; one sentence each, without a final period.
+            `from_html` and `from_headers` each keep at most about a hundred.
     """
 
     directives: Mapping[str, Directive]
@@ -68,10 +68,9 @@ class PageDirectives(JSONValue):
 
         Args:
             html: the page, as bytes or as decoded text.
-            agent: as in `RobotsTxt.can_fetch`; "*" for just the tags named "robots".
-            encoding: the encoding in the Content-Type header. A byte order mark takes
-                precedence over it, and it takes precedence over the encoding that the
-                page itself declares.
+            agent: as in `RobotsTxt.can_fetch`; "*" to skip tags named after an agent.
+            encoding: the encoding in the Content-Type header. It is overridden by a
+                byte order mark, and overrides the encoding declared in the page.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
@@ -100,11 +99,11 @@ class PageDirectives(JSONValue):
     ) -> PageDirectives:
         """Read X-Robots-Tag and the TDMRep headers. Malformed headers never raise.
 
-        It reads the headers for all agents, and those for `agent`, such as
+        Headers for all agents apply, as do headers for `agent`, such as
         "googlebot: noindex, nofollow".
 
         Args:
-            headers: the response headers from any client. If the client joins repeated
+            headers: response headers from any client. If the client joins repeated
                 headers, an agent's name applies to everything that follows it.
             agent: as in `from_html`.
 
@@ -125,9 +124,9 @@ class PageDirectives(JSONValue):
         return _page_directives(directives, diagnostics)
 
     def combined(self, *others: PageDirectives) -> PageDirectives:
-        """Combine these directives with `others`, keeping the strictest of each name.
+        """Combine these directives with `others`, keeping the strictest for each name.
 
-        `PageDirectives.combined(of_html, of_headers)` does the same.
+        Can also be called as `PageDirectives.combined(in_html, in_headers)`.
         """
         pages = (self, *others)
         directives = [one for page in pages for one in page.directives.values()]
@@ -154,11 +153,11 @@ class PageDirectives(JSONValue):
 
     @property
     def tdm_reservation(self) -> Preference:
-        """Whether the page may be mined for text and data, according to TDMRep.
+        """Whether TDMRep permits text and data mining of the page.
 
-        DISALLOW if the page reserves these rights, which "tdm-policy" may license;
-        ALLOW if it does not; UNKNOWN if it does not say. The site's tdmrep.json file is
-        not read.
+        DISALLOW if the page reserves these rights ("tdm-policy" may then point to a
+        license); ALLOW if it does not; UNKNOWN if it does not specify. The site's
+        tdmrep.json file is not read.
         """
         stated = self.directives.get(TDM_RESERVATION)
         if stated is None:
@@ -174,10 +173,10 @@ class PageDirectives(JSONValue):
 def _for_agents(
     value: str, agents: Collection[str]
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """The parts of an X-Robots-Tag that apply to `agents`, in runs with their source.
+    """The parts of an X-Robots-Tag that apply to `agents`, as (source, parts) pairs.
 
     An agent's name applies until the next name. Text before a colon is a name only if a
-    directive follows it: "max-foo: 3, noindex" is for all agents.
+    directive follows it: "max-foo: 3, noindex" applies to all agents.
     """
     source = "X-Robots-Tag"
     is_for_us = True
@@ -221,7 +220,7 @@ def _contradictions(directives: Sequence[Directive]) -> list[str]:
 
 
 def _most_restrictive(directives: Iterable[Directive]) -> dict[str, Directive]:
-    """The most restrictive directive of each name; the first one if tied."""
+    """The most restrictive directive for each name; on a tie, the first."""
     result: dict[str, Directive] = {}
     for one in directives:
         known = result.get(one.name)

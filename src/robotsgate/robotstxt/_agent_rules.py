@@ -27,10 +27,10 @@ class AgentRules:
         group: the product token whose groups were merged; "*" for the fallback group;
             `None` if there is no group for the agent.
         rules: the merged rules.
-        crawl_delay: seconds, ≥ 0; `None` if there is none.
-        request_rate: the request rate; `None` if there is none.
-        usage_lines: the records in these groups whose field is in `USAGE_FIELDS`, and
-            the usage records that apply to the whole file, in file order.
+        crawl_delay: the crawl-delay in seconds, ≥ 0, or `None`.
+        request_rate: the request rate, or `None`.
+        usage_lines: the usage records (those whose field is in `USAGE_FIELDS`) that
+            apply to the agent, in file order.
     """
 
     group: str | None
@@ -61,7 +61,7 @@ def rule_of(raw: tuple[str, bool, int]) -> Rule:
 
 
 def spelt_rules(records: Records, grammar: Grammar) -> tuple[RuleLines, RuleLines]:
-    """The disallow and allow rules in `records`, normalized like targets."""
+    """The disallow and allow rules in `records`, normalized the same way as targets."""
     disallows = _spelt_lines(records.disallows, records.disallow_lines, grammar)
     allows = _spelt_lines(records.allows, records.allow_lines, grammar)
     folders = grammar.folders(allows.patterns)

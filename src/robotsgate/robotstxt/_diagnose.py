@@ -60,9 +60,9 @@ def diagnostics(
 ) -> tuple[Diagnostic, ...]:
     """The problems in a file, in line order.
 
-    `records` holds the records before the first section, then the records of each
-    section. `encoding` is the encoding that the byte order mark indicates, unless it is
-    UTF-8.
+    `records` has one item for the lines before the first section, then one for each
+    section. `encoding` is the UTF-16 or UTF-32 encoding indicated by a byte order mark,
+    or `None`.
     """
     whole_lines, lines = text.split("\n"), grammar.counted_text(text).split("\n")
     told = [
@@ -100,7 +100,7 @@ def _severity(kind: DiagnosticKind) -> Severity:
 
 
 def _column(line: str, place: int, white_space: str) -> int:
-    """The column of `place` in `line`, 1 for the first; 0 for the whole line."""
+    """The column of `place` in `line`, starting at 1; 0 for the whole line."""
     if place == _WHOLE:
         return 0
     if place < 0:
@@ -129,7 +129,7 @@ def _about_the_file(
 
 
 def _about_octets(lines: Sequence[str], counted: Sequence[str]) -> Iterator[_Told]:
-    """Report the first non-UTF-8 line, and lines that are cut or have a NUL or BOM."""
+    """Report the first non-UTF-8 line, lines that are cut, and any NUL or BOM."""
     is_told = False
     for number, line in enumerate(lines, 1):
         if not is_told and not is_utf8(line):
@@ -225,7 +225,7 @@ def _about_rules(
 
 
 def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told]:
-    """Report rules without effect, from (normalized pattern, is_allow, line) tuples."""
+    """Report rules without effect; `rules` are (normalized pattern, is_allow, line)."""
     # Among rules that match the same URLs, the longest wins, then allow, then the first
     # line. So a rank is (length, whether it allows, the negated line).
     winners: dict[str, tuple[int, bool, int]] = {}

@@ -1,6 +1,6 @@
-"""All differences between the two dialects of robots.txt.
+"""Everything that differs between the two robots.txt dialects.
 
-One follows RFC 9309, and the other exactly matches Google's published parser
+One follows RFC 9309; the other exactly matches Google's published parser
 (github.com/google/robotstxt, robots.cc). Strings in that parser end at a NUL, so a NUL
 truncates lines and URLs.
 """
@@ -43,7 +43,7 @@ class Dialect(enum.Enum):
 
 
 class Grammar(Protocol):
-    """All that differs between dialects; the parser does not know which one it uses."""
+    """Everything that differs between dialects; the parser is the same for both."""
 
     white_space: str
     """The characters that may surround a field or a value."""
@@ -59,11 +59,11 @@ class Grammar(Protocol):
         ...
 
     def counted_text(self, text: str) -> str:
-        """`text` with each line cut to the part that is read; lines end with LF."""
+        """`text` with each line truncated to the part that is read; LF line endings."""
         ...
 
     def field(self, key: str) -> LineKind:
-        """The kind of a line with the lower-case `key`; OTHER for an unknown field."""
+        """The kind of a line whose key is `key` (lower-case); OTHER if unknown."""
         ...
 
     def split_without_colon(self, line: str) -> tuple[str, str] | None:
@@ -71,7 +71,7 @@ class Grammar(Protocol):
         ...
 
     def group_token(self, value: str) -> str:
-        """The lower-case token in a user-agent line: "*" for any agent, "" for none."""
+        """The lower-case token on a user-agent line; "*" for any agent, "" if none."""
         ...
 
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
@@ -83,18 +83,18 @@ class Grammar(Protocol):
         ...
 
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
-        """Additional patterns that allow rules imply, as (rule index, pattern)."""
+        """Additional patterns implied by allow rules, as (rule index, pattern)."""
         ...
 
     def readings(self, url: str | URLLike) -> tuple[str, ...]:
         """The readings of the path and query of `url`, to match against patterns.
 
-        Each starts with "/"; the first one is the path and query as given.
+        Each reading starts with "/"; the first one is the path and query as given.
         """
         ...
 
     def readings_of(self, target: str) -> tuple[str, ...]:
-        """Like `readings`, for the target from `split_url`."""
+        """Like `readings`, but for a target returned by `split_url`."""
         ...
 
 
@@ -237,7 +237,7 @@ class _Google:
         return _UNKNOWN_TO_GOOGLE.get(key, LineKind.OTHER)
 
     def split_without_colon(self, line: str) -> tuple[str, str] | None:
-        """A line of two words, separated by spaces or tabs, is a key and a value."""
+        """Split a line of two words, separated by white space, into key and value."""
         words = [
             word
             for word in line.strip(self.white_space).replace("\t", " ").split(" ")
@@ -254,7 +254,7 @@ class _Google:
         return value[: len(value) - len(rest)].lower()
 
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
-        """The agents, unchanged: Google's matcher shortens only names in the file."""
+        """The agents, lower-cased but not shortened, as in Google's matcher."""
         agents = (agent,) if isinstance(agent, str) else agent
         return tuple(
             one.encode("utf-8", "surrogatepass").lower().decode("latin-1")
@@ -276,9 +276,9 @@ class _Google:
         ]
 
     def readings(self, url: str | URLLike) -> tuple[str, ...]:
-        """The path, parameters and query of any text, as found by Google's parser.
+        """The path, parameters and query in any text, as extracted by Google's parser.
 
-        That parser does not resolve anything, so there is only one reading.
+        That parser does not resolve dot segments, so there is only one reading.
         """
         text = as_octets(str(url))
         start = 2 if text.startswith("//") else 0

@@ -1,4 +1,4 @@
-"""Value types for the lines of a robots.txt and the diagnostics about them.
+"""Value types for the lines of a robots.txt and for its diagnostics.
 
 Crawlers don't need them, so this module is imported only when it is used.
 """
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line(JSONValue):
-    """One line in the file.
+    """One line of a robots.txt.
 
     Attributes:
-        number: 1 for the first line.
-        text: the whole line, including any comment and white space, but without the
-            line end; invalid UTF-8 is replaced with U+FFFD.
+        number: the line number, starting at 1.
+        text: the whole line, including any comment and white space, but without its
+            line ending; invalid UTF-8 is replaced with U+FFFD.
         kind: the kind of line.
     """
 
@@ -33,7 +33,7 @@ class Line(JSONValue):
 
 
 class Severity(enum.Enum):
-    """How much a `Diagnostic` matters."""
+    """How serious a `Diagnostic` is."""
 
     ERROR = "error"
     """Crawlers ignore the line, or read it differently than its author meant."""
@@ -71,13 +71,13 @@ class DiagnosticKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic(JSONValue):
-    """A problem in the file that its author may want to know about.
+    """A problem that the file's author may want to know about.
 
     Attributes:
-        line: the line number, 1 for the first; 0 for the whole file.
-        column: where the problem starts in the line, 1 for the first character; 0 for
-            the whole line.
-        severity: how much it matters.
+        line: the line number, starting at 1; 0 for the whole file.
+        column: where in the line the problem starts, counting characters from 1; 0
+            for the whole line.
+        severity: how serious the problem is.
         kind: the kind of problem.
         message: a human-readable sentence, without a final period.
     """
@@ -90,7 +90,7 @@ class Diagnostic(JSONValue):
 
 
 def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
-    """The lines of `text`, as passed to `outline`; a final LF starts no new line."""
+    """The lines of `text` (see `outline`); a final LF does not start a new line."""
     if not text:
         return ()
     whole_lines = text.removesuffix("\n").split("\n")

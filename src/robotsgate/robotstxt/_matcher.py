@@ -4,8 +4,8 @@ Works on normalized patterns and targets, whatever the dialect. It uses no regul
 expressions, so nothing can backtrack.
 
 Think of it this way: a `RuleSet` has two sides, the disallow rules and the allow rules.
-It first checks whether any rule on a side matches. This does not require trying every
-rule, and is enough for most targets:
+For each side, it first checks whether any rule matches. This does not require trying
+every rule, and is enough for most targets:
 
     disallow side: any match? ── no ──▶ allowed
               │ yes
@@ -19,8 +19,8 @@ Each side sorts its patterns by how they are matched:
     /private*   starred    like the prefix before the star
     /*.pdf$     searched   one by one, if the target contains its anchor, ".pdf"
 
-A side must be prepared (`prepare`): the disallow side immediately, the allow side on
-first use, because most files never need it.
+Each side must be prepared before use (`prepare`): the disallow side immediately, the
+allow side on first use, because it is never needed for most files.
 
 With a hostile file, matching a target longer than `quick_length` may take a long time.
 For such a target, `allows_at_once` returns `None`, and `allows` uses an
@@ -75,8 +75,9 @@ class RuleSet:
     before the allow rules.
 
     Attributes:
-        quick_length: a target of up to this many characters, or several that add up to
-            it, can be matched within about 10 milliseconds, even with hostile rules.
+        quick_length: a target of up to this many characters, or several targets of
+            that total length, can be matched within about 10 milliseconds, even with
+            hostile rules.
     """
 
     __slots__ = ("_allows", "_disallows", "_prefixes", "quick_length")
@@ -144,7 +145,7 @@ class RuleSet:
         return len(self._disallows.patterns) + self._allows.patterns.index(allow)
 
     def matching(self, target: str) -> list[int]:
-        """The numbers of all rules that match `target`, the most specific first."""
+        """The numbers of all rules that match `target`, most specific first."""
         matcher = IndexedTarget(target)
         patterns = [*self._allows.patterns, *self._disallows.patterns]
         count = len(self._allows.patterns)
@@ -160,7 +161,7 @@ class RuleSet:
         return len(allow) >= len(disallow)
 
     def _longest(self, target: str) -> tuple[str, str]:
-        """The longest matching disallow and allow patterns, or ""."""
+        """The longest matching disallow pattern and allow pattern, each "" if none."""
         if not self._allows.is_ready:
             self._allows.prepare()
         is_quick = len(target) <= self.quick_length
@@ -174,7 +175,7 @@ class RuleSet:
         return number >= len(self._disallows.patterns)
 
     def as_written(self, number: int) -> tuple[str, bool, int]:
-        """Rule `number`: its pattern as written, whether it is an allow, its line."""
+        """Rule `number` as (pattern as written, whether it is an allow rule, line)."""
         if not self.is_allow(number):
             side = self._disallows
             return side.written[number], False, side.lines[number]
@@ -182,7 +183,7 @@ class RuleSet:
         return self._allows.written[number], True, self._allows.lines[number]
 
     def effective(self) -> list[str]:
-        """The rules that can affect a result, as lines normalized like targets."""
+        """The rules that can affect a result, as lines with normalized patterns."""
         if not self._disallows.patterns:  # then allow rules change nothing
             return []
         kinds = (("disallow", self._disallows), ("allow", self._allows))
@@ -190,7 +191,7 @@ class RuleSet:
         return [f"{kind}: {one}" for kind, one in written if one[0] in "/*"]
 
     def is_same(self, other: RuleSet) -> bool:
-        """Whether `other`, from the same file, has the same lines."""
+        """Whether `other`, a rule set from the same file, has the same lines."""
         return (
             self._disallows.lines == other._disallows.lines
             and self._allows.lines == other._allows.lines
@@ -202,10 +203,10 @@ class _Side:
 
     Attributes:
         patterns, lines, written: as in `RuleLines`, without empty patterns.
-        wildcards: the patterns with wildcards, each once, longest first; `searched`
-            holds those that are not in `starred`.
+        wildcards: the patterns with wildcards, without duplicates, longest first;
+            `searched` is the subset that is not in `starred`.
         is_ready: whether `prepare` has set the attributes below.
-        starred: patterns keyed by prefix; empty if there are very many wildcards.
+        starred: starred patterns by prefix; empty if there are very many wildcards.
         prefixes: the plain patterns, and the keys of `starred`.
         shortest: the prefixes that do not start with another prefix, sorted; `None` if
             there are only a few.
@@ -267,7 +268,7 @@ class _Side:
 
     @property
     def few_prefixes(self) -> tuple[str, ...] | None:
-        """The prefixes if there are few, and no other patterns; otherwise `None`."""
+        """The prefixes, if there are few and no other patterns; otherwise `None`."""
         is_few = self.shortest is None and not self.searched
         return self.prefixes if is_few else None
 
@@ -284,9 +285,9 @@ class _Side:
         return False
 
     def longest(self, target: str, indexed: IndexedTarget | None) -> str:
-        """The longest pattern that matches `target`, or ""; the first one if tied.
+        """The longest pattern that matches `target`, or ""; on a tie, the first one.
 
-        `indexed` is passed if comparing all wildcards with the target may be slow.
+        Pass `indexed` if trying every wildcard pattern on the target may be slow.
         """
         prefix = self._longest_prefix(target)
         best = self.starred.get(prefix, prefix)
@@ -300,7 +301,7 @@ class _Side:
         return self._longer(best, next(filter(indexed.matches, self.searched), ""))
 
     def _longer(self, one: str, other: str) -> str:
-        """The longer pattern; the first one in the file if tied."""
+        """The longer pattern; on a tie, the first one in the file."""
         if len(one) != len(other):
             return one if len(one) > len(other) else other
         return one if one == other else min(one, other, key=self.patterns.index)
@@ -318,7 +319,7 @@ class _Side:
 
 
 def _in_little_memory(lines: list[int]) -> Sequence[int]:
-    """`lines` as a range if they are consecutive, as in most files."""
+    """`lines` as a range if consecutive (as in most files), otherwise as an array."""
     if lines and lines[-1] - lines[0] == len(lines) - 1:
         run = range(lines[0], lines[-1] + 1)
         if [*run] == lines:  # one line may imply two rules

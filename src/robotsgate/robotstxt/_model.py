@@ -19,7 +19,7 @@ class JSONValue:
 
 
 def as_json(value: object) -> object:
-    """`value` as JSON types; unchanged if its type is not listed here."""
+    """`value` converted to JSON types; values of other types are left unchanged."""
     match value:
         case JSONValue():
             return value.as_dict()
@@ -51,7 +51,7 @@ class Rule(JSONValue):
         pattern: the path pattern as written in the file, without comments or
             surrounding white space; invalid UTF-8 is replaced with U+FFFD. May be
             empty.
-        line: the line number, 1 for the first line.
+        line: the line number, starting at 1.
     """
 
     kind: RuleKind
@@ -59,7 +59,7 @@ class Rule(JSONValue):
     line: int
 
     def __str__(self) -> str:
-        """The rule as a line of a robots.txt."""
+        """The rule as a robots.txt line."""
         return f"{self.kind.name.capitalize()}: {self.pattern}"
 
 
@@ -84,12 +84,12 @@ class Group(JSONValue):
     """One group as written in the file, not merged with others for the same token.
 
     Attributes:
-        tokens: the product tokens of its user-agent lines, in lower case and in order;
+        tokens: the product tokens on its user-agent lines, in lower case and in order;
             "*" for all agents; "" for a line without a token.
         rules: its rules in order, including those that cannot match anything.
-        line: the line number of its first user-agent line, 1 for the first line.
+        line: the number of its first user-agent line, starting at 1.
         crawl_delay: its first crawl-delay in seconds, ≥ 0; `None` if it is missing or
-            invalid. It does not apply to agents whose user-agent lines are below it:
+            invalid. It does not apply to agents whose user-agent line comes after it:
             see `RobotsTxt.crawl_delay`.
         request_rate: its first request-rate; `None` if it is missing or invalid.
         other_lines: its records that are not about fetching.
@@ -107,10 +107,10 @@ class Group(JSONValue):
 class OtherLine(JSONValue):
     """A record that is not about fetching (RFC 9309 §2.2.4).
 
-    Its field is unknown, or used by `RobotsTxt.usage_preferences`.
+    Its field is either unknown or used by `RobotsTxt.usage_preferences`.
 
     Attributes:
-        line: the line number, 1 for the first line.
+        line: the line number, starting at 1.
         field: the name before the colon, in lower case.
         value: the text after the colon, without comments or surrounding white space;
             may be empty.
@@ -124,7 +124,7 @@ class OtherLine(JSONValue):
 class LineKind(enum.Enum):
     """The kind of a line.
 
-    Members that stand for a field have the name of the field as their value.
+    For members that stand for a field, the value is the field's name.
     """
 
     USER_AGENT = "user-agent"

@@ -3,7 +3,7 @@
 RFC 9309 §2.2.2: non-ASCII bytes are percent-encoded, unreserved characters (RFC 3986
 §2.3) are decoded, and hexadecimal digits are upper-case. The RFC does not mention
 characters that are invalid in URIs (space, quotes, brackets, controls, a "%" without
-two digits). They are encoded as well, because all clients encode them before sending.
+two digits). These are encoded as well, because all clients encode them before sending.
 Text is latin-1 here: one character per byte.
 """
 
@@ -35,7 +35,7 @@ _PLAIN = (_UNRESERVED | _RESERVED) - set("#$%*")
 
 
 def _changed_unless(safe: frozenset[str]) -> bytes:
-    """A table for `bytes.translate` that changes all characters but `safe`.
+    """A table for `bytes.translate` that changes every character not in `safe`.
 
     Translating and comparing is twice as fast as deleting the safe characters and
     looking for others.
@@ -47,9 +47,9 @@ class _Safe:
     """Translation tables for the characters that need no encoding.
 
     Attributes:
-        changed: changes all other characters.
-        encoded: encodes all other characters. It contains every character, because
-            `str.translate` is slow for characters missing from the table.
+        changed: a table that changes every other character.
+        encoded: a table that percent-encodes every other character. It has an entry for
+            each character, because `str.translate` is slow if an entry is missing.
     """
 
     def __init__(self, characters: frozenset[str]) -> None:
@@ -85,7 +85,7 @@ _WORD = re.compile("[A-Za-z]{4}")
 
 
 def wide_encoding(body: bytes) -> str | None:
-    """UTF-16 or UTF-32 if `body` has its byte order mark and is plausible text.
+    """The encoding that a UTF-16 or UTF-32 byte order mark indicates, if plausible.
 
     Otherwise `None`: some editors put such a mark before ASCII text.
     """
@@ -107,7 +107,7 @@ def _mark(body: bytes) -> bytes:
 
 
 def as_octets(text: str) -> str:
-    """`text` in UTF-8, as one latin-1 character per byte."""
+    """`text` encoded in UTF-8, with one latin-1 character per byte."""
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogatepass").decode("latin-1")
@@ -139,7 +139,7 @@ def lower(octets: str) -> str:
 def is_plain(target: str) -> bool:
     """Quickly check whether `target` is already normalized.
 
-    True for most targets on most sites: they contain no escapes and need none, and
+    True for most targets on most sites: they neither need nor contain escapes, and
     contain no "." segment, no fragment, and no "*" or "$".
     """
     if "/." in target or not target.isascii():
@@ -159,7 +159,7 @@ def normalised_patterns(octets: str) -> str:
 def normalised_target(target: str) -> str:
     """Path and query, normalized for comparison with patterns.
 
-    `target` has no fragment. A "*" or "$" in it is an ordinary character.
+    `target` has no fragment; any "*" or "$" in it is an ordinary character.
     """
     return _normalised_octets(as_octets(target), _IN_TARGETS)
 
@@ -184,7 +184,7 @@ def with_escapes_upper(octets: str) -> str:
 
 
 def _with_escapes(octets: str, spellings: dict[str, str], *, lone: str) -> str:
-    """`octets` with each %xx replaced according to `spellings`, other "%" by `lone`."""
+    """`octets` with each %xx replaced using `spellings`, and other "%" with `lone`."""
     first, *rest = octets.split("%")
     parts = [first]
     for part in rest:

@@ -33,13 +33,13 @@ _COMMENT = re.compile("#[^\n]*")
 
 @dataclass(slots=True)
 class Section:
-    """A run of user-agent lines with the lines that follow it, up to the next run.
+    """A run of user-agent lines and the lines that follow, up to the next run.
 
     Attributes:
-        start: its start index in the text.
+        start: the section's start index in the text.
         end: the start index of the next section.
-        lines_before: the number of lines before it.
-        agents: (token, line) of each of its user-agent lines.
+        lines_before: the number of lines before the section.
+        agents: (token, line number) for each user-agent line in the section.
     """
 
     start: int
@@ -56,8 +56,8 @@ class Outline:
         text: the part of the file that is used, without comments.
         outside: the lines before the first user-agent line.
         sections: the sections, in file order.
-        by_token: for each token, the sections that name it, each once, with the first
-            line that does.
+        by_token: for each token, the sections that name it, without duplicates, each
+            with the first line that names the token.
     """
 
     text: str
@@ -85,7 +85,7 @@ def first_lines(body: bytes, max_bytes: int | None) -> bytes:
 
 
 def outline(text: str, grammar: Grammar) -> Outline:
-    """Find the groups in `text`: latin-1, one character per byte; lines end with LF."""
+    """Find the groups in `text` (latin-1, one character per byte; LF line endings)."""
     text = grammar.counted_text(text)
     if "#" in text:
         text = _COMMENT.sub("", text)

@@ -5,7 +5,7 @@ target. Everything else is literal. No regular expressions are used, so nothing 
 backtrack.
 
 Searching a long target for thousands of parts, one by one, may take time proportional
-to the product of their lengths, and a hostile robots.txt may be designed to make it so.
+to the product of their lengths, and a hostile robots.txt may be designed to cause this.
 So an `IndexedTarget` records the last occurrence of each short piece of the target.
 Almost every pattern in such a file contains a piece that does not occur in the target,
 or occurs too early, so no search is needed.
@@ -46,17 +46,17 @@ def as_prefix(pattern: str) -> str | None:
 
 
 def parts(pattern: str) -> list[str]:
-    """The texts between the stars in `pattern`, without "$"; "**" counts as "*"."""
+    """The strings between the stars in `pattern`, without "$"; "**" counts as "*"."""
     if "**" in pattern:
         pattern = _STARS.sub("*", pattern)
     return pattern.removesuffix("$").split("*")
 
 
 def telling_part(pattern: str) -> str:
-    """A text that every matching target contains, but few other targets do.
+    """A string that every matching target contains, but few other targets do.
 
-    Not the start of `pattern`, which many rules in a file share, unless its other parts
-    are very short.
+    The start of `pattern`, which many rules in a file share, is used only if the other
+    parts are very short.
     """
     start, *others = parts(pattern)
     longest = ""
@@ -94,7 +94,7 @@ class IndexedTarget:
     """A target to be matched against many patterns."""
 
     def __init__(self, target: str) -> None:
-        """Use `target`; pieces of each length are indexed when first needed."""
+        """Store `target`; pieces of each length are indexed when first needed."""
         self._target = target
         self._searched = target + _FILLER
         self._indexes: list[dict[str, int] | None] = [None] * (_LONGEST_PIECE + 1)
@@ -133,7 +133,7 @@ class IndexedTarget:
         return len(target) - len(end) >= position
 
     def _latest_start(self, part: str) -> int:
-        """An index after which `part` does not start; negative if it does not occur."""
+        """The last index where `part` may start; negative if it does not occur."""
         if not self._is_indexed:
             return len(self._target) - len(part)
         if len(part) <= _LONGEST_PIECE:
@@ -149,7 +149,7 @@ class IndexedTarget:
         return latest
 
     def _last_starts(self, length: int) -> dict[str, int]:
-        """The index of the last occurrence of each piece of this length."""
+        """For each piece of the given length, the index of its last occurrence."""
         known = self._indexes[length]
         if known is None:
             target = self._target
@@ -161,7 +161,7 @@ class IndexedTarget:
 
 
 def share(strings: list[str]) -> tuple[str, ...]:
-    """`strings`; the first 4,096 short ones ever passed are interned."""
+    """`strings` as a tuple; the first 4,096 short strings ever passed are interned."""
     if len(_COMMON) >= _MANY_COMMON or len(strings) > _MANY_OF_A_FILE:
         return tuple(map(_COMMON.get, strings, strings))
     return tuple(

@@ -1,6 +1,6 @@
 """Reduces agent names to product tokens (RFC 9309 §2.2.1).
 
-Agents passed by callers and user-agent lines are reduced in the same way.
+Agents passed by callers and names on user-agent lines are reduced in the same way.
 """
 
 from __future__ import annotations

@@ -29,14 +29,14 @@ class Records:
 
     Attributes:
         disallows: raw patterns, including empty ones.
-        disallow_lines: the line of each disallow pattern.
+        disallow_lines: the line number of each disallow pattern.
         allows: raw patterns, including empty ones.
-        allow_lines: the line of each allow pattern.
+        allow_lines: the line number of each allow pattern.
         rates: crawl-delay and request-rate records.
         sitemaps: (raw value, line).
         others: records with unknown fields.
         misspelt: (key, line) of fields that only a lenient dialect accepts.
-        void: lines with text that is not a record.
+        void: the numbers of lines whose text is not a record.
     """
 
     __slots__ = (
@@ -64,7 +64,7 @@ class Records:
         self.void: list[int] = []
 
     def rules(self) -> Iterator[tuple[str, bool, int]]:
-        """(raw pattern, whether it allows, line) of each rule, in file order."""
+        """(raw pattern, is_allow, line) for each rule, in file order."""
         disallows = zip(
             self.disallow_lines,
             self.disallows,
@@ -82,8 +82,9 @@ class RuleLines(NamedTuple):
     """The rules of one kind, in file order.
 
     Attributes:
-        patterns: normalized like targets; may be empty. Patterns that do not start with
-            "/" or "*" match nothing, because all targets start with "/".
+        patterns: the patterns, normalized like targets; a pattern may be empty.
+            Patterns that do not start with "/" or "*" match nothing, because all
+            targets start with "/".
         lines: the line number of each rule.
         written: the patterns as written in the file.
     """
@@ -141,7 +142,7 @@ def first_request_rate(rates: Iterable[Rate]) -> RequestRate | None:
 
 
 def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:
-    """`sitemaps` from the robots.txt of `origin` as absolute URLs, each once.
+    """`sitemaps` from `origin`'s robots.txt as absolute URLs, without duplicates.
 
     URLs with schemes other than http, https and ftp are skipped.
     """
@@ -150,7 +151,7 @@ def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:
 
 
 def _number(text: str) -> float | None:
-    """`text` as a number if it is an unsigned decimal; may be infinite."""
+    """`text` as a number (may be infinite), or `None` if not an unsigned decimal."""
     digits = text.replace(".", "", 1)
     return float(text) if digits.isascii() and digits.isdigit() else None
 

@@ -1,6 +1,6 @@
 """A parsed robots.txt: the public interface of the parser and matcher.
 
-This module is longer than others, because it is the public API: half of it is
+This module is longer than the others because it is the public API: half of it is
 docstrings.
 """
 
@@ -65,8 +65,8 @@ class RobotsTxt:
             text: latin-1, one character per byte; lines end with LF.
             dialect: the file's dialect.
             is_cut: whether `text` is only the beginning of the file.
-            encoding: the encoding that its byte order mark indicates, unless it is
-                UTF-8.
+            encoding: the UTF-16 or UTF-32 encoding indicated by a byte order mark, or
+                `None`.
         """
         self.dialect: Dialect = dialect
         self._grammar = grammar_of(dialect)
@@ -92,10 +92,10 @@ class RobotsTxt:
         """Parse a robots.txt. A malformed file never raises an exception.
 
         Args:
-            body: the file; a `str` is encoded in UTF-8.
-            dialect: how to parse it.
-            max_bytes: how many bytes to read, ≥ 0 (RFC 9309 §2.5), dropping a line cut
-                short by the limit. `None` for no limit.
+            body: the file's content; a `str` is encoded in UTF-8.
+            dialect: how to parse the file.
+            max_bytes: the maximum number of bytes to read, ≥ 0 (RFC 9309 §2.5); a line
+                cut short by the limit is dropped. `None` for no limit.
 
         Raises:
             TypeError: `body` is neither bytes nor str.
@@ -141,8 +141,8 @@ class RobotsTxt:
     def match(self, agent: str | Sequence[str], url: str | URLLike) -> Match:
         """Like `can_fetch`, but also returns the rule that applies.
 
-        If there are several readings, the first disallowed one is used, or the URL as
-        given if all are allowed. Raises the same errors as `can_fetch`.
+        If `url` has several readings, the first disallowed reading is used or, if all
+        are allowed, the URL as given. Raises the same errors as `can_fetch`.
         """
         rules = self.rules_for(agent)
         target = decisive(self._grammar.readings(url), self._allows(rules))
@@ -154,9 +154,9 @@ class RobotsTxt:
         """All rules that match; raises the same errors as `match`.
 
         Returns:
-            The rules in order of priority, each once. The longest pattern comes first,
-            then allow before disallow, then the earlier line. `match` returns the first
-            one. Empty for /robots.txt if the dialect always allows it.
+            The rules in order of priority, without duplicates: longer patterns first,
+            then allow before disallow, then earlier lines first. `match` returns the
+            first rule. Empty for /robots.txt if the dialect always allows it.
         """
         agent_rules = self.rules_for(agent)
         rules = agent_rules.rules
@@ -168,14 +168,14 @@ class RobotsTxt:
     def usage_preferences(
         self, agent: str | Sequence[str], url: str | URLLike
     ) -> UsagePreferences:
-        """The site's preferences for how `url` is used.
+        """The site's preferences for how the content at `url` is used.
 
-        The preferences are stated in the agent's groups, and in Content-Signal and
-        License lines above the first group; a License line in the groups replaces any
-        License lines above. If `agent` may not fetch `url`, all preferences are
-        unknown. If `url` has several readings, their preferences are combined. The
-        page's response headers may state more: see `RobotsChecker.usage_preferences`.
-        Raises the same errors as `can_fetch`.
+        Preferences come from the agent's groups, and from Content-Signal and License
+        lines above the first group; License lines in the groups replace those above.
+        If `agent` may not fetch `url`, all preferences are unknown. If `url` has
+        several readings, their preferences are combined. The page's response headers
+        may state further preferences: see `RobotsChecker.usage_preferences`. Raises
+        the same errors as `can_fetch`.
         """
         from robotsgate.robotstxt._usage_preferences import (  # noqa: PLC0415 (slow to import)
             usage_preferences,
@@ -207,9 +207,9 @@ class RobotsTxt:
 
     @cached_property
     def sitemaps(self) -> tuple[str, ...]:
-        """The sitemaps as written in the file, in order, each once.
+        """The sitemaps as written in the file, in order, without duplicates.
 
-        They should be absolute URLs; resolve any others against the URL of the file.
+        They should be absolute URLs; resolve any relative ones against the file's URL.
         """
         values = (
             readable(value)
@@ -275,7 +275,7 @@ class RobotsTxt:
         }
 
     def rules_for(self, agent: str | Sequence[str]) -> AgentRules:
-        """The part of the file for `agent`: its own groups, merged, or the "*" groups.
+        """The part of the file for `agent`: its own groups merged, or the "*" groups.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
@@ -351,7 +351,7 @@ class RobotsTxt:
         return known
 
     def _allows(self, rules: AgentRules) -> Callable[[str], bool]:
-        """Return a function that checks targets against `rules` of this file."""
+        """Return a function that checks targets against this file's `rules`."""
         return lambda target: rules.rules.allows(target) or self._is_implied(target)
 
     def _is_implied(self, target: str) -> bool:

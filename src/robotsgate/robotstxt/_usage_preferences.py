@@ -1,14 +1,14 @@
 """A site's preferences for how its content is used, in three vocabularies.
 
 The vocabularies are kept separate and not translated into each other, so that callers
-see contradictions.
+can see contradictions.
 
-- The IETF's Content-Usage, from two drafts that may change: one for rules in groups and
-  the response header (draft-ietf-aipref-attach-05, 2026-08-19), one for categories,
-  values and how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
+- The IETF's Content-Usage, from two drafts that may change: one covers rules in groups
+  and the response header (draft-ietf-aipref-attach-05, 2026-08-19); the other covers
+  categories, values and how they combine (draft-ietf-aipref-vocab-08, 2026-09-13).
 - Cloudflare's Content-Signal (contentsignals.org, 2025-09-24; Cloudflare for `use`,
-  2026-07-01), which is also a response header (Cloudflare's Markdown for Agents, 2026).
-  It has no published grammar. Letter case is ignored here.
+  2026-07-01), which may also be a response header (Cloudflare's Markdown for Agents,
+  2026). It has no published grammar; robotsgate ignores letter case.
 - RSL 1.0's License (2025-12-10).
 
 This module is imported only when it is used, because few crawlers need it.
@@ -53,7 +53,7 @@ class Preference(enum.Enum):
     FULL = "full"
     """The content may be summarized and reproduced (`use` in Content-Signal)."""
     UNKNOWN = "unknown"
-    """The site states nothing that robotsgate understands."""
+    """The site states no preference that robotsgate understands."""
 
 
 Statement = tuple[str, Preference, int | None]
@@ -65,9 +65,9 @@ class CategoryPreference(JSONValue):
     """A site's preference for one category, and where it is stated.
 
     Attributes:
-        preference: the most restrictive preference that is stated.
-        line: the first line that states it, 1 for the first line; `None` if it is
-            stated only in a response header, or not at all.
+        preference: the most restrictive preference stated.
+        line: the number of the first line that states it; `None` if it is stated only
+            in a response header, or not at all.
     """
 
     preference: Preference
@@ -83,12 +83,12 @@ class UsagePreferences(JSONValue):
 
     Attributes:
         content_usage: the Content-Usage preferences for the keys "train-ai" and
-            "search", each of them ALLOW, DISALLOW or UNKNOWN.
+            "search" (ALLOW, DISALLOW or UNKNOWN).
         content_signal: the Content-Signal preferences for "search", "ai-input" and
-            "ai-train", with the same values; for "use", IMMEDIATE, REFERENCE, FULL or
-            UNKNOWN.
-        license: the absolute URLs in the License lines of the agent's groups or, if
-            there are none, in the lines for all agents; each once, in file order. They
+            "ai-train" (ALLOW, DISALLOW or UNKNOWN) and for "use" (IMMEDIATE,
+            REFERENCE, FULL or UNKNOWN).
+        license: the absolute URLs in License lines in the agent's groups or, if there
+            are none, above the first group; without duplicates, in file order. They
             are not fetched.
     """
 
@@ -135,9 +135,9 @@ def usage_preferences(
     allowed: bool,
     headers: HeadersLike | None = None,
 ) -> UsagePreferences:
-    """The preferences for a target, combined for all of its `readings`.
+    """The preferences for a target, combined over all its `readings`.
 
-    Unless the agent may fetch it (`allowed`), all preferences are unknown
+    Unless the agent may fetch the target (`allowed`), all preferences are unknown
     (draft-ietf-aipref-attach-05 §3.1). `lines` are the agent's records whose field is
     in `USAGE_FIELDS`, in file order; `headers` are the page's response headers, if it
     was fetched.
@@ -174,7 +174,7 @@ def _in_rules(
 ) -> list[Statement]:
     """The statements in the rules with the longest path that matches `target`.
 
-    If several paths have that length, all of them are used (attach-05 §3.1).
+    If several matching paths are equally long, all are used (attach-05 §3.1).
     """
     indexed = IndexedTarget(target)
     longest = 0
@@ -202,7 +202,7 @@ def _in_headers(values: Iterable[str]) -> list[Statement]:
 
 
 def _path_and_dictionary(value: str) -> tuple[str, str]:
-    """The path of a rule, or "", and the text after it."""
+    """A rule's path, or "" if it has none, and the text that follows."""
     if not value.startswith("/"):
         return "", value
     path, *rest = _WHITE_SPACE.split(value, maxsplit=1)
@@ -212,8 +212,8 @@ def _path_and_dictionary(value: str) -> tuple[str, str]:
 def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
     """The statements in an RFC 9651 §3.2 dictionary (vocab-08, "Processing Algorithm").
 
-    An invalid dictionary is ignored, and so is a member whose value is not the token y
-    or n.
+    An invalid dictionary is ignored, as is any member whose value is not the token y or
+    n.
     """
     # Imported here, because few files have such a line.
     from http_sf import StructuredFieldError, Token, parse  # noqa: PLC0415
@@ -246,7 +246,7 @@ def _signals(stated: Iterable[tuple[str, int | None]]) -> list[Statement]:
 def _most_restrictive(
     statements: Iterable[Statement], categories: Iterable[str]
 ) -> dict[str, CategoryPreference]:
-    """For each category, the first of its most restrictive statements.
+    """For each category, the most restrictive statement; on a tie, the first one.
 
     draft-ietf-aipref-vocab-08 (2026-09-13), "Combining Preferences".
     """

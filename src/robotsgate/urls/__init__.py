@@ -1,4 +1,4 @@
-"""Decides where a URL connects to, how its path may be read, and where redirects lead.
+"""Determines a URL's origin, how its path may be read, and where redirects lead.
 
 Pure: it does not resolve names or open connections.
 """

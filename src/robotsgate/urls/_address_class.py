@@ -90,8 +90,8 @@ _EMBEDDING = (
     ("2001::/32", 64),  # Teredo server, RFC 4380; the client address is inverted
 )
 _TEREDO = IPv6Network("2001::/32")
-# IANA assigns public addresses only in the first of these networks. The second one is
-# part of it, and is reserved for protocols.
+# IANA assigns public addresses only in the first of these networks. The second is part
+# of the first, and is reserved for protocols.
 _UNICAST = IPv6Network("2000::/3")
 _PROTOCOLS = IPv6Network("2001::/23")
 
@@ -113,7 +113,7 @@ _EMBEDDINGS = tuple((IPv6Network(text), shift) for text, shift in _EMBEDDING)
 
 
 def address_class(address: IPAddress) -> AddressClass:
-    """The class of `address`, or of a special IPv4 address that it embeds."""
+    """The class of `address`, or of a special IPv4 address embedded in it."""
     if isinstance(address, IPv4Address):
         return _class_in(_SPANS_V4, int(address)) or AddressClass.PUBLIC
     special = _class_in(_SPANS_V6, int(address))

@@ -1,12 +1,12 @@
 """Splits a URL into the origin that clients connect to and the request target.
 
-Follows the WHATWG URL Standard for http, https and ftp as far as clients do (tabs, IPv4
-numbers, IDNA). Otherwise, a crawler could connect to one host but apply the rules of
-another. It is stricter than the standard in three points: the host must follow exactly
-two slashes, it must not be empty, and there must be no backslash before the path,
-because clients interpret backslashes differently. A trailing dot in a host name is
-dropped. Sources for the origin: RFC 9309 §2.3, RFC 6454 §4. This module must never
-import a network library: names are not resolved here.
+Follows the WHATWG URL Standard for http, https and ftp wherever clients do (tabs, IPv4
+numbers, IDNA). Otherwise, a crawler could connect to one host but apply another host's
+rules. It is stricter than the standard in three ways: exactly two slashes must come
+before the host, the host must not be empty, and there must be no backslash before the
+path, because clients interpret backslashes differently. A trailing dot in a host name
+is dropped. The origin is defined in RFC 9309 §2.3 and RFC 6454 §4. This module must
+never import a network library: names are not resolved here.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _KEPT_ORIGINS = 128
 class URLLike(Protocol):
     """A URL object from httpx, httpx2 or yarl; its `str()` is the URL.
 
-    `join` distinguishes it from numbers and `None`. `host` would not do, because
-    pyright does not see it in yarl.
+    `join` distinguishes a URL object from numbers and `None`. `host` would not work,
+    because pyright does not see it on `yarl.URL`.
     """
 
     def join(self, url: Self, /) -> Self:
@@ -63,7 +63,7 @@ class URLLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A scheme, host and port, which together have one robots.txt (RFC 9309 §2.3).
+    """A scheme, host and port; each origin has one robots.txt (RFC 9309 §2.3).
 
     Attributes:
         scheme: "http" (including ws), "https" (including wss) or "ftp".
@@ -129,7 +129,7 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
 
 
 def target_in(url: str | URLLike) -> str:
-    """The target from `split_url`; raises the same errors."""
+    """The target that `split_url` returns; raises the same errors."""
     text = str(url)
     slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
     if slash > 0 and _USUAL_ORIGIN.fullmatch(text, 0, slash):
@@ -145,7 +145,7 @@ def _usual_origin(text: str) -> Origin | None:
 
 
 def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
-    """Like `split_url`, for a `url` whose text is `text`."""
+    """Like `split_url`; `text` must be `str(url)`."""
     text = _trimmed_url(text)
     scheme, colon, rest = text.partition(":")
     scheme = scheme.lower()
@@ -184,7 +184,7 @@ def is_url_like(url: object) -> bool:
 
 
 def without_userinfo(text: str) -> str:
-    """`text` without anything before the last "@", so that it is safe to show.
+    """`text` with everything before the last "@" removed, so that it is safe to show.
 
     That part may be a user name and password, even in an invalid URL.
     """
@@ -193,7 +193,7 @@ def without_userinfo(text: str) -> str:
 
 
 def shown_url(url: str | URLLike) -> str:
-    """`url`, which must be valid, without its userinfo but otherwise unchanged."""
+    """A valid `url` without its userinfo, otherwise unchanged."""
     text = str(url)
     if "@" not in text:
         return text
@@ -212,7 +212,7 @@ def _is_scheme(scheme: str) -> bool:
 
 
 def _split_authority(rest: str) -> tuple[str, str]:
-    """Split "user@host:80/path?query#fragment" where its path starts."""
+    """Split "user@host:80/path?query#fragment" at the start of its path."""
     authority = rest.partition("#")[0].partition("?")[0].partition("/")[0]
     path = rest[len(authority) :]
     return authority, path if path.startswith("/") else f"/{path}"

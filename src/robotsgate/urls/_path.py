@@ -1,9 +1,10 @@
 """The readings of a path: all the ways in which clients and servers may interpret it.
 
-Pure. Clients and servers differ in which of them resolves dot segments, which spellings
-they resolve, and what a backslash means. Some clients follow the WHATWG URL Standard;
-others send the path unchanged and leave this to the server. So a path with dot segments
-or backslashes has several readings, and is allowed only if all of them are.
+Pure. Dot segments may be resolved by the client or by the server, and clients and
+servers differ in the spellings they resolve and in what a backslash means. Some clients
+follow the WHATWG URL Standard; others send the path unchanged and let the server
+resolve it. So a path with dot segments or backslashes has several readings, and is
+allowed only if every reading is.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TAB_AND_LINE_ENDS = dict.fromkeys(map(ord, "\t\r\n"))
 def target_of(rest: str) -> str:
     """The path and query in `rest`, the part of a URL after its authority.
 
-    `rest` starts with "/". Like clients, this drops the fragment, tabs and line ends.
+    `rest` starts with "/". Like clients, this drops the fragment, tabs and line breaks.
     """
     if not rest.isprintable() or rest.endswith(" "):
         rest = rest.rstrip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
@@ -58,7 +59,7 @@ def readings(target: str) -> tuple[str, ...]:
 
 
 def decisive(readings: Sequence[str], allows: Callable[[str], bool]) -> str:
-    """The first of `readings` that is not allowed; otherwise, the first one."""
+    """The first reading that is not allowed; if all are allowed, the first one."""
     return next((one for one in readings if not allows(one)), readings[0])
 
 

@@ -27,7 +27,7 @@ class RedirectError(ValueError):
 
 
 def redirect_target(url: str, location: str | None) -> str:
-    """The absolute target URL of a redirect from `url`.
+    """The absolute URL that a redirect from `url` leads to.
 
     It has no userinfo, fragment or dot segments; host and port are normalized as in
     `Origin`.

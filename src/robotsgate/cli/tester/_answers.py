@@ -143,8 +143,8 @@ def answer_of(
     Args:
         agent: the crawler.
         path: a path or a URL.
-        decision: (whether it is allowed, the line that applies, the reason); after an
-            error, the first two are `None`.
+        decision: (whether the path is allowed, the line that applies, the reason); on
+            an error, the first two are `None`.
         dialect: the dialect's name if only that dialect has this result; otherwise
             empty.
     """

@@ -68,7 +68,7 @@ class _Connection(H11Protocol):
     """A connection that is closed if a request and its response take too long.
 
     Attributes:
-        seconds: how long a request and its response may take together.
+        seconds: how long a request and its response may take in total.
         clients: the client of each open connection; the connection that has been idle
             the longest comes first.
     """
