@@ -125,7 +125,7 @@ async def main() -> None:
             )
             print(f"    {kind}: {text}")
     draw(rows, PICTURE)
-    print(f"{PICTURE} shows it")
+    print(f"Drawn in {PICTURE}")
 
 
 if __name__ == "__main__":

@@ -76,4 +76,4 @@ if __name__ == "__main__":
     with serving() as sites, Progress() as progress:
         anyio.run(crawl_all, sites, progress)
         draw(sites, PICTURE)
-        print(f"{PICTURE} shows when each site was asked")
+        print(f"{PICTURE} shows when each site was requested")

@@ -50,7 +50,7 @@ async def ask(checker: RobotsChecker, agent: str, url: str) -> None:
     try:
         verdict = await checker.check(agent, url)
     except RobotsError as error:
-        print_indented(f"not a question: {error}")
+        print_indented(f"cannot be checked: {error}")
         return
     print_indented(str(verdict))
     for location, status in verdict.redirects:
@@ -71,7 +71,7 @@ async def ask_the_local_sites() -> None:
     async with RobotsChecker(user_agent=USER_AGENT, clock=clock) as checker:
         pages: dict[str, str | tuple[int, str]] = {"/robots.txt": RULES}
         with serving(pages) as site:
-            print("== A site with rules: one request answers all questions\n")
+            print("== A site with rules: one request is enough for all checks\n")
             await ask(checker, AGENT, f"{site}/private/diary")
             await ask(checker, AGENT, f"{site}/private/press.html")
             await ask(checker, AGENT, f"{site}/report.pdf")
@@ -79,7 +79,7 @@ async def ask_the_local_sites() -> None:
             await ask(checker, "GreedyBot/2.1", f"{site}/")
             print(f"Crawl-delay: {await checker.crawl_delay(AGENT, site)} s\n")
 
-            print("== A day later it is down: the copy still answers\n")
+            print("== A day later, the server is down: the cached copy still applies\n")
             pages["/robots.txt"] = 503, ""
             clock.advance(25 * 60 * 60)
             await ask(checker, AGENT, f"{site}/private/diary")
@@ -91,21 +91,21 @@ async def ask_the_local_sites() -> None:
 
         with serving({}) as gone:
             pass
-        print("== Nobody listens there: disallowed\n")
+        print("== No server at all: disallowed\n")
         await ask(checker, AGENT, f"{gone}/private/diary")
 
 
 SITES: dict[str, Pages] = {
     "No robots.txt: allowed": {},
-    "The robots.txt is elsewhere: its rules count": {
+    "A redirect to another file: its rules apply": {
         "/robots.txt": (301, "/rules.txt"),
         "/rules.txt": RULES,
     },
-    "A loop of redirects: counts as no robots.txt, so allowed": {
+    "A redirect loop: treated as no robots.txt, so allowed": {
         "/robots.txt": (302, "/robots.txt")
     },
     "Too many requests: disallowed": {"/robots.txt": (429, "")},
-    "An error, and no copy: disallowed": {"/robots.txt": (500, "")},
+    "A server error, and no cached copy: disallowed": {"/robots.txt": (500, "")},
 }
 
 
