@@ -39,7 +39,7 @@ class RedisServer:
             ssl_context: for "rediss://"; `None` for the system's certificates.
 
         Raises:
-            StoreError: `url` is not valid; the message does not show it.
+            StoreError: `url` is not valid; the message does not contain the URL.
         """
         self._make = url if callable(url) else _maker(url, ssl_context)
         self._lasting_client: LastingClient | None = None
@@ -83,7 +83,7 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
     """Return a function that creates clients for `url`.
 
     Raises:
-        StoreError: `url` is not a Redis URL; the message does not show it.
+        StoreError: `url` is not a Redis URL; the message does not contain the URL.
     """
     if not isinstance(url, str) or not _is_url(url):
         raise StoreError("expected a redis://host, rediss://host or unix://path URL")
