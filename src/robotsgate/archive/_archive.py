@@ -1,6 +1,6 @@
 """Pure lookups in archived responses, which `caching` interprets.
 
-A lookup is two dictionary lookups, or follows this path: `Question.of` → `find` →
+The path of a check that two dictionary lookups cannot answer: `Question.of` → `find` →
 `archived_outcome` → `entry_after` → `Standing` → `StandingFor` → the result.
 """
 
@@ -48,11 +48,11 @@ _NO_DATE = -1.0
 class RobotsArchive:
     """Checks URLs against archived robots.txt responses.
 
-    It returns what a `RobotsChecker` with the same policy and an empty store would have
-    returned at the time of the fetch, so nothing is stale and nothing expires. `None`
-    always means that nothing is archived for the origin.
+    The archive returns what a `RobotsChecker` with the same policy and an empty store
+    would have returned at the time of the fetch, so nothing is stale and nothing
+    expires. `None` always means that nothing is archived for the origin.
 
-    An archive can be shared between threads. When pickled, it includes `find` and the
+    An archive can be shared between threads. A pickled archive includes `find` and the
     settings but no parsed files, so it is cheap to send to worker processes.
     """
 
@@ -70,11 +70,11 @@ class RobotsArchive:
             find: a function that takes an origin such as "https://example.com"
                 (`str(Origin.from_url(url))`) and returns the archived response to a GET
                 of its /robots.txt, or just the body if the status was 200, or `None` if
-                nothing is archived. It is called again for an origin only after the
+                nothing is archived. `find` is called again for an origin only after the
                 origin has been dropped from memory, or to follow a redirect to that
-                origin's /robots.txt; any other redirect makes the first origin
-                unreachable. Exceptions propagate. It may be called from several threads
-                at once.
+                origin's /robots.txt; any other redirect makes the original origin
+                unreachable. Exceptions propagate. `find` may be called from several
+                threads at once.
             policy: how to treat status codes. Settings for lifetimes and retries have
                 no effect.
             dialect: the dialect for parsing robots.txt.
@@ -147,7 +147,7 @@ class RobotsArchive:
         Raises:
             InvalidProductTokenError: as in `can_fetch`.
             InvalidURLError: an item of `urls` is neither a str nor a URL object.
-            TypeError: `urls` is a single URL, or not iterable; or as in `can_fetch`.
+            TypeError: `urls` is a single URL or is not iterable; or as in `can_fetch`.
         """
         check_urls(urls, agent=agent)
         Agent.of(agent)
@@ -191,7 +191,7 @@ class RobotsArchive:
 
         This is faster than calling `can_fetch` for each agent: the file is parsed once,
         and the URL is matched only once for agents that share a group. Raises the same
-        errors as `can_fetch`, and a TypeError if `agents` is a single agent, or not
+        errors as `can_fetch`, and a TypeError if `agents` is a single agent or is not
         iterable.
 
         Returns:

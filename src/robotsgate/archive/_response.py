@@ -32,7 +32,7 @@ class ArchivedResponse:
         status: 100 to 999; for FTP, the reply code (226 or 550).
         headers: (name, value) pairs in the order they were received; a mapping is also
             accepted. Only Location and Retry-After can affect a result.
-        body: the content, with any chunking and compression removed. It may be
+        body: the content, with any chunking and compression removed. The body may be
             truncated after `Policy.max_body_bytes`.
         redirects: the redirects that led to this response, in order, as pairs (absolute
             target URL, status from 300 to 399), like `Verdict.redirects`. Not needed if

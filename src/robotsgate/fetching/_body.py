@@ -1,7 +1,7 @@
 """Reads and decompresses as much of a body as is needed, up to a size limit.
 
 Only the requested codings are accepted: gzip, deflate, or none (RFC 9110 §8.4.1). A few
-kilobytes can decompress to gigabytes, so each step limits the decoded bytes.
+kilobytes can decompress to gigabytes, so each step limits the number of decoded bytes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CodingError(ValueError):
 
 
 def bytes_worth_reading(status: int, max_bytes: int) -> int:
-    """How many decoded bytes of a body are needed for a response with `status`."""
+    """How many decoded body bytes are needed for a response with `status`."""
     if 200 <= status <= 299:  # noqa: PLR2004
         return max_bytes
     fetch = own_fetch.get(None)
@@ -138,10 +138,10 @@ class Body:
 
 
 async def read_into(body: Body, chunks: AsyncIterable[bytes]) -> None:
-    """Feed `body` as many `chunks` as it needs; error pages for a few seconds only.
+    """Feed `body` the chunks it needs; stop reading an error page after a few seconds.
 
     Raises:
-        CodingError: as for `Body`, unless it is an error page.
+        CodingError: as for `Body`, unless the body is an error page.
     """
     if body.is_over:
         return
@@ -172,7 +172,7 @@ def decoded_body(response: FetchedResponse, *, max_bytes: int) -> bytes:
     incomplete.
 
     Raises:
-        CodingError: as for `Body`, unless it is an error page.
+        CodingError: as for `Body`, unless the body is an error page.
     """
     if response.is_decoded or not response.body:
         return response.body[: bytes_worth_reading(response.status, max_bytes)]

@@ -147,7 +147,7 @@ def default_context() -> ssl.SSLContext:
 
 
 def proxy_variable() -> str | None:
-    """The environment variable that sets a proxy, or `None`."""
+    """The environment variable that sets a proxy, or `None` if there is none."""
     for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
         for variable in (name, name.lower()):
             if os.environ.get(variable):

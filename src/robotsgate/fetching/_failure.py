@@ -69,8 +69,8 @@ def outcome_of(
         error: any exception except `MISTAKES`.
         redirects: the redirects that were followed before the error.
         deadline: the time limit for the whole fetch, in seconds, for timeout messages.
-        outer: the exception that the caller of the fetch was handling. Python makes it
-            the context of `error`, but it is not a cause.
+        outer: the exception that the fetch's caller was handling. Python makes it the
+            context of `error`, but it is not a cause.
         ignored_proxy: the environment variable for a proxy that the fetch did not use,
             if any.
     """

@@ -1,10 +1,10 @@
 """The fetcher protocol: everything needed to fetch with another HTTP client.
 
-The built-in fetchers implement it as well. They get further details from `own_fetch`,
-which also marks a checker's own requests. A client may fetch both pages and robots.txt:
-a hook that calls the checker before each request must let the checker's own requests
-pass, or it would wait for itself. Tasks started during a fetch inherit the mark, but
-for them it permits only the fetch's current request.
+The built-in fetchers implement this protocol as well. They get further details from
+`own_fetch`, which also marks a checker's own requests. A client may fetch both pages
+and robots.txt: a hook that calls the checker before each request must let the checker's
+own requests pass, or it would wait for itself. Tasks started during a fetch inherit the
+mark, but it permits them only the fetch's current request.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def passes_unasked(url: str) -> bool:
     This applies to the checker's own requests, and to /robots.txt.
 
     Args:
-        url: absolute; from `sent_url` for a client's request.
+        url: absolute; for a client's request, the result of `sent_url`.
 
     Raises:
         InvalidURLError: `url` has no origin.

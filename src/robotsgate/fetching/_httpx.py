@@ -61,7 +61,7 @@ class AsyncClientLike(Protocol):
         auth: None,
         follow_redirects: bool,
     ) -> Any:  # noqa: ANN401 (its own module's Response)
-        """Send `request`; the body is left unread."""
+        """Send `request` without reading the response body."""
         ...
 
 
@@ -70,7 +70,7 @@ class AsyncTransportLike(Protocol):
     """The part of an `AsyncBaseTransport` that robotsgate uses."""
 
     async def handle_async_request(self, request: Any) -> Any:  # noqa: ANN401 (of its own module)
-        """Send `request`; the body is left unread."""
+        """Send `request` without reading the response body."""
         ...
 
 

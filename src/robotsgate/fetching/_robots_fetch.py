@@ -158,7 +158,7 @@ class RobotsTxtFetcher:
             _LOGGER.debug("%s redirects to %s", fetch.hop, hops.url)
 
     async def _get(self, url: str, fetch: OwnFetch) -> FetchedResponse:
-        """Send one GET, and return the response, with as much body as was read."""
+        """Send one GET, and return the response."""
         # One byte more than needed shows whether the last line was cut off.
         max_bytes = self._policy.max_body_bytes + 1
         if fetch.origin.scheme != "ftp" and isinstance(self._sender, DirectFetcher):

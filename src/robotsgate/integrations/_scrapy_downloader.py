@@ -81,7 +81,7 @@ class DownloaderFetcher:
         """See `Fetcher.get`.
 
         When Scrapy decodes a body, it removes the content coding from the headers. If
-        it could not decode the body, the headers still contain the coding.
+        decoding fails, the headers still contain the coding.
         """
         own = {name: value for name, value in headers if name != "User-Agent"}
         request = scrapy.Request(

@@ -92,10 +92,11 @@ class SessionAdapter(abc.ABC):
 
     @abc.abstractmethod
     def _asked_urls(self, request: Any) -> Iterator[str]:  # noqa: ANN401 (a PreparedRequest)
-        """The URLs that `request` may be sent to; none if no check is needed.
+        """The URLs that `request` may be sent to; no URLs if no check is needed.
 
         Raises:
-            InvalidURLError: the request's URL has no origin, or an ambiguous one.
+            InvalidURLError: the request's URL has no origin, or its origin is
+                ambiguous.
         """
 
 

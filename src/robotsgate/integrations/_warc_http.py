@@ -41,8 +41,8 @@ class StoredResponse(NamedTuple):
     Attributes:
         status: 100 to 999.
         headers: pairs (name, value).
-        pieces: the stored body, which can only be read while its record is the current
-            one; raises `CodingError` at the end if the record is truncated.
+        pieces: the stored body, which can only be read while its record is current;
+            raises `CodingError` at the end if the record is truncated.
     """
 
     status: int

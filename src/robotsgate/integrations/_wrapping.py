@@ -124,7 +124,7 @@ def enter_turn(
 
 
 class DisallowedRequestError(DisallowedError):
-    """A request that was refused; subclasses are also their client's own errors."""
+    """Raised for a refused request; subclasses also inherit from a client's error."""
 
     def __init__(self, verdict: Verdict, *, request: Any) -> None:  # noqa: ANN401 (the client's)
         super().__init__(verdict)
@@ -170,7 +170,7 @@ class TurnOfResponse:
         self._turn.report(response)
 
     def outlive_block(self) -> None:
-        """Make the turn end with `aclose` or `end_soon` instead of with the block."""
+        """Make the turn outlast the block, until `aclose` or `end_soon` is called."""
         self._outlives_block = True
 
     async def aclose(self) -> None:

@@ -1,6 +1,6 @@
 """robots.txt for any client that can send a GET without following redirects.
 
-For clients that cannot call a hook before each hop, such as curl_cffi. This module
+It is meant for clients without a hook that sees each hop, such as curl_cffi, and
 imports none of them.
 """
 
@@ -49,12 +49,12 @@ class RobotsGet(Protocol[_Response_co]):
 
     Args:
         url: an absolute URL; userinfo is not sent.
-        headers: sent on each hop. After a redirect to another origin, Authorization,
+        headers: sent with each hop. After a redirect to another origin, Authorization,
             Cookie, Host and Proxy-Authorization are omitted.
 
     Raises:
         DisallowedError: robots.txt disallows `url` or the target of a redirect.
-        InvalidURLError: `url` has no origin, or an ambiguous one.
+        InvalidURLError: `url` has no origin, or its origin is ambiguous.
     """
 
     def __call__(
@@ -235,7 +235,7 @@ def _unambiguous_url(url: str | URLLike) -> str:
     """`url` in a form that all clients send unchanged.
 
     Raises:
-        InvalidURLError: `url` has no origin, or an ambiguous one.
+        InvalidURLError: `url` has no origin, or its origin is ambiguous.
     """
     sent = wire_url(url)
     if not _ORIGIN_OF_EACH_CLIENT.match(sent):

@@ -89,7 +89,7 @@ def robots_hook(
 ) -> Callable[[Any], Awaitable[None] | None]:
     """Create an event hook that refuses disallowed requests, including redirects.
 
-    Use it as `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`; a
+    Use it as `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`. A
     sync `Client` needs a checker from `robotsgate.sync`. The hook does not check
     requests with `extensions={"robots": "ignore"}` or their redirects, requests for
     /robots.txt, or the checker's own requests if it uses the same client. The client's

@@ -61,8 +61,8 @@ class Telemetry:
     - `robotsgate.gate.incidents` (counter): turns after which the gate backed off
     - `robotsgate.gate.waiting` (gauge): callers and fetches waiting for a host
 
-    Each fetch is a "fetch robots.txt" span inside the span of the lookup that started
-    it.
+    Each fetch creates a "fetch robots.txt" span inside the span of the lookup that
+    started the fetch.
     """
 
     def __init__(

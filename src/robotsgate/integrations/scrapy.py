@@ -89,7 +89,7 @@ class RobotsGateParser(RobotParser):
         return cls(RobotsTxt.parse(robotstxt_body))
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
-        """Whether `user_agent` may fetch the absolute `url`.
+        """Whether `user_agent` may fetch the absolute URL `url`.
 
         Raises:
             InvalidURLError: `url` is not an absolute URL.
@@ -205,7 +205,7 @@ class RobotsGateMiddleware:
             url = _sent_url(parts)
             verdict = await ask(agent, url) if url else None
         except (InvalidURLError, UnsupportedError) as error:
-            raise IgnoreRequest(f"Not a URL that can be checked: {error}") from error
+            raise IgnoreRequest(f"The URL cannot be checked: {error}") from error
         if verdict is None:
             return
         await self._announce(verdict, request)
@@ -219,7 +219,7 @@ class RobotsGateMiddleware:
             ) from DisallowedError(verdict)
 
     async def _announce(self, verdict: Verdict, request: scrapy.Request) -> None:
-        """Send robots_parsed unless it was already sent for the current file.
+        """Send robots_parsed unless it has already been sent for the current file.
 
         As with Scrapy's own middleware, all requests wait for the signal's handlers.
         """
@@ -259,7 +259,7 @@ class RobotsGateMiddleware:
             delays[origin] = min(asked, self._longest_delay)
 
     def _count(self, event: CheckerEvent) -> None:
-        """Count a fetch in the same stats as Scrapy's own middleware."""
+        """Count a fetch in the same stats as Scrapy's own middleware does."""
         if isinstance(event, RobotsTxtFetched):
             count = self._crawler.stats.inc_value
             count("robotstxt/request_count")
@@ -308,7 +308,7 @@ def _hold_back(slot: Slot, least: float) -> None:
 
 
 def _sent_url(parts: ParseResult) -> str | None:
-    """A request's URL, parsed the same way as in Scrapy's handlers.
+    """A request's URL, parsed the way Scrapy's handlers parse it.
 
     Raises the same errors as `sent_url`.
     """

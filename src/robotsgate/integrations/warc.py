@@ -69,8 +69,8 @@ class WarcCounts:
             readable HTTP response.
         unresolved_revisits: captures of a robots.txt that were skipped because they
             only refer to a response that is not in the file.
-        unfollowed_redirects: redirects to a URL without a capture within a day; if the
-            file is not seekable, all redirects.
+        unfollowed_redirects: redirects to a URL that has no capture within a day of the
+            redirect; if the file is not seekable, all redirects.
     """
 
     records: int = 0
@@ -115,7 +115,7 @@ def responses(
 
 
 class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
-    """Pairs (origin, response), one for each capture of the origin's /robots.txt.
+    """(origin, response) pairs, one for each capture of the origin's /robots.txt.
 
     The origin is `str(Origin.from_url(url))`. The response includes the capture's date
     and the redirects that were followed. If the body is truncated or cannot be decoded,

@@ -74,7 +74,7 @@ class ListableStore(Store, Protocol):
 
 @runtime_checkable
 class BatchStore(Protocol):
-    """A store that looks up several keys faster in one call than one by one."""
+    """A store that can look up several keys efficiently in one call."""
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         """Like `Store.get`, but for several keys; omits keys without bytes."""

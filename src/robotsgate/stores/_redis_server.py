@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 
 class RedisServer:
-    """A server or cluster, which may be down.
+    """A Redis server or cluster, which may be down.
 
     After `open`, connections are kept open, and a call runs to completion even if its
     caller gives up. Before that, each call opens its own connection.
@@ -64,7 +64,7 @@ class RedisServer:
         """Call `work` with a connected client, and return its result.
 
         Raises:
-            StoreError: the call failed, for any reason.
+            StoreError: the call failed for any reason.
         """
         if self._is_closed:
             raise StoreError("the connection to Redis is closed")

@@ -84,7 +84,7 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
     Can be called again if the file was locked.
 
     Raises:
-        StoreError: the file belongs to another program or another version.
+        StoreError: the file is another program's, or was written by another version.
         sqlite3.Error: the file is damaged or locked.
     """
     is_known = _check_file(connection, path)  # before anything is changed
@@ -114,7 +114,7 @@ def _check_file(connection: sqlite3.Connection, path: str) -> bool:
     """Whether the file is a store; `False` if it is new.
 
     Raises:
-        StoreError: the file belongs to another program or another version.
+        StoreError: the file is another program's, or was written by another version.
     """
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if not tables:

@@ -21,7 +21,7 @@ def open_store(url: str) -> ListableStore:
     """Open the store at `url`; the caller must close it.
 
     The path after "sqlite:///" is relative to the working directory unless it starts
-    with a fourth slash. A store on a server connects on the first operation.
+    with a fourth slash. A Redis store does not connect until the first operation.
 
     Args:
         url: "memory:", "sqlite:///file", "redis://user:password@host:6379/0",

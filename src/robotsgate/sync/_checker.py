@@ -69,9 +69,9 @@ class RobotsChecker:
     ) -> None:
         """Start a thread that runs the event loop.
 
-        The arguments are the same as for `robotsgate.RobotsChecker`, with two
-        exceptions: the checker closes `client`, which can only be used in this event
-        loop, and `on_event` is called in the event loop's thread.
+        The arguments are the same as for `robotsgate.RobotsChecker`, but the checker
+        closes `client`, which can only be used in this event loop, and `on_event` is
+        called in the event loop's thread.
         """
         make = partial(
             _AsyncRobotsChecker,

@@ -157,7 +157,7 @@ class Turn:
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        """End the turn. Any thread may call it.
+        """End the turn. Any thread may call this.
 
         If nothing was reported, an exception is treated as a failure of the host,
         unless it is a `DisallowedError` or a `TurnNotInTimeError`. Has no effect in a
@@ -214,7 +214,7 @@ class _Entry:
 async def _opened(
     make: Callable[[], _AsyncGate], ledger: object, gates: set[AsyncExitStack]
 ) -> tuple[_AsyncGate, AsyncExitStack]:
-    """A gate, and the stack in `gates` that closes it together with its ledger."""
+    """A gate, and the exit stack in `gates` that closes the gate and its ledger."""
     async with AsyncExitStack() as contexts:
         gate = make()
         if isinstance(ledger, AbstractAsyncContextManager):
