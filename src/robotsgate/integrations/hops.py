@@ -179,7 +179,7 @@ class _AsyncGet(_Get):
                 return response
 
     async def _enter_turn(self, url: str, block: AsyncExitStack) -> Turn | None:
-        """As `enter_turn`, for an async client."""
+        """Like `enter_turn`, but for an async client."""
         if passes_unasked(url):
             return None
         if self.gate is not None:
