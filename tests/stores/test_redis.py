@@ -111,7 +111,7 @@ class TestUpdate:
             return b"ours", None
 
         async with RedisStore(valkey.url, prefix=prefix) as store:
-            with pytest.raises(StoreError, match="changed it first, 10 times"):
+            with pytest.raises(StoreError, match="first, 10 times in a row"):
                 await store.update(KEY, change)
             kept = await store.get(KEY)
 

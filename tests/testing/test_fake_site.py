@@ -288,9 +288,9 @@ async def test_site_takes_a_single_response() -> None:
         (ORIGIN, ["User-agent: *"], {}, "responses or exceptions, got 'User-agent: .'"),
     "no answer": (ORIGIN, [], {}, r"at least one response, got \[\]"),
     "status beside a response":
-        (ORIGIN, [httpx.Response(200)], {"status": 404}, "carry status and headers"),
+        (ORIGIN, [httpx.Response(200)], {"status": 404}, "own status and headers"),
     "headers beside a response":
-        (ORIGIN, httpx.Response(200), {"headers": {}}, "carry status and headers"),
+        (ORIGIN, httpx.Response(200), {"headers": {}}, "own status and headers"),
     "delay below 0":
         (ORIGIN, b"", {"delay": -1}, "delay to be 0 or more seconds, got -1"),
     "delay nan":

@@ -1,7 +1,7 @@
-"""Lookups in archived responses, which `caching` interprets. Pure.
+"""Pure lookups in archived responses, which `caching` interprets.
 
-The path of a lookup: two dictionary lookups, or `Question.of` → `find` →
-`archived_outcome` → `entry_after` → `Standing` → `StandingFor` the agent → the result.
+The path of a check that two dictionary lookups cannot answer: `Question.of` → `find` →
+`archived_outcome` → `entry_after` → `Standing` → `StandingFor` → the result.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
 _OK = 200
 
-# The date assumed for a response whose date is unknown: before any other.
+# The date assumed for a response without a known date: earlier than any real date.
 _NO_DATE = -1.0
 
 
 class RobotsArchive:
     """Checks URLs against archived robots.txt responses.
 
-    The results are those that a `RobotsChecker` with the same policy and an empty store
+    The archive returns what a `RobotsChecker` with the same policy and an empty store
     would have returned at the time of the fetch, so nothing is stale and nothing
     expires. `None` always means that nothing is archived for the origin.
 
-    It can be shared between threads. When pickled, it contains `find` and the settings,
-    but no parsed files, so it is cheap to send to worker processes.
+    An archive can be shared between threads. A pickled archive includes `find` and the
+    settings but no parsed files, so it is cheap to send to worker processes.
     """
 
     def __init__(
@@ -67,18 +67,20 @@ class RobotsArchive:
         """Create an archive without calling `find`.
 
         Args:
-            find: a function that takes an origin, `str(Origin.from_url(url))`, such as
-                "https://example.com", and returns the archived response to a GET of its
-                /robots.txt, or just the body if the status was 200, or `None` if
-                nothing is archived. It is called again for an origin only after the
+            find: a function that takes an origin such as "https://example.com"
+                (`str(Origin.from_url(url))`) and returns the archived response to a GET
+                of its /robots.txt, or just the body if the status was 200, or `None` if
+                nothing is archived. `find` is called again for an origin only after the
                 origin has been dropped from memory, or to follow a redirect to that
-                origin's /robots.txt; any other redirect makes the first origin
-                unreachable. Exceptions propagate. It may be called from several threads
-                at once.
-            policy: how to treat status codes. Lifetimes and retries have no effect.
+                origin's /robots.txt; any other redirect makes the original origin
+                unreachable. Exceptions propagate. `find` may be called from several
+                threads at once.
+            policy: how to treat status codes. Settings for lifetimes and retries have
+                no effect.
             dialect: the dialect for parsing robots.txt.
-            max_origins: the maximum number of parsed origins in memory, ≥ 1; fewer if
-                their files are very large. The least recently used are dropped first.
+            max_origins: the maximum number of parsed origins to keep in memory, ≥ 1;
+                fewer are kept if their files are very large. The least recently used
+                origins are dropped first.
 
         Raises:
             TypeError: an argument has the wrong type.
@@ -100,7 +102,7 @@ class RobotsArchive:
         )
         self._by_agent = self._live.by_agent
         self._not_archived: set[str] = set()
-        self._lock = Lock()  # for everything except lookups
+        self._lock = Lock()  # held for everything except dictionary lookups
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the arguments."""
@@ -115,13 +117,13 @@ class RobotsArchive:
     def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """Whether `agent` was allowed to fetch `url`; `None` if nothing is archived.
 
-        /robots.txt itself is allowed if anything is archived.
+        /robots.txt itself is allowed if anything is archived for the origin.
 
         Args:
             agent: a product token, a whole User-Agent header that names a crawler,
                 "*" for just the fallback group, or a sequence of these, most specific
                 first; the first one with a group is used.
-            url: an absolute URL: a `str`, or an object whose `str()` is one.
+            url: an absolute URL, as a `str` or as an object whose `str()` is a URL.
 
         Raises:
             InvalidProductTokenError: `agent` does not name a crawler (for example, it
@@ -145,7 +147,7 @@ class RobotsArchive:
         Raises:
             InvalidProductTokenError: as in `can_fetch`.
             InvalidURLError: an item of `urls` is neither a str nor a URL object.
-            TypeError: `urls` is a single URL, or not iterable; or as in `can_fetch`.
+            TypeError: `urls` is a single URL or is not iterable; or as in `can_fetch`.
         """
         check_urls(urls, agent=agent)
         Agent.of(agent)
@@ -188,13 +190,13 @@ class RobotsArchive:
         """The `agents` that were not allowed to fetch `url`, in order.
 
         This is faster than calling `can_fetch` for each agent: the file is parsed once,
-        and the URL is matched once for all agents with the same group. Raises the same
-        errors as `can_fetch`, and a TypeError if `agents` is a single agent, or not
+        and the URL is matched only once for agents that share a group. Raises the same
+        errors as `can_fetch`, and a TypeError if `agents` is a single agent or is not
         iterable.
 
         Returns:
-            The disallowed agents as you passed them, possibly none; `None` if nothing
-            is archived.
+            The disallowed agents, exactly as passed; an empty tuple if there are none;
+            `None` if nothing is archived.
         """
         if isinstance(agents, str | bytes) or not isinstance(agents, Iterable):
             shown = without_userinfo(repr(agents))
@@ -225,9 +227,9 @@ class RobotsArchive:
         """The preferences for how `url` may be used; `None` if nothing is archived.
 
         If `agent` was not allowed to fetch `url`, all preferences are unknown. If you
-        have the archived `headers` of the page, pass them, because they may contain
-        Content-Usage and Content-Signal as well. Raises the same errors as `can_fetch`,
-        and a TypeError if `headers` does not contain pairs of str.
+        have the page's archived `headers`, pass them, because they may also contain
+        Content-Usage and Content-Signal. Raises the same errors as `can_fetch`, and a
+        TypeError if `headers` does not contain pairs of str.
         """
         question = Question.of(agent, url, self._grammar)
         known = self._known(question.origin, [question.agent])
@@ -239,7 +241,7 @@ class RobotsArchive:
     def _at_once(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """The result of two dictionary lookups; `None` if they are not enough.
 
-        The rules for one agent are keyed by origin, and most URLs start with that key.
+        Each agent's rules are keyed by origin, and most URLs start with that key.
         """
         try:
             slash = url.index("/", 8)  # type: ignore[union-attr]  # EAFP: not a str
@@ -248,7 +250,7 @@ class RobotsArchive:
         except (KeyError, ValueError, TypeError, AttributeError):
             return None
         rules.is_used = True
-        if is_plain(target):  # nearly all are plain, and most of them are allowed
+        if is_plain(target):  # nearly all targets are plain, and most are allowed
             return rules.rules.allows_at_once(target) or rules.allows([target])
         return rules.allows(self._grammar.readings_of(target_of(target)))
 

@@ -29,16 +29,17 @@ class ArchivedResponse:
     """One archived response to a GET of a robots.txt.
 
     Attributes:
-        status: 100 to 999; for FTP the reply code, 226 or 550.
-        headers: pairs (name, value) in the order of arrival; a mapping is also
+        status: 100 to 999; for FTP, the reply code (226 or 550).
+        headers: (name, value) pairs in the order they were received; a mapping is also
             accepted. Only Location and Retry-After can affect a result.
-        body: the decoded content, without chunking or compression. It may be truncated
-            beyond `Policy.max_body_bytes`.
-        redirects: the redirects that were followed before this response, in order:
-            pairs (absolute target URL; status of the redirect response, 300 to 399), as
-            in `Verdict.redirects`. Not needed if the redirect responses are archived,
-            because the archive follows them itself.
-        fetched_at: when it was received, in epoch seconds, ≥ 0; `None` if unknown.
+        body: the content, with any chunking and compression removed. The body may be
+            truncated after `Policy.max_body_bytes`.
+        redirects: the redirects that led to this response, in order, as pairs (absolute
+            target URL, status from 300 to 399), like `Verdict.redirects`. Not needed if
+            the redirect responses are archived too, because `RobotsArchive` follows
+            those itself.
+        fetched_at: when the response was received, in epoch seconds, ≥ 0; `None` if
+            unknown.
 
     Raises:
         TypeError: a value has the wrong type.
@@ -73,7 +74,7 @@ def archived_outcome(
 ) -> Outcome:
     """The outcome of a fetch of `origin` whose first response is `response`.
 
-    `find` returns the response for another origin, for redirects.
+    If a redirect leads to another origin, `find` returns that origin's response.
     """
     hops = Hops(origin, max_redirects=policy.max_redirects)
     guard = FetchGuard(GuardRules(policy))
@@ -108,7 +109,7 @@ def archived_outcome(
 def _hop_by_hop(
     response: ArchivedResponse,
 ) -> Iterator[tuple[int, HeadersLike, bytes]]:
-    """The status, headers and body of each redirect, in order, then of `response`."""
+    """The status, headers and body of each redirect in order, then of `response`."""
     for url, status in response.redirects:
         yield status, [("location", url)], b""
     yield response.status, response.headers, response.body

@@ -1,4 +1,4 @@
-"""Selects the capture of an origin that applies at a given date. Pure."""
+"""Selects the capture of an origin that applied on a given date. Pure."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def last_capture(
     A 429 or 5xx is skipped if the last capture with another status was successful and
     is at most `Policy.stale_window` older, because a crawler would have used its cached
     copy. Nothing is skipped if the policy has an `outage_grace`; a 429 is skipped only
-    if the policy treats it as unreachable.
+    if the policy treats 429 as unreachable.
 
     Args:
         captures: the captures of one origin, in any order; among captures with the same
             date, the last one counts as the latest.
-        as_of: a date in epoch seconds; later captures and those without a date are
-            ignored. `None` to use all; captures without a date then count as the
-            oldest.
+        as_of: a date in epoch seconds; captures that are later or have no date are
+            ignored. With `None`, all captures are used, and those without a date count
+            as the oldest.
         policy: the `RobotsArchive`'s policy.
 
     Returns:
-        One of `captures`; `None` if there is none.
+        One of `captures`, or `None` if there are none to choose from.
     """
     in_order = sorted(
         (one for one in captures if as_of is None or 0 <= _date(one) <= as_of),

@@ -1,7 +1,7 @@
-"""Fetching a robots.txt; a failure is an outcome, not an exception.
+"""Fetches a robots.txt; failures are outcomes, not exceptions.
 
 These modules may use the network, but must not import `stores`, `checking` or any
-package above `checking`. The public names are for authors of a `Fetcher` or a wrapper.
+package above `checking`. The public names are for authors of fetchers and wrappers.
 """
 
 from robotsgate.fetching._body import Body, CodingError, read_into

@@ -1,7 +1,7 @@
-"""Reads and decompresses as much of a body as is needed, with a size limit.
+"""Reads and decompresses as much of a body as is needed, up to a size limit.
 
 Only the requested codings are accepted: gzip, deflate, or none (RFC 9110 §8.4.1). A few
-kilobytes can decompress to gigabytes, so each step limits the decoded bytes.
+kilobytes can decompress to gigabytes, so each step limits the number of decoded bytes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 ACCEPT_ENCODING = "gzip, deflate"
 
-# Limits the compressed bytes, because bytes that decode to nothing could go on forever.
-# Neither coding makes a body much longer.
+# Limits the compressed bytes, because a stream that decodes to nothing could go on
+# forever. Neither coding makes a body much longer.
 _RAW_SLACK = 2
 _RAW_BYTES_AT_LEAST = 65_536
 
@@ -38,7 +38,7 @@ PIECES_BETWEEN_CHECKPOINTS = 256
 """One segment may contain thousands of pieces, which would keep other tasks waiting."""
 
 ERROR_PAGE_SECONDS = 5.0
-"""How long to read an error page for its title."""
+"""How long to keep reading an error page to find its title."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _WINDOW_GZIP = 31
@@ -47,11 +47,11 @@ _WINDOW_RAW = -15
 
 
 class CodingError(ValueError):
-    """A content coding that is unknown, chained, corrupt or truncated."""
+    """An unknown or chained content coding, or a corrupt or truncated body."""
 
 
 def bytes_worth_reading(status: int, max_bytes: int) -> int:
-    """How many decoded bytes of a body are needed for a response with `status`."""
+    """How many decoded body bytes are needed for a response with `status`."""
     if 200 <= status <= 299:  # noqa: PLR2004
         return max_bytes
     fetch = own_fetch.get(None)
@@ -61,13 +61,13 @@ def bytes_worth_reading(status: int, max_bytes: int) -> int:
 
 
 class Body:
-    """The decoded body of one response, as far as it is needed for its status.
+    """The decoded body of one response, or as much of it as the status requires.
 
-    Feed it until `is_over`. It does no I/O itself.
+    Call `feed` until `is_over` is true. This class does no I/O itself.
 
     Attributes:
-        is_error_page: whether a failure to read it has no effect, because the status is
-            enough.
+        is_error_page: whether failing to read the body has no effect, because the
+            status alone is enough.
         is_over: whether no more bytes are needed.
         raw_bytes: the number of compressed bytes received.
     """
@@ -79,7 +79,7 @@ class Body:
 
         Args:
             status: the response status.
-            headers: the response headers, for its content coding; empty for a
+            headers: the response headers, which name the content coding; empty for a
                 body that is already decoded.
             max_bytes: the maximum number of decoded bytes for any status.
         """
@@ -96,8 +96,8 @@ class Body:
         """Add compressed bytes as they arrive.
 
         Raises:
-            CodingError: the coding was not requested; or the body does not use it,
-                decodes to almost nothing, or arrives in too many pieces.
+            CodingError: the coding was not requested; or the body is not encoded with
+                it, decodes to almost nothing, or arrives in too many pieces.
         """
         self._pieces += 1
         if self._pieces > (
@@ -138,10 +138,10 @@ class Body:
 
 
 async def read_into(body: Body, chunks: AsyncIterable[bytes]) -> None:
-    """Feed `body` as many `chunks` as needed; error pages only for a few seconds.
+    """Feed `body` the chunks it needs; stop reading an error page after a few seconds.
 
     Raises:
-        CodingError: as for `Body`, unless it is an error page.
+        CodingError: as for `Body`, unless the body is an error page.
     """
     if body.is_over:
         return
@@ -168,10 +168,11 @@ async def _feed_with(chunks: AsyncIterable[bytes], body: Body) -> None:
 def decoded_body(response: FetchedResponse, *, max_bytes: int) -> bytes:
     """The decoded body of a response that the caller's client has read.
 
-    The client may stop at `max_bytes`, so a body of that length may be incomplete.
+    The client may stop reading at `max_bytes`, so a body of that length may be
+    incomplete.
 
     Raises:
-        CodingError: as for `Body`, unless it is an error page.
+        CodingError: as for `Body`, unless the body is an error page.
     """
     if response.is_decoded or not response.body:
         return response.body[: bytes_worth_reading(response.status, max_bytes)]
@@ -254,7 +255,7 @@ class _Inflate:
 
     def _next_piece(self, max_bytes: int) -> bytes:
         inflate = self._inflate
-        assert inflate is not None  # noqa: S101 (`take` has begun)
+        assert inflate is not None  # noqa: S101 (`decode` has begun)
         try:
             piece = inflate.decompress(self._waiting, max_bytes)
         except zlib.error as error:

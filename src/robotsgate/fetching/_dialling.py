@@ -2,10 +2,11 @@
 
 A host is resolved once, the guard checks its addresses, and the connection is made to
 one of them, so nobody can change the address between the check and the connection (DNS
-rebinding). Several addresses are tried as proposed by RFC 8305 (happy eyeballs).
+rebinding). If there are several addresses, they are tried as RFC 8305 recommends (Happy
+Eyeballs).
 
-A connection is a non-blocking socket that anyio waits for: this takes a third of the
-time of `anyio.connect_tcp`, which creates a task group and a task per connection.
+A connection is a non-blocking socket that anyio waits for. This takes a third as long
+as `anyio.connect_tcp`, which creates a task group and a task per connection.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Connect = Callable[[str, int], Awaitable["SocketStream"]]
 _ATTEMPT_DELAY_SECONDS = 0.25
 
 MOST_ADDRESSES = 8
-"""How many of a name's addresses are tried; trying all could send us to many hosts."""
+"""How many of a name's addresses to try; trying all could contact too many hosts."""
 
 # A name server that does not respond blocks a thread for half a minute, which must not
 # delay other lookups. A thread takes about 100 KB.
@@ -56,7 +57,7 @@ _look_ups: RunVar[Threads] = RunVar("robotsgate.look_ups")  # per event loop
 async def resolve(host: str, port: int) -> Sequence[IPAddress]:
     """The addresses of `host`, in the system's order of preference.
 
-    Waits while very many lookups are running, including abandoned ones.
+    Waits while too many lookups are running, including abandoned ones.
 
     Raises:
         OSError: `host` cannot be resolved.
@@ -79,10 +80,11 @@ async def connect_to_any(
 ) -> SocketStream:
     """Connect to the first of `addresses` that accepts the connection.
 
-    The next address is tried if one has failed or has not responded for 0.25 s.
+    The next address is tried once the previous one has failed or has not responded for
+    0.25 s.
 
     Raises:
-        OSError: none of them accepts the connection.
+        OSError: none of the addresses accepts the connection.
     """
     if len(addresses) == 1:
         return await connect(str(addresses[0]), port)
@@ -131,7 +133,7 @@ class TooManyBytesError(Exception):
 
 
 class SocketStream(anyio.abc.ByteStream):
-    """A connected socket that one task reads and writes.
+    """A connected socket that only one task reads and writes.
 
     Attributes:
         bytes_left: how many more bytes may be received.

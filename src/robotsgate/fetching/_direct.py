@@ -1,6 +1,6 @@
-"""The default fetcher: each GET opens its own connection, with h11 over sockets.
+"""The default fetcher: each GET opens its own connection, using h11 over sockets.
 
-Each origin takes only one request, so a pool or HTTP/2 would not help.
+Each origin needs only one request, so a pool or HTTP/2 would not help.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class DirectFetcher:
         """Create a fetcher without connecting.
 
         Args:
-            ssl_context: for https; `None` to create one that trusts what httpx trusts
-                when the first https origin is fetched.
-            resolve: resolves hosts; by default, as the system does.
-            connect: connects to literal addresses.
+            ssl_context: for https; if `None`, a context that trusts the same
+                certificates as httpx is created for the first https origin.
+            resolve: resolves host names; by default, with the system's resolver.
+            connect: connects to IP addresses.
         """
         self._ssl_context = ssl_context
         self._making_context = anyio.Lock()
@@ -102,7 +102,7 @@ class DirectFetcher:
                         self._ssl_context = await anyio.to_thread.run_sync(
                             default_context
                         )
-                    except OSError as error:  # not an origin's fault
+                    except OSError as error:  # not the origin's fault
                         raise RuntimeError(
                             f"cannot load the certificate authorities: {error}"
                         ) from error
@@ -135,7 +135,7 @@ class DirectFetcher:
 
 
 def default_context() -> ssl.SSLContext:
-    """A context that trusts SSL_CERT_FILE, or SSL_CERT_DIR, or certifi, like httpx."""
+    """A context that trusts SSL_CERT_FILE, SSL_CERT_DIR or certifi, as httpx does."""
     file, folder = (os.environ.get(f"SSL_CERT_{kind}") for kind in ("FILE", "DIR"))
     if folder and not file:
         return ssl.create_default_context(capath=folder)
@@ -147,7 +147,7 @@ def default_context() -> ssl.SSLContext:
 
 
 def proxy_variable() -> str | None:
-    """The environment variable that sets a proxy, or `None`."""
+    """The environment variable that sets a proxy, or `None` if there is none."""
     for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
         for variable in (name, name.lower()):
             if os.environ.get(variable):

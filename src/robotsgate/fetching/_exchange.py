@@ -1,11 +1,11 @@
 """One GET over its own connection: h11 over sockets, on asyncio and trio.
 
-A GET is a series of steps: connect, TLS handshake (https), send, and read to the end.
-All state is in `Exchange`, so it can be interrupted between any two steps and resumed.
-All steps share a cancel scope, because scopes are slow to create; each wait moves its
-deadline. A scope whose deadline has passed is cancelled permanently, even if the bytes
-had arrived and the event loop was just too busy to see them. The steps then continue in
-a new scope:
+A GET is a series of steps: connect, TLS handshake (for https), send, and read to the
+end. All state is in `Exchange`, so a GET can be interrupted between any two steps and
+resumed. All steps share a cancel scope, because scopes are slow to create; each wait
+moves the scope's deadline. A scope whose deadline has passed is cancelled permanently,
+even if the bytes had arrived and the event loop was just too busy to see them. The
+steps then continue in a new scope:
 
     scope ends in time ── over ────────────────────────────▶ the response
           │ its deadline has passed
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from robotsgate.fetching._fetcher import OwnFetch
 
 # Everything in a response except its body: the header section, informational responses,
-# chunk framing, trailers, and one read that is not parsed yet. Other clients limit the
-# header section to between 16 KiB (Node.js) and 100 KiB (httpx). Framing adds half the
-# length of a chunk that contains a single line.
+# chunk framing, trailers, and one read that has not been parsed yet. Other clients
+# limit the header section to between 16 KiB (Node.js) and 100 KiB (httpx). Framing adds
+# half the length of a chunk that contains a single line.
 _MOST_BYTES_BESIDE_THE_BODY = 64 * 1024
 
-# The overhead of TLS: a handshake takes 2 to 20 KiB, each record 22 bytes or more.
-# Session tickets of 20 bytes take 10 microseconds each.
+# TLS overhead: a handshake takes 2 to 20 KiB, and each record 22 bytes or more. Session
+# tickets of 20 bytes take 10 microseconds each.
 _MOST_BYTES_OF_TLS = 64 * 1024
 
 # As in httpcore. The limit for everything except the body is reached first.
@@ -193,7 +193,8 @@ class Exchange:
 
     async def _send(self, stream: ByteStream) -> None:
         self._is_sent = True
-        # Some servers refuse a request without reading it. Their response is used.
+        # Some servers refuse a request without reading it. Their response is still
+        # used.
         with suppress(*_BROKEN):
             await stream.send(self._request)
 
@@ -218,7 +219,7 @@ class Exchange:
                 await self._take(event, cast("Body", self._body))  # after its head
 
     def _count(self, count: int, socket: SocketStream) -> None:
-        """Limit everything except the body, because it could go on forever."""
+        """Limit everything except the body, which could otherwise go on forever."""
         # Each byte of data permits one more byte of TLS overhead: half of a record with
         # a single line is framing.
         socket.bytes_left += 2 * count

@@ -67,12 +67,12 @@ def outcome_of(
 
     Args:
         error: any exception except `MISTAKES`.
-        redirects: the redirects that were followed before it.
-        deadline: the time limit for the whole fetch in seconds, for timeout messages.
-        outer: the exception that the caller of the fetch was handling. Python makes it
-            the context of `error`, but it is not a cause.
-        ignored_proxy: the variable that sets a proxy that the fetch did not use, if
-            any.
+        redirects: the redirects that were followed before the error.
+        deadline: the time limit for the whole fetch, in seconds, for timeout messages.
+        outer: the exception that the fetch's caller was handling. Python makes it the
+            context of `error`, but it is not a cause.
+        ignored_proxy: the environment variable for a proxy that the fetch did not use,
+            if any.
     """
     causes = list(_causes(error, outer))
     if isinstance(error, FetchFailedError):

@@ -1,10 +1,10 @@
 """The fetcher protocol: everything needed to fetch with another HTTP client.
 
-The built-in fetchers implement it as well. They get further details from `own_fetch`,
-which also marks a checker's own requests. A client may fetch both pages and robots.txt:
-a hook that calls the checker before each request must let the checker's own requests
-pass, or it would wait for itself. Tasks that start during a fetch inherit the mark, so
-in those it permits only the current request of the fetch.
+The built-in fetchers implement this protocol as well. They get further details from
+`own_fetch`, which also marks a checker's own requests. A client may fetch both pages
+and robots.txt: a hook that calls the checker before each request must let the checker's
+own requests pass, or it would wait for itself. Tasks started during a fetch inherit the
+mark, but it permits them only the fetch's current request.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ NEVER_SENT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedResponse:
-    """One response, as far as it was read.
+    """One response, with as much of its body as was read.
 
     Attributes:
         status: 100 to 999.
-        headers: pairs (name, value) in the order of arrival; names in any letter case.
+        headers: (name, value) pairs in the order they were received; names may be in
+            any letter case.
         body: may be empty if the status is neither 2xx nor 5xx.
         is_decoded: whether the client has already decompressed `body`.
     """
@@ -67,9 +68,9 @@ class FetchedResponse:
 
 
 class Fetcher(Protocol):
-    """Sends individual GETs; pass one as `RobotsChecker(client=...)`.
+    """Sends individual GETs; pass a fetcher as `RobotsChecker(client=...)`.
 
-    The checker handles the deadline, the redirects and the meaning of responses. It
+    The checker enforces the deadline, follows redirects and interprets responses. It
     cancels `get` at the deadline; `get` must then leave nothing open.
     """
 
@@ -83,7 +84,7 @@ class Fetcher(Protocol):
         Args:
             url: absolute, http or https, ASCII, without userinfo or a fragment; send it
                 unchanged.
-            headers: pairs (name, value) to send instead of the client's own.
+            headers: (name, value) pairs to send instead of the client's own headers.
             max_bytes: stop reading the body after this many bytes, compressed or
                 decompressed; the last read may exceed the limit.
 
@@ -96,7 +97,7 @@ class Fetcher(Protocol):
 class FetchFailedError(RobotsError):
     """Raised by a `Fetcher` if a GET has no usable response.
 
-    The checker handles it, and never raises it.
+    The checker handles this error and never raises it.
 
     Attributes:
         kind: where the GET failed.
@@ -107,7 +108,7 @@ class FetchFailedError(RobotsError):
         self.kind: FailureKind = kind
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, for process pools."""
+        """Support pickling, which process pools need."""
         return partial(type(self), kind=self.kind), self.args
 
 
@@ -120,9 +121,9 @@ class OwnFetch:
         policy: timeouts and sizes.
         deadline: the deadline of the whole fetch, by the event loop's clock.
         origin: the origin of the current GET.
-        has_left_origin: whether it has ever been redirected to another origin. The
-            client's own headers are meant only for the original origin.
-        task_id: the task that fetches; `None` once the fetch is over.
+        has_left_origin: whether the fetch has ever been redirected to another origin.
+            The client's own headers are meant only for the original origin.
+        task_id: the ID of the fetching task; `None` once the fetch is over.
         hop: the URL of the current GET; empty once the fetch is over.
     """
 
@@ -135,7 +136,7 @@ class OwnFetch:
     hop: str = ""
 
     def end(self) -> None:
-        """Stop letting requests pass as part of this fetch."""
+        """Stop letting requests through as part of this fetch."""
         self.task_id = None
         self.hop = ""
 
@@ -151,14 +152,14 @@ class OwnFetch:
 
 
 own_fetch: ContextVar[OwnFetch] = ContextVar("robotsgate.own_fetch")
-"""Set while a checker fetches a robots.txt."""
+"""Set while a checker is fetching a robots.txt."""
 
 
 def is_own_request(url: str) -> bool:
     """Whether a request for `url` is part of the current robots.txt fetch.
 
     In the fetching task, every request is part of the fetch. In any other task or
-    thread, where a client may have normalized the URL itself, only the current GET is.
+    thread, only the current GET is, and the client may have normalized its URL.
 
     Raises:
         InvalidURLError: `url` has no origin.
@@ -194,7 +195,7 @@ def sent_url(scheme: str, host: str, port: int | None, target: str) -> str | Non
         scheme: lower-case.
         host: the name or address that the client connects to, without brackets.
         port: `None` for the scheme's default.
-        target: path and query as they will be sent.
+        target: the path and query as they will be sent.
 
     Returns:
         The URL, with a normalized origin and an unchanged target. `None` if the scheme
@@ -220,7 +221,7 @@ def passes_unasked(url: str) -> bool:
     This applies to the checker's own requests, and to /robots.txt.
 
     Args:
-        url: absolute; from `sent_url` for a client's request.
+        url: absolute; for a client's request, the result of `sent_url`.
 
     Raises:
         InvalidURLError: `url` has no origin.
@@ -231,7 +232,7 @@ def passes_unasked(url: str) -> bool:
 def counts_as_public(address: str, policy: Policy) -> bool:
     """Whether `address` is public, or in `policy.allowed_networks`.
 
-    A page client that refuses to connect to any other address has the same protection
+    A page client that refuses to connect to any other address gives the same protection
     as `AddressGuard.PUBLIC_ONLY`, whatever guard `policy` sets.
 
     Args:
@@ -245,7 +246,7 @@ def counts_as_public(address: str, policy: Policy) -> bool:
 
 
 def has_left_origin() -> bool:
-    """Whether this fetch has ever been redirected to another origin."""
+    """Whether the current fetch has ever been redirected to another origin."""
     fetch = own_fetch.get(None)
     return fetch is not None and fetch.has_left_origin
 

@@ -30,7 +30,7 @@ _RETRIEVE = "RETR robots.txt"
 # A hanging server blocks a thread until the deadline of its fetch.
 _MOST_SESSIONS = 32
 
-# All replies in a session. Some servers greet with a page of text.
+# For all replies in a session together. Some servers greet clients with a page of text.
 _MOST_BYTES_OF_REPLIES = 64 * 1024
 
 # How much of a reply is kept; the numbers in a PASV reply are at its start.
@@ -49,7 +49,7 @@ class FtpFetcher:
         """Create a fetcher without connecting.
 
         Args:
-            resolve: resolves hosts; by default, as the system does.
+            resolve: resolves host names; by default, with the system's resolver.
         """
         self._resolve = resolve
         self._threads = Threads(_MOST_SESSIONS)
@@ -107,7 +107,7 @@ class _Session(ftplib.FTP):
         self._data: socket.socket | None = None
 
     def retrieve(self) -> bytes | None:
-        """The robots.txt, up to the size limit; `None` if there is none.
+        """The content of robots.txt, up to the size limit; `None` if there is no file.
 
         Raises:
             ftplib.Error: the session failed; this may also raise a ValueError, EOFError

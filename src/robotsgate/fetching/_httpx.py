@@ -1,7 +1,7 @@
 """Sends GETs through an httpx or httpx2 client or transport.
 
-Both libraries have the same classes, but neither accepts the other's. So each class is
-taken from the library of the caller's object, and none is imported.
+The two libraries have the same classes, but neither accepts the other's. So each class
+is taken from the library of the caller's object instead of being imported.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # Closing does not depend on the peer; this limit only guards against a broken client.
 _CLOSE_SECONDS = 2.0
 
-# More than the buffers of a closed connection can contain.
+# More than the buffers of a closed connection can hold.
 _MOST_PIECES_TO_DRAIN = 20_000
 
 
@@ -61,7 +61,7 @@ class AsyncClientLike(Protocol):
         auth: None,
         follow_redirects: bool,
     ) -> Any:  # noqa: ANN401 (its own module's Response)
-        """Send `request`; the body is left unread."""
+        """Send `request` without reading the response body."""
         ...
 
 
@@ -70,12 +70,12 @@ class AsyncTransportLike(Protocol):
     """The part of an `AsyncBaseTransport` that robotsgate uses."""
 
     async def handle_async_request(self, request: Any) -> Any:  # noqa: ANN401 (of its own module)
-        """Send `request`; the body is left unread."""
+        """Send `request` without reading the response body."""
         ...
 
 
 class TransportFetcher:
-    """Sends each GET directly over a transport, about twice as fast as a client."""
+    """Sends each GET over a transport, about twice as fast as through a client."""
 
     guard_setting: str | None = "policy"
 
@@ -122,9 +122,9 @@ class ClientFetcher:
         """See `Fetcher.get`.
 
         Sends the client's own headers, except `NEVER_SENT`, until a redirect leads to
-        another origin. Its URL parameters and cookie jar are not used. If a redirect
-        has an invalid Location, httpx raises even though it does not follow redirects
-        here; the fetch then fails.
+        another origin. The client's URL parameters and cookie jar are not used. If a
+        redirect has an invalid Location, httpx raises an exception even though it does
+        not follow redirects here, and the fetch fails.
         """
         fetch = own_fetch.get()
         # A copy shares transports, proxies and hooks with the client, but not cookies.
@@ -132,8 +132,8 @@ class ClientFetcher:
         client.cookies = None
         if fetch.has_left_origin:
             client.headers = {}
-        # With a Host header, httpx does not decode international names. It rejects some
-        # names that work in browsers and DNS.
+        # With a Host header, httpx does not decode international names. Decoding
+        # rejects some names that work in browsers and DNS.
         own = {"Host": fetch.host, **dict(headers)}
         request = client.build_request("GET", url, headers=own)
         request.url = type(request.url)(url)
@@ -153,7 +153,7 @@ class ClientFetcher:
 def _request_type(transport: type) -> type[httpx.Request]:
     """The `Request` class of the library that `transport` comes from.
 
-    For a transport that inherits from neither library, this is httpx's.
+    For a transport that inherits from neither library, this is httpx's class.
     """
     for kind in transport.mro():
         library = sys.modules[kind.__module__.partition(".")[0]]
@@ -179,7 +179,7 @@ async def _fetched_response(
     status, headers = response.status_code, as_pairs(response.headers.raw)
     try:
         if response.is_stream_consumed and bytes_worth_reading(status, max_bytes):
-            # It is complete, or a client hook has read and decoded it.
+            # The body is complete, or a client hook has read and decoded it.
             check_coding(", ".join(header_values(headers, "content-encoding")))
             content = await response.aread()
         else:
@@ -218,6 +218,6 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
 
 
 async def _close(response: httpx.Response) -> None:
-    """Close even if cancelled; ignore failures, which do not affect the result."""
+    """Close `response` even if cancelled; ignore failures, as they have no effect."""
     with anyio.move_on_after(_CLOSE_SECONDS, shield=True), suppress(Exception):
         await response.aclose()

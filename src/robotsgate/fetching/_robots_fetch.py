@@ -1,4 +1,4 @@
-"""Fetches one robots.txt, with redirects, a size limit and a deadline.
+"""Fetches one robots.txt, following redirects, with a size limit and a deadline.
 
 RFC 9309 §2.3.1. The GET is unconditional, without cookies or credentials. This module
 must never decide what a response means or where a redirect leads; `caching` does that.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("robotsgate.fetching")
 
-# How many characters of an error are logged.
+# How many characters of an error to log.
 _LONGEST_TEXT = 300
 
 _BLIND = (
@@ -91,8 +91,8 @@ class RobotsTxtFetcher:
         """Raise if the caller's client cannot fetch from `origin`.
 
         Raises:
-            UnsupportedError: the scheme is ftp, and the caller has passed a client,
-                whose proxy a direct connection could bypass.
+            UnsupportedError: the scheme is ftp, and the caller passed a client; a
+                direct connection could bypass that client's proxy.
         """
         if origin.scheme == "ftp" and not isinstance(self._sender, DirectFetcher):
             raise UnsupportedError(
@@ -158,8 +158,8 @@ class RobotsTxtFetcher:
             _LOGGER.debug("%s redirects to %s", fetch.hop, hops.url)
 
     async def _get(self, url: str, fetch: OwnFetch) -> FetchedResponse:
-        """Send one GET and return the response, as far as it was read."""
-        # One byte more than is used shows whether the last line was cut.
+        """Send one GET, and return the response."""
+        # One byte more than needed shows whether the last line was cut off.
         max_bytes = self._policy.max_body_bytes + 1
         if fetch.origin.scheme != "ftp" and isinstance(self._sender, DirectFetcher):
             return await self._sender.get(url, self._headers, max_bytes=max_bytes)

@@ -1,5 +1,5 @@
-"""Integrations that make other clients obey robots.txt.
+"""Integrations that make HTTP clients and crawlers obey robots.txt.
 
-Most need the extra of the same name. A module may use everything that its client uses,
+Most need the extra of the same name. A module may use anything that its client uses,
 but must not import another module's client, `cli` or `testing`.
 """

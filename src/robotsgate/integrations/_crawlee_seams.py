@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Crawler: TypeAlias = BasicCrawler[Any, Any]
     Run: TypeAlias = Callable[[BasicCrawlingContext], Awaitable[None]]
-    # Waits until a hop may be sent, and returns its turn; raises if it is refused.
+    # Waits until a hop may be sent, and returns its turn; raises if the hop is refused.
     Begin: TypeAlias = Callable[[str], Awaitable[TurnOfResponse | None]]
 
 
@@ -50,8 +50,8 @@ def replace_methods(
     """Make `crawler` check each URL with `is_allowed`, and wrap its request handling.
 
     Raises:
-        ValueError: its option `respect_robots_txt_file` is on, or `crawler` already
-            obeys robots.txt.
+        ValueError: the crawler's option `respect_robots_txt_file` is on, or `crawler`
+            already obeys robots.txt.
         RuntimeError: `crawler` lacks one of the methods to replace.
     """
     if crawler._respect_robots_txt_file:  # noqa: SLF001 (see the top)
@@ -61,7 +61,7 @@ def replace_methods(
 
 
 async def skip(crawler: Crawler, request: Request, error: Exception) -> None:
-    """Skip `request` in the same way as crawlee itself does.
+    """Skip `request` the way crawlee itself does.
 
     Raises:
         ContextPipelineInterruptedError: always, so that crawlee marks the request as
@@ -76,7 +76,7 @@ def check_hops(crawler: Crawler, begin: Begin) -> None:
     """Make `crawler`'s HTTP client wait for `begin` before it sends each hop.
 
     Raises:
-        TypeError: this kind of client does not expose each hop.
+        TypeError: this kind of client does not expose individual hops.
         ValueError: the client belongs to a crawler that already obeys robots.txt.
         RuntimeError: the client lacks one of the methods to replace.
     """
@@ -165,14 +165,14 @@ async def _send_by_httpx(
 
 
 def _replace(owner: object, name: str, wrapped: Callable[[Any], Any]) -> None:
-    """Replace the method `name` of `owner` with the result of `wrapped`."""
+    """Replace `owner`'s method `name` with the result of `wrapped`."""
     if not hasattr(owner, name):
         raise RuntimeError(
             f"expected crawlee>=1.11,<1.12, got a {type(owner).__name__} without {name}"
         )
     if name in vars(owner):  # otherwise, each request would wait for two turns
         raise ValueError(
-            f"expected a crawler and an HTTP client of its own, got {owner!r},"
+            f"expected a new crawler with its own HTTP client, got {owner!r},"
             " which already obeys robots.txt"
         )
     setattr(owner, name, wrapped(getattr(owner, name)))

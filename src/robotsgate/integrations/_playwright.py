@@ -1,8 +1,8 @@
 """Checks the navigations of Playwright pages, including redirects.
 
-`page.route` does not see redirect targets. In Chromium, the Fetch domain of the
-DevTools protocol does. In other browsers, `hops` returns them after the navigation.
-Only a page's main frame is checked, not its subframes, images or popups.
+`page.route` does not see redirect targets, but in Chromium, the DevTools protocol's
+Fetch domain does. In other browsers, `hops` returns the redirect targets after the
+navigation. Only a page's main frame is checked, not its subframes, images or popups.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def check_navigations(
     net::ERR_BLOCKED_BY_CLIENT.
 
     Args:
-        page: a page that is not navigating, preferably a new one.
+        page: a page that is not currently navigating, preferably a new page.
         may_send: takes the URL; called in one of Playwright's tasks.
 
     Returns:

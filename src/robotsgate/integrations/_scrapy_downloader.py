@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 # bytes of a robots.txt body may be received.
 _BYTES_LEFT = "robotsgate_bytes_left"
 
-# Most users who set ROBOTSGATE_POLICY don't do so for its address guard.
+# Most users who set ROBOTSGATE_POLICY don't do it for the address guard.
 _DEFAULT_POLICY = Policy()
 
-# The maximum size of a body decoded by Scrapy; a larger one is considered corrupt.
+# The maximum size of a body decoded by Scrapy; a larger body is considered corrupt.
 _MOST_DECODED_BYTES = 32 * 1024 * 1024
 
 # The first matching class applies.
@@ -57,12 +57,12 @@ class DownloaderFetcher:
     It sends the User-Agent that Scrapy uses for all requests.
 
     Attributes:
-        guard_setting: the setting with which the user chose an address guard, which
-            cannot see where Scrapy connects; `None` if the guard is the default.
+        guard_setting: the setting with which the user chose an address guard, or `None`
+            if the guard is the default. No guard can see where Scrapy connects.
     """
 
     def __init__(self, crawler: Crawler, *, seconds: float) -> None:
-        """Fetch with the engine of `crawler`.
+        """Fetch with `crawler`'s engine.
 
         Args:
             crawler: the crawler; its engine may not exist yet.
@@ -81,7 +81,7 @@ class DownloaderFetcher:
         """See `Fetcher.get`.
 
         When Scrapy decodes a body, it removes the content coding from the headers. If
-        it could not decode the body, the headers still contain the coding.
+        decoding fails, the headers still contain the coding.
         """
         own = {name: value for name, value in headers if name != "User-Agent"}
         request = scrapy.Request(
@@ -123,7 +123,8 @@ class DownloaderFetcher:
             Exception: any other exception, from the user's middlewares or handlers.
         """
         crawler = self._crawler
-        # Not connected permanently, because that slows down every chunk of every page.
+        # Not connected permanently, because that would slow down every chunk of every
+        # page.
         if not self._under_way:
             crawler.signals.connect(self._bound_body, signals.bytes_received)
         self._under_way += 1
@@ -147,7 +148,8 @@ class DownloaderFetcher:
         if left is None:
             return
         # Scrapy applies this limit when decoding. If it were set from the start, Scrapy
-        # would also refuse a file with a larger Content-Length instead of cutting it.
+        # would also refuse a file with a larger Content-Length instead of truncating
+        # it.
         request.meta["download_maxsize"] = _MOST_DECODED_BYTES
         request.meta[_BYTES_LEFT] = left - len(data)
         if left <= len(data):

@@ -51,7 +51,8 @@ class SessionAdapter(abc.ABC):
 
         Raises:
             RobotsDisallowedError: the request is disallowed.
-            InvalidURL: the checker does not support the URL (the library's own class).
+            InvalidURL: the checker does not support the URL; this is the library's own
+                class.
         """
         errors = self._errors
         with ExitStack() as block:
@@ -70,7 +71,8 @@ class SessionAdapter(abc.ABC):
             response = self._wrapped.send(request, *arguments, **options)
             if turn is not None:
                 turn.report(response)
-                # Digest authentication sends its second request through this.
+                # Digest authentication sends its second request through this
+                # connection.
                 response.connection = self
                 is_streamed = any(arguments[:1]) or options.get("stream", False)
                 if response.is_redirect:
@@ -90,10 +92,11 @@ class SessionAdapter(abc.ABC):
 
     @abc.abstractmethod
     def _asked_urls(self, request: Any) -> Iterator[str]:  # noqa: ANN401 (a PreparedRequest)
-        """The URLs that `request` may be sent to; none if no check is needed.
+        """The URLs that `request` may be sent to; no URLs if no check is needed.
 
         Raises:
-            InvalidURLError: the request's URL has no origin, or an ambiguous one.
+            InvalidURLError: the request's URL has no origin, or its origin is
+                ambiguous.
         """
 
 
@@ -115,7 +118,8 @@ def _end_with_body(response: Any, end: Callable[[], object]) -> None:  # noqa: A
         return _then(end_once, iter_content(*arguments, **options))
 
     # requests reads every body through `iter_content`, whatever the adapter. niquests
-    # reads some from urllib3-future, which releases the connection at the end.
+    # reads some bodies through urllib3-future, which releases the connection at the
+    # end.
     changes = [
         (response, "close", _with_end(response.close, end_once)),
         (response, "iter_content", iter_content_and_end),
@@ -147,7 +151,7 @@ def _end_soon(end: Callable[[], object]) -> None:
 
 
 def _then(end: Callable[[], object], chunks: Iterator[Any]) -> Iterator[Any]:
-    """Yield from `chunks`; call `end` after the last one or after an error."""
+    """Yield from `chunks`; call `end` after the last chunk or after an error."""
     try:
         yield from chunks
     except GeneratorExit:  # the caller may continue reading later

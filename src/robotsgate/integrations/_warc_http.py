@@ -1,8 +1,8 @@
-"""Reads the HTTP response in a WARC record, with a fetch's decoder and limits.
+"""Reads a WARC record's HTTP response, with the same decoder and limits as a fetch.
 
 Some crawlers store decoded bodies with the original headers: Common Crawl did so until
-August 2018, and its news crawl until May 2019. So a body is only decompressed if it
-starts like compressed data.
+August 2018, and its news crawl until May 2019. So a body is only decompressed if its
+first bytes look compressed.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class StoredResponse(NamedTuple):
     Attributes:
         status: 100 to 999.
         headers: pairs (name, value).
-        pieces: the stored body, which can only be read while its record is the current
-            one; raises `CodingError` at the end if the record is truncated.
+        pieces: the stored body, which can only be read while its record is current;
+            raises `CodingError` at the end if the record is truncated.
     """
 
     status: int

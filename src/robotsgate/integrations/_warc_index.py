@@ -37,7 +37,7 @@ _NEAREST = """
 
 
 class CaptureIndex(AbstractContextManager["CaptureIndex"]):
-    """Captures' keys, dates and positions, in an anonymous temporary file.
+    """The keys, dates and positions of captures, in an anonymous temporary file.
 
     However many captures there are, SQLite keeps only a few megabytes in memory.
     """
@@ -57,8 +57,8 @@ class CaptureIndex(AbstractContextManager["CaptureIndex"]):
     def position(self, key: int, date: float | None, *, within: float) -> int | None:
         """The position of the capture nearest to `date`, at most `within` seconds away.
 
-        If several are equally near, the last one in the file is used. A missing date is
-        treated as 1970.
+        If several captures are equally near, the last one in the file is used. A
+        missing date is treated as 1970.
         """
         values = {"key": key, "date": date or 0.0, "within": within}
         row = self._database.execute(_NEAREST, values).fetchone()
@@ -66,7 +66,7 @@ class CaptureIndex(AbstractContextManager["CaptureIndex"]):
 
 
 def index_rows(record: WarcRecord) -> Iterator[tuple[int, float, int]]:
-    """A capture's index rows (key, date, position), by URL and by record ID."""
+    """A capture's index rows (key, date, position), keyed by URL and by record ID."""
     origin, target = place(record)
     if origin is not None:
         date, position = date_of(record) or 0.0, record.stream_pos
@@ -82,14 +82,14 @@ def place(
     if record.record_type not in (RESPONSE, REVISIT):
         return None, ""
     try:
-        # Some writers put the URL between angle brackets.
+        # Some writers put the URL in angle brackets.
         return split_url((record.headers.get(header) or "").strip("<>"))
     except InvalidURLError:
         return None, ""
 
 
 def key_of(origin: Origin, target: str) -> int:
-    """A URL's key, whatever its percent-encoding; only valid within this process."""
+    """A URL's key, regardless of percent-encoding; only valid within this process."""
     return hash((origin.key, unquote_to_bytes(target)))
 
 

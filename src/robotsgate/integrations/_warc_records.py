@@ -1,7 +1,7 @@
 """Reads the records in a WARC file in order, skipping damaged ones.
 
 fastwarc finds the records, but it stops at the first damaged one, and treats a
-truncated file as complete. So this module finds out where to continue:
+truncated file as complete. So this module works out where to continue:
 
     record ── record ── error, or the file ends within a record ── damaged += 1
       ▲                                                               │
@@ -41,7 +41,7 @@ _OVERLAP = 8
 
 
 class Records:
-    """The records in a file, which can be read more than once if it is seekable.
+    """The records in a file, which can be read more than once if the file is seekable.
 
     Attributes:
         is_seekable: whether the file is seekable.
@@ -64,7 +64,7 @@ class Records:
         the results for each record are held back until the next record is found.
 
         Raises:
-            OSError: a record is damaged in a file that is not seekable.
+            OSError: a record is damaged, and the file is not seekable.
         """
         self.count = self.damaged = 0
         start: int | None = self._start
@@ -99,7 +99,7 @@ class Records:
     def read_at(
         self, position: int, read: Callable[[WarcRecord], _T | None]
     ) -> _T | None:
-        """The result of `read` for the record at a position from `each`.
+        """The result of `read` for the record at a `position` found by `each`.
 
         In a gzip member with several records, positions are not exact, so the result
         may be for another record, or `None`.
@@ -163,9 +163,10 @@ class Records:
 
 
 class _From(io.RawIOBase):
-    """Reads the file from `position` on, even if other code moves the file position.
+    """Reads a file from `position` on, even if other code moves the file position.
 
-    It has its own `tell`, because fastwarc crashes if `tell` fails, as on a pipe.
+    It has its own `tell`, because fastwarc crashes if `tell` fails, as it does on a
+    pipe.
     """
 
     def __init__(self, file: BinaryIO, position: int, *, is_seekable: bool) -> None:

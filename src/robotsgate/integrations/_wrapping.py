@@ -25,7 +25,7 @@ _ends: set[asyncio.Task[None]] = set()
 
 
 def missing_extra(name: str) -> ImportError:
-    """The error for an integration whose extra, of the same name, is not installed."""
+    """The error to raise if an integration's extra, `name`, is not installed."""
     return ImportError(
         f"robotsgate.integrations.{name.replace('-', '_')} needs the {name} extra:"
         f" pip install 'robotsgate[{name}]'"
@@ -39,13 +39,13 @@ def check_arguments(
     *,
     is_blocking: bool = False,
 ) -> None:
-    """Check the types of `checker` and `gate`, and that `agent` is a crawler's name.
+    """Check the types of `checker` and `gate`, and that `agent` names a crawler.
 
     Args:
         checker: the caller's argument.
         agent: the caller's argument.
         gate: the caller's argument, or `None`.
-        is_blocking: whether checker and gate must be from `robotsgate.sync`.
+        is_blocking: whether `checker` and `gate` must come from `robotsgate.sync`.
 
     Raises:
         TypeError: `checker` or `gate` has the wrong type.
@@ -100,17 +100,17 @@ def enter_turn(
     """Check a sync client's request, and wait for its turn.
 
     Args:
-        urls: the possible URLs of the request; none if no check is needed.
+        urls: the URLs that the request may be sent to; empty if no check is needed.
         checker: checks each URL that the gate does not check.
         agent: as in `RobotsChecker.can_fetch`.
         gate: provides the turn; may be `None`.
-        block: the stack whose exit ends the turn.
+        block: the exit stack that ends the turn.
 
     Returns:
         The turn; `None` without a gate.
 
     Raises:
-        DisallowedError: robots.txt does not allow one of `urls`.
+        DisallowedError: robots.txt disallows one of `urls`.
     """
     rest = list(urls)
     turn = None
@@ -124,7 +124,7 @@ def enter_turn(
 
 
 class DisallowedRequestError(DisallowedError):
-    """A request that was not sent; subclasses are also errors of their client."""
+    """Raised for a refused request; subclasses also inherit from a client's error."""
 
     def __init__(self, verdict: Verdict, *, request: Any) -> None:  # noqa: ANN401 (the client's)
         super().__init__(verdict)
@@ -138,8 +138,8 @@ class DisallowedRequestError(DisallowedError):
 class TurnOfResponse:
     """A turn that starts before a request and ends when the response is closed.
 
-    Use it as an async context manager around sending the request; if that fails, the
-    turn ends with the block.
+    Use it as an async context manager around the code that sends the request; if
+    sending fails, the turn ends with the block.
     """
 
     def __init__(self, turn: Turn) -> None:
@@ -170,7 +170,7 @@ class TurnOfResponse:
         self._turn.report(response)
 
     def outlive_block(self) -> None:
-        """Make the turn end with `aclose` or `end_soon` instead of with the block."""
+        """Make the turn outlast the block, until `aclose` or `end_soon` is called."""
         self._outlives_block = True
 
     async def aclose(self) -> None:

@@ -104,7 +104,7 @@ def robots_middleware(
     Args:
         checker: checks the URLs; close it yourself.
         agent: as in `RobotsChecker.can_fetch`.
-        gate: provides a turn for each checked request, which ends when the request's
+        gate: provides a turn for each checked request; the turn ends when the request's
             connection is released. The gate uses its own checker and agent.
 
     Returns:
@@ -172,8 +172,8 @@ def robots_ignored() -> Iterator[None]:
 class AiohttpFetcher:
     """A `Fetcher` that uses an `aiohttp.ClientSession`, its connector and its proxies.
 
-    It never sends the session's cookies and credentials, and stops sending its other
-    headers once a redirect leads to another origin. It neither uses the session's
+    It never sends the session's cookies or credentials, and stops sending the session's
+    other headers once a redirect leads to another origin. It neither uses the session's
     middlewares nor stores cookies. Close the session yourself.
     """
 
@@ -182,8 +182,9 @@ class AiohttpFetcher:
 
         Args:
             session: sends the requests, with its own timeouts. Its connector should
-                allow as many connections as the checker has concurrent fetches, because
-                a timeout while waiting for a connection is blamed on the server.
+                allow at least as many connections as the checker's
+                `max_concurrent_fetches`, because a timeout while waiting for a
+                connection is blamed on the server.
 
         Raises:
             TypeError: `session` is not an aiohttp session.
@@ -226,7 +227,7 @@ class AiohttpFetcher:
 def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
     """A middleware that isolates a fetch's requests from the session's state.
 
-    It removes the session's headers from the request and cookies from the response.
+    It removes the session's headers from the request, and cookies from the response.
     """
     own = {"host", *(name.lower() for name, _ in headers)}
 

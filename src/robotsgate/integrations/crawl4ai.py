@@ -28,9 +28,10 @@ _LOCAL = ("file:", "raw:")
 class RobotsParser:
     """Replaces the robots.txt parser of a crawl4ai crawler.
 
-    Set `crawler.robots_parser = RobotsParser(checker, agent)`. The crawler calls it
-    before each page that is not in the crawler's own cache, but only with
-    `CrawlerRunConfig(check_robots_txt=True)`. For redirects, add `check_page`.
+    Set `crawler.robots_parser = RobotsParser(checker, agent)`. The crawler calls the
+    parser before fetching each page that is not in the crawler's own cache, but only
+    with `CrawlerRunConfig(check_robots_txt=True)`. To check redirects, add
+    `check_page`.
     """
 
     def __init__(self, checker: RobotsChecker, agent: str | Sequence[str]) -> None:

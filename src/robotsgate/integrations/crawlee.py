@@ -83,23 +83,23 @@ def obey_robots(
     `crawler.on_skipped_request` receives the request's URL and the reason "robots_txt";
     after a refused redirect, it receives the URL that was redirected. Requests for
     /robots.txt are not checked. In a handler, `context.send_request` raises
-    `DisallowedError` for a disallowed URL, except in a `PlaywrightCrawler`, where it is
-    not checked.
+    `DisallowedError` for a disallowed URL, except in a `PlaywrightCrawler`, where the
+    URL is not checked.
 
     Args:
-        crawler: a crawler that has not run yet: an HTTP crawler with an
+        crawler: a crawler that has not run yet, either an HTTP crawler with an
             `ImpitHttpClient` or an `HttpxHttpClient`, or a `PlaywrightCrawler`. Hops
             sent through the client's `mounts=` are neither checked nor delayed. In a
             browser, only navigations of the main frame are checked. Browsers other than
-            Chromium send the request that follows a redirect before it can be refused.
+            Chromium follow a redirect before its target can be refused.
         checker: checks the URLs; close it yourself after the crawl.
         agent: as in `RobotsChecker.can_fetch`.
         gate: provides a turn for each request, including redirects. The gate uses its
             own checker and agent. The crawler's timeouts do not include the wait for
             the first turn; a wait after a redirect counts towards `navigation_timeout`.
             A `ThrottlingRequestManager` takes back a request to one of its domains
-            until its turn, which does not count as a retry; other requests wait in the
-            crawler.
+            until the request's turn comes; this does not count as a retry. Other
+            requests wait in the crawler.
 
     Returns:
         The number of skipped requests by reason, updated while the crawler runs. The
@@ -109,8 +109,9 @@ def obey_robots(
         TypeError: an argument has the wrong type.
         InvalidProductTokenError: `agent` is not the name of a crawler.
         ValueError: the crawler's own option `respect_robots_txt_file` is on; or the
-            crawler, or another one with the same HTTP client, already obeys robots.txt.
-        RuntimeError: this version of crawlee lacks a method to replace.
+            crawler, or another crawler with the same HTTP client, already obeys
+            robots.txt.
+        RuntimeError: this version of crawlee lacks one of the methods to replace.
     """
     check_arguments(checker, agent, gate)
     is_browser = is_a(crawler, "PlaywrightCrawler")
@@ -131,14 +132,14 @@ def obey_robots(
 
 @dataclass
 class _Navigation:
-    """A crawler's request that is in progress, including its redirects.
+    """A crawler's request in progress, including its redirects.
 
     Attributes:
         url: the URL that the crawler requested.
         early_turn: a turn for `url` that starts before anything is sent.
         turn: the turn for a browser's current hop; with HTTP clients, each response
             ends its own turn.
-        error: why a hop was not sent by a browser.
+        error: why a browser did not send a hop.
         is_watched: whether a browser lets us check each hop before it is sent.
         is_over: whether the crawler has left the page.
     """

@@ -1,6 +1,7 @@
 """robots.txt for any client that can send a GET without following redirects.
 
-For clients without a hook for each hop, such as curl_cffi, none of which is imported.
+It is meant for clients without a hook that sees each hop, such as curl_cffi, and
+imports none of them.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ class RobotsGet(Protocol[_Response_co]):
 
     Args:
         url: an absolute URL; userinfo is not sent.
-        headers: sent on each hop. After a redirect to another origin, Authorization,
+        headers: sent with each hop. After a redirect to another origin, Authorization,
             Cookie, Host and Proxy-Authorization are omitted.
 
     Raises:
-        DisallowedError: robots.txt does not allow `url`, or the target of a redirect.
-        InvalidURLError: `url` has no origin, or an ambiguous one.
+        DisallowedError: robots.txt disallows `url` or the target of a redirect.
+        InvalidURLError: `url` has no origin, or its origin is ambiguous.
     """
 
     def __call__(
@@ -96,9 +97,8 @@ def robots_get(
     """Create a `get` that follows redirects and checks each hop.
 
     It works for GET and HEAD: `get = robots_get(checker, agent, session.get)`, then
-    `response = await get(url)`.
-    Requests for /robots.txt are not checked. To bypass the check for another request,
-    call the client's own `get`.
+    `response = await get(url)`. Requests for /robots.txt are not checked. To bypass the
+    check for any other request, call the client's own `get`.
 
     Args:
         checker: checks the URLs; close it yourself. For a sync client, use a checker
@@ -107,8 +107,8 @@ def robots_get(
         get: sends one request; called as `get(url, headers=..., allow_redirects=False)`
             with an ASCII URL and a dict of headers. It must not follow redirects, must
             send the URL unchanged, and must read the body.
-        gate: provides a turn for each hop, which ends when `get` returns. The gate uses
-            its own checker and agent. Requests for /robots.txt do not need a turn.
+        gate: provides a turn for each hop; the turn ends when `get` returns. The gate
+            uses its own checker and agent. Requests for /robots.txt do not need a turn.
         max_redirects: the maximum number of redirects, ≥ 0.
 
     Raises:
@@ -130,7 +130,7 @@ def robots_get(
 
 @dataclass(frozen=True, slots=True)
 class _Get:
-    """`robots_get`'s arguments; `checker`, `get` and `gate` are all sync or async."""
+    """`robots_get`'s arguments: `checker`, `get` and `gate` all sync, or all async."""
 
     checker: Any
     agent: str | Sequence[str]
@@ -179,7 +179,7 @@ class _AsyncGet(_Get):
                 return response
 
     async def _enter_turn(self, url: str, block: AsyncExitStack) -> Turn | None:
-        """As `enter_turn`, for an async client."""
+        """Like `enter_turn`, but for an async client."""
         if passes_unasked(url):
             return None
         if self.gate is not None:
@@ -235,7 +235,7 @@ def _unambiguous_url(url: str | URLLike) -> str:
     """`url` in a form that all clients send unchanged.
 
     Raises:
-        InvalidURLError: `url` has no origin, or an ambiguous one.
+        InvalidURLError: `url` has no origin, or its origin is ambiguous.
     """
     sent = wire_url(url)
     if not _ORIGIN_OF_EACH_CLIENT.match(sent):

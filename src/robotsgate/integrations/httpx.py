@@ -51,16 +51,17 @@ class RobotsDisallowedError(DisallowedRequestError, httpx.RequestError):
 
     Both a `DisallowedError` and an `httpx.RequestError`, but not an
     `httpx.TransportError`, which retry libraries would retry. An httpx2 client raises a
-    class with the same name that inherits from httpx2's errors instead.
+    class of the same name that inherits from httpx2's errors instead.
 
     Attributes:
-        request: the request that was not sent, which may be the target of a redirect.
+        request: the request that was not sent, which may be for the target of a
+            redirect.
         verdict: the full verdict, including the rule and its line.
     """
 
 
 class SyncTransportLike(Protocol):
-    """The methods of a `BaseTransport` that are used."""
+    """The part of a `BaseTransport` that robotsgate uses."""
 
     def handle_request(self, request: Any) -> Any:  # noqa: ANN401 (its own library's)
         """Send `request` without reading the response body."""
@@ -88,13 +89,13 @@ def robots_hook(
 ) -> Callable[[Any], Awaitable[None] | None]:
     """Create an event hook that refuses disallowed requests, including redirects.
 
-    Use it as `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`; a
-    sync `Client` needs a checker from `robotsgate.sync`.
-    The hook does not check requests with `extensions={"robots": "ignore"}` or their
-    redirects, requests for /robots.txt, or the checker's own requests if it uses the
-    same client. The client's timeouts do not include the time for fetching robots.txt,
-    which `Policy.fetch_deadline` limits.
-    There is no `gate`, because a request hook cannot end a turn; use a transport.
+    Use it as `AsyncClient(event_hooks={"request": [robots_hook(checker, agent)]})`. A
+    sync `Client` needs a checker from `robotsgate.sync`. The hook does not check
+    requests with `extensions={"robots": "ignore"}` or their redirects, requests for
+    /robots.txt, or the checker's own requests if it uses the same client. The client's
+    timeouts do not include the time for fetching robots.txt, which
+    `Policy.fetch_deadline` limits. There is no `gate` argument, because a request hook
+    cannot end a turn; use a transport instead.
 
     Args:
         checker: checks the URLs; close it yourself.
@@ -102,8 +103,8 @@ def robots_hook(
 
     Returns:
         The hook. It raises `RobotsDisallowedError`, or the client's `RequestError` if
-        the checker does not support the URL. It raises TypeError if it is used as a
-        response hook, or if the checker is async and the client sync, or vice versa.
+        the checker does not support the URL. It raises a TypeError if it is used as a
+        response hook, or if the checker is async and the client is sync, or vice versa.
 
     Raises:
         TypeError: `checker` is not a checker.
@@ -126,7 +127,7 @@ def robots_hook(
         is_awaited = bool(caller and caller.f_code.co_flags & inspect.CO_COROUTINE)
         if blocks and is_awaited:
             raise TypeError(
-                "expected a sync Client for a checker of robotsgate.sync, got an"
+                "expected a sync Client for a checker from robotsgate.sync, got an"
                 " AsyncClient, or an async function around the hook"
             )
         if not (blocks or is_awaited):
@@ -169,8 +170,8 @@ class _Refusals:
 class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
     """A transport that refuses disallowed requests and forwards all others.
 
-    A client bypasses it for requests through `proxy=` or `mounts=`, whereas
-    `robots_hook` sees every request. Both leave the same requests unchecked.
+    A client bypasses it for requests sent through `proxy=` or `mounts=`, whereas
+    `robots_hook` sees every request. Both exempt the same requests from the check.
     """
 
     def __init__(
@@ -190,8 +191,8 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
             wrapped: the transport that sends the requests, closed together with this
                 one; by default, an `httpx.AsyncHTTPTransport`. An httpx2 client needs
                 an httpx2 transport.
-            gate: provides a turn for each checked request, which ends when the response
-                is closed. The gate uses its own checker and agent.
+            gate: provides a turn for each checked request; the turn ends when the
+                response is closed. The gate uses its own checker and agent.
             on_disallowed: "raise" a `RobotsDisallowedError`, or return a "response"
                 with status 403 and the verdict in the x-robotsgate-verdict header.
 
@@ -212,7 +213,8 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
 
         Raises:
             RobotsDisallowedError: `request` is disallowed.
-            RequestError: the checker does not support the URL (the client's own class).
+            RequestError: the checker does not support the URL; this is the client's own
+                class.
         """
         with _errors_of_client(request):
             url = _asked_url(request)
@@ -271,7 +273,7 @@ class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
         gate: sync.PolitenessGate | None = None,
         on_disallowed: Literal["raise", "response"] = "raise",
     ) -> None:
-        """See `RobotsTransport`; `checker` and `gate` are from `robotsgate.sync`.
+        """See `RobotsTransport`; `checker` and `gate` come from `robotsgate.sync`.
 
         By default, `wrapped` is an `httpx.HTTPTransport`.
         """
@@ -350,7 +352,7 @@ def _classes_of(request: object) -> HttpxClasses:
 
 @contextmanager
 def _errors_of_client(request: httpx.Request) -> Iterator[None]:
-    """Raise the client's own error, because a redirect may lead to any URL."""
+    """Turn URL errors into the client's own, as a redirect may lead to any URL."""
     try:
         yield
     except (InvalidURLError, UnsupportedError) as error:

@@ -61,8 +61,8 @@ class Telemetry:
     - `robotsgate.gate.incidents` (counter): turns after which the gate backed off
     - `robotsgate.gate.waiting` (gauge): callers and fetches waiting for a host
 
-    Each fetch is a "fetch robots.txt" span inside the span of the lookup that started
-    it.
+    Each fetch creates a "fetch robots.txt" span inside the span of the lookup that
+    started the fetch.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Telemetry:
         self._changes = self._meter.create_counter("robotsgate.access.changes")
         self._rules_changes = self._meter.create_counter("robotsgate.rules.changes")
         self._store_failures = self._meter.create_counter("robotsgate.store.failures")
-        self._spans: dict[str, Span] = {}  # by origin, with one fetch at a time each
+        self._spans: dict[str, Span] = {}  # keyed by origin, at most one fetch each
 
     def record(self, event: CheckerEvent) -> None:
         """Record `event`; pass this method to a checker as `on_event`."""
@@ -113,7 +113,7 @@ class Telemetry:
                 assert_never(event)
 
     def observe(self, checker: RobotsChecker) -> None:
-        """Report the counters of `checker` whenever metrics are collected."""
+        """Report `checker`'s counters whenever metrics are collected."""
 
         def checks(_: CallbackOptions) -> Iterator[Observation]:
             stats = checker.stats
@@ -128,7 +128,7 @@ class Telemetry:
         self._meter.create_observable_gauge("robotsgate.origins", [origins])
 
     def observe_gate(self, gate: PolitenessGate) -> None:
-        """Report the counters of `gate` whenever metrics are collected."""
+        """Report `gate`'s counters whenever metrics are collected."""
 
         def stat(name: str) -> CallbackT:
             return lambda _: [Observation(getattr(gate.stats, name))]

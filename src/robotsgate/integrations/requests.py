@@ -40,7 +40,8 @@ class RobotsDisallowedError(DisallowedRequestError, requests.RequestException):
     Both a `DisallowedError` and a `requests.RequestException`.
 
     Attributes:
-        request: the request that was not sent, which may be the target of a redirect.
+        request: the request that was not sent, which may be for the target of a
+            redirect.
         verdict: the full verdict, including the rule and its line.
     """
 

@@ -64,8 +64,8 @@ _LONGEST_CRAWL_DELAY = 3600.0
 
 # Before a robots.txt request is sent, it waits in Scrapy's download slot, perhaps
 # behind pages. This wait must not look like an unresponsive server. So the policy's
-# deadline applies to each request once it is sent, and this one to the whole fetch. A
-# longer deadline would also extend the lease of a process that has died.
+# deadline applies to each request once it is sent, and this deadline applies to the
+# whole fetch. A longer deadline would also extend the lease of a process that has died.
 _LONGEST_FETCH_SECONDS = 600.0
 
 
@@ -89,7 +89,7 @@ class RobotsGateParser(RobotParser):
         return cls(RobotsTxt.parse(robotstxt_body))
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
-        """Whether `user_agent` may fetch the absolute `url`.
+        """Whether `user_agent` may fetch the absolute URL `url`.
 
         Raises:
             InvalidURLError: `url` is not an absolute URL.
@@ -109,16 +109,18 @@ class RobotsGateMiddleware:
     stats and the robots_parsed signal. For a disallowed request, it raises
     `IgnoreRequest`, whose cause is a `DisallowedError` with the verdict.
 
-    A crawl-delay sets the minimum delay of its host's download slot. A longer delay is
+    A crawl-delay sets the minimum delay for its host's download slot. A longer delay is
     kept, and neither randomization nor AutoThrottle goes below the minimum. If the file
-    later asks for less, the slot keeps its delay until it has been idle for a minute.
+    later asks for a shorter delay, the slot keeps its delay until it has been idle for
+    a minute.
 
     Additional settings:
 
     - ROBOTSGATE_STORE: the URL of a store, as for `open_store`; "memory:" by default.
-    - ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` applies to each of a fetch's
-      requests once it is sent, because the server is not to blame for time spent in a
-      download slot. Scrapy's timeouts replace its other timeouts.
+    - ROBOTSGATE_POLICY: a `Policy`. Its `fetch_deadline` applies to each request in a
+      fetch, starting when the request is sent, because the server is not to blame for
+      time spent in a download slot. Scrapy's timeouts replace the policy's other
+      timeouts.
     - ROBOTSGATE_MAX_CRAWL_DELAY: the longest crawl-delay to respect, in seconds; 3600
       by default.
 
@@ -131,9 +133,10 @@ class RobotsGateMiddleware:
 
         Raises:
             NotConfigured: ROBOTSTXT_OBEY is off.
-            RuntimeError: Scrapy does not run on asyncio.
+            RuntimeError: Scrapy is not running on asyncio.
             TypeError: ROBOTSGATE_POLICY is not a `Policy`.
-            StoreError: ROBOTSGATE_STORE is not a store, or cannot be opened.
+            StoreError: ROBOTSGATE_STORE is not the URL of a store, or the store cannot
+                be opened.
         """
         settings = crawler.settings
         if not settings.getbool("ROBOTSTXT_OBEY"):
@@ -160,8 +163,8 @@ class RobotsGateMiddleware:
             ),
             on_event=self._count,
         )
-        # By the file's origin and date. These are tasks, because a request may end
-        # before its handlers do.
+        # Keyed by the file's origin and date. The values are tasks, because a request
+        # may end before the signal's handlers do.
         self._announcements: LRUCache[tuple[str, float], asyncio.Task[None]]
         self._announcements = LRUCache(_MAX_KNOWN)
         self._delays: LRUCache[str, dict[str, float]] = LRUCache(_MAX_KNOWN)
@@ -180,7 +183,7 @@ class RobotsGateMiddleware:
         return cls(crawler)
 
     async def process_request(self, request: scrapy.Request) -> None:
-        """Let `request` pass if it is allowed.
+        """Let `request` through if it is allowed.
 
         Raises:
             scrapy.exceptions.IgnoreRequest: robots.txt disallows `request`, or the
@@ -202,12 +205,12 @@ class RobotsGateMiddleware:
             url = _sent_url(parts)
             verdict = await ask(agent, url) if url else None
         except (InvalidURLError, UnsupportedError) as error:
-            raise IgnoreRequest(f"Not a URL that can be checked: {error}") from error
+            raise IgnoreRequest(f"The URL cannot be checked: {error}") from error
         if verdict is None:
             return
         await self._announce(verdict, request)
         await self._learn_delay(verdict.origin, agent, request)
-        # It is only `None` for overrides, and this checker has none.
+        # `fresh_until` is only `None` for overrides, and this checker has none.
         self._settled_until[case] = verdict.fresh_until or 0.0
         if not verdict.allowed:
             self._crawler.stats.inc_value("robotstxt/forbidden")
@@ -216,7 +219,7 @@ class RobotsGateMiddleware:
             ) from DisallowedError(verdict)
 
     async def _announce(self, verdict: Verdict, request: scrapy.Request) -> None:
-        """Send robots_parsed unless it was already sent for the current file.
+        """Send robots_parsed unless it has already been sent for the current file.
 
         As with Scrapy's own middleware, all requests wait for the signal's handlers.
         """
@@ -256,7 +259,7 @@ class RobotsGateMiddleware:
             delays[origin] = min(asked, self._longest_delay)
 
     def _count(self, event: CheckerEvent) -> None:
-        """Count a fetch in the same stats as Scrapy's own middleware."""
+        """Count a fetch in the same stats as Scrapy's own middleware does."""
         if isinstance(event, RobotsTxtFetched):
             count = self._crawler.stats.inc_value
             count("robotstxt/request_count")
@@ -265,7 +268,7 @@ class RobotsGateMiddleware:
                 count(f"robotstxt/response_status_count/{event.status}")
 
     def _keep_delay(self, request: scrapy.Request) -> None:
-        """Apply the longest crawl-delay of its origins to the slot of `request`."""
+        """Make `request`'s slot keep the longest crawl-delay of the slot's origins."""
         key = request.meta["download_slot"]
         least = max(self._delays.get(key, {}).values(), default=0.0)
         if least:
@@ -305,7 +308,7 @@ def _hold_back(slot: Slot, least: float) -> None:
 
 
 def _sent_url(parts: ParseResult) -> str | None:
-    """A request's URL, parsed in the same way as in Scrapy's handlers.
+    """A request's URL, parsed the way Scrapy's handlers parse it.
 
     Raises the same errors as `sent_url`.
     """

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RobotsGatePlaywrightMiddleware"]
 
-# A key in a request's meta: scrapy-playwright calls this with the page and the request.
+# A key in a request's meta: scrapy-playwright calls its value with the page and the
+# request.
 _CALLBACK = "playwright_page_init_callback"
 
 # Another key in a request's meta: the `_Navigation` that the request started.
@@ -54,10 +55,10 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
     async def process_response(
         self, request: scrapy.Request, response: scrapy.http.Response
     ) -> scrapy.http.Response:
-        """Let `response` pass if all the URLs that led to it are allowed.
+        """Let `response` through if all the URLs that led to it are allowed.
 
         Raises:
-            scrapy.exceptions.IgnoreRequest: one of these URLs is disallowed.
+            scrapy.exceptions.IgnoreRequest: one of those URLs is disallowed.
         """
         request.meta.pop(_NAVIGATION, None)
         if request.meta.get("playwright"):
@@ -128,7 +129,7 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
 
 @dataclass(slots=True)
 class _Navigation:
-    """A page's navigation; `request` is a copy whose meta does not hold the page."""
+    """A page's navigation; `request` is a copy whose meta does not contain the page."""
 
     request: scrapy.Request
     refusal: IgnoreRequest | None = None

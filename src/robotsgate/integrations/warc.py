@@ -50,8 +50,8 @@ _T = TypeVar("_T")
 _NOT_MODIFIED = 304
 _PARTIAL_CONTENT = 206
 
-# A crawler may cache a robots.txt for a day (RFC 9309 §2.4), so the target of a
-# redirect may be that old.
+# A crawler may cache a robots.txt for a day (RFC 9309 §2.4), so the capture of a
+# redirect's target may be that old.
 _DAY = 86_400.0
 _SECOND = 1.0
 
@@ -69,8 +69,8 @@ class WarcCounts:
             readable HTTP response.
         unresolved_revisits: captures of a robots.txt that were skipped because they
             only refer to a response that is not in the file.
-        unfollowed_redirects: redirects to a URL without a capture within a day; if the
-            file is not seekable, all redirects.
+        unfollowed_redirects: redirects to a URL that has no capture within a day of the
+            redirect; if the file is not seekable, all redirects.
     """
 
     records: int = 0
@@ -100,7 +100,7 @@ class DamagedWarcError(RobotsError):
 def responses(
     path_or_file: str | PathLike[str] | BinaryIO, *, policy: Policy = Policy()
 ) -> WarcResponses:
-    """Iterate over all captures of a robots.txt in a WARC file, in order.
+    """Iterate over all robots.txt captures in a WARC file, in order.
 
     Args:
         path_or_file: a path, or a file opened in binary mode; uncompressed, or
@@ -115,18 +115,18 @@ def responses(
 
 
 class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
-    """Pairs (origin, response), one for each capture of the origin's /robots.txt.
+    """(origin, response) pairs, one for each capture of the origin's /robots.txt.
 
     The origin is `str(Origin.from_url(url))`. The response includes the capture's date
-    and the redirects that were followed. If its body is truncated or cannot be decoded,
+    and the redirects that were followed. If the body is truncated or cannot be decoded,
     a 2xx status becomes 206, which makes the origin unreachable.
 
     The iterator closes all its files at the end; if you stop earlier, call `close` or
-    use it as a context manager.
+    use the iterator as a context manager.
 
     Attributes:
         follows_redirects: whether redirects are followed, which requires a seekable
-            file. Otherwise, the redirect responses are returned.
+            file. Otherwise, the redirect responses themselves are returned.
     """
 
     def __init__(
@@ -290,7 +290,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         try:
             body = whole_body(stored, head.status, max_bytes=max_bytes)
         except CodingError:
-            # The status of an error page is enough.
+            # For an error page, the status is enough.
             status = _PARTIAL_CONTENT if _is_success(head.status) else head.status
             return _Response(status, head.headers, b"")
         return _Response(head.status, head.headers, body)

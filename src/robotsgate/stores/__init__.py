@@ -1,4 +1,4 @@
-"""Key-value stores for bytes. They must never read a clock; `now` is an argument.
+"""Key-value stores for bytes. A store must never read a clock; callers pass `now`.
 
 These modules may access their file or server, but must not import `fetching`,
 `checking` or any package above `checking`.

@@ -19,10 +19,10 @@ class Store(Protocol):
     """Stores bytes under keys, without interpreting them or reading a clock.
 
     Several tasks may call a method concurrently, and a call may be cancelled at any
-    await. If a store fails, it raises `StoreError`; the checker then works without it.
-    A store may lose any key's bytes at any time, but must never return wrong bytes.
-    Each store documents how durable an `update` is once it has returned: memory is lost
-    with the process, but a file survives even if the process is killed.
+    await. If a store fails, it raises `StoreError`; the checker then works without the
+    store. A store may lose any key's bytes at any time, but must never return wrong
+    bytes. Each store documents how durable an `update` is once it has returned: memory
+    is lost with the process, but a file survives even if the process is killed.
     """
 
     async def get(self, key: str) -> bytes | None:
@@ -52,7 +52,7 @@ class Store(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Release all resources. Any task may call this, and more than once."""
+        """Release all resources. Any task may call this, even more than once."""
         ...
 
 
@@ -61,7 +61,7 @@ class ListableStore(Store, Protocol):
     """A store that can list its keys."""
 
     def keys(self) -> AsyncIterator[str]:
-        """Iterate over all keys, each once, in any order.
+        """Iterate over all keys, once each, in any order.
 
         Keys written during the iteration may be missing.
         """
@@ -74,10 +74,10 @@ class ListableStore(Store, Protocol):
 
 @runtime_checkable
 class BatchStore(Protocol):
-    """A store that can look up many keys at once faster than one by one."""
+    """A store that can look up several keys efficiently in one call."""
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """Like `Store.get` for several keys; omits keys without bytes."""
+        """Like `Store.get`, but for several keys; omits keys without bytes."""
         ...
 
 

@@ -38,12 +38,12 @@ class _Connection:
     """One client with its connection pool.
 
     Attributes:
-        client: `None` before it is opened and after it is closed.
-        error: why it could not be opened; otherwise `None`.
-        settled_event: set when it is open, or has failed to open.
-        is_retired: whether to close it as soon as it is unused.
-        unused_event: set when it is both retired and unused.
-        calls: the number of calls that are using it.
+        client: the client; `None` before it is opened and after it is closed.
+        error: why the client could not be opened, or `None`.
+        settled_event: set once the client is open or has failed to open.
+        is_retired: whether to close the client as soon as no call is using it.
+        unused_event: set when the client is retired and no call is using it.
+        calls: the number of calls that are using the client.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _Connection:
         """Wait until the client is open, and return it.
 
         Raises:
-            Exception: the error that prevents it from being opened.
+            Exception: the client could not be opened.
         """
         await self.settled_event.wait()
         if self.client is None:
@@ -72,7 +72,7 @@ class _Connection:
 
 
 class LastingClient:
-    """A client that stays open until `aclose` and is replaced when it fails."""
+    """A client that stays open until it is closed, and is replaced when it fails."""
 
     def __init__(self, make: Callable[[], Client]) -> None:
         """Use clients created by `make`; each one is opened when it is needed."""
@@ -94,7 +94,7 @@ class LastingClient:
 
         Raises:
             StoreError: `aclose` was called.
-            TimeoutError: `work` takes more than `CALL_SECONDS`.
+            TimeoutError: `work` takes longer than `CALL_SECONDS`.
             Exception: raised by `work`, or while opening the client.
         """
         results: list[_Result] = []
@@ -134,7 +134,7 @@ class LastingClient:
             connection.close_if_unused()
 
     def _next_connection(self) -> _Connection:
-        """The connection that replaces the current one as soon as it is open."""
+        """The connection that will replace the current one once it is open."""
         if self._next is None:
             connection = _Connection()
             self._connections.begin(connection, partial(self._hold_open, connection))

@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 
 class RedisServer:
-    """A server or cluster, which may be down.
+    """A Redis server or cluster, which may be down.
 
     After `open`, connections are kept open, and a call runs to completion even if its
     caller gives up. Before that, each call opens its own connection.
@@ -39,7 +39,7 @@ class RedisServer:
             ssl_context: for "rediss://"; `None` for the system's certificates.
 
         Raises:
-            StoreError: `url` is not valid; the message does not show it.
+            StoreError: `url` is not valid; the message does not contain the URL.
         """
         self._make = url if callable(url) else _maker(url, ssl_context)
         self._lasting_client: LastingClient | None = None
@@ -64,7 +64,7 @@ class RedisServer:
         """Call `work` with a connected client, and return its result.
 
         Raises:
-            StoreError: the call failed, for any reason.
+            StoreError: the call failed for any reason.
         """
         if self._is_closed:
             raise StoreError("the connection to Redis is closed")
@@ -83,7 +83,7 @@ def _maker(url: object, ssl_context: ssl.SSLContext | None) -> Callable[[], Clie
     """Return a function that creates clients for `url`.
 
     Raises:
-        StoreError: `url` is not a Redis URL; the message does not show it.
+        StoreError: `url` is not a Redis URL; the message does not contain the URL.
     """
     if not isinstance(url, str) or not _is_url(url):
         raise StoreError("expected a redis://host, rediss://host or unix://path URL")

@@ -11,11 +11,11 @@ from robotsgate.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# "robt", so that this file is not confused with those of other programs.
+# "robt", so that the file is not confused with other programs' files.
 _APPLICATION_ID = 0x726F6274
 
-# Changes together with the version of the entries (`caching/_codec.py`), so that a file
-# with unreadable entries is refused once, instead of entry by entry.
+# Changes together with the entries' version (`caching/_codec.py`), so that a file with
+# unreadable entries is refused once, instead of entry by entry.
 _VERSION = 3
 
 # Each write gets a new id, so ids follow the order of writes. The bytes are in the last
@@ -79,12 +79,12 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Initialize a new file; check that an existing one is a writable store.
+    """Initialize a new file, or check that an existing file is a writable store.
 
     Can be called again if the file was locked.
 
     Raises:
-        StoreError: the file belongs to another program or another version.
+        StoreError: the file is another program's, or was written by another version.
         sqlite3.Error: the file is damaged or locked.
     """
     is_known = _check_file(connection, path)  # before anything is changed
@@ -111,10 +111,10 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _check_file(connection: sqlite3.Connection, path: str) -> bool:
-    """Whether the file is a store; `False` for a new one.
+    """Whether the file is a store; `False` if it is new.
 
     Raises:
-        StoreError: the file belongs to another program or another version.
+        StoreError: the file is another program's, or was written by another version.
     """
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if not tables:
@@ -126,12 +126,12 @@ def _check_file(connection: sqlite3.Connection, path: str) -> bool:
     version = pragma(connection, "user_version")
     if version < _VERSION:
         raise StoreError(
-            f"expected {path} in version {_VERSION}, got {version}: it was"
+            f"expected {path} to be version {_VERSION}, got {version}: it was"
             " written by an earlier, unreleased version of robotsgate; delete it"
         )
     if version > _VERSION:
         raise StoreError(
-            f"expected {path} in version {_VERSION}, got {version}: it was"
+            f"expected {path} to be version {_VERSION}, got {version}: it was"
             " written by a later version of robotsgate"
         )
     return True
@@ -171,7 +171,7 @@ def values_of(connection: sqlite3.Connection, keys: Iterable[str]) -> dict[str, 
 
 
 def slice_of_keys(connection: sqlite3.Connection, after: str, rows: int) -> list[str]:
-    """The first keys after `after`, sorted; at most `rows` keys."""
+    """The next keys after `after` in sorted order, at most `rows` of them."""
     query = "SELECT key FROM kept WHERE key > ? ORDER BY key LIMIT ?"
     return [key for (key,) in connection.execute(query, (after, rows))]
 

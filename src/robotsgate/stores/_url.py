@@ -21,7 +21,7 @@ def open_store(url: str) -> ListableStore:
     """Open the store at `url`; the caller must close it.
 
     The path after "sqlite:///" is relative to the working directory unless it starts
-    with a fourth slash. A store on a server connects on the first operation.
+    with a fourth slash. A Redis store does not connect until the first operation.
 
     Args:
         url: "memory:", "sqlite:///file", "redis://user:password@host:6379/0",
@@ -29,8 +29,8 @@ def open_store(url: str) -> ListableStore:
 
     Raises:
         TypeError: `url` is not a str.
-        StoreError: there is no such kind of store, its extra is not installed, or
-            it cannot be opened. The message does not show a password in `url`.
+        StoreError: there is no such kind of store, its extra is not installed, or the
+            store cannot be opened. The message does not reveal any password in `url`.
     """
     given: object = url  # callers without a type checker
     if not isinstance(given, str):
@@ -58,7 +58,7 @@ def open_store(url: str) -> ListableStore:
 
 
 def file_hint(path: object) -> str:
-    """A hint to append to an error: the URL of the file `path`; "" if not a path."""
+    """A hint to append to an error: the file's URL; "" if `path` is not a path."""
     if not isinstance(path, str | PathLike):
         return ""
     return f"; for that file, use {f'sqlite:///{path}'!r}"

@@ -1,4 +1,4 @@
-"""A store in this process's memory, limited in number of entries and size."""
+"""A size-limited store in this process's memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MEBIBYTE = 2**20
 # Measured on CPython 3.11: 300 bytes, plus a key of a hundred characters.
 _BYTES_OF_A_KEY = 400
 
-# A sweep over this many takes a few milliseconds.
+# A sweep over this many keys takes a few milliseconds.
 _KEYS_BETWEEN_CHECKPOINTS = 2_000
 
 _Kept = tuple[bytes, float]
@@ -26,7 +26,7 @@ _Kept = tuple[bytes, float]
 
 
 class MemoryStore:
-    """An in-memory store, which is lost with the process.
+    """An in-memory store; its contents are lost when the process ends.
 
     When it is full, it evicts the least recently used key, regardless of age: a stale
     copy is still useful during an outage.
@@ -39,8 +39,8 @@ class MemoryStore:
 
         Args:
             max_entries: the maximum number of keys, ≥ 1.
-            max_bytes: the approximate maximum amount of memory they may take up, in
-                bytes, ≥ 1; a single key that takes more is not stored.
+            max_bytes: the approximate maximum memory that the entries may take up, in
+                bytes, ≥ 1; an entry that is larger than that by itself is not stored.
 
         Raises:
             ValueError: a limit is below 1.
@@ -84,7 +84,7 @@ class MemoryStore:
         """See `Store.purge`. Lets other tasks run after every few thousand keys."""
         dropped = 0
         async for key in self.keys():
-            # The base class does not count this lookup as a use of the key.
+            # A lookup through the base class does not count as a use of the key.
             if key in self._kept and Cache.__getitem__(self._kept, key)[1] <= now:
                 del self._kept[key]
                 dropped += 1

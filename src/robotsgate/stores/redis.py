@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from robotsgate.stores._base import Change
     from robotsgate.stores._lasting_client import Client
 
-# All keys of a script are in one slot, as a cluster requires. No script reads the time,
-# because some hosting providers do not allow it.
+# All of a script's keys are in one slot, as a cluster requires. No script reads the
+# time, because some hosting providers do not allow it.
 #
 # Writes ARGV[2] if the value is still the one that was read. ARGV[1] is the SHA-1 of
 # that value, because sending the value itself would double the traffic; if two values
@@ -57,9 +57,9 @@ class _Lease:
     """A lease held by this store.
 
     Attributes:
-        owner: its owner.
-        kept: the value that `get` has read since then, for the next write; empty if
-            none.
+        owner: the lease's owner.
+        kept: the value that `get` has read since the lease was acquired, for the next
+            write; empty if it has read none.
         is_over: whether a write has ended the lease.
     """
 
@@ -69,11 +69,11 @@ class _Lease:
 
 
 class RedisStore:
-    """A store for a fleet of processes, including its `FetchLease`.
+    """A store and `FetchLease` for a fleet of processes.
 
     Works with Redis 6 or later and with Valkey, standalone or as a cluster. An `update`
-    is as durable as the server. The server itself deletes expired keys, using its own
-    clock.
+    is only as durable as the server's persistence. The server deletes expired keys
+    itself, using its own clock.
 
     Use it as an async context manager around the checkers, so that it keeps its
     connections open. Otherwise, it opens a connection for each operation.
@@ -89,10 +89,10 @@ class RedisStore:
         """Create the store without connecting.
 
         Args:
-            url: "redis://user:password@host:6379/0" (0 is the number of the
-                database), "rediss://…" for TLS, or "unix:///path"; or a function
-                that creates a `coredis` client, for example for a cluster. The
-                client must not decode responses.
+            url: "redis://user:password@host:6379/0" (0 is the database number),
+                "rediss://…" for TLS, or "unix:///path"; or a function that creates a
+                `coredis` client, for example for a cluster. The client must not decode
+                responses.
             prefix: the prefix of each key.
             ssl_context: for "rediss://"; `None` for the system's certificates.
 
@@ -105,7 +105,7 @@ class RedisStore:
         self._leases: dict[str, _Lease] = {}
 
     async def __aenter__(self) -> Self:
-        """Keep connections open from now on; the server may still be down."""
+        """Keep connections open from now on; the server need not be up yet."""
         self._server.open()
         return self
 
@@ -130,9 +130,9 @@ class RedisStore:
     async def update(self, key: str, change: Change) -> None:
         """See `Store.update`. Calls `change` again if another writer got in first.
 
-        If this store holds a lease, the update starts from the bytes that `get` has
-        read, and releases the lease in the same step, so that a fetch takes only four
-        round trips.
+        If this store holds the lease for `key`, the update starts from the bytes that
+        `get` has read and releases the lease in the same step, so a fetch takes only
+        four round trips.
 
         Raises:
             StoreError: the server does not respond or refuses the bytes, or other
@@ -236,7 +236,7 @@ class RedisStore:
     ) -> Exception | None:
         """Apply `change` to `key`; return the error that `change` raises, if any.
 
-        If it were raised here, it would look like a server failure.
+        If the error were raised here, it would look like a server failure.
         """
         data_key, lease_key = self._prefix + key, self._lease_key(client, key)
         keys, owners = [data_key], list[str]()
@@ -259,7 +259,8 @@ class RedisStore:
                 lease.is_over = bool(owners)
                 return None
         return StoreError(
-            f"other writers of {data_key} changed it first, {_ATTEMPTS_TO_WRITE} times"
+            f"other writers changed {data_key} first,"
+            f" {_ATTEMPTS_TO_WRITE} times in a row"
         )
 
     def _lease_key(self, client: Client, key: str) -> str:
@@ -272,7 +273,7 @@ class RedisStore:
 
 
 def _has_one_slot(client: Client, data_key: str) -> bool:
-    """Whether the lease for `data_key` shares its slot; false if it contains braces."""
+    """Whether `data_key`'s lease shares its slot; false if the key contains braces."""
     return not isinstance(client, RedisCluster) or {*data_key}.isdisjoint("{}")
 
 

@@ -42,8 +42,8 @@ _NO_FILES = ("", ":memory:")
 # How many operations one commit may contain.
 _MOST_AT_ONCE = 500
 
-# Another process locks the file for milliseconds, rarely for a second or two. Including
-# the time that SQLite waits in each attempt, this adds up to four seconds.
+# Other processes lock the file for milliseconds, rarely for a second or two. Including
+# the time that SQLite waits in each attempt, the tries add up to four seconds.
 _MOST_TRIES = 80
 
 # When the file is full, one key in 20 is evicted.
@@ -56,25 +56,25 @@ _Result = TypeVar("_Result")
 
 
 class SQLiteStore:
-    """A store in a file, which survives the process once `update` has returned.
+    """A store in a file: once `update` has returned, the bytes survive the process.
 
-    Worker threads do all the work for one event loop. Processes on the same machine may
-    share a file; do not put it on a network file system. When the file is full, the
-    keys that were written longest ago are evicted.
+    A store belongs to one event loop, and does all its work in worker threads.
+    Processes on the same machine may share a file; do not put it on a network file
+    system. When the file is full, the keys that were written longest ago are evicted.
     """
 
     def __init__(
         self, path: str | os.PathLike[str], *, max_bytes: int = 1024 * _MEBIBYTE
     ) -> None:
-        """Open the file, or create it if it does not exist; takes milliseconds.
+        """Open the file, or create it if it does not exist; this takes milliseconds.
 
-        If another process has locked the file, it is opened by the first operation,
-        which then raises these errors.
+        If another process has locked the file, the first operation opens it instead and
+        may then raise these errors.
 
         Args:
             path: the path of the file; SQLite keeps two more files next to it, whose
                 names end in "-wal" and "-shm".
-            max_bytes: the approximate maximum size in bytes, ≥ 1,048,576.
+            max_bytes: the approximate maximum size of the file in bytes, ≥ 1,048,576.
 
         Raises:
             StoreError: the file cannot be opened or written, is damaged, is not a
@@ -123,7 +123,7 @@ class SQLiteStore:
         return await self._result_of(self._reads, partial(value_of, self._reader, key))
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """The bytes under each of `keys` that has any, read from the file in one go.
+        """The bytes under `keys`, read in one go; keys without bytes are omitted.
 
         Raises:
             StoreError: the file cannot be read.
@@ -195,7 +195,7 @@ class SQLiteStore:
     async def aclose(self) -> None:
         """See `Store.aclose`. Waits for pending work."""
         self._is_closed = True
-        if self._process != os.getpid():  # the connections are the parent's
+        if self._process != os.getpid():  # the connections belong to the parent
             return
         # Shielded, because this takes only a few milliseconds unless the file is
         # locked.
@@ -216,7 +216,8 @@ class SQLiteStore:
     def _apply(self, key: str, change: Change) -> Exception | None:
         """Apply `change` to `key`; return the error that `change` raises, if any.
 
-        If it were raised here, it would roll back all changes in the transaction.
+        If the error were raised here, it would roll back all changes in the
+        transaction.
         """
         kept = value_of(self._writer, key)
         try:
@@ -232,14 +233,14 @@ class SQLiteStore:
         )
         # The key is in the index as well.
         self._written_bytes += 2 * len(key) + len(value)
-        # Even within a large transaction, so that the file does not grow by the size of
-        # the transaction.
+        # This happens even within a large transaction, so that the file does not grow
+        # by the transaction's size.
         if self._written_bytes > self._max_bytes // (4 * _SHARE_TO_EVICT):
             self._make_room()
         return None
 
     def _make_room(self) -> None:
-        """Evict the oldest writes until the file is small enough."""
+        """Evict the keys written longest ago until the file is small enough."""
         self._written_bytes = 0
         rows = 1
         while rows > 0 and self._used_bytes() > self._max_bytes:
@@ -263,11 +264,11 @@ class SQLiteStore:
 
 
 class _Worker:
-    """Does the work of all waiting callers in batches, in one thread at a time.
+    """Does the work of all waiting callers in batches, using one thread at a time.
 
-    Switching to a thread and committing costs much more than an additional key. If
-    another process has locked the file, the worker keeps trying for short periods, so
-    that it soon stops when a caller has gone.
+    Switching to a thread and committing cost much more than handling one more key. If
+    another process has locked the file, the worker makes many short attempts, so that
+    it stops soon after the callers have given up.
     """
 
     def __init__(
@@ -280,7 +281,7 @@ class _Worker:
         self._path = path
         self._transaction = transaction
         self._is_prepared = False
-        self._tries = 0  # consecutive ones that found the file locked
+        self._tries = 0  # consecutive tries that found the file locked
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._turn = anyio.Lock()
         self._thread = Threads(1)
@@ -294,9 +295,10 @@ class _Worker:
     async def result_of(self, work: Callable[[], _Result]) -> _Result:
         """Do `work` in the thread, and return its result.
 
-        If the caller is cancelled before the work starts, the work is dropped; once
-        started, it is completed. `work` may be called again if the file was locked. If
-        one item in a batch raises, all items in the batch raise the same error.
+        If the caller is cancelled before the work starts, the work is dropped; work
+        that has started is completed. `work` may be called again if the file was
+        locked. If any work in a batch raises an error, all callers in that batch get
+        the same error.
         """
         future: Future[_Result] = Future()
         self._waiting.append((future, work))
@@ -309,7 +311,7 @@ class _Worker:
         return future.result()
 
     async def aclose(self) -> None:
-        """Close the connection after all pending work."""
+        """Close the connection once all pending work is done."""
         async with self._turn:
             try:
                 await self._thread.result_of(self.connection.close)

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 class RobotsChecker:
     """A blocking version of `robotsgate.RobotsChecker`.
 
-    Any number of threads may share it. Use it as a context manager, or call `close`. It
-    is closed when the interpreter exits. If it is garbage collected while open, it
-    emits a ResourceWarning, and its thread ends. It cannot be used in a forked child
-    process.
+    Any number of threads may share a checker. Use it as a context manager, or call
+    `close`. A checker that is still open is closed when the interpreter exits. If it is
+    garbage collected while open, it emits a ResourceWarning, and its thread ends. It
+    cannot be used in a forked child process.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class RobotsChecker:
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
         on_event: Callable[[CheckerEvent], object] | None = None,
     ) -> None:
-        """Start the thread with the event loop.
+        """Start a thread that runs the event loop.
 
-        The arguments are the same as for `robotsgate.RobotsChecker`, except that the
-        checker closes `client`, which can only be used in this event loop, and that
-        `on_event` is called in the event loop's thread.
+        The arguments are the same as for `robotsgate.RobotsChecker`, but the checker
+        closes `client`, which can only be used in this event loop, and `on_event` is
+        called in the event loop's thread.
         """
         make = partial(
             _AsyncRobotsChecker,
@@ -105,12 +105,12 @@ class RobotsChecker:
         )
         self._thread.start()
         self._checker, self._way_in = opened.result()
-        # Safe in any thread, because it only looks up and counts.
+        # Safe in any thread, because it only does lookups and counts them.
         self._answers = self._checker._answers  # noqa: SLF001 (same package)
         _OPEN.add(self)
 
     def __del__(self) -> None:
-        """Warn if it was not closed, and end its thread."""
+        """Warn if the checker was not closed, and end its thread."""
         if hasattr(self, "_way_in") and self._thread.is_alive():
             message = f"unclosed {self!r}"
             warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
@@ -127,7 +127,7 @@ class RobotsChecker:
     def close(self) -> None:
         """Cancel all running fetches, and end the event loop's thread.
 
-        Threads that are waiting for a fetch or a turn, or need one afterwards, get a
+        Threads that are waiting for a fetch or a turn, or that need one later, get a
         RuntimeError. Your store stays open. Can be called more than once, and has no
         effect in a child process.
         """
@@ -274,7 +274,7 @@ async def _serve(
     use: Future[None],
     closed: Future[None],
 ) -> None:
-    """Create a checker, serve it until `use` is cancelled, and close everything."""
+    """Create a checker, run it until `use` is cancelled, and then close everything."""
     async with BlockingPortal() as portal:
         try:
             async with AsyncExitStack() as contexts:

@@ -1,4 +1,4 @@
-"""A gate for synchronous code; it runs in the event loop of a blocking checker.
+"""A gate for synchronous code, which runs in a blocking checker's event loop.
 
 All decisions are made by the async gate; this module only calls it from other threads.
 """
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class PolitenessGate:
     """A blocking version of `robotsgate.PolitenessGate`.
 
-    Any number of threads may share it. Use it as a context manager inside its
-    checker's, or call `close`; closing the checker also closes the gate. It cannot be
-    used in a forked child process.
+    Any number of threads may share a gate. Use it as a context manager inside the
+    checker's `with` block, or call `close`; closing the checker also closes the gate.
+    It cannot be used in a forked child process.
 
     There is no `schedule`: each thread waits for a turn for its own URL.
     """
@@ -97,7 +97,7 @@ class PolitenessGate:
             _portal(self._checker).call(self._contexts.aclose)
 
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
-        """Return a turn for one request to the host of `url`, for use with `with`.
+        """Return a turn for one request to `url`'s host, for use in a `with` statement.
 
         See `robotsgate.PolitenessGate.turn`.
         """
@@ -120,8 +120,8 @@ class PolitenessGate:
 class Turn:
     """Permission to make one request to a host, from `PolitenessGate.turn`.
 
-    Use it as a context manager around the request, including reading the response. It
-    belongs to the thread that enters it.
+    Use it as a context manager around the request, including reading the response. A
+    turn belongs to the thread that enters it.
 
     Attributes:
         url: the URL to fetch, as passed by the caller.
@@ -140,7 +140,7 @@ class Turn:
 
         Raises:
             DisallowedError: robots.txt does not allow the agent to fetch the URL.
-            TurnNotInTimeError: the next turn is not within `patience`.
+            TurnNotInTimeError: the next turn would not start within `patience`.
             InvalidURLError: the URL has no origin.
             UnsupportedError: the scheme is ftp, and the checker has a client.
             RuntimeError: the gate is closed, the turn was already used, or the thread
@@ -157,7 +157,7 @@ class Turn:
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        """End the turn. Any thread may call it.
+        """End the turn. Any thread may call this.
 
         If nothing was reported, an exception is treated as a failure of the host,
         unless it is a `DisallowedError` or a `TurnNotInTimeError`. Has no effect in a
@@ -214,7 +214,7 @@ class _Entry:
 async def _opened(
     make: Callable[[], _AsyncGate], ledger: object, gates: set[AsyncExitStack]
 ) -> tuple[_AsyncGate, AsyncExitStack]:
-    """A gate, and the stack in `gates` that closes it together with its ledger."""
+    """A gate, and the exit stack in `gates` that closes the gate and its ledger."""
     async with AsyncExitStack() as contexts:
         gate = make()
         if isinstance(ledger, AbstractAsyncContextManager):
@@ -227,7 +227,7 @@ async def _opened(
 
 
 def _portal(checker: RobotsChecker) -> BlockingPortal:
-    """The portal to the event loop of `checker`.
+    """The portal to `checker`'s event loop.
 
     Raises:
         RuntimeError: the checker is closed, or belongs to another process.

@@ -28,8 +28,8 @@ class FakeSite(httpx.AsyncBaseTransport):
 
     Attributes:
         requests: the requested URLs, in order.
-        dials_nothing: always true: no connections are made, so an address guard has
-            nothing to check.
+        dials_nothing: always true, because no connections are made and an address guard
+            has nothing to check.
     """
 
     dials_nothing: bool = True
@@ -54,15 +54,15 @@ class FakeSite(httpx.AsyncBaseTransport):
         headers: Mapping[str, str] | None = None,
         delay: float = 0.0,
     ) -> None:
-        """Serve the robots.txt of `origin` from now on.
+        """From now on, serve a robots.txt for `origin`.
 
         Args:
             origin: the origin's URL without a path, or the URL of its robots.txt.
             body: the response body; a `str` is encoded as UTF-8. Can also be an httpx
-                response, or a sequence of responses and of exceptions to raise: one
-                item for each request; the last item is repeated.
-            status: the response status, 100 to 999; only with bytes or a `str`.
-            headers: the response headers; only with bytes or a `str`.
+                response, or a sequence of responses and exceptions, one for each
+                request; the last one is repeated. Exceptions are raised.
+            status: the response status, 100 to 999; only if `body` is bytes or a `str`.
+            headers: the response headers; only if `body` is bytes or a `str`.
             delay: seconds to wait before each response, by the site's clock, ≥ 0.
 
         Raises:
@@ -82,7 +82,7 @@ class FakeSite(httpx.AsyncBaseTransport):
         headers: Mapping[str, str] | None = None,
         delay: float = 0.0,
     ) -> None:
-        """Serve a page from now on.
+        """From now on, serve a page at `url`.
 
         Args:
             url: the page's http or https URL, including the query; a fragment is
@@ -120,7 +120,7 @@ class FakeSite(httpx.AsyncBaseTransport):
         self._delays[url] = delay
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Let other tasks run, as a network would, then respond as configured."""
+        """Let other tasks run, as a real request would, then respond as configured."""
         self.requests.append(str(request.url))
         url = _as_sent(request.url)
         answers = self._answers.get(url, [httpx.Response(404)])
@@ -161,9 +161,7 @@ def _answers_of(
     if isinstance(body, bytes | str):
         return [httpx.Response(status, headers=headers, content=body)]
     if status != HTTPStatus.OK or headers is not None:
-        raise ValueError(
-            "expected the responses to carry status and headers themselves"
-        )
+        raise ValueError("expected the responses to carry their own status and headers")
     if isinstance(body, httpx.Response):
         return [body]
     if not body:

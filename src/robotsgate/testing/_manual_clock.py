@@ -1,4 +1,4 @@
-"""A clock for tests, on which time passes without real delays."""
+"""A clock for tests that lets time pass without real delays."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class ManualClock:
 
         Args:
             start: epoch seconds.
-            autojump_threshold: real seconds, ≥ 0; if infinite, the clock never moves by
-                itself. Values other than 0 need trio or asyncio's own event loop.
+            autojump_threshold: in real seconds, ≥ 0; if infinite, the clock never moves
+                by itself. Finite values other than 0 need trio or asyncio's own event
+                loop.
 
         Raises:
             ValueError: `autojump_threshold` is negative or not a number.
@@ -65,13 +66,13 @@ class ManualClock:
         return self._was_set_to + (self._monotonic - self._was_set_at)
 
     def monotonic(self) -> float:
-        """Seconds since the clock was created; `set` does not change it."""
+        """Seconds since the clock was created; `set` does not affect this."""
         return self._monotonic
 
     async def wait(self, seconds: float, *, event: anyio.Event | None = None) -> bool:
-        """Wait until the clock has moved by `seconds`, or `event` is set.
+        """Wait until the clock has advanced by `seconds` or `event` is set.
 
-        Only `pass_time` and the `autojump_threshold` wake the task, not `advance`.
+        Only `pass_time` and automatic jumps wake the task; `advance` does not.
 
         Args:
             seconds: how long to wait, by `monotonic`; 0 or less just lets other tasks
@@ -133,7 +134,7 @@ class ManualClock:
         A task that waits for a socket, a thread or real time (`anyio.sleep`) also
         counts as waiting; the clock does not wait for any of these. A task that polls
         (`while not done: await checkpoint()`) prevents `pass_time` from returning. Only
-        one clock per event loop can pass time at any moment.
+        one clock at a time can use `pass_time` on an event loop.
 
         On a clock that moves by itself, this is the same as `wait(seconds)`.
 
@@ -146,7 +147,7 @@ class ManualClock:
             await self.wait(seconds)
             return
         if self._is_passing_time:
-            raise RuntimeError("expected one pass_time at a time, got another one")
+            raise RuntimeError("expected one pass_time at a time, got a second one")
         self._is_passing_time = True
         try:
             await self._wake_waiters(end)
@@ -155,12 +156,12 @@ class ManualClock:
         self._monotonic = max(self._monotonic, end)
 
     async def _autojump(self) -> None:
-        """Move the clock for all waiters, unless another task already does."""
+        """Move the clock for all waiters, unless another task is already doing so."""
         async with self._autojump_lock:
             await self._wake_waiters(sys.float_info.max, self._autojump_threshold)
 
     async def _wake_waiters(self, end: float, idle_seconds: float = 0.0) -> None:
-        """Wake each task that is due by `end` after `idle_seconds` of real time."""
+        """Wake the tasks due by `end`, one per idle period of `idle_seconds`."""
         await _let_all_others_run(idle_seconds)
         while self._waiters and (waiter := min(self._waiters)) <= (end, math.inf):
             self._monotonic = max(self._monotonic, waiter[0])
@@ -170,14 +171,17 @@ class ManualClock:
     def _in(self, seconds: float) -> float:
         """The value of `monotonic` after `seconds`, which must be ≥ 0 and finite."""
         if not 0 <= seconds < math.inf:
-            raise ValueError(f"expected finite seconds of 0 or more, got {seconds!r}")
+            raise ValueError(
+                f"expected seconds to be finite and 0 or more, got {seconds!r}"
+            )
         return self._monotonic + seconds
 
 
 async def _let_all_others_run(idle_seconds: float) -> None:
     """Return once all other tasks have been waiting for `idle_seconds` of real time."""
-    # `_ready` has the callbacks that asyncio's own event loop runs next. With asyncio,
-    # `wait_all_tasks_blocked` polls and sleeps, which takes 0.1 s per waiting task.
+    # `_ready` holds the callbacks that asyncio's own event loop will run next. With
+    # asyncio, `wait_all_tasks_blocked` polls and sleeps, which takes 0.1 s per waiting
+    # task.
     ready = getattr(anyio.lowlevel.current_token().native_token, "_ready", None)
     if ready is not None:
         monotonic = SystemClock.monotonic

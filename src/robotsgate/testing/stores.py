@@ -1,6 +1,6 @@
 """Test suites for stores and leases, for use with pytest and anyio.
 
-Inherit from a contract and add a fixture that returns a function to create a store:
+Inherit from a contract, and add a fixture that returns a function for creating stores:
 
     class TestMyStore(StoreContract):
         @pytest.fixture
@@ -81,8 +81,8 @@ class StoreContract:
 
     @pytest.fixture
     def make_shared(self) -> Callable[[], Store]:
-        """Return a function that creates stores that share data; skips by default."""
-        pytest.skip("these stores share no data")
+        """Return a function that creates stores that share data; by default, skip."""
+        pytest.skip("these stores do not share data")
 
     @pytest.fixture
     async def store(self, make_store: Callable[[], Store]) -> AsyncIterator[Any]:
@@ -255,7 +255,7 @@ class LeaseContract:
 
     @pytest.fixture
     def make_lease(self) -> Callable[[], Any]:
-        """Return a function that creates stores that share leases within a test."""
+        """Return a function that creates stores sharing their leases within a test."""
         raise NotImplementedError
 
     @pytest.fixture
