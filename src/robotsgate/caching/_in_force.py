@@ -1,14 +1,14 @@
-"""Decides what applies to an origin: its rules, full allow, or full disallow; and why.
+"""Decides what applies to an origin (its rules, full allow or full disallow), and why.
 
 Pure: the time is an argument. Source: RFC 9309 §2.3.1.
 
 Think of it this way: an answer applies while it is fresh, or if no fetch has failed
 since. Otherwise the outage is in one of these phases, some of which may be empty:
 
-    until since + outage_grace    disallow
-    until since + stale_window    what the copy allows; disallow without a copy
-    until opens_at                disallow
-    from then on                  as `after_unreachable_limit`
+- until `since` + `outage_grace`: disallow
+- until `since` + `stale_window`: what the copy allows; disallow without a copy
+- until `opens_at`: disallow
+- from then on: what `after_unreachable_limit` specifies
 
 Elapsed time ends the first three phases, but is not enough to allow everything: see
 `_is_at_fault`. A new answer ends the outage in any phase.
@@ -183,10 +183,10 @@ def _copy_may_be_used(
 def _opens_at(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> float | None:
-    """When the limit that starts with the first evidence ends; `None` without evidence.
+    """When the limit ends, counting from the first evidence; `None` without evidence.
 
-    Never before the answer becomes stale: fetches that fail until then are early
-        refreshes.
+    This is never before the answer becomes stale, because fetches that fail before then
+    are early refreshes.
     """
     if outage.evidence_since is None:
         return None

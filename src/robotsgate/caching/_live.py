@@ -37,7 +37,7 @@ _BYTES_OF_A_USAGE_LINE = 160
 
 
 class LiveOrigins:
-    """The most recently looked up origins, limited in number and bytes.
+    """The origins looked up most recently, limited in number and total size.
 
     Attributes:
         max_origins: the maximum number of origins.
@@ -52,7 +52,7 @@ class LiveOrigins:
         dialect: Dialect,
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
     ) -> None:
-        """Start empty; raises the same errors as `_files_by_origin`."""
+        """Start empty. Raises the same errors as `_files_by_origin`."""
         self.overrides: dict[str, RobotsTxt] = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )
@@ -86,7 +86,7 @@ class LiveOrigins:
         Args:
             entry: current at `now`.
             now: epoch seconds.
-            new_body: the body of the entry, if it has just been fetched.
+            new_body: the entry's body, if it has just been fetched.
         """
         self.discard(entry.origin)
         standing = Standing(entry, now=now, policy=self._policy, new_body=new_body)
@@ -118,7 +118,7 @@ class LiveOrigins:
     def hold(
         self, standing: Standing, agent: Agent, agent_rules: AgentRules
     ) -> StandingFor:
-        """Add the rules of `standing` for `agent`, sharing equal rules."""
+        """Add the rules for `agent` from `standing`, sharing equal rules."""
         standing.forget_body()
         if len(standing.agents) >= MAX_KNOWN_AGENTS:
             self._drop_agents(standing)
@@ -204,7 +204,7 @@ class LiveOrigins:
                 self._let_go(standing)
 
     def _was_used(self, standing: Standing) -> bool:
-        """Whether it has been looked up since the last call; clears the flag."""
+        """Whether `standing` was looked up since the last call; clears the flag."""
         was_used = standing.is_used
         standing.is_used = False
         for name in standing.agents:
