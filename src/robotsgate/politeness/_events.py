@@ -24,7 +24,7 @@ class DelayClamped(Event):
         host: the origin's host.
         origin: the origin's key.
         stated_delay: the delay that its robots.txt asks for, in seconds.
-        delay: the delay that the gate uses, which is `max_delay`, in seconds.
+        delay: the delay that the gate uses instead (`max_delay`), in seconds.
     """
 
     host: str
@@ -39,7 +39,7 @@ class TurnsOverdue(Event):
 
     Attributes:
         host: the host of the turns.
-        count: the number of turns, ≥ 1, including turns of other processes that share
+        count: the number of turns, ≥ 1, including those of other processes that share
             the ledger.
     """
 
@@ -51,11 +51,11 @@ class TurnsOverdue(Event):
 class HostBlocked(Event):
     """The gate backs off from a host after a 429, a 503 or a failure.
 
-    Responses to requests for robots.txt are reported as well.
+    This includes responses to the gate's requests for robots.txt.
 
     Attributes:
         host: the host name.
-        cause: the status, such as "503"; the name of the class of an exception, such as
+        cause: the status, such as "503"; the class name of an exception, such as
             "ReadTimeout"; or "failure" if that was reported.
         ready_at: when the next request may start, in epoch seconds.
     """
@@ -69,8 +69,8 @@ class HostBlocked(Event):
 class BlockForgotten(Event):
     """The ledger has dropped a host while the gate was backing off from it.
 
-    The next turn for the host may come too early. There are more blocked or busy hosts
-    than `max_hosts`; increase it.
+    The next turn for the host may come too early. Increase `max_hosts`: there are more
+    blocked or busy hosts than it allows.
 
     Attributes:
         host: the host name.
@@ -158,7 +158,7 @@ class HostLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowFilled(Event):
-    """The window of a schedule is full, and none of its hosts is ready for 10 seconds.
+    """A schedule's window is full, and no host in it will be ready within 10 seconds.
 
     Reported at most once a minute. With `patience`, a schedule skips such URLs instead.
 
@@ -173,7 +173,7 @@ class WindowFilled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFailed(Event):
-    """A ledger cannot reach its server; this process continues without it.
+    """A ledger cannot reach its server, so this process continues without the server.
 
     `LedgerReturned` follows when the server responds again.
 
@@ -186,7 +186,7 @@ class LedgerFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerReturned(Event):
-    """A ledger reaches its server again, after `LedgerFailed`.
+    """A ledger can reach its server again after `LedgerFailed`.
 
     Attributes:
         elapsed_seconds: how long the server was unreachable, ≥ 0.
@@ -197,9 +197,9 @@ class LedgerReturned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecordReplaced(Event):
-    """A ledger has replaced the unreadable record of a host.
+    """A ledger has replaced a host's unreadable record.
 
-    Another program has written to its key. The host's state is lost.
+    Another program has written to the record's key. The host's state is lost.
 
     Attributes:
         host: the host name.
@@ -223,7 +223,7 @@ LedgerEvent = LedgerFailed | LedgerReturned | HostRecordReplaced
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateStats(JSONValue):
-    """A snapshot of a gate's counters since it was created.
+    """A snapshot of what a gate has counted since it was created.
 
     Attributes:
         turns: turns that have started.
@@ -234,8 +234,8 @@ class GateStats(JSONValue):
         blocks_forgotten: hosts that the ledger dropped while the gate was backing off
             from them, because there were more than `max_hosts`.
         seconds_waited: the total time that callers of `turn` have waited for robots.txt
-            and for hosts, including callers that got no turn, but not schedules.
-        waiting: callers and robots.txt fetches that are currently waiting for a host.
+            and for hosts, including callers that got no turn but excluding schedules.
+        waiting: callers and robots.txt fetches currently waiting for a host.
         under_way: open turns.
         event_failures: calls to `on_event` that raised an exception.
     """
@@ -262,7 +262,7 @@ class HostStatus(JSONValue):
         delay: seconds between requests, including the effect of incidents.
         waiting: how many callers and robots.txt fetches are waiting for it.
         under_way: the number of open turns and robots.txt fetches.
-        ready_at: the earliest time at which a new caller would have a turn, in epoch
+        ready_at: the earliest time at which a new caller would get a turn, in epoch
             seconds.
     """
 

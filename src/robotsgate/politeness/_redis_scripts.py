@@ -1,17 +1,17 @@
-"""The rules of `_host_record.py` as Redis scripts, each of which is atomic.
+"""The rules in `_host_record.py` as Redis scripts, each of which is atomic.
 
 Pure: this module only builds the text for the server and parses the replies.
 
-The record of a host is text under one key: a hash, followed by the numbers in the order
-of `save`. The server deletes the key when it no longer has any effect. The time since
-the record was written follows from the key's remaining lifetime, so the scripts need no
-clock, which some servers do not allow. Each host has its own time, in whole
-milliseconds, which never goes backwards.
+A host's record is text under one key: a hash, followed by the numbers in the order in
+which `save` writes them. The server deletes the key when it no longer has any effect.
+The time since the record was written is computed from the key's remaining lifetime, so
+the scripts need no clock; some servers do not allow scripts to use one. Each host has
+its own time, in whole milliseconds, which never goes backwards.
 
 The scripts also preserve the order of arrival. A process that must wait gets a place in
-the host's queue, and keeps it as long as it tries again in time. It tries only once the
-processes ahead of it can have had their turns, so there are few calls, however many
-processes wait.
+the host's queue and keeps it if it tries again in time. It tries again only when the
+processes ahead of it could have had their turns, so there are few calls, however many
+processes are waiting.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ TICK = 0.001
 # How late a process may try again without losing its place, in seconds.
 LATENESS = 1.0
 
-# The maximum wait for the processes ahead in the queue, in seconds: all may have died.
+# The maximum wait for the processes ahead in the queue, in seconds: all of them may
+# have died.
 LONGEST_WAIT_FOR_OTHERS = 60.0
 
 # The expected duration of a turn grows by at most this factor with each turn, so that
@@ -303,7 +304,7 @@ class StartReply(NamedTuple):
 
 
 def record_in(text: bytes) -> tuple[float, HostRecord]:
-    """The host's time in seconds and its record, from the text of a script."""
+    """The host's time in seconds and its record, from the text returned by a script."""
     now_ms, _, *numbers = map(float, text.split())
     delay, max_at_once, max_delay, max_turn_seconds, delay_factor, *rest = numbers[:12]
     pace = Pace(
@@ -347,7 +348,7 @@ def end_arguments(
 ) -> list[str]:
     """The arguments of `END`; see `after_end` and `start_arguments`.
 
-    `seconds` is the duration of the turn: the server may receive its end much later.
+    `seconds` is the turn's duration, since the server may receive its end much later.
     """
     common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)
     pause = "" if retry_after is None else repr(retry_after)
