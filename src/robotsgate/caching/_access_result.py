@@ -148,10 +148,10 @@ def _is_missing_page(answer: Answered, origin: str) -> bool:
 def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
     """Whether an HTML page's title and first heading say that the page is missing.
 
-    At least one of them must contain a "not found" phrase. Other than that, they may
-    contain only a status (`status`, 404 or 410) and the name of the site at `origin`,
-    because an error page during an outage may also mention something that was not
-    found.
+    The title or the heading must contain a "not found" phrase. Apart from such phrases,
+    both may contain only a status (`status`, 404 or 410) and the name of the site at
+    `origin`, because an error page during an outage may also mention something that was
+    not found.
     """
     start = page[:BYTES_TO_READ].lower()
     beside = _WORDS_BESIDE | {str(status)}

@@ -57,7 +57,7 @@ class FetchGuard:
         from then on.
 
         Args:
-            host: the host that has these addresses, for the error message.
+            host: the host with these addresses, for the error message.
             addresses: not empty.
 
         Raises:
@@ -76,7 +76,7 @@ class FetchGuard:
         return permitted
 
     def check_host(self, host: str) -> None:
-        """Like `permit`, for when the caller's client resolves and connects to `host`.
+        """Like `permit`, but for a `host` that the caller's client connects to.
 
         The address is known only if `host` is an IP address or localhost. Any other
         name is considered public.
@@ -104,7 +104,7 @@ class FetchGuard:
 
 
 def literal_address(host: str) -> IPAddress | None:
-    """The IP address that `host` spells out; `None` if it is a name to resolve.
+    """The IP address that `host` spells out; `None` if `host` is a name.
 
     Args:
         host: the host of an `Origin`, so IP addresses are in canonical form; brackets

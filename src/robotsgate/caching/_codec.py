@@ -52,7 +52,7 @@ class LaterVersionError(CodecError):
 
 
 def encode(entry: Entry) -> bytes:
-    """Serialize `entry`; from then on, its body shares the returned bytes."""
+    """Serialize `entry`, whose body then shares the returned bytes."""
     parts = {"answer": _fields(entry.answer), "outage": _fields(entry.outage)}
     head = json.dumps(
         {name: fields for name, fields in parts.items() if fields},

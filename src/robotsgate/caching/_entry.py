@@ -106,8 +106,8 @@ class Answer:
         answered_at: when the fetch ended, in epoch seconds.
         fresh_until: the end of the freshness lifetime, in epoch seconds; not before
             `retry_at`.
-        retry_at: the end of the Retry-After of a 429 or 503, in epoch seconds; `None`
-            if there was none.
+        retry_at: when the Retry-After period of a 429 or 503 ends, in epoch seconds;
+            `None` if there was none.
         status: the response status; `None` if there was no response.
         redirects: the redirects that were followed.
         error: a human-readable description of what went wrong; `None` if nothing did.
@@ -128,13 +128,13 @@ class Answer:
         """Reject an answer that would allow everything by accident.
 
         Raises:
-            ValueError: there is a body but `access` is not SUCCESSFUL, there is no body
-                but it is, or `access` is UNREACHABLE, which calls for an `Outage`.
+            ValueError: a SUCCESSFUL answer has no body, another answer has one, or
+                `access` is UNREACHABLE, which calls for an `Outage`.
         """
         is_successful = self.access is AccessResult.SUCCESSFUL
         if is_successful != (self.packed is not None):
             raise ValueError(
-                f"expected a body if, and only if, access is SUCCESSFUL, got {self!r}"
+                f"expected a body if and only if access is SUCCESSFUL, got {self!r}"
             )
         if self.access is AccessResult.UNREACHABLE:
             raise ValueError(f"expected an answer, got {self!r}")
@@ -172,7 +172,7 @@ class Outage:
             (`is_evidence`), in epoch seconds; `None` if there is none.
         last_evidence_at: the end of the last such attempt, in epoch seconds; `None` if
             there is none.
-        days: the number of different days (UTC) with such attempts, ≥ 0.
+        days: the number of different days (UTC) with such evidence, ≥ 0.
         failure: where the last fetch failed, or why it did not leave our machine;
             `None` if there was a response.
         status: the status of the last attempt; `None` if there was no response.
@@ -200,7 +200,7 @@ class Entry:
 
     Attributes:
         origin: scheme, host and port, without a default port.
-        terms: the terms under which it was fetched (`terms_of`).
+        terms: the terms (`terms_of`) under which the origin was fetched.
         answer: the last answer; `None` if there is none yet.
         outage: the outage since that answer; `None` if no fetch has failed since.
     """
@@ -255,7 +255,7 @@ def key_of(origin: str, terms: str) -> str:
 
 
 def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
-    """The part of `entry` that is valid according to our clock; `None` if nothing is.
+    """The part of `entry` that is valid by our clock; `None` if no part is.
 
     Nothing is valid after `keep_until`.
     """
@@ -289,7 +289,7 @@ def span(answer: Answer | None, policy: Policy) -> float:
 
 
 def longest_gap(answer: Answer | None, policy: Policy) -> float:
-    """How long without a fetch before a failure starts a new outage, in seconds."""
+    """The longest gap between two fetches of the same outage, in seconds."""
     return max(span(answer, policy), _TWO_DAYS)
 
 

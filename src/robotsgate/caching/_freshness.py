@@ -35,7 +35,7 @@ def freshness_lifetime(
     """How many seconds from `now` a response stays fresh (RFC 9111 §4.2.1).
 
     This is the lifetime that the headers specify, but at least `min_lifetime` and at
-    most `max_lifetime`. If they specify none, it is `default_lifetime`.
+    most `max_lifetime`. If the headers specify no lifetime, it is `default_lifetime`.
     """
     asked = _lifetime_asked_for(headers, now)
     if asked is None:
@@ -48,7 +48,7 @@ def retry_delay(
 ) -> float:
     """Seconds to back off after this many `failures` (≥ 1), the last with `status`.
 
-    The delay grows with each failure up to `retry_max`, plus the origin's jitter.
+    The delay grows with each failure, up to `retry_max` plus the origin's jitter.
     """
     is_503 = status == HTTPStatus.SERVICE_UNAVAILABLE
     delay = policy.retry_initial_503 if is_503 else policy.retry_initial
@@ -69,7 +69,7 @@ def retry_after(
 ) -> float | None:
     """Seconds to wait according to Retry-After (RFC 9110 §10.2.3); `None` if missing.
 
-    If there are several values, the longest one is used, up to `retry_after_max`. The
+    If there are several values, the longest is used, up to `retry_after_max`. The
     result is negative for a date in the past.
     """
     # A date also contains a comma. The part before it, the weekday, is ignored.

@@ -52,7 +52,7 @@ class Hops:
         )
 
     def after(self, status: int, headers: HeadersLike, body: bytes) -> Outcome | None:
-        """The outcome if this response ends the fetch; `None` if `url` comes next.
+        """The outcome if this response ends the fetch; `None` if it continues at `url`.
 
         Args:
             status: 100 to 999.

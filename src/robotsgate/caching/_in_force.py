@@ -67,7 +67,7 @@ class InForce:
 
     Attributes:
         effect: what applies.
-        reason: the reason; `None` if the fetched rules apply.
+        reason: why that applies; `None` if the fetched rules apply.
         is_outage: whether this depends on the outage, not just on the answer.
         until: when this must be decided again, in epoch seconds.
     """
@@ -147,7 +147,7 @@ def explain(
 def _of_outage(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> tuple[Effect, Reason | None]:
-    """The effect and reason for the phase that the outage is in at `now`."""
+    """The effect and reason that apply in the outage's phase at `now`."""
     access = None if answer is None else answer.access
     closed = Effect.REFUSE if access is AccessResult.REFUSED else Effect.DISALLOW
     if outage.attempts and now < outage.since + policy.outage_grace:
@@ -201,8 +201,8 @@ def _is_at_fault(
 ) -> bool:
     """Whether the origin has been failing for as long as the limit, and still is.
 
-    Elapsed time is not enough. There must be evidence from enough days, and the last
-    attempt must be evidence dated after the limit.
+    Elapsed time is not enough. There must be evidence from enough different days, and
+    the last attempt must be evidence dated after the limit.
     """
     most_days = max(1.0, limit(answer, policy) / _DAY)
     return (

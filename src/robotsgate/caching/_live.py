@@ -81,7 +81,7 @@ class LiveOrigins:
     def admit(
         self, entry: Entry, now: float, *, new_body: bytes | None = None
     ) -> Standing:
-        """Add `entry`, which may evict origins that have not been used recently.
+        """Add `entry`; this may evict origins that have not been used recently.
 
         Args:
             entry: current at `now`.
@@ -155,7 +155,7 @@ class LiveOrigins:
         *,
         weight: int = 0,
     ) -> StandingFor:
-        """What applies to `agent`, cached for quick lookups if `standing` is."""
+        """What applies to `agent`; cached for lookups if `standing` is in memory."""
         origin = standing.entry.origin
         standing_for = StandingFor(standing, agent_rules)
         if self.by_origin.get(origin) is not standing or agent.name in standing.agents:
@@ -187,10 +187,10 @@ class LiveOrigins:
     def _shrink(self, newest: Standing) -> None:
         """Evict origins that have not been used recently, but never the newest.
 
-        An origin that has been used since `_shrink` last saw it gets a second chance.
-        So the evicted origin is almost always the least recently used one, although a
-        use only sets a flag: moving the origin to the end would touch its neighbours as
-        well.
+        An origin that has been used since `_shrink` last considered it gets a second
+        chance. So the evicted origin is almost always the least recently used one,
+        although a use only sets a flag: moving the origin to the end would touch its
+        neighbours as well.
         """
         chances = _MOST_CHANCES
         while len(self.by_origin) > self.max_origins or (
@@ -220,7 +220,7 @@ def _files_by_origin(
     """The parsed files in `overrides`, keyed by origin.
 
     Args:
-        overrides: files keyed by a URL of their origin; `None` for none.
+        overrides: files keyed by a URL on their origin; `None` if there are none.
         dialect: the checker's dialect.
         max_bytes: how many bytes of a file are read, unless it is already parsed.
 

@@ -10,8 +10,8 @@ answer to the next, and the failures between two answers form an outage:
 
 Each process is in one of these states. A later answer supersedes everything before it,
 so of two states with different answers, the one with the later answer wins entirely. If
-two states have the same answer, the processes may have seen different failures of one
-outage: it began with the first failure, and the last failure determines its current
+two states have the same answer, the processes may have seen different failures of the
+same outage, which began with the first failure; the last failure determines its current
 state.
 
 Both cases take a maximum in some order, so `merge` is associative, commutative and
@@ -92,7 +92,7 @@ def _order_of_outage(outage: Outage) -> tuple[object, ...]:
 
 
 def _sortable(*fields: object) -> list[tuple[bool, object]]:
-    """`fields` in a form in which `None` sorts before anything else."""
+    """`fields`, wrapped so that `None` sorts before anything else."""
     return [(field is not None, field) for field in fields]
 
 

@@ -20,7 +20,7 @@ FTP_NO_FILE = 550
 class AccessResult(enum.Enum):
     """The access results of RFC 9309 §2.3.1, plus two of our own.
 
-    Redirects (§2.3.1.2) are followed, so they end in one of these.
+    Redirects (§2.3.1.2) are followed, so they are not access results themselves.
     """
 
     SUCCESSFUL = "successful"
@@ -82,7 +82,7 @@ class Answered:
     Attributes:
         status: 100 to 999; the status of a redirect if its Location cannot be
             followed; for FTP, the reply code, 226 or 550.
-        headers: values by lower-case name, including at least `CACHING_HEADERS`;
+        headers: values keyed by lower-case name, including at least `CACHING_HEADERS`;
             repeated headers are joined with ", ".
         body: decoded, truncated one byte beyond the policy's limit; at most a few
             kilobytes unless the status is 2xx.

@@ -136,7 +136,7 @@ class Standing:
 class StandingFor:
     """What applies to one agent at one origin: everything a quick lookup needs.
 
-    It refers to few objects, because each of them is a cache miss when lookups jump
+    It refers to few objects, because each object costs a cache miss when lookups jump
     between origins.
 
     Attributes:
@@ -159,7 +159,7 @@ class StandingFor:
     )
 
     def __init__(self, standing: Standing, agent_rules: AgentRules) -> None:
-        """Use `agent_rules`, which apply to `standing`."""
+        """Combine `agent_rules` with the state of their origin in `standing`."""
         self.usable_from: float = standing.usable_from
         self.usable_until: float = standing.usable_until
         self.is_used: bool = False
@@ -189,7 +189,7 @@ class StandingFor:
     ) -> Verdict:
         """The full verdict for `question`.
 
-        If a target has several readings, the first disallowed one is used.
+        If a target has several readings, the first disallowed reading is used.
         """
         target = decisive(question.readings, self._allows)
         match = self.agent_rules.match(target, is_robots_txt=self._is_implied(target))
@@ -246,7 +246,7 @@ class StandingFor:
     def _is_implied(self, target: str) -> bool:
         """Whether `target` is implicitly allowed.
 
-        This is the only place where a checker decides this: /robots.txt is allowed (RFC
-        9309 §2.2.2), unless the address guard refused the origin.
+        Only this method decides that /robots.txt is allowed (RFC 9309 §2.2.2), unless
+        the address guard refused the origin.
         """
         return target == ROBOTS_TXT_PATH and self.rules is not _REFUSAL.rules

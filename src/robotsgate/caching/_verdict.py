@@ -72,7 +72,7 @@ class Verdict(JSONValue):
         reason: why the URL is allowed or disallowed.
         rule: the allow or disallow line that applies; `None` if there is none.
         group: the product token whose groups apply, "*" for the fallback group, or
-            `None`.
+            `None` if no group applies.
         access: the access result of the last response while it is fresh, otherwise
             UNREACHABLE; SUCCESSFUL for an override.
         is_stale: whether the rules come from a stale copy, still used because the

@@ -43,7 +43,7 @@ _Result = TypeVar("_Result")
 
 
 class Answers:
-    """One checker's lookups; each is counted where its result is found.
+    """One checker's lookups; each is counted by the method that finds its result.
 
     Attributes:
         clock: provides the current time.
@@ -83,8 +83,8 @@ class Answers:
         """The result of two dictionary lookups, which are enough for most URLs.
 
         Takes about a microsecond and can be called from any thread. `None` if the
-        result is unknown: the agent is not a str; the URL does not start with the key
-        of its origin, or has several readings; the agent or origin is not in memory, or
+        result is unknown: the agent is not a str; the URL does not start with its
+        origin's key, or has several readings; the agent or origin is not in memory, or
         is past its `usable_until`; or the lookup would take too long.
         """
         known = self._rules_and_target(agent, url)
@@ -251,7 +251,7 @@ class Answers:
     async def part(
         self, origin: Origin, part: Callable[[RobotsTxt], _Result]
     ) -> _Result | None:
-        """Call `part` with the file and return the result; `None` without a file."""
+        """The result of `part` for the file; `None` if there is no file."""
         standing = await self._renewals.standing(origin)
         if standing.effect is not Effect.RULES:
             return None

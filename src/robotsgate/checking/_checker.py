@@ -79,23 +79,23 @@ class RobotsChecker:
         """Create a checker without fetching anything.
 
         Args:
-            user_agent: the User-Agent header of your crawler, for fetching robots.txt.
-                By default, robotsgate's own, with a UserWarning (unless `client` is a
+            user_agent: your crawler's User-Agent header, used to fetch robots.txt. The
+                default is robotsgate's own, with a UserWarning (unless `client` is a
                 FakeSite), because servers may treat a library differently.
             client: sends the requests: an httpx or httpx2 `AsyncClient` or async
                 transport, or a `Fetcher`. You close it; the checker does not. By
                 default, each fetch opens a new connection and uses no proxy. Without a
                 client, the checker can also fetch over FTP.
-            store: where to cache entries: a store, which you close yourself, or the URL
-                of a store that the checker opens and closes: "memory:" (the default),
-                "sqlite:///robots.db" or "redis://host".
+            store: where to cache entries. Either a store, which you close yourself, or
+                the URL of a store that the checker opens and closes: "memory:" (the
+                default), "sqlite:///robots.db" or "redis://host".
             policy: how to treat status codes and outages, and which limits apply.
             dialect: the dialect for parsing robots.txt.
             max_origins: the maximum number of parsed origins in memory, ≥ 1.
             max_concurrent_fetches: the maximum number of concurrent fetches, ≥ 1.
             clock: the clock; tests can pass a different one.
             overrides: files to use instead of fetching robots.txt, for origins that you
-                own or that permit it; the keys are URLs of these origins.
+                own or that permit it; the keys are URLs on these origins.
             on_event: called with each `CheckerEvent`; it must not block. Exceptions
                 that it raises are logged.
 

@@ -59,7 +59,7 @@ class Entries:
     cancelled, only `purge` may take longer than `Policy.store_timeout`.
 
     Attributes:
-        lease_seconds: how long a lease lasts: long enough for a fetch and the store
+        lease_seconds: how long a lease lasts, which is enough for a fetch and the store
             operations around it.
         has_lease: whether the store supports fetch leases.
     """

@@ -1,4 +1,4 @@
-"""Processes an iterable in order, while preparing later items in advance.
+"""Processes an iterable in order while preparing later items in advance.
 
 The iterable is read in a separate task (a flight), because it may depend on what the
 caller does with the results, as a crawl's frontier does. The task cannot be in a task
@@ -61,7 +61,7 @@ class OneTask:
         """
         if self._is_inside:
             raise RuntimeError(
-                "expected one task at a time, but another one is waiting"
+                "expected one task at a time, but another is already waiting"
             )
         self._is_inside = True
 

@@ -1,4 +1,4 @@
-"""Lookups for many URLs: just booleans, or full results in order from any iterable.
+"""Lookups for many URLs: plain booleans, or full results in order for any iterable.
 
 An invalid URL does not stop the others; it gets a result like any other URL.
 """
@@ -47,8 +47,8 @@ class CheckResult(NamedTuple):
     Attributes:
         url: the URL as passed by the caller; it may contain a password.
         verdict: the verdict; `None` if there is an error.
-        error: why there is no verdict: `url` has no origin, or the checker's client
-            cannot fetch it. `None` if there is a verdict.
+        error: why `url` was not checked (it has no origin, or the checker's client
+            cannot fetch it); `None` if there is a verdict.
     """
 
     url: str | URLLike
@@ -167,7 +167,7 @@ async def prefetch(
     renewals: Renewals,
     monotonic: Callable[[], float],
 ) -> None:
-    """Fetch the origins of `urls` that are not cached."""
+    """Fetch the uncached origins of `urls`."""
     turns = LoopTurns(monotonic)
     usable: dict[Origin, None] = {}
     for url in urls:

@@ -173,8 +173,8 @@ class Renewals:
     async def load(self, origins: Iterable[Origin]) -> None:
         """Load `origins` into memory with a single store lookup.
 
-        Origins that are not in memory afterwards must be renewed one by one. Only one
-        call at a time loads origins, so that no origin is loaded twice.
+        Origins that are still not in memory afterwards must be renewed one by one. Only
+        one call at a time loads origins, so that no origin is loaded twice.
         """
         async with self._loading:
             keys = [one.key for one in origins if one.key not in self._live.by_origin]
@@ -296,7 +296,7 @@ class Renewals:
     async def _look_up_standing(
         self, key: str, *, is_forced: bool
     ) -> tuple[Entry | None, Standing | None]:
-        """Like `_look_up`, plus the origin's state unless it must be fetched."""
+        """Like `_look_up`, plus the origin's state, or `None` if it must be fetched."""
         known = await self._look_up(key)
         now = self._clock.now()
         if is_forced or known is None or not known.is_current(now):

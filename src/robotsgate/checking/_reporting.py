@@ -69,7 +69,7 @@ class Reporter:
     """Collects the reports from all parts of a checker.
 
     Attributes:
-        counts: counters by their names in `CheckerStats`.
+        counts: the counters, keyed by their names in `CheckerStats`.
         allowed: the number of allowed lookups.
         disallowed: the number of disallowed lookups, by the value of their `Reason`.
     """
@@ -83,7 +83,7 @@ class Reporter:
     def stats(
         self, *, joined: int, live_origins: int, fetches_under_way: int
     ) -> CheckerStats:
-        """The current counters, including those in the arguments."""
+        """The current counters, including those passed as arguments."""
         # Imported here and below, because its dataclasses take 7 ms to create.
         from robotsgate.checking._events import CheckerStats  # noqa: PLC0415
 

@@ -56,7 +56,7 @@ class HostBlocked(Event):
     Attributes:
         host: the host name.
         cause: the status, such as "503"; the class name of an exception, such as
-            "ReadTimeout"; or "failure" if that was reported.
+            "ReadTimeout"; or "failure" if the caller reported one.
         ready_at: when the next request may start, in epoch seconds.
     """
 
@@ -84,7 +84,7 @@ class RetryAfterIgnored(Event):
     """A Retry-After header is neither a number of seconds nor a date.
 
     Attributes:
-        host: the host that sent it.
+        host: the host that sent the header.
         value: the header's value, truncated to 200 characters.
     """
 
@@ -102,10 +102,12 @@ class URLLeftOut(Event):
     """A schedule skips a URL.
 
     Attributes:
-        url: the object from the source. The event's text shows it without userinfo.
-        error: the reason. `DisallowedError`: robots.txt disallows it.
-            `TurnNotInTimeError`: it would have to wait too long. `InvalidURLError`: it
-            has no origin. `UnsupportedError`: the checker's client cannot fetch it.
+        url: the object from the source. The event's text shows the URL without
+            userinfo.
+        error: the reason. `DisallowedError`: robots.txt disallows the URL.
+            `TurnNotInTimeError`: the URL would have to wait too long.
+            `InvalidURLError`: the URL has no origin. `UnsupportedError`: the checker's
+            client cannot fetch the URL.
         ready_at: when to try again, in epoch seconds; `None` if that would not help.
     """
 
@@ -145,11 +147,11 @@ class URLLeftOut(Event):
 class HostLeftOut(Event):
     """A schedule of hosts drops a host that would have to wait too long.
 
-    It is added back when the source yields it again.
+    The host is added back when the source yields it again.
 
     Attributes:
         host: the host name.
-        ready_at: when it will be ready, in epoch seconds.
+        ready_at: when the host will be ready, in epoch seconds.
     """
 
     host: str
@@ -160,11 +162,12 @@ class HostLeftOut(Event):
 class WindowFilled(Event):
     """A schedule's window is full, and no host in it will be ready within 10 seconds.
 
-    Reported at most once a minute. With `patience`, a schedule skips such URLs instead.
+    Reported at most once a minute. A schedule with `patience` skips the waiting URLs
+    instead.
 
     Attributes:
         hosts: the number of hosts with waiting URLs.
-        ready_at: when the first of them will be ready, in epoch seconds.
+        ready_at: when the first of these hosts will be ready, in epoch seconds.
     """
 
     hosts: int
@@ -258,9 +261,9 @@ class HostStatus(JSONValue):
 
     Attributes:
         host: the host name.
-        state: whether the gate is backing off from it.
+        state: whether the gate is backing off from the host.
         delay: seconds between requests, including the effect of incidents.
-        waiting: how many callers and robots.txt fetches are waiting for it.
+        waiting: how many callers and robots.txt fetches are waiting for the host.
         under_way: the number of open turns and robots.txt fetches.
         ready_at: the earliest time at which a new caller would get a turn, in epoch
             seconds.

@@ -71,15 +71,15 @@ class PolitenessGate:
         ledger: Ledger | None = None,
         on_event: Callable[[GateEvent], object] | None = None,
     ) -> None:
-        """Create a gate without sending any request.
+        """Create a gate without sending any requests.
 
         Args:
-            checker: checks URLs against robots.txt, and provides the clock. Close it
-                yourself, after the gate.
+            checker: checks URLs against robots.txt and provides the clock. Close the
+                checker yourself, after the gate.
             agent: the crawler, as in `RobotsChecker.can_fetch`.
             default_delay: the minimum delay for a host, in seconds, ≥ 0.
             max_delay: the maximum delay for a host, in seconds, ≥ `default_delay`. If a
-                host asks for more, the gate reports a `DelayClamped` event.
+                host asks for a longer delay, the gate reports a `DelayClamped` event.
             delay_factor: the delay after a turn is at least this factor times the
                 turn's duration, up to `max_delay`; ≥ 0. This way, slow hosts get fewer
                 requests.
@@ -91,8 +91,8 @@ class PolitenessGate:
             host_of: returns the name of the host that a URL belongs to, for example its
                 registrable domain. It is called with the normalized URL, without
                 userinfo or fragment. By default, the name is the URL's host.
-            ledger: stores the state of the hosts; the gate does not close it. By
-                default, a `LocalLedger`.
+            ledger: stores the hosts' state; the gate does not close it. By default, a
+                `LocalLedger`.
             on_event: called with each `GateEvent`; it must not block. Exceptions that
                 it raises are logged.
 
@@ -216,8 +216,8 @@ class PolitenessGate:
             window: how many URLs can wait in memory, ≥ 1; when fewer are waiting, more
                 are read.
             patience: the longest wait in seconds, ≥ 0; `None` for no limit. URLs that
-                would have to wait longer are skipped; the wait includes the URLs
-                already waiting for the same host.
+                would have to wait longer are skipped; the wait includes the turns of
+                URLs already waiting for the same host.
 
         Raises:
             TypeError: `urls` is a single URL, or not iterable; or another argument has
@@ -245,8 +245,8 @@ class PolitenessGate:
     ) -> TurnSchedule:
         """Like `schedule`, but for your own frontier, which may be on disk.
 
-        You keep the URLs: when a host is ready, the schedule calls `next_url` with its
-        name.
+        You keep the URLs: when a host is ready, the schedule calls `next_url` with the
+        host's name.
 
         Args:
             hosts: the names of hosts that have URLs, as returned by `host_of`. The

@@ -1,4 +1,4 @@
-"""A schedule's hosts, ready or resting, and the workers that wait for them.
+"""A schedule's hosts, ready or resting, and the workers waiting for them.
 
 One worker is on watch: it waits until the first host is due, while the others just wait
 to be woken. A worker that gets a host wakes the next worker, which may then go on
@@ -35,7 +35,7 @@ class HostAtWork:
 
     Attributes:
         url: the URL for the next turn; `None` if it must come from the frontier.
-        standing: the state of its origin after the fetch for that turn, if any.
+        standing: the state of the URL's origin after the fetch for that turn, if any.
         is_offered: whether the host has been offered again since the last call to the
             frontier.
         turns: the number of open turns.

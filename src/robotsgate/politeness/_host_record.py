@@ -24,7 +24,7 @@ language. The record consists of these numbers, all of them doubles: `delay`,
 `max_at_once`, `max_delay`, `max_turn_seconds` and `delay_factor` from the pace;
 `ended_at`, `fetch_began_at`, `rest_until`, `incident_at`, `blocked_until`, `back_off`,
 `slowed_delay`; and the start time of each open turn. Written as text, a double needs 17
-digits to be restored exactly.
+digits to be read back exactly.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """One gate's hosts: their names, their paces, and the waiting callers.
 
 Callers waiting for a host are served in order of arrival: the first one tries the
-ledger, and the others wait for the first. Requests for robots.txt go before pages. This
-module must never decide when a request may start; `_host_record.py` does that. This
-module is longer than the others, because a place in a queue and its host's pace belong
-together.
+ledger, and the others wait for the first. Requests for robots.txt go before requests
+for pages. This module must never decide when a request may start; `_host_record.py`
+does that. This module is longer than the others, because a place in a queue and its
+host's pace belong together.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Host(NamedTuple):
     Attributes:
         pace: the host's pace, taking all of its origins into account.
         stated: pairs (key of an origin without the host name, the delay it asks for);
-            if there are many, only the ones with the longest delays.
+            if there are many, only those with the longest delays.
     """
 
     pace: Pace
@@ -120,7 +120,7 @@ class Hosts:
         return host
 
     def pace(self, host: str) -> Pace:
-        """The pace of `host`, based on its origins known so far."""
+        """The pace of `host`, based on the origins known so far."""
         known = self._hosts.get(host)
         return self._usual if known is None else known.pace
 

@@ -1,6 +1,6 @@
 """The `Ledger` protocol and in-memory ledgers, which keep a record for each host.
 
-Must not contain rules: these are in `_host_record.py`.
+Must not contain rules, which belong in `_host_record.py`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class LedgerStatus:
     """The state of a host, as far as this process knows.
 
     Attributes:
-        state: whether the gate is backing off from it.
+        state: whether the gate is backing off from the host.
         delay: seconds between requests, including the effect of incidents.
         under_way: the number of open turns and robots.txt fetches.
         wait_seconds: seconds before the next request may start, ≥ 0.
@@ -124,7 +124,7 @@ class Ledger(Protocol):
         """End the granted request; call this exactly once for each grant.
 
         Call it even if the task is cancelled (in a shielded scope), and even for an
-        overdue turn, because its request only ends now.
+        overdue turn, whose request only ends now.
 
         Args:
             grant: the result of `start`.
@@ -269,8 +269,8 @@ class FleetMemory(LocalLedger):
     """This process's turns, and the state of the hosts as learned from the fleet.
 
     Attributes:
-        is_alone: whether this process cannot reach the shared server. It then uses only
-            its share of each host's pace.
+        is_alone: whether this process cannot reach the shared server. If so, it uses
+            only its share of each host's pace.
     """
 
     def __init__(self, *, workers: int, max_hosts: int, clock: Clock) -> None:

@@ -255,10 +255,10 @@ return {save()}
 
 
 class Script:
-    """A script, and its hash for EVALSHA.
+    """A script and its hash for EVALSHA.
 
     Attributes:
-        text: the script in Lua.
+        text: the Lua code of the script.
         sha1: the SHA-1 of the text, in hexadecimal.
     """
 
@@ -284,10 +284,10 @@ class StartReply(NamedTuple):
 
     Attributes:
         is_granted: whether the request has started.
-        seconds: if it has not, how long to wait before trying again, > 0.
+        seconds: if the request has not started, how long to wait before retrying, > 0.
         overdue: how many turns have ended because they were overdue.
         now: the host's time, in seconds.
-        record: the host's record, whose times are on the same clock.
+        record: the host's record, with times on the same clock as `now`.
     """
 
     is_granted: bool
@@ -321,7 +321,7 @@ def record_in(text: bytes) -> tuple[float, HostRecord]:
 def start_arguments(
     pace: Pace, *, is_robots_txt: bool, now: float, process: int, is_remembered: bool
 ) -> list[str]:
-    """The arguments of `START`.
+    """The arguments for `START`.
 
     Args:
         pace: the host's current pace.
@@ -346,7 +346,7 @@ def end_arguments(
     retry_after: float | None = None,
     jitter: float = 1.0,
 ) -> list[str]:
-    """The arguments of `END`; see `after_end` and `start_arguments`.
+    """The arguments for `END`; see `after_end` and `start_arguments`.
 
     `seconds` is the turn's duration, since the server may receive its end much later.
     """

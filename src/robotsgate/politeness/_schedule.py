@@ -45,7 +45,7 @@ class ScheduledTurn(NamedTuple):
 
 
 class TurnSchedule(AsyncIterator[ScheduledTurn]):
-    """Yields URLs with their turns, in the order of the turns, to one or more tasks.
+    """Yields URLs with their turns to one or more tasks, as hosts become ready.
 
     Not an async generator, because only one task at a time could iterate over it.
     """
@@ -216,7 +216,7 @@ class AskedFrontier:
         """Call the caller's `next_url`.
 
         Raises:
-            ValueError: it returned a URL that does not belong to `host`.
+            ValueError: `next_url` returned a URL that does not belong to `host`.
         """
         url = self._next_url(host)
         if isawaitable(url):

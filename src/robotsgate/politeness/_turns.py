@@ -71,7 +71,7 @@ class Turn:
             DisallowedError: robots.txt does not allow the agent to fetch the URL.
             TurnNotInTimeError: the next turn would not start within `patience`.
             InvalidURLError: the URL has no origin.
-            UnsupportedError: the scheme is ftp, and the checker has its own client.
+            UnsupportedError: the scheme is ftp, and the checker has a client.
             RuntimeError: the gate is closed, the turn was already used, or this turn
                 would have to wait for another one held by the same task.
         """
@@ -222,7 +222,7 @@ class Turns:
     Attributes:
         queues: the queues in which callers wait for turns.
         permissions: checks URLs against robots.txt.
-        counts: the counters, by their names in `GateStats`.
+        counts: the counters, keyed by their names in `GateStats`.
         seconds_waited: the total time that callers have spent waiting for turns.
         under_way: the open turns, by host.
     """

@@ -75,7 +75,7 @@ class Frontier(Protocol):
         """Return the next URL for `host`, or `None`."""
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Skip URLs that would be too late if `host` is not ready for `seconds`."""
+        """Skip URLs that would wait too long if `host` is not ready for `seconds`."""
 
 
 class Work:
@@ -264,7 +264,10 @@ class Work:
             self._queue.wake()
 
     async def next_turn(self) -> Turn:
-        """Wait for the next turn; see `TurnSchedule.__anext__` for the errors."""
+        """Wait for the next turn.
+
+        Raises the same errors as `TurnSchedule.__anext__`.
+        """
         while True:
             self.turns.check_open()
             if self.is_over or self._is_done():

@@ -79,8 +79,8 @@ _Answer = TypeVar("_Answer")
 class RedisLedger:
     """A ledger for a fleet, whose processes together are as polite as a single process.
 
-    Works with Redis 6 or later and with Valkey, standalone, with Sentinel or as a
-    cluster. Each start or end of a turn runs a script that uses one key and computes
+    Works with Redis 6 or later and with Valkey, whether standalone, with Sentinel or as
+    a cluster. Each start or end of a turn runs a script that uses one key and computes
     the time from that key's remaining lifetime. The server deletes the key when it no
     longer matters. Processes waiting for a host get their turns in order of arrival. If
     a process dies, its turn stays open until `max_turn_seconds` after its start.
