@@ -104,7 +104,7 @@ class FetchGuard:
 
 
 def literal_address(host: str) -> IPAddress | None:
-    """The IP address that `host` spells out; `None` if `host` is a name.
+    """The IP address that `host` stands for; `None` if it must be resolved.
 
     Args:
         host: the host of an `Origin`, so IP addresses are in canonical form; brackets

@@ -289,7 +289,7 @@ def span(answer: Answer | None, policy: Policy) -> float:
 
 
 def longest_gap(answer: Answer | None, policy: Policy) -> float:
-    """The longest gap between two fetches of the same outage, in seconds."""
+    """How overdue a retry may be before a failure starts a new outage, in seconds."""
     return max(span(answer, policy), _TWO_DAYS)
 
 

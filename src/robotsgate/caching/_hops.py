@@ -38,7 +38,7 @@ class Hops:
         self.origin: Origin = origin
         self.url: str = origin.robots_url
         self._max_redirects = max_redirects
-        # For the URL of each GET, the status that redirected there; `None` for the
+        # Maps the URL of each GET to the status that redirected there; `None` for the
         # first.
         self._statuses: dict[str, int | None] = {self.url: None}
 

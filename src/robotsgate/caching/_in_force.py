@@ -68,8 +68,8 @@ class InForce:
     Attributes:
         effect: what applies.
         reason: why that applies; `None` if the fetched rules apply.
-        is_outage: whether this depends on the outage, not just on the answer.
-        until: when this must be decided again, in epoch seconds.
+        is_outage: whether the decision depends on the outage, not just on the answer.
+        until: when the decision must be made again, in epoch seconds.
     """
 
     effect: Effect

@@ -137,8 +137,8 @@ class LiveOrigins:
     def robots_txt(self, standing: Standing, body: bytes) -> RobotsTxt:
         """The parsed file for `standing`: its override or `body`.
 
-        It is not cached, because most origins are looked up for only one agent, whose
-        rules are cached.
+        The parsed file is not cached, because most origins are looked up for only one
+        agent, whose rules are cached.
         """
         override = self.overrides.get(standing.entry.origin)
         if override is not None:

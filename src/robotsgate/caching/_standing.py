@@ -108,7 +108,7 @@ class Standing:
     def body_at_once(self) -> bytes | None:
         """The file that applies, if it is small; otherwise `None`.
 
-        Empty if no file applies. It is cached until `forget_body` is called.
+        Empty if no file applies. The file is cached until `forget_body` is called.
         """
         packed = self._packed_file
         if packed is None:
@@ -170,7 +170,7 @@ class StandingFor:
     def allows_at_once(self, readings: Sequence[str]) -> bool | None:
         """Whether a target may be fetched in every one of its `readings`.
 
-        `None` if that would take a long time to determine.
+        `None` if the answer would take a long time to determine.
         """
         if len(readings) > 1 and not self.explains_at_once(readings):
             return None

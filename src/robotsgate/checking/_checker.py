@@ -216,7 +216,7 @@ class RobotsChecker:
     ) -> Verdict | None:
         """Like `check`, but returns `None` if `agent` may fetch `url`.
 
-        For allowed URLs, it is as fast as `can_fetch`. Raises the same errors.
+        For allowed URLs, this is as fast as `can_fetch`. Raises the same errors.
         """
         answer = self.peek(agent, url)
         return await self._answers.refusal(agent, url, answer=answer)

@@ -109,8 +109,8 @@ class Entries:
     async def get_many(self, origins: Iterable[str], now: float) -> list[Entry]:
         """Like `get`, but with a single lookup for many origins.
 
-        Returns no entries if the store does not support this. Large and unreadable
-        entries are omitted; `get` reports unreadable entries.
+        Returns no entries if the store does not support such lookups. Large and
+        unreadable entries are omitted; `get` reports unreadable entries.
         """
         batches = self._batches
         keys = {key_of(origin, self._terms): origin for origin in origins}
@@ -173,7 +173,7 @@ class Entries:
     async def purge(self) -> int | None:
         """Delete expired entries and return how many were deleted; `None` on failure.
 
-        There is no timeout, because no lookup waits for this.
+        There is no timeout, because no lookup waits for a purge.
         """
         try:
             return await self._store.purge(self._clock.now())

@@ -227,7 +227,7 @@ def after_end(
 ) -> HostRecord:
     """The record after the end of a turn.
 
-    An overdue turn, which was considered over, actually ends now.
+    For an overdue turn, which was already considered over, this is its actual end.
 
     Args:
         record: the record before.
@@ -353,7 +353,7 @@ def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:
 
 
 def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:
-    if began_at <= record.incident_at:  # the host's state before that
+    if began_at <= record.incident_at:  # the host's state before the incident
         return record
     slowed_delay = SPEED_UP * record.slowed_delay
     if slowed_delay <= record.pace.delay:

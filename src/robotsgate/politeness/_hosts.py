@@ -308,7 +308,8 @@ class Queues:
     async def pause(self, place: Place, *, until: float, deadline: float) -> None:
         """Leave the queue until `until`, then join it again.
 
-        Otherwise, the host's other origins would have to wait as well.
+        If the place stayed in the queue, the host's other origins would have to wait
+        too.
 
         Args:
             place: a place that has joined.
