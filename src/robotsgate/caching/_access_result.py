@@ -94,8 +94,8 @@ def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
     """Whether an UNREACHABLE fetch is evidence that the origin itself is at fault.
 
     Every status is evidence, except 429, which asks for fewer requests, and 407, which
-    comes from our own proxy. A failure without a status is evidence if
-    `counts_network`.
+    comes from our own proxy. A failure without a status is evidence if `counts_network`
+    is set.
     """
     status = None if isinstance(outcome, Failed) else outcome.status
     if status is None:
@@ -136,7 +136,7 @@ def _access_result_of_answer(
 
 
 def _is_missing_page(answer: Answered, origin: str) -> bool:
-    """Whether a 5xx is really a 404; a 503 or a Retry-After means a temporary error."""
+    """Whether a 5xx is really a 404, not a temporary error (503 or Retry-After)."""
     return (
         is_server_error(answer.status)
         and answer.status != HTTPStatus.SERVICE_UNAVAILABLE
@@ -148,9 +148,10 @@ def _is_missing_page(answer: Answered, origin: str) -> bool:
 def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
     """Whether an HTML page's title and first heading say that the page is missing.
 
-    At least one of them must contain such a phrase. Apart from that, they may contain
-    only a status (`status`, 404 or 410) and the name of the site at `origin`, because
-    error pages during an outage may also mention something that was not found.
+    The title or the heading must contain a "not found" phrase. Apart from such phrases,
+    both may contain only a status (`status`, 404 or 410) and the name of the site at
+    `origin`, because an error page during an outage may also mention something that was
+    not found.
     """
     start = page[:BYTES_TO_READ].lower()
     beside = _WORDS_BESIDE | {str(status)}
@@ -193,7 +194,7 @@ def _names_site(words: list[str], origin: str) -> bool:
 
 
 def _first_element(page: bytes, tag: bytes) -> bytes:
-    """The bytes between the first `tag` and the next end tag for it; may be empty."""
+    """The bytes between the first `tag` and its end tag; may be empty."""
     _, _, behind = page.partition(tag)
     if behind[:1] not in {b">", b" ", b"\t", b"\r", b"\n"}:
         return b""

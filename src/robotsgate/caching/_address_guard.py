@@ -1,8 +1,9 @@
-"""Decides which addresses a fetch may connect to, hop by hop.
+"""Decides which addresses each hop of a fetch may connect to.
 
 Redirect targets and DNS answers are controlled by others, who could point them at a
 service in the crawler's own network (server-side request forgery).
-Pure, except for the state of one fetch. Must never resolve names: `_dialling` does.
+Pure, except for the state of one fetch.
+Must never resolve names, which is `_dialling`'s job.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class AddressRefusedError(ConnectionError):
-    """The guard refused all addresses of a host."""
+    """The guard refused all of a host's addresses."""
 
 
 class GuardRules:
@@ -35,7 +36,7 @@ class GuardRules:
         ]
 
     def counts_as_public(self, address: IPAddress) -> bool:
-        """Whether `address` is public, or the policy treats it as public."""
+        """Whether `address` is public or the policy treats it as public."""
         return address_class(address) is AddressClass.PUBLIC or any(
             address in network for network in self._allowed
         )
@@ -45,18 +46,18 @@ class FetchGuard:
     """The guard for one fetch; remembers whether a hop has used a public address."""
 
     def __init__(self, rules: GuardRules) -> None:
-        """Start a fetch under `rules`."""
+        """Apply `rules` to one fetch."""
         self._rules = rules
         self._was_public = False
 
     def permit(self, host: str, addresses: Sequence[IPAddress]) -> Sequence[IPAddress]:
         """Return the `addresses` that the next hop may connect to, in order.
 
-        If one of them is public, the fetch is considered to have used a public address
+        If any of them is public, the fetch is considered to have used a public address
         from then on.
 
         Args:
-            host: the host that has these addresses, for the error message.
+            host: the host with these addresses, for the error message.
             addresses: not empty.
 
         Raises:
@@ -75,7 +76,7 @@ class FetchGuard:
         return permitted
 
     def check_host(self, host: str) -> None:
-        """Like `permit`, if the caller's client resolves `host` and connects to it.
+        """Like `permit`, but for a `host` that the caller's client connects to.
 
         The address is known only if `host` is an IP address or localhost. Any other
         name is considered public.
@@ -103,11 +104,11 @@ class FetchGuard:
 
 
 def literal_address(host: str) -> IPAddress | None:
-    """The address written as `host`; `None` for a name that must be resolved.
+    """The IP address that `host` stands for; `None` if it must be resolved.
 
     Args:
-        host: the host of an `Origin`, so numbers are in canonical form; brackets around
-            an IPv6 address are optional.
+        host: the host of an `Origin`, so IP addresses are in canonical form; brackets
+            around an IPv6 address are optional.
     """
     name = host.strip("[]").rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 §6.3

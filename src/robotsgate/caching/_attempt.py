@@ -53,11 +53,11 @@ def entry_after(
     policy: Policy,
     pack: Callable[[bytes], PackedBody] = PackedBody.of,
 ) -> Entry:
-    """The entry of `origin` after a fetch that lasted from `began_at` to `now`.
+    """The entry for `origin` after a fetch that lasted from `began_at` to `now`.
 
     `known` is the entry at the end of the fetch, including updates by other processes.
     `began_at` must not precede the response that was known when the fetch started, even
-    if another clock dated that response. `pack` compresses the body.
+    if that response was dated by another clock. `pack` compresses the body.
     """
     last = _last_answer(known, now=now, policy=policy)
     known = usable(known, now=now, policy=policy)
@@ -114,7 +114,7 @@ def _answer(
         if outcome.status in ASK_FOR_LESS:
             asked = retry_after(outcome.headers, now=now, policy=policy)
     if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
-        # One byte more than is used tells the parser that the file was truncated.
+        # An extra byte tells the parser that the file was truncated.
         packed = pack(outcome.body[: policy.max_body_bytes + 1])
     return Answer(
         access=access,
@@ -168,7 +168,7 @@ def _outage_after(
 def _outage_without_attempt(
     outage: Outage | None, outcome: Failed, *, origin: str, now: float, policy: Policy
 ) -> Outage:
-    """The outage after a fetch that never left our machine, so it is not evidence."""
+    """The outage after a fetch that never left our machine and so is not evidence."""
     retry_at = now + retry_delay(failures=1, status=None, origin=origin, policy=policy)
     if outage is not None:
         return replace(

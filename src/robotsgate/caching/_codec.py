@@ -1,4 +1,4 @@
-"""Serializes entries for a store, without pickle. Pure.
+"""Serializes entries for a store without using pickle. Pure.
 
 The bytes are:
 
@@ -44,15 +44,15 @@ _LONGEST_BODY = 2**28
 
 
 class CodecError(ValueError):
-    """Bytes that are not an entry, or belong to another key."""
+    """Bytes that are not an entry or belong to another key."""
 
 
 class LaterVersionError(CodecError):
-    """Bytes that were written by a later version of robotsgate."""
+    """Bytes written by a later version of robotsgate."""
 
 
 def encode(entry: Entry) -> bytes:
-    """Serialize `entry`; from then on, its body shares the returned bytes."""
+    """Serialize `entry`, whose body then shares the returned bytes."""
     parts = {"answer": _fields(entry.answer), "outage": _fields(entry.outage)}
     head = json.dumps(
         {name: fields for name, fields in parts.items() if fields},
@@ -75,8 +75,8 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
 
     Args:
         data: the result of `encode`.
-        origin: the origin in the key under which it was stored.
-        terms: the terms in the key under which it was stored.
+        origin: the origin part of the key under which the entry was stored.
+        terms: the terms part of the key under which the entry was stored.
         max_bytes: the maximum size of the decompressed body, in bytes.
 
     Raises:
@@ -109,7 +109,7 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
 
 
 def is_of_later_version(data: object) -> bool:
-    """Whether `data` is from a later version, so it must not be overwritten."""
+    """Whether `data` is from a later version and so must not be overwritten."""
     return isinstance(data, bytes) and data[:1] > _VERSION
 
 
@@ -121,10 +121,10 @@ def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
         data: the result of `Store.get` for that key.
 
     Returns:
-        The `origin` and the `terms` of the key; `access`; `checked_at` and
-        `next_fetch_at`, in epoch seconds; and the fields of `answer` and `outage`, with
-        `body_bytes` in place of the file. Everything after `terms` is `None` if the
-        bytes are unreadable.
+        The key's `origin` and `terms`; `access`; `checked_at` and `next_fetch_at`, in
+        epoch seconds; and the fields of `answer` and `outage`, with `body_bytes` in
+        place of the file. Everything after `terms` is `None` if the bytes are
+        unreadable.
     """
     origin, _, terms = key.partition(" ")
     try:
@@ -144,7 +144,7 @@ def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
 
 
 def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
-    """The head of undamaged `data` and its packed body, if it has one."""
+    """The head and packed body, if any, of `data`, which must be undamaged."""
     version, checksum, length = _FRAME.unpack_from(data)
     if version != VERSION:
         raise CodecError(f"expected an entry of version {VERSION}, got {version}")
@@ -201,7 +201,7 @@ def _read(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_body(packed: PackedBody, max_bytes: int) -> None:
-    """Decompress the body once, so that later readers need not handle damage."""
+    """Decompress the body once, so that later reads can assume it is intact."""
     unpacking = zlib.decompressobj()
     body = unpacking.decompress(packed.packed, max_bytes + 1)
     if len(body) > max_bytes or not unpacking.eof or unpacking.unused_data:
@@ -217,7 +217,7 @@ def _refuse(constant: str) -> Never:
 
 
 def _time(value: object) -> float:
-    # In Python, true from JSON is an int.
+    # JSON's true becomes a bool, which is an int in Python.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CodecError(f"expected epoch seconds, got {value!r}")
     if not math.isfinite(value):

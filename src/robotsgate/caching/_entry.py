@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Redirects
     from robotsgate.caching._policy import Policy
 
-# Even without synchronization, the clocks in a fleet differ by less than this. A time
+# Even without synchronization, the clocks in a fleet differ by less than this. A date
 # further ahead means that a clock was adjusted.
 LARGEST_SKEW = 5 * 60.0
 
@@ -39,13 +39,13 @@ class PackedBody:
 
     @classmethod
     def of(cls, body: bytes) -> PackedBody:
-        """Compress `body` at the fastest level: a hostile one takes 11 ms, not 50."""
+        """Compress `body` at the fastest level: a hostile file takes 11 ms, not 50."""
         return cls(zlib.compress(body, zlib.Z_BEST_SPEED))
 
     def move_to(self, data: bytes) -> None:
         """Switch to `data`, which ends with the same compressed body.
 
-        Threads that are reading at the same time see either the old or the new bytes.
+        Threads reading at the same time see either the old or the new bytes.
         """
         self._data = data
 
@@ -61,7 +61,7 @@ class PackedBody:
         return zlib.decompress(self.packed)
 
     def body_within(self, max_bytes: int) -> bytes | None:
-        """The robots.txt if it has at most `max_bytes` (≥ 1), otherwise `None`."""
+        """The robots.txt if it is at most `max_bytes` (≥ 1) long, otherwise `None`."""
         body = zlib.decompressobj().decompress(self.packed, max_bytes + 1)
         return body if len(body) <= max_bytes else None
 
@@ -103,14 +103,14 @@ class Answer:
 
     Attributes:
         access: SUCCESSFUL, UNAVAILABLE, RESTRICTED or REFUSED.
-        answered_at: when its fetch ended, in epoch seconds.
-        fresh_until: the end of its freshness lifetime, in epoch seconds; not before
+        answered_at: when the fetch ended, in epoch seconds.
+        fresh_until: the end of the freshness lifetime, in epoch seconds; not before
             `retry_at`.
-        retry_at: the end of the Retry-After of a 429 or 503, in epoch seconds; `None`
-            if there was none.
+        retry_at: when the Retry-After period of a 429 or 503 ends, in epoch seconds;
+            `None` if there was none.
         status: the response status; `None` if there was no response.
         redirects: the redirects that were followed.
-        error: a human-readable description of what was wrong; `None` if nothing was.
+        error: a human-readable description of what went wrong; `None` if nothing did.
         packed: the part of the body that is used, plus one byte if the body is longer;
             `None` unless `access` is SUCCESSFUL.
     """
@@ -128,19 +128,19 @@ class Answer:
         """Reject an answer that would allow everything by accident.
 
         Raises:
-            ValueError: there is a body without SUCCESSFUL, or SUCCESSFUL without a
-                body, or `access` is UNREACHABLE, which is an outage.
+            ValueError: a SUCCESSFUL answer has no body, another answer has one, or
+                `access` is UNREACHABLE, which calls for an `Outage`.
         """
         is_successful = self.access is AccessResult.SUCCESSFUL
         if is_successful != (self.packed is not None):
             raise ValueError(
-                f"expected a body if, and only if, access is SUCCESSFUL, got {self!r}"
+                f"expected a body if and only if access is SUCCESSFUL, got {self!r}"
             )
         if self.access is AccessResult.UNREACHABLE:
             raise ValueError(f"expected an answer, got {self!r}")
 
     def is_ahead(self, now: float) -> bool:
-        """Whether its date is so far ahead of `now` that a clock must have changed."""
+        """Whether its date is so far ahead of `now` that a clock was clearly reset."""
         return self.answered_at > now + LARGEST_SKEW
 
     def is_fresh(self, now: float) -> bool:
@@ -162,16 +162,17 @@ class Outage:
     """The fetches that have failed since the last answer.
 
     Attributes:
-        since: when the first of them ended, in epoch seconds; meaningless if `attempts`
+        since: when the first attempt ended, in epoch seconds; meaningless if `attempts`
             is 0.
-        last_attempt_at: when the last of them ended, in epoch seconds.
+        last_attempt_at: when the last attempt ended, in epoch seconds.
         retry_at: when the origin may be fetched again, in epoch seconds.
-        attempts: how many of them left our machine, ≥ 0; 0 if no connection has been
-            available so far.
-        evidence_since: the end of the first attempt that is evidence that the origin
-            is at fault (`is_evidence`), in epoch seconds; `None` if there is none.
-        last_evidence_at: the end of the last such attempt, in epoch seconds, or `None`.
-        days: the number of different days (UTC) with such attempts, ≥ 0.
+        attempts: how many of the fetches left our machine, ≥ 0; 0 if the connection
+            pool has been exhausted every time.
+        evidence_since: the end of the first attempt showing that the origin is at fault
+            (`is_evidence`), in epoch seconds; `None` if there is none.
+        last_evidence_at: the end of the last such attempt, in epoch seconds; `None` if
+            there is none.
+        days: the number of different days (UTC) with such evidence, ≥ 0.
         failure: where the last fetch failed, or why it did not leave our machine;
             `None` if there was a response.
         status: the status of the last attempt; `None` if there was no response.
@@ -199,7 +200,7 @@ class Entry:
 
     Attributes:
         origin: scheme, host and port, without a default port.
-        terms: the terms under which it was fetched (`terms_of`).
+        terms: the terms (`terms_of`) under which the origin was fetched.
         answer: the last answer; `None` if there is none yet.
         outage: the outage since that answer; `None` if no fetch has failed since.
     """
@@ -234,26 +235,27 @@ class Entry:
 
     @property
     def next_fetch_at(self) -> float:
-        """The earliest time of the next fetch, in epoch seconds."""
+        """The earliest time for the next fetch, in epoch seconds."""
         if self.outage is not None:
             return self.outage.retry_at
         return cast("Answer", self.answer).fresh_until
 
     def is_current(self, now: float) -> bool:
-        """Whether it can be used at `now` without another fetch.
+        """Whether the entry can be used at `now` without another fetch.
 
-        An entry from the future cannot: our clock was set back, so its age is unknown.
+        An entry dated in the future cannot be used: our clock was set back, so the age
+        of the entry is unknown.
         """
         return self.checked_at - LARGEST_SKEW <= now < self.next_fetch_at
 
 
 def key_of(origin: str, terms: str) -> str:
-    """The key of an entry in a store."""
+    """An entry's key in a store."""
     return f"{origin} {terms}" if terms else origin
 
 
 def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
-    """The part of `entry` that is valid according to our clock; `None` if none is.
+    """The part of `entry` that is valid by our clock; `None` if no part is.
 
     Nothing is valid after `keep_until`.
     """
@@ -264,7 +266,7 @@ def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
 
 
 def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
-    """`entry`, without its outage if that is dated far ahead of our clock."""
+    """`entry`, minus its outage if the outage is dated far ahead of our clock."""
     if entry is None or entry.outage is None:
         return entry
     if entry.outage.last_attempt_at <= now + LARGEST_SKEW:
@@ -287,7 +289,7 @@ def span(answer: Answer | None, policy: Policy) -> float:
 
 
 def longest_gap(answer: Answer | None, policy: Policy) -> float:
-    """Seconds without a fetch after which a failure starts a new outage."""
+    """How overdue a retry may be before a failure starts a new outage, in seconds."""
     return max(span(answer, policy), _TWO_DAYS)
 
 

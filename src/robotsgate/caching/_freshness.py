@@ -1,4 +1,4 @@
-"""Computes how long a response is fresh, and when an origin may be fetched again.
+"""Computes how long a response stays fresh, and when an origin may be fetched again.
 
 Pure. Sources: RFC 9309 §2.4, RFC 9111 §4.2 and §5.2.2, RFC 9110 §10.2.3.
 Headers are mappings with lower-case names. Invalid values are ignored.
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from robotsgate.caching._policy import Policy
 
 CACHING_HEADERS = ("age", "cache-control", "date", "expires", "retry-after")
-"""The only headers that are used here."""
+"""The only headers used here."""
 
 ASK_FOR_LESS = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
-"""The statuses by which a server asks for fewer requests."""
+"""The statuses with which a server asks for fewer requests."""
 
 # RFC 9111 §1.2.2: a delta-seconds that is too large to handle counts as 2^31.
 _LARGEST_DELTA = 2**31
@@ -32,10 +32,10 @@ _JITTER = 0.1
 def freshness_lifetime(
     headers: Mapping[str, str], *, now: float, policy: Policy
 ) -> float:
-    """Seconds from `now` for which a response stays fresh (RFC 9111 §4.2.1).
+    """How many seconds from `now` a response stays fresh (RFC 9111 §4.2.1).
 
-    This is the lifetime that the headers specify, limited to between `min_lifetime` and
-    `max_lifetime`, or `default_lifetime` if they specify none.
+    This is the lifetime that the headers specify, but at least `min_lifetime` and at
+    most `max_lifetime`. If the headers specify no lifetime, it is `default_lifetime`.
     """
     asked = _lifetime_asked_for(headers, now)
     if asked is None:
@@ -46,9 +46,9 @@ def freshness_lifetime(
 def retry_delay(
     *, failures: int, status: int | None, origin: str, policy: Policy
 ) -> float:
-    """Seconds to back off after `failures` (≥ 1), the last one with `status`.
+    """Seconds to back off after this many `failures` (≥ 1), the last with `status`.
 
-    The delay grows with each failure up to `retry_max`, plus the origin's jitter.
+    The delay grows with each failure, up to `retry_max` plus the origin's jitter.
     """
     is_503 = status == HTTPStatus.SERVICE_UNAVAILABLE
     delay = policy.retry_initial_503 if is_503 else policy.retry_initial
@@ -60,7 +60,7 @@ def retry_delay(
 
 
 def refusal_lifetime(*, origin: str, policy: Policy) -> float:
-    """Seconds before an address that the guard refused is tried again."""
+    """Seconds to wait before retrying an address that the guard refused."""
     return with_jitter(policy.retry_max, origin)
 
 
@@ -69,8 +69,8 @@ def retry_after(
 ) -> float | None:
     """Seconds to wait according to Retry-After (RFC 9110 §10.2.3); `None` if missing.
 
-    If there are several values, the longest one is used, up to `retry_after_max`. The
-    result is negative if a date is in the past.
+    If there are several values, the longest is used, up to `retry_after_max`. The
+    result is negative for a date in the past.
     """
     # A date also contains a comma. The part before it, the weekday, is ignored.
     parts = headers.get("retry-after", "").split(",")
@@ -82,13 +82,13 @@ def retry_after(
 def with_jitter(seconds: float, name: str) -> float:
     """`seconds` plus jitter of up to 10 %, which depends only on `name`.
 
-    Origins or hosts that failed at the same time are thus retried at different times.
+    This way, origins or hosts that failed together are retried at different times.
     """
     return seconds * (1 + _JITTER * zlib.crc32(name.encode()) / 2**32)
 
 
 def http_date(value: str) -> float | None:
-    """Epoch seconds of an HTTP-date (RFC 9110 §5.6.7); `None` if it is invalid."""
+    """An HTTP-date (RFC 9110 §5.6.7) as epoch seconds; `None` if it is invalid."""
     # Imported here, because it imports `socket`.
     from email.utils import mktime_tz, parsedate_tz  # noqa: PLC0415
 
@@ -126,7 +126,7 @@ def _lifetime_asked_for(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _directives(cache_control: str) -> dict[str, str]:
-    """The values, keyed by lower-case directive; the first value of each is used."""
+    """The directives' values, keyed by lower-case name; repeats are ignored."""
     directives: dict[str, str] = {}
     for part in _outside_quotes(cache_control):
         name, _, value = part.partition("=")

@@ -27,7 +27,7 @@ _KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
 
 
 class Hops:
-    """The GETs of one fetch, starting with the robots.txt of an origin.
+    """The GETs of one fetch, starting with an origin's robots.txt.
 
     Attributes:
         origin: the origin of the current GET.
@@ -38,7 +38,7 @@ class Hops:
         self.origin: Origin = origin
         self.url: str = origin.robots_url
         self._max_redirects = max_redirects
-        # For the URL of each GET, the status that redirected there; `None` for the
+        # Maps the URL of each GET to the status that redirected there; `None` for the
         # first.
         self._statuses: dict[str, int | None] = {self.url: None}
 
@@ -52,7 +52,7 @@ class Hops:
         )
 
     def after(self, status: int, headers: HeadersLike, body: bytes) -> Outcome | None:
-        """The outcome if the fetch ends with this response; `None` if `url` is next.
+        """The outcome if this response ends the fetch; `None` if it continues at `url`.
 
         Args:
             status: 100 to 999.
@@ -78,7 +78,7 @@ class Hops:
     def _follow(
         self, url: str, status: int, headers: HeadersLike
     ) -> TooManyRedirects | None:
-        """Continue with `url`, unless that is a loop or one redirect too many."""
+        """Continue with `url`, unless that would be a loop or one redirect too many."""
         next_url = wire_url(url)
         if next_url in self._statuses:
             error = f"a redirect loop at {url}"

@@ -1,14 +1,14 @@
-"""Decides what applies to an origin: its rules, full allow, or full disallow; and why.
+"""Decides what applies to an origin (its rules, full allow or full disallow), and why.
 
 Pure: the time is an argument. Source: RFC 9309 §2.3.1.
 
 Think of it this way: an answer applies while it is fresh, or if no fetch has failed
 since. Otherwise the outage is in one of these phases, some of which may be empty:
 
-    until since + outage_grace    disallow
-    until since + stale_window    what the copy allows; disallow without a copy
-    until opens_at                disallow
-    from then on                  as `after_unreachable_limit`
+- until `since` + `outage_grace`: disallow
+- until `since` + `stale_window`: what the copy allows; disallow without a copy
+- until `opens_at`: disallow
+- from then on: what `after_unreachable_limit` specifies
 
 Elapsed time ends the first three phases, but is not enough to allow everything: see
 `_is_at_fault`. A new answer ends the outage in any phase.
@@ -67,9 +67,9 @@ class InForce:
 
     Attributes:
         effect: what applies.
-        reason: the reason; `None` if the fetched rules apply.
-        is_outage: whether this depends on the outage, not just on the answer.
-        until: when this must be decided again, in epoch seconds.
+        reason: why that applies; `None` if the fetched rules apply.
+        is_outage: whether the decision depends on the outage, not just on the answer.
+        until: when the decision must be made again, in epoch seconds.
     """
 
     effect: Effect
@@ -147,7 +147,7 @@ def explain(
 def _of_outage(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> tuple[Effect, Reason | None]:
-    """The effect and reason for the phase that the outage is in at `now`."""
+    """The effect and reason that apply in the outage's phase at `now`."""
     access = None if answer is None else answer.access
     closed = Effect.REFUSE if access is AccessResult.REFUSED else Effect.DISALLOW
     if outage.attempts and now < outage.since + policy.outage_grace:
@@ -183,10 +183,10 @@ def _copy_may_be_used(
 def _opens_at(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
 ) -> float | None:
-    """When the limit that starts with the first evidence ends; `None` without evidence.
+    """When the limit ends, counting from the first evidence; `None` without evidence.
 
-    Never before the answer becomes stale: fetches that fail until then are early
-        refreshes.
+    This is never before the answer becomes stale, because fetches that fail before then
+    are early refreshes.
     """
     if outage.evidence_since is None:
         return None
@@ -201,8 +201,8 @@ def _is_at_fault(
 ) -> bool:
     """Whether the origin has been failing for as long as the limit, and still is.
 
-    Elapsed time is not enough. There must be evidence from enough days, and the last
-    attempt must be evidence dated after the limit.
+    Elapsed time is not enough. There must be evidence from enough different days, and
+    the last attempt must be evidence dated after the limit.
     """
     most_days = max(1.0, limit(answer, policy) / _DAY)
     return (

@@ -37,7 +37,7 @@ _BYTES_OF_A_USAGE_LINE = 160
 
 
 class LiveOrigins:
-    """The most recently looked up origins, limited in number and bytes.
+    """The origins looked up most recently, limited in number and total size.
 
     Attributes:
         max_origins: the maximum number of origins.
@@ -52,7 +52,7 @@ class LiveOrigins:
         dialect: Dialect,
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
     ) -> None:
-        """Start empty; raises the same errors as `_files_by_origin`."""
+        """Start empty. Raises the same errors as `_files_by_origin`."""
         self.overrides: dict[str, RobotsTxt] = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )
@@ -81,12 +81,12 @@ class LiveOrigins:
     def admit(
         self, entry: Entry, now: float, *, new_body: bytes | None = None
     ) -> Standing:
-        """Add `entry`, which may evict origins that have not been used recently.
+        """Add `entry`; this may evict origins that have not been used recently.
 
         Args:
             entry: current at `now`.
             now: epoch seconds.
-            new_body: the body of the entry, if it has just been fetched.
+            new_body: the entry's body, if it has just been fetched.
         """
         self.discard(entry.origin)
         standing = Standing(entry, now=now, policy=self._policy, new_body=new_body)
@@ -118,7 +118,7 @@ class LiveOrigins:
     def hold(
         self, standing: Standing, agent: Agent, agent_rules: AgentRules
     ) -> StandingFor:
-        """Add the rules of `standing` for `agent`, sharing equal rules."""
+        """Add the rules for `agent` from `standing`, sharing equal rules."""
         standing.forget_body()
         if len(standing.agents) >= MAX_KNOWN_AGENTS:
             self._drop_agents(standing)
@@ -137,8 +137,8 @@ class LiveOrigins:
     def robots_txt(self, standing: Standing, body: bytes) -> RobotsTxt:
         """The parsed file for `standing`: its override or `body`.
 
-        It is not cached, because most origins are looked up for only one agent, whose
-        rules are cached.
+        The parsed file is not cached, because most origins are looked up for only one
+        agent, whose rules are cached.
         """
         override = self.overrides.get(standing.entry.origin)
         if override is not None:
@@ -155,7 +155,7 @@ class LiveOrigins:
         *,
         weight: int = 0,
     ) -> StandingFor:
-        """What applies to `agent`, cached for quick lookups if `standing` is."""
+        """What applies to `agent`; cached for lookups if `standing` is in memory."""
         origin = standing.entry.origin
         standing_for = StandingFor(standing, agent_rules)
         if self.by_origin.get(origin) is not standing or agent.name in standing.agents:
@@ -187,10 +187,10 @@ class LiveOrigins:
     def _shrink(self, newest: Standing) -> None:
         """Evict origins that have not been used recently, but never the newest.
 
-        An origin that has been used since `_shrink` last saw it gets a second chance.
-        So the evicted origin is almost always the least recently used one, although a
-        use only sets a flag: moving the origin to the end would touch its neighbours as
-        well.
+        An origin that has been used since `_shrink` last considered it gets a second
+        chance. So the evicted origin is almost always the least recently used one,
+        although a use only sets a flag: moving the origin to the end would touch its
+        neighbours as well.
         """
         chances = _MOST_CHANCES
         while len(self.by_origin) > self.max_origins or (
@@ -204,7 +204,7 @@ class LiveOrigins:
                 self._let_go(standing)
 
     def _was_used(self, standing: Standing) -> bool:
-        """Whether it has been looked up since the last call; clears the flag."""
+        """Whether `standing` was looked up since the last call; clears the flag."""
         was_used = standing.is_used
         standing.is_used = False
         for name in standing.agents:
@@ -220,7 +220,7 @@ def _files_by_origin(
     """The parsed files in `overrides`, keyed by origin.
 
     Args:
-        overrides: files keyed by a URL of their origin; `None` for none.
+        overrides: files keyed by a URL on their origin; `None` if there are none.
         dialect: the checker's dialect.
         max_bytes: how many bytes of a file are read, unless it is already parsed.
 

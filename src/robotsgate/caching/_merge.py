@@ -1,7 +1,7 @@
-"""Merges the entries of one origin from two processes, so that nothing is lost.
+"""Merges two processes' entries for one origin, so that nothing is lost.
 
-Think of it this way: the fetches of an origin, by any process, lead from answer to
-answer, and the failures between two answers are an outage:
+Think of it this way: an origin's fetches, whichever process makes them, lead from one
+answer to the next, and the failures between two answers form an outage:
 
     answer 1 ── fails ──▶ answer 1 + outage ── fails ──▶ answer 1 + outage ─┐
         └───────────────────────────┬──────────── a fetch is answered ──────┘
@@ -9,9 +9,10 @@ answer, and the failures between two answers are an outage:
     answer 2 ── fails ──▶ …
 
 Each process is in one of these states. A later answer supersedes everything before it,
-so if two states have different answers, the later one wins entirely. If two states have
-the same answer, the processes may have seen different failures of one outage: it began
-with the first failure, and the last failure determines its current state.
+so of two states with different answers, the one with the later answer wins entirely. If
+two states have the same answer, the processes may have seen different failures of the
+same outage, which began with the first failure; the last failure determines its current
+state.
 
 Both cases take a maximum in some order, so `merge` is associative, commutative and
 idempotent, and processes may write to a store in any order. Pure.
@@ -91,7 +92,7 @@ def _order_of_outage(outage: Outage) -> tuple[object, ...]:
 
 
 def _sortable(*fields: object) -> list[tuple[bool, object]]:
-    """`fields` in a form in which `None` sorts before anything else."""
+    """`fields`, wrapped so that `None` sorts before anything else."""
     return [(field is not None, field) for field in fields]
 
 

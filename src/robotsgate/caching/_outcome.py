@@ -1,4 +1,4 @@
-"""The outcomes of a fetch, and the access results that they can lead to.
+"""The possible outcomes of a fetch, and the access results they can lead to.
 
 Pure values. The access results come from RFC 9309 §2.3.1.
 """
@@ -18,9 +18,9 @@ FTP_NO_FILE = 550
 
 
 class AccessResult(enum.Enum):
-    """The access results of RFC 9309 §2.3.1, plus two additional ones.
+    """The access results of RFC 9309 §2.3.1, plus two of our own.
 
-    Redirects (§2.3.1.2) are followed, so they end in one of these.
+    Redirects (§2.3.1.2) are followed, so they are not access results themselves.
     """
 
     SUCCESSFUL = "successful"
@@ -56,11 +56,11 @@ class FailureKind(enum.Enum):
     TLS = "tls"
     """The TLS handshake failed, or the certificate is not valid for the host."""
     TIMEOUT = "timeout"
-    """A timeout or the deadline of the fetch was exceeded."""
+    """A timeout or the fetch's deadline was exceeded."""
     TRANSFER = "transfer"
     """The connection was lost before the end of the response."""
     PROTOCOL = "protocol"
-    """The server violated HTTP, sent less than it announced, or refused FTP."""
+    """The server violated HTTP, sent less data than announced, or refused FTP."""
     CODING = "coding"
     """The content coding is unknown, chained, corrupt or truncated."""
     ADDRESS_REFUSED = "address-refused"
@@ -81,14 +81,14 @@ class Answered:
 
     Attributes:
         status: 100 to 999; the status of a redirect if its Location cannot be
-            followed; for FTP the reply code, 226 or 550.
-        headers: values by lower-case name, including at least `CACHING_HEADERS`;
+            followed; for FTP, the reply code, 226 or 550.
+        headers: values keyed by lower-case name, including at least `CACHING_HEADERS`;
             repeated headers are joined with ", ".
         body: decoded, truncated one byte beyond the policy's limit; at most a few
             kilobytes unless the status is 2xx.
         redirects: the redirects that were followed.
-        error: a human-readable reason why the last redirect was not followed; otherwise
-            `None`.
+        error: a human-readable reason why the last redirect was not followed; `None` if
+            there is none.
     """
 
     status: int
@@ -106,7 +106,7 @@ class TooManyRedirects:
         status: the status of the redirect that was not followed; `None` if the
             caller's client did not report it.
         headers: as in `Answered`.
-        error: a human-readable description of what is wrong.
+        error: a human-readable description of what went wrong.
         redirects: the redirects that were followed.
     """
 
@@ -122,9 +122,9 @@ class Failed:
 
     Attributes:
         kind: where it failed.
-        error: what happened, human-readable.
+        error: a human-readable description of what went wrong.
         redirects: the redirects that were followed.
-        cause: the underlying exception, for logs; not compared.
+        cause: the underlying exception, for logs; ignored in comparisons.
     """
 
     kind: FailureKind

@@ -52,7 +52,7 @@ class AfterUnreachableLimit(enum.Enum):
     """Everything, which RFC 9309 §2.3.1.4 permits (MAY)."""
 
     LAST_COPY = "last-copy"
-    """Whatever the last good copy allows, indefinitely; without one, as `ALLOW`."""
+    """Whatever the last good copy allows, indefinitely; without a copy, as `ALLOW`."""
 
     DISALLOW = "disallow"
     """Nothing, until the origin responds."""
@@ -99,11 +99,11 @@ class Policy:
     the "reasonably long period of time" of RFC 9309 §2.3.1.4."""
 
     unreachable_limit_without_copy: float | None = None
-    """The same limit if the last response had no file; `None` means
+    """The same limit if the last response had no file or there was none; `None` means
     `unreachable_limit`."""
 
     outage_grace: float = 0.0
-    """How long after the first failure an unreachable origin is disallowed even if
+    """How long after the first failure an unreachable origin stays disallowed even if
     there is a copy."""
 
     after_unreachable_limit: AfterUnreachableLimit = (
@@ -133,8 +133,8 @@ class Policy:
     """The delay before the first retry after a 503, which is usually temporary."""
 
     retry_after_max: float = field(default=24 * _HOUR, metadata=_ABOVE_ZERO)
-    """The longest delay that a server can request with Retry-After; it never shortens
-    the delay that results from the other settings."""
+    """The longest delay that a server can request with Retry-After, which never
+    shortens the delay that results from the other settings."""
 
     max_redirects: int = 5
     """The maximum number of redirects; RFC 9309 §2.3.1.2 recommends at least 5."""
@@ -161,13 +161,13 @@ class Policy:
     """Whether a 5xx page that says "not found" is treated as a 404."""
 
     on_access_denied: AccessResult = AccessResult.UNAVAILABLE
-    """How to treat 401 and 403, as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
+    """How to treat 401 and 403: as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     on_too_many_requests: AccessResult = AccessResult.UNREACHABLE
-    """How to treat 429, as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
+    """How to treat 429: as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     on_too_many_redirects: AccessResult = AccessResult.UNAVAILABLE
-    """How to treat redirect loops and more redirects than `max_redirects`, as
+    """How to treat redirect loops and more redirects than `max_redirects`: as
     UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     address_guard: AddressGuard = AddressGuard.REDIRECTS
@@ -210,11 +210,11 @@ class Policy:
     def google_today(cls) -> Policy:
         """Google's rules as documented in 2026.
 
-        During an outage, nothing is allowed for 12 hours, then whatever the copy allows
-        until day 30. Without a copy, everything is allowed after the 12 hours if the
-        server responds with a status; the same applies if the copy was discarded
-        because the origin was not looked up for 30 days after it became stale. If there
-        is no response at all, this policy is stricter than Google.
+        During an outage, nothing is allowed for 12 hours; then, until day 30, whatever
+        the copy allows. Without a copy, everything is allowed after 12 hours if the
+        server responds with a status. The same applies if the copy was discarded
+        because the origin was not looked up for 30 days after the copy became stale. If
+        there is no response at all, this policy is stricter than Google.
         """
         return cls(outage_grace=12 * _HOUR, unreachable_limit_without_copy=12 * _HOUR)
 
@@ -222,9 +222,9 @@ class Policy:
     def google_2021(cls) -> Policy:
         """Google's specification of 2021.
 
-        During an outage, nothing is allowed for 30 days, then whatever the last copy
-        allows, which is never discarded. Without a copy, everything is allowed after
-        the 30 days.
+        During an outage, nothing is allowed for 30 days; then, whatever the last copy
+        allows. The copy is never discarded. Without a copy, everything is allowed after
+        30 days.
         """
         return cls(
             outage_grace=30 * _DAY,
@@ -236,7 +236,7 @@ class Policy:
         """RFC 9309 §2.3.1, except that a 407 counts as unreachable.
 
         Outages are handled as in `google_2021`. 429 is treated like any other 4xx,
-        nothing is fresh for more than a day, and a 5xx is never treated as a 404.
+        nothing stays fresh for more than a day, and a 5xx is never treated as a 404.
         """
         return replace(
             cls.google_2021(),
@@ -249,8 +249,8 @@ class Policy:
     def strict(cls) -> Policy:
         """Everything that is not clearly allowed is disallowed.
 
-        During an outage without a copy, or with one that was discarded, nothing is
-        allowed, no matter how long it lasts.
+        During an outage, nothing is allowed if there is no copy or the copy was
+        discarded, no matter how long the outage lasts.
         """
         return cls(
             after_unreachable_limit=AfterUnreachableLimit.DISALLOW,
@@ -332,7 +332,7 @@ def terms_of(policy: Policy) -> str:
 
     Empty for the default policy. Entries with other terms must not be used, not even
     their copies: a copy may come from an address that `policy` would refuse, or may
-    have been truncated at a smaller limit.
+    have been truncated at a lower limit.
     """
     return " ".join(
         f"{term}={_text(getattr(policy, name))}"

@@ -29,7 +29,7 @@ class Agent(NamedTuple):
     Attributes:
         name: the key under which its rules are cached.
         tokens: its product tokens, most specific first.
-        names: a tuple that contains only its name, shared by all origins.
+        names: a tuple containing only `name`, shared by all origins.
     """
 
     name: AgentName

@@ -1,4 +1,4 @@
-"""Whether a new response has changed the rules of an origin. Pure.
+"""Whether a new response has changed an origin's rules. Pure.
 
 Rules are the allow and disallow lines for an agent, its crawl-delay and its request
 rate. Sitemaps and usage preferences are not rules. If there is no file, there are no
@@ -30,7 +30,7 @@ _DIGITS = 32
 
 
 def may_change_rules(before: Answer | None, after: Answer | None) -> bool:
-    """Whether the rules of both answers are known, and their files differ."""
+    """Whether the rules of both answers are known and their files differ."""
     return (
         before is not None
         and after is not None

@@ -53,13 +53,13 @@ class Standing:
         entry: the origin's entry.
         effect: what applies from `usable_from` until `usable_until`.
         refusal: the reason if a URL is disallowed, as the value of a `Reason`, because
-            counting values is three times as fast.
+            values are counted three times as fast as members.
         usable_from: epoch seconds.
         usable_until: epoch seconds; from then on, `in_force` must decide again.
         agents: the agents that have been looked up.
         weight: the approximate size of the body and the rules, in bytes.
-        is_used: whether it has been looked up since `LiveOrigins` last considered
-            evicting it; each `StandingFor` has its own flag.
+        is_used: whether the origin has been looked up since `LiveOrigins` last
+            considered evicting it; each `StandingFor` has its own flag.
     """
 
     __slots__ = (
@@ -79,8 +79,8 @@ class Standing:
     ) -> None:
         """Decide what applies according to `entry`, which must be current at `now`.
 
-        `new_body` is the body of the entry if it has just been fetched; this saves the
-        first lookup from decompressing it.
+        `new_body` is the entry's body if it has just been fetched, so that the first
+        lookup does not have to decompress it.
         """
         standing = in_force(entry, now=now, policy=policy)
         self.entry: Entry = entry
@@ -101,14 +101,14 @@ class Standing:
         return 0 if answer is None or answer.packed is None else len(answer.packed)
 
     def is_usable(self, now: float) -> bool:
-        """Whether it is valid at `now`."""
+        """Whether this state is valid at `now`."""
         return self.usable_from <= now < self.usable_until
 
     @property
     def body_at_once(self) -> bytes | None:
         """The file that applies, if it is small; otherwise `None`.
 
-        Empty if no file applies. It is cached until `forget_body`.
+        Empty if no file applies. The file is cached until `forget_body` is called.
         """
         packed = self._packed_file
         if packed is None:
@@ -136,8 +136,8 @@ class Standing:
 class StandingFor:
     """What applies to one agent at one origin: everything a quick lookup needs.
 
-    It refers to few objects, because each one is a cache miss if lookups jump between
-    origins.
+    It refers to few objects, because each object costs a cache miss when lookups jump
+    between origins.
 
     Attributes:
         usable_from: epoch seconds, as in `Standing`.
@@ -145,8 +145,8 @@ class StandingFor:
         is_used: the flag for this agent, as in `Standing`.
         refusal: as in `Standing`.
         rules: the rules in `agent_rules`.
-        agent_rules: the rules that the file contains for the agent, or the rules that
-            apply without a file.
+        agent_rules: the file's rules for the agent, or the rules that apply without a
+            file.
     """
 
     __slots__ = (
@@ -159,7 +159,7 @@ class StandingFor:
     )
 
     def __init__(self, standing: Standing, agent_rules: AgentRules) -> None:
-        """Use `agent_rules`, which apply to `standing`."""
+        """Combine `agent_rules` with the state of their origin in `standing`."""
         self.usable_from: float = standing.usable_from
         self.usable_until: float = standing.usable_until
         self.is_used: bool = False
@@ -168,9 +168,9 @@ class StandingFor:
         self.agent_rules: AgentRules = agent_rules
 
     def allows_at_once(self, readings: Sequence[str]) -> bool | None:
-        """Whether a target may be fetched in all of its `readings`.
+        """Whether a target may be fetched in every one of its `readings`.
 
-        `None` if that would take a long time to determine.
+        `None` if the answer would take a long time to determine.
         """
         if len(readings) > 1 and not self.explains_at_once(readings):
             return None
@@ -181,7 +181,7 @@ class StandingFor:
         return True
 
     def allows(self, readings: Iterable[str]) -> bool:
-        """Like `allows_at_once`, however long it takes."""
+        """Like `allows_at_once`, but always decides, however long it takes."""
         return all(map(self._allows, readings))
 
     def explain(
@@ -189,7 +189,7 @@ class StandingFor:
     ) -> Verdict:
         """The full verdict for `question`.
 
-        If a target has several readings, the first disallowed one is used.
+        If a target has several readings, the first disallowed reading is used.
         """
         target = decisive(question.readings, self._allows)
         match = self.agent_rules.match(target, is_robots_txt=self._is_implied(target))
@@ -220,7 +220,7 @@ class StandingFor:
         """The usage preferences for a target, however long they take to determine.
 
         Raises:
-            TypeError: `headers` does not contain pairs of str.
+            TypeError: `headers` does not consist of pairs of str.
         """
         from robotsgate.robotstxt._usage_preferences import (  # noqa: PLC0415 (slow to import)
             usage_preferences,
@@ -246,7 +246,7 @@ class StandingFor:
     def _is_implied(self, target: str) -> bool:
         """Whether `target` is implicitly allowed.
 
-        This is the only place where a checker decides that: /robots.txt is allowed (RFC
-        9309 §2.2.2), unless the address guard refused the origin.
+        Only this method decides that /robots.txt is allowed (RFC 9309 §2.2.2), unless
+        the address guard refused the origin.
         """
         return target == ROBOTS_TXT_PATH and self.rules is not _REFUSAL.rules

@@ -32,7 +32,7 @@ class Reason(enum.Enum):
     UNREACHABLE = "unreachable"
     """Disallowed, because the origin failed and there is no copy (§2.3.1.4)."""
     UNREACHABLE_TOO_LONG = "unreachable-too-long"
-    """The origin has failed for longer than `Policy.unreachable_limit`.
+    """The origin has been failing for longer than `Policy.unreachable_limit`.
 
     `Policy.after_unreachable_limit` determines what is allowed then.
     """
@@ -72,11 +72,11 @@ class Verdict(JSONValue):
         reason: why the URL is allowed or disallowed.
         rule: the allow or disallow line that applies; `None` if there is none.
         group: the product token whose groups apply, "*" for the fallback group, or
-            `None`.
+            `None` if no group applies.
         access: the access result of the last response while it is fresh, otherwise
             UNREACHABLE; SUCCESSFUL for an override.
-        is_stale: whether the rules are from a stale copy that is still used because
-            the origin is unreachable.
+        is_stale: whether the rules come from a stale copy, still used because the
+            origin is unreachable.
         origin: scheme, host and port, without a default port.
         status: the HTTP status behind `access`, or the FTP reply 226 or 550; `None`
             if there was no response.
@@ -87,7 +87,7 @@ class Verdict(JSONValue):
             epoch seconds; `None` if it is not based on a response.
         fresh_until: when the verdict expires, in epoch seconds; for an unreachable
             origin, when the checker may fetch it again; `None` for an override, which
-            is valid as long as the checker is open, and for a `RobotsArchive`.
+            stays valid until the checker is closed, and for a `RobotsArchive`.
     """
 
     allowed: bool

@@ -1,7 +1,7 @@
 """Lookups for one agent: from memory, or after a renewal.
 
-Almost all parsing and lookups are done without a worker thread, which is used only for
-the slow work that hostile files cause.
+Almost all parsing and lookups run without a worker thread; only the slow work caused by
+hostile files needs one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _Result = TypeVar("_Result")
 
 
 class Answers:
-    """One checker's lookups; each is counted where its result is found.
+    """One checker's lookups; each is counted by the method that finds its result.
 
     Attributes:
         clock: provides the current time.
@@ -80,11 +80,11 @@ class Answers:
         await self._readings.aclose()
 
     def at_once(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
-        """The result of two dictionary lookups, which is enough for most URLs.
+        """The result of two dictionary lookups, which are enough for most URLs.
 
-        Takes about a microsecond, and can be called from any thread. `None` if the
-        result is unknown: the agent is not a str; the URL does not start with the key
-        of its origin, or has several readings; the agent or origin is not in memory, or
+        Takes about a microsecond and can be called from any thread. `None` if the
+        result is unknown: the agent is not a str; the URL does not start with its
+        origin's key, or has several readings; the agent or origin is not in memory, or
         is past its `usable_until`; or the lookup would take too long.
         """
         known = self._rules_and_target(agent, url)
@@ -166,7 +166,7 @@ class Answers:
     ) -> tuple[Standing | None, StandingFor | None]:
         """The state of the origin with this key, and the rules for `agent`.
 
-        Each is `None` if it is not in memory, and may be out of date.
+        Either is `None` if it is not in memory, and either may be out of date.
         """
         rules = self._by_agent.get(agent.name, {}).get(origin)
         return self._live.by_origin.get(origin), rules
@@ -195,7 +195,7 @@ class Answers:
         return await self._readings.result_of((standing, agent.name), read)
 
     async def allows(self, rules: StandingFor, question: Question) -> bool:
-        """Whether `rules`, which apply to the agent, allow the URL of `question`."""
+        """Whether `rules`, which apply to the agent, allow the URL in `question`."""
         answer = rules.allows_at_once(question.readings)
         if answer is None:
             answer = await self._beside_loop(partial(rules.allows, question.readings))
@@ -209,7 +209,7 @@ class Answers:
 
         Args:
             question: the lookup.
-            standing: the state of its origin; `None` to renew it if necessary.
+            standing: the origin's state; `None` to renew the origin if necessary.
         """
         verdict, rules = await self._explain(question, standing)
         self._reporter.report_answer(question, rules, allowed=verdict.allowed)
@@ -218,14 +218,14 @@ class Answers:
     async def explanation(
         self, question: Question, *, standing: Standing | None = None
     ) -> Verdict:
-        """Like `verdict`, for a result that has already been found and counted."""
+        """Like `verdict`, but for a result that has already been found and counted."""
         verdict, _ = await self._explain(question, standing)
         return verdict
 
     async def refusal(
         self, agent: str | Sequence[str], url: str | URLLike, *, answer: bool | None
     ) -> Verdict | None:
-        """The verdict if `url` is disallowed, after `at_once` has returned `answer`."""
+        """The verdict if `url` is disallowed, given the `answer` from `at_once`."""
         if answer:
             return None
         question = Question.of(agent, url, self.grammar)
@@ -239,7 +239,7 @@ class Answers:
         """The preferences for how the target of `question` may be used.
 
         Raises:
-            TypeError: `headers` does not contain pairs of str.
+            TypeError: `headers` does not consist of pairs of str.
         """
         rules = await self.rules_for(question.agent, question.origin)
         readings = question.readings
@@ -251,7 +251,7 @@ class Answers:
     async def part(
         self, origin: Origin, part: Callable[[RobotsTxt], _Result]
     ) -> _Result | None:
-        """Call `part` with the file and return its result; `None` if there is none."""
+        """The result of `part` for the file; `None` if there is no file."""
         standing = await self._renewals.standing(origin)
         if standing.effect is not Effect.RULES:
             return None
@@ -290,7 +290,7 @@ class Answers:
         return self._live.robots_txt(standing, body).rules_for(agent.tokens)
 
     async def _beside_loop(self, work: Callable[[], _Result]) -> _Result:
-        """Do slow `work` in a worker thread, and return its result.
+        """Do slow `work` in a worker thread and return its result.
 
         Only one such thread runs at a time, so that the event loop shares the CPU with
         a single thread.

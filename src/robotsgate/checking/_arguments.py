@@ -19,7 +19,7 @@ _CLOCK_METHODS = ("now", "monotonic", "wait")
 
 
 def user_agent_of(user_agent: str | None, client: object) -> str:
-    """`user_agent`, or a default, with a warning if `client` uses the network."""
+    """`user_agent`, or a default (with a warning if `client` uses the network)."""
     if user_agent is not None:
         return user_agent
     if not getattr(client, "dials_nothing", False):
@@ -39,7 +39,7 @@ def check_store(store: object) -> None:
     """Check that `store` is a store, a URL or `None`.
 
     Raises:
-        StoreError: `store` is something else.
+        StoreError: `store` is none of these.
     """
     if store is None or isinstance(store, str):
         return

@@ -1,9 +1,9 @@
-"""The checker: whether an agent may fetch a URL. Start reading here.
+"""The checker decides whether an agent may fetch a URL. Start reading here.
 
 The path of a lookup: `can_fetch` → `Answers.at_once` (two dictionary lookups) → or
 `Question.of` → `Renewals` (memory, then the store, then the network) → `Standing` →
-`StandingFor` the agent → the result.
-This module is longer than others, because it is the public API: half of it is
+`StandingFor` (for the agent) → the result.
+This module is longer than the others, because it is the public API: half of it is
 docstrings.
 """
 
@@ -79,23 +79,23 @@ class RobotsChecker:
         """Create a checker without fetching anything.
 
         Args:
-            user_agent: the User-Agent header of your crawler, for fetching robots.txt.
-                By default, robotsgate's own, with a UserWarning (unless `client` is a
+            user_agent: your crawler's User-Agent header, used to fetch robots.txt. The
+                default is robotsgate's own, with a UserWarning (unless `client` is a
                 FakeSite), because servers may treat a library differently.
             client: sends the requests: an httpx or httpx2 `AsyncClient` or async
                 transport, or a `Fetcher`. You close it; the checker does not. By
                 default, each fetch opens a new connection and uses no proxy. Without a
                 client, the checker can also fetch over FTP.
-            store: where to cache entries: a store, which you close yourself, or the URL
-                of a store that the checker opens and closes: "memory:" (the default),
-                "sqlite:///robots.db" or "redis://host".
-            policy: how to treat status codes and outages, and all limits.
+            store: where to cache entries. Either a store, which you close yourself, or
+                the URL of a store that the checker opens and closes: "memory:" (the
+                default), "sqlite:///robots.db" or "redis://host".
+            policy: how to treat status codes and outages, and which limits apply.
             dialect: the dialect for parsing robots.txt.
             max_origins: the maximum number of parsed origins in memory, ≥ 1.
             max_concurrent_fetches: the maximum number of concurrent fetches, ≥ 1.
             clock: the clock; tests can pass a different one.
             overrides: files to use instead of fetching robots.txt, for origins that you
-                own or that permit it; the keys are URLs of these origins.
+                own or that permit it; the keys are URLs on these origins.
             on_event: called with each `CheckerEvent`; it must not block. Exceptions
                 that it raises are logged.
 
@@ -156,7 +156,7 @@ class RobotsChecker:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Cancel all running fetches, and clear the memory.
+        """Cancel all running fetches and clear the checker's memory.
 
         Callers that are waiting for a fetch, or need one afterwards, get a
         RuntimeError. Your client and store stay open. Can be called more than once.
@@ -174,7 +174,7 @@ class RobotsChecker:
                 self._own_store = None
 
     def __del__(self) -> None:
-        """Warn if its own store was not closed."""
+        """Warn if the checker's own store was not closed."""
         if self._own_store is not None and not isinstance(self._own_store, MemoryStore):
             message = f"unclosed {self!r}"
             warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
@@ -182,14 +182,15 @@ class RobotsChecker:
     async def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """Whether `agent` may fetch `url`.
 
-        Fetches the robots.txt unless it is cached and fresh; in that case, this does
-        not suspend. A failing server never raises an exception.
+        Fetches the robots.txt unless a fresh copy is cached. If `peek` would return a
+        result, this does not suspend. A failing server never raises an exception.
 
         Args:
             agent: a product token, a whole User-Agent header that names a crawler,
                 "*" for just the fallback group, or a sequence of these, most specific
                 first; the first one with a group is used.
-            url: an absolute URL: a `str`, or an object whose `str()` is one.
+            url: an absolute URL, as a `str` or as an object that `str()` converts to
+                one.
 
         Raises:
             InvalidProductTokenError: `agent` does not name a crawler (for example, it
@@ -215,7 +216,7 @@ class RobotsChecker:
     ) -> Verdict | None:
         """Like `check`, but returns `None` if `agent` may fetch `url`.
 
-        For allowed URLs, it is as fast as `can_fetch`. Raises the same errors.
+        For allowed URLs, this is as fast as `can_fetch`. Raises the same errors.
         """
         answer = self.peek(agent, url)
         return await self._answers.refusal(agent, url, answer=answer)
@@ -223,15 +224,15 @@ class RobotsChecker:
     async def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
     ) -> list[bool]:
-        """Call `can_fetch` for many URLs, and return the results in order.
+        """Call `can_fetch` for many URLs and return the results in order.
 
-        The result for a URL without an origin, or one that the checker cannot fetch, is
-        `False`; use `check_many` to see why. All URLs are read first; then the
-        robots.txt files that are not cached are fetched concurrently.
+        The result is `False` for a URL that has no origin or that the checker cannot
+        fetch; use `check_many` to see why. All URLs are read first; then any robots.txt
+        files that are not cached are fetched concurrently.
 
         Raises:
             InvalidProductTokenError: as in `can_fetch`.
-            InvalidURLError: an item of `urls` is neither a str nor a URL object.
+            InvalidURLError: an item in `urls` is neither a str nor a URL object.
             TypeError: `urls` is a single URL, or not iterable.
             RuntimeError: the checker is closed.
         """
@@ -248,7 +249,7 @@ class RobotsChecker:
         *,
         window: int = 1_000,
     ) -> CheckResults:
-        """Call `check` for any number of URLs, and iterate over the results in order.
+        """Call `check` for any number of URLs and iterate over the results in order.
 
         While the first URL is pending, the checker reads further URLs and fetches their
         robots.txt files. You can leave or cancel the loop at any time; if you keep the
@@ -257,7 +258,7 @@ class RobotsChecker:
         Args:
             agent: as in `can_fetch`.
             urls: any iterable or async iterable, including an endless one. It is read
-                in another task, so an async iterable can wait for what you do with
+                in another task, so an async iterable can depend on what you do with
                 earlier results. An async generator is closed at the end of the loop.
             window: how many URLs to read ahead, ≥ 1.
 
@@ -265,8 +266,8 @@ class RobotsChecker:
             InvalidProductTokenError: as in `can_fetch`.
             TypeError: `urls` is a single URL, or not iterable.
             RuntimeError: the checker is closed; raised while you iterate.
-            Exception: raised by `urls`; passed on while you iterate, after the results
-                for the URLs before it.
+            Exception: any exception from `urls`; raised while you iterate, after the
+                results for the URLs before it.
         """
         check_urls(urls, agent=agent, may_be_async=True)
         check_bound("window", window)
@@ -280,11 +281,11 @@ class RobotsChecker:
         )
 
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
-        """The result of `can_fetch` if it is available in memory, without waiting.
+        """The result of `can_fetch` if it is available from memory without waiting.
 
         `None` if a fetch, the store, or a worker thread is needed. A worker thread is
-        needed for unparsed files of more than 64 KiB, for more than 2,000 wildcard
-        patterns for `agent`, and for hostile rules with long URLs.
+        needed for unparsed files larger than 64 KiB, more than 2,000 wildcard patterns
+        for `agent`, and hostile rules with long URLs.
 
         Raises:
             InvalidProductTokenError: as in `can_fetch`.
@@ -299,8 +300,8 @@ class RobotsChecker:
     async def robots_txt(self, url: str | URLLike) -> RobotsTxt | None:
         """The parsed robots.txt that applies to `url`.
 
-        `None` if the origin has none, or is unreachable without a usable cached copy.
-        Raises the same errors as `can_fetch`.
+        `None` if the origin has none, or is unreachable and there is no usable cached
+        copy. Raises the same errors as `can_fetch`.
         """
         return await self._answers.part(Origin.from_url(url), lambda file: file)
 
@@ -336,7 +337,7 @@ class RobotsChecker:
         If `agent` may not fetch `url`, all preferences are unknown. If you have fetched
         the page, pass its `headers`, which may contain Content-Usage and Content-Signal
         as well. Raises the same errors as `can_fetch`, and a TypeError if `headers`
-        does not contain pairs of str.
+        does not consist of pairs of str.
         """
         question = Question.of(agent, url, self._answers.grammar)
         return await self._answers.usage_preferences(question, headers)
@@ -353,10 +354,10 @@ class RobotsChecker:
         return urls or ()
 
     async def prefetch(self, urls: Iterable[str | URLLike]) -> None:
-        """Concurrently fetch the robots.txt files for `urls` that are not cached.
+        """Concurrently fetch any robots.txt files for `urls` that are not cached.
 
-        URLs without an origin, and those that the checker cannot fetch, are skipped.
-        Raises the same errors as `can_fetch_many`.
+        URLs that have no origin or that the checker cannot fetch are skipped. Raises
+        the same errors as `can_fetch_many`.
         """
         check_urls(urls)
         self._renewals.flights.check_open()
@@ -366,25 +367,25 @@ class RobotsChecker:
     async def refresh(self, url: str | URLLike) -> None:
         """Fetch the robots.txt for `url` again, even if it is fresh.
 
-        If a fetch is already running, this waits for it. Has no effect on an override.
-        Raises the same errors as `can_fetch`.
+        If a fetch is already running, this waits for it instead. Has no effect on an
+        override. Raises the same errors as `can_fetch`.
         """
         await self._renewals.refresh(Origin.from_url(url))
 
     async def forget(self, url: str | URLLike) -> None:
-        """Discard the robots.txt for `url` from memory and from the store.
+        """Remove the robots.txt for `url` from memory and from the store.
 
         A fetch that is already running continues, and its result is cached. Overrides
-        are not affected. Raises an InvalidURLError like `can_fetch`.
+        are not affected. Raises InvalidURLError, like `can_fetch`.
         """
         await self._renewals.forget(Origin.from_url(url))
 
     async def purge(self) -> int | None:
-        """Delete expired entries from the store, and return how many.
+        """Delete expired entries from the store and return how many were deleted.
 
-        Call it from time to time if you use a `SQLiteStore`, which does not delete them
-        on its own. `Policy.store_timeout` does not apply. Returns `None` if the store
-        failed.
+        Call it from time to time if you use a `SQLiteStore`, which does not delete
+        expired entries on its own. `Policy.store_timeout` does not apply. Returns
+        `None` if the store failed.
         """
         return await self._entries.purge()
 

@@ -1,6 +1,6 @@
 """The entries in a store; if the store fails, the checker continues without it.
 
-This is the checker's only module that uses the codec.
+This is the only module in the checker that uses the codec.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _REST_SECONDS = 30.0
 class Entries:
     """The entries in a store under one policy's terms.
 
-    If the store fails, no method raises. Only `purge` may take longer than
-    `Policy.store_timeout`, unless the store cannot be cancelled.
+    No method raises an exception if the store fails. If store operations can be
+    cancelled, only `purge` may take longer than `Policy.store_timeout`.
 
     Attributes:
-        lease_seconds: how long a lease lasts: long enough for a fetch and the store
+        lease_seconds: how long a lease lasts, which is enough for a fetch and the store
             operations around it.
         has_lease: whether the store supports fetch leases.
     """
@@ -86,7 +86,7 @@ class Entries:
         self._owner = os.urandom(16).hex()
 
     async def get(self, origin: str, now: float) -> Entry | None:
-        """The usable entry of `origin`; `None` if it has none or the store fails."""
+        """The usable entry for `origin`; `None` if there is none or the store fails."""
         data = await self._call_store("get", origin, self._store.get)
         read = partial(self._entry, origin, data)
         try:
@@ -109,8 +109,8 @@ class Entries:
     async def get_many(self, origins: Iterable[str], now: float) -> list[Entry]:
         """Like `get`, but with a single lookup for many origins.
 
-        Returns no entries if the store does not support this. Large and unreadable
-        entries are omitted; `get` reports unreadable ones.
+        Returns no entries if the store does not support such lookups. Large and
+        unreadable entries are omitted; `get` reports unreadable entries.
         """
         batches = self._batches
         keys = {key_of(origin, self._terms): origin for origin in origins}
@@ -130,17 +130,17 @@ class Entries:
     async def update(
         self, origin: str, now: float, change: Callable[[Entry | None], Entry]
     ) -> tuple[Entry, Entry | None]:
-        """Replace the stored entry of `origin` with the result of `change`.
+        """Replace the stored entry for `origin` with the result of `change`.
 
         Args:
             origin: scheme, host and port.
             now: epoch seconds.
-            change: pure; is passed the entry if it is usable at `now`, otherwise
-                `None`. May be called several times.
+            change: a pure function, called with the entry if it is usable at `now`,
+                otherwise with `None`. May be called several times.
 
         Returns:
-            The last result of `change`, even if the store failed; and the entry that
-            was stored before, usable or not, or `None` if the store failed.
+            The last result of `change`, even if the store failed; and the previously
+            stored entry, usable or not, or `None` if the store failed.
         """
         made: list[Entry] = []
         stored_before: Entry | None = None
@@ -167,13 +167,13 @@ class Entries:
         return entry, stored_before if is_kept else None
 
     async def delete(self, origin: str) -> None:
-        """Delete the entry for `origin`, unless the store fails."""
+        """Delete the entry for `origin`; has no effect if the store fails."""
         await self._call_store("delete", origin, self._store.delete)
 
     async def purge(self) -> int | None:
-        """Delete expired entries, and return how many; `None` on failure.
+        """Delete expired entries and return how many were deleted; `None` on failure.
 
-        There is no timeout, because no lookup waits for this.
+        There is no timeout, because no lookup waits for a purge.
         """
         try:
             return await self._store.purge(self._clock.now())
@@ -184,7 +184,7 @@ class Entries:
     async def acquire(self, origin: str) -> bool:
         """Try to become the only process that fetches `origin`; call `release` later.
 
-        Returns `True` if the store has no leases or fails.
+        Also returns `True` if the store does not support leases or fails.
         """
         lease = self._lease
         if lease is None:
@@ -230,7 +230,7 @@ class Entries:
     async def _call_store(
         self, operation: str, origin: str, work: Callable[[str], Awaitable[_Result]]
     ) -> _Result | None:
-        """Call `work` with the key of `origin`, and return its result.
+        """Call `work` with the key of `origin` and return its result.
 
         `None` if the store fails, hangs, or hung recently.
         """

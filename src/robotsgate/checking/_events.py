@@ -1,7 +1,6 @@
 """A checker's events and counters, and the reporter that calls a listener.
 
-This module is imported only for a checker with a listener, and for
-`RobotsChecker.stats`.
+This module is imported only by checkers with a listener and by `RobotsChecker.stats`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Event(JSONValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchStarted(Event):
-    """A fetch of a robots.txt starts; `RobotsTxtFetched` or `FetchCancelled` follows.
+    """A robots.txt fetch starts; `RobotsTxtFetched` or `FetchCancelled` follows.
 
     Attributes:
         origin: the origin's key.
@@ -53,7 +52,7 @@ class FetchCancelled(Event):
     """A fetch ended without an outcome.
 
     Either the checker was closed, or the caller's client raised an error such as
-    TypeError, which is a bug in the program.
+    TypeError, which indicates a bug in the program.
 
     Attributes:
         origin: the origin's key.
@@ -66,7 +65,7 @@ class FetchCancelled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsTxtFetched(Event):
-    """A fetch of a robots.txt has ended, successfully or not.
+    """A robots.txt fetch has ended, successfully or not.
 
     Attributes:
         origin: the origin's key.
@@ -75,12 +74,12 @@ class RobotsTxtFetched(Event):
         redirects: the redirects that were followed, in order: pairs (target URL,
             truncated to 2 KB; status of the redirect response).
         headers: pairs (lower-case name, value) from the last response, but only
-            Content-Type and the headers that affect how long the response is fresh.
+            Content-Type and the headers that affect how long the response stays fresh.
         failure: where the fetch failed; `None` if there was a response.
         error: what went wrong; `None` if nothing did.
         body_bytes: how many decoded bytes of the body were read, ≥ 0.
         elapsed_seconds: the duration of the fetch, ≥ 0.
-        next_fetch_at: the earliest time of the next fetch, in epoch seconds.
+        next_fetch_at: the earliest time for the next fetch, in epoch seconds.
     """
 
     origin: str
@@ -97,7 +96,7 @@ class RobotsTxtFetched(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessChanged(Event):
-    """The access result of an origin has changed since the previous fetch.
+    """An origin's access result has changed since the previous fetch.
 
     Attributes:
         origin: the origin's key.
@@ -115,13 +114,13 @@ class RulesChanged(Event):
     """An origin's rules differ from the rules in the stored entry.
 
     Rules are the URLs that an agent may fetch, its crawl-delay and its request rate;
-    without a file, there are none. Order, spelling, comments, sitemaps and usage
+    without a file, there are no rules. Order, spelling, comments, sitemaps and usage
     preferences are ignored. The rules for an agent have changed if
     `before.get(token, before.get("*"))` differs from the same expression for `after`.
 
     Attributes:
         origin: the origin's key.
-        before: digests of the previous rules, by product token in lower case, and by
+        before: digests of the previous rules, keyed by lower-case product token, with
             "*" for all other agents. A token with the same rules as "*" is omitted,
             and so is "*" if it has no rules. Other versions of robotsgate may compute
             different digests.
@@ -135,7 +134,7 @@ class RulesChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFailed(Event):
-    """A store operation failed; the checker continued without it.
+    """A store operation failed, and the checker continued without the store.
 
     Attributes:
         origin: the origin's key; empty for "purge", and for a "get" of several
@@ -161,17 +160,17 @@ CheckerEvent = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckerStats(JSONValue):
-    """A snapshot of a checker's counters since it was created.
+    """A snapshot of what a checker has counted since it was created.
 
     Attributes:
         checks: lookups for an agent and a URL.
-        allowed: how many were allowed; their reasons are not counted, because finding
-            the reason takes longer than the lookup.
-        disallowed: how many were disallowed, by reason; reasons with a count of 0 are
-            omitted.
-        fetches: fetches of a robots.txt, each counted once, including its redirects.
+        allowed: how many checks allowed the URL; the reasons are not counted, because
+            finding the reason takes longer than the lookup.
+        disallowed: how many checks disallowed the URL, by reason; reasons with a count
+            of 0 are omitted.
+        fetches: robots.txt fetches; a fetch with redirects counts once.
         successful: fetches that returned a file.
-        unavailable: fetches that found that there is no file.
+        unavailable: fetches that found no file.
         unreachable: fetches that failed.
         restricted: fetches whose response the policy treats as "keep out".
         refused: fetches that the address guard refused.
@@ -180,11 +179,10 @@ class CheckerStats(JSONValue):
         store_misses: how often the store had no current entry.
         lease_waits: pauses while another process was fetching an origin.
         store_failures: store operations that failed.
-        store_skips: store operations that were skipped, because the store had just
-            hung.
+        store_skips: store operations skipped because the store had just hung.
         event_failures: calls to `on_event` that raised an exception.
         live_origins: parsed origins currently in memory.
-        fetches_under_way: renewals that are currently running.
+        fetches_under_way: renewals currently running.
     """
 
     checks: int = 0

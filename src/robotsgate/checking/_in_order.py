@@ -1,7 +1,7 @@
-"""Processes an iterable in order, while preparing later items in advance.
+"""Processes an iterable in order while preparing later items in advance.
 
-The iterable is read in a separate task (a flight), because it may wait for what the
-caller does with the results, like the frontier of a crawl. It cannot be in a task
+The iterable is read in a separate task (a flight), because it may depend on what the
+caller does with the results, as a crawl's frontier does. The task cannot be in a task
 group, because no task group may stay open while the caller uses a result.
 """
 
@@ -48,7 +48,7 @@ class LoopTurns:
 
 
 class OneTask:
-    """A `with` block for one task at a time."""
+    """A `with` block that only one task at a time may enter."""
 
     def __init__(self) -> None:
         self._is_inside = False
@@ -61,7 +61,7 @@ class OneTask:
         """
         if self._is_inside:
             raise RuntimeError(
-                "expected one task at a time, but another one is waiting"
+                "expected one task at a time, but another is already waiting"
             )
         self._is_inside = True
 
@@ -127,8 +127,8 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
 
         Raises:
             RuntimeError: the checker is closed, or another task is waiting.
-            Exception: raised by the source, `prepare` or `answer`. After an exception
-                from `answer`, the results for later items may follow.
+            Exception: any exception from the source, `prepare` or `answer`. After an
+                exception from `answer`, the results for later items may follow.
         """
         if self._is_closed:
             raise StopAsyncIteration
@@ -159,18 +159,18 @@ class InOrder(AsyncIterator[_Answer], Generic[_Item, _Prepared, _Answer]):
         await self._flights.end(self._ahead)
 
     def __del__(self) -> None:
-        """Stop reading, because nothing can use the results any more."""
+        """Stop reading, because nothing can use the results anymore."""
         self._flights.cancel(self._ahead)
 
 
 class ReadAhead(Generic[_Item, _Prepared]):
     """The items that have been read but not yet processed.
 
-    Separate from `InOrder`, because the reading task must not keep that object alive.
+    Separate from `InOrder`, which the reading task must not keep alive.
 
     Attributes:
         items: the prepared items, in order.
-        end: the exception that follows them; `None` until everything is read.
+        end: what to raise after the last item; `None` until everything has been read.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class ReadAhead(Generic[_Item, _Prepared]):
         window: int,
         turns: LoopTurns,
     ) -> None:
-        """Create it without reading anything; the arguments are as in `InOrder`."""
+        """Read nothing yet. The arguments are the same as for `InOrder`."""
         self._source = source
         self._prepare = prepare
         self._window = window
@@ -190,7 +190,7 @@ class ReadAhead(Generic[_Item, _Prepared]):
         self.end: Exception | None = None
 
     async def read(self) -> bool:
-        """Read the source to its end."""
+        """Read the source to the end."""
         end: Exception = RuntimeError("the checker is closed")
         try:
             await read_all(self._source, self._add)

@@ -1,6 +1,6 @@
-"""Lookups for many URLs: just booleans, or full results in order from any iterable.
+"""Lookups for many URLs: plain booleans, or full results in order for any iterable.
 
-An invalid URL does not stop the others: it has a result like any other.
+An invalid URL does not stop the others; it gets a result like any other URL.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class CheckResult(NamedTuple):
     Attributes:
         url: the URL as passed by the caller; it may contain a password.
         verdict: the verdict; `None` if there is an error.
-        error: why there is no verdict, either because `url` has no origin or because
-            the checker's client cannot fetch it; `None` if there is a verdict.
+        error: why `url` was not checked (it has no origin, or the checker's client
+            cannot fetch it); `None` if there is a verdict.
     """
 
     url: str | URLLike
@@ -143,7 +143,7 @@ async def _work_on_stored(
     *,
     renewals: Renewals,
 ) -> list[Origin]:
-    """Do `work` for the `origins` that are in the store; return the others."""
+    """Do `work` for those `origins` that are in the store; return the others."""
     waiting = iter(origins)
     others = []
     while some := [*islice(waiting, _LOADED_AT_ONCE)]:
@@ -157,7 +157,7 @@ async def _work_on_stored(
 
 
 def _beginning(url: _URL) -> str:
-    """The part of `url` that is usually the key of its origin; may be empty."""
+    """The part of `url` that is usually its origin's key; may be empty."""
     return url[: max(url.find("/", 8), 0)] if isinstance(url, str) else ""
 
 
@@ -167,7 +167,7 @@ async def prefetch(
     renewals: Renewals,
     monotonic: Callable[[], float],
 ) -> None:
-    """Fetch the origins of `urls` that are not cached."""
+    """Fetch the uncached origins of `urls`."""
     turns = LoopTurns(monotonic)
     usable: dict[Origin, None] = {}
     for url in urls:
@@ -235,8 +235,8 @@ async def for_each(
         at_once: the maximum number of concurrent calls, ≥ 1.
 
     Raises:
-        Exception: the first exception raised by `work`, not in a group; all other work
-            is cancelled.
+        Exception: the first exception raised by `work`, not wrapped in a group; all
+            other work is cancelled.
     """
     every = list(items)
     waiting = iter(every)

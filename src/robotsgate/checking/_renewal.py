@@ -1,7 +1,8 @@
-"""Renews origins, from the store or otherwise from their servers.
+"""Renews origins from the store or, failing that, from their servers.
 
-Each origin is renewed once for all callers. `caching` decides what a fetch means.
-A renewal is one flight:
+Each origin is renewed once for all callers. `caching` decides what the outcome of a
+fetch means.
+Each renewal is one flight:
 
     look up memory and store ──► current: done, without a request
         │ not current
@@ -13,8 +14,8 @@ A renewal is one flight:
         ▼
     update the store and the memory: done
 
-This module is longer than others, because renewals with and without a lease share their
-steps.
+This module is longer than the others, because renewals with and without a lease share
+their steps.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class FetchEnd:
     """The end of the fetch in a running renewal.
 
     Attributes:
-        over_event: set when the fetch has ended, or the renewal has ended without one.
+        over_event: set when the fetch has ended, or when the renewal has ended without
+            fetching.
         outcome: the outcome of the fetch; `None` if there was no request or no outcome.
     """
 
@@ -135,12 +137,18 @@ class Renewals:
             self._fetcher.check_scheme(origin)
 
     def current(self, origin: Origin) -> Standing | None:
-        """The state of `origin` if it is in memory; raises like `check_usable`."""
+        """The state of `origin` if it is in memory.
+
+        Raises the same errors as `check_usable`.
+        """
         self.check_usable(origin)
         return self._live.current(origin.key, self._clock.now())
 
     async def standing(self, origin: Origin) -> Standing:
-        """The state of `origin`, renewed if necessary; raises like `check_usable`."""
+        """The state of `origin`, renewed if necessary.
+
+        Raises the same errors as `check_usable`.
+        """
         standing = self.current(origin)
         if standing is not None:
             return standing
@@ -148,7 +156,7 @@ class Renewals:
         return (await self.flights.result_of(origin.key, work)).standing
 
     async def look_up(self, origin: Origin) -> Standing | None:
-        """The state of `origin` from memory and the store, without a request.
+        """The state of `origin` from memory or the store, without a request.
 
         `None` if its robots.txt must be fetched. Call this only if `current` returns
         `None`.
@@ -165,8 +173,8 @@ class Renewals:
     async def load(self, origins: Iterable[Origin]) -> None:
         """Load `origins` into memory with a single store lookup.
 
-        Origins that are not in memory afterwards must be renewed one by one. Only one
-        call at a time loads origins, so that none is loaded twice.
+        Origins that are still not in memory afterwards must be renewed one by one. Only
+        one call at a time loads origins, so that no origin is loaded twice.
         """
         async with self._loading:
             keys = [one.key for one in origins if one.key not in self._live.by_origin]
@@ -181,7 +189,7 @@ class Renewals:
                     self._live.admit(entry, now)
 
     def begin(self, origin: Origin) -> Flight[Renewal]:
-        """Start to renew `origin`, or join the running renewal, without waiting for it.
+        """Start renewing `origin`, or join the running renewal, without waiting for it.
 
         Raises:
             RuntimeError: the checker is closed.
@@ -214,9 +222,9 @@ class Renewals:
                 return
 
     async def forget(self, origin: Origin) -> None:
-        """Discard `origin` from memory and the store, without cancelling a fetch.
+        """Remove `origin` from memory and the store, without cancelling a fetch.
 
-        A running renewal does not use the discarded entry.
+        A running renewal does not use the removed entry.
         """
         key = origin.key
         with self._forgetting_of(key):
@@ -249,7 +257,7 @@ class Renewals:
             return await self._fetch(origin, known)
 
     async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewal:
-        """Like `_renew`, if one process in a fleet fetches for all of them."""
+        """Like `_renew`, but one process in a fleet fetches for all of them."""
         key = origin.key
         began_at = self._clock.monotonic()
         seconds = _SHORTEST_PAUSE_SECONDS
@@ -276,10 +284,10 @@ class Renewals:
                 return Renewal(standing, is_fetched=False)
 
     async def _look_up(self, key: str) -> Entry | None:
-        """The entry of an origin from memory and the store.
+        """An origin's entry, merged from memory and the store.
 
         Reads the store even if the origin is in memory, because another process that
-        shares the store may have fetched it since.
+        shares the store may have fetched it in the meantime.
         """
         stored = await self._entries.get(key, self._clock.now())
         now = self._clock.now()
@@ -288,7 +296,7 @@ class Renewals:
     async def _look_up_standing(
         self, key: str, *, is_forced: bool
     ) -> tuple[Entry | None, Standing | None]:
-        """Like `_look_up`, plus the state of the origin unless it must be fetched."""
+        """Like `_look_up`, plus the origin's state, or `None` if it must be fetched."""
         known = await self._look_up(key)
         now = self._clock.now()
         if is_forced or known is None or not known.is_current(now):
@@ -300,8 +308,8 @@ class Renewals:
     async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Renewal:
         """Fetch the robots.txt from its server, and store the new entry.
 
-        `looked_up` is the entry from before the fetch, in case the store fails after
-        it.
+        `looked_up` is the entry from before the fetch, in case the store fails
+        afterwards.
         """
         key = origin.key
         began_at = self._clock.now()
@@ -338,9 +346,9 @@ class Renewals:
         """Update the store.
 
         Returns:
-            The entry after the fetch; the entry before it; and the entry that was
-            stored before, or `None` if the store failed. Changed rules are reported
-            only if the update succeeds.
+            The entry after the fetch; the entry before it; and the previously stored
+            entry, or `None` if the store failed. Changed rules are reported only if the
+            update succeeds.
         """
         now = self._clock.now()
         looked_up = by_our_clock(looked_up, now=now)
@@ -372,7 +380,8 @@ class Renewals:
     def _from_memory(self, key: str, now: float) -> Entry | None:
         """The entry in memory if it is usable at `now` or means that there is no file.
 
-        An entry without a file must win over an older copy in a store that missed it.
+        An entry without a file must win over an older copy in a store that missed that
+        entry.
         """
         standing = self._live.by_origin.get(key)
         if standing is None:

@@ -1,4 +1,4 @@
-"""Reports what a checker does: counters and the log.
+"""Reports what a checker does, using counters and the log.
 
 Events for a listener are in `_events`.
 """
@@ -55,7 +55,7 @@ class Listener(Generic[_Told]):
         self._logger = logger
 
     def tell(self, event: _Told) -> None:
-        """Call the callback with `event`; log and count an exception."""
+        """Call the callback with `event`; log and count any exception."""
         if self._on_event is None:
             return
         try:
@@ -69,7 +69,7 @@ class Reporter:
     """Collects the reports from all parts of a checker.
 
     Attributes:
-        counts: counters by their names in `CheckerStats`.
+        counts: the counters, keyed by their names in `CheckerStats`.
         allowed: the number of allowed lookups.
         disallowed: the number of disallowed lookups, by the value of their `Reason`.
     """
@@ -83,7 +83,7 @@ class Reporter:
     def stats(
         self, *, joined: int, live_origins: int, fetches_under_way: int
     ) -> CheckerStats:
-        """The current counters, including those in the arguments."""
+        """The current counters, including those passed as arguments."""
         # Imported here and below, because its dataclasses take 7 ms to create.
         from robotsgate.checking._events import CheckerStats  # noqa: PLC0415
 
@@ -169,7 +169,7 @@ class Reporter:
     def report_store_failure(
         self, operation: str, origin: str, *, error: Exception, is_first: bool
     ) -> None:
-        """Report a store failure; `is_first` if it is the first in a row."""
+        """Report a store failure; `is_first` marks the first in a row."""
         self.counts["store_failures"] += 1
         level = logging.WARNING if is_first else logging.DEBUG
         LOGGER.log(
@@ -186,7 +186,7 @@ class Reporter:
 
 
 def reporter_for(on_event: Callable[[CheckerEvent], object] | None) -> Reporter:
-    """A reporter for a checker; it calls `on_event`, if there is one.
+    """A reporter for a checker; it calls `on_event` if there is such a callback.
 
     Raises:
         TypeError: `on_event` is not callable, or is a coroutine function.

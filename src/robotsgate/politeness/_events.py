@@ -24,7 +24,7 @@ class DelayClamped(Event):
         host: the origin's host.
         origin: the origin's key.
         stated_delay: the delay that its robots.txt asks for, in seconds.
-        delay: the delay that the gate uses, which is `max_delay`, in seconds.
+        delay: the delay that the gate uses instead (`max_delay`), in seconds.
     """
 
     host: str
@@ -39,7 +39,7 @@ class TurnsOverdue(Event):
 
     Attributes:
         host: the host of the turns.
-        count: the number of turns, ≥ 1, including turns of other processes that share
+        count: the number of turns, ≥ 1, including those of other processes that share
             the ledger.
     """
 
@@ -51,12 +51,12 @@ class TurnsOverdue(Event):
 class HostBlocked(Event):
     """The gate backs off from a host after a 429, a 503 or a failure.
 
-    Responses to requests for robots.txt are reported as well.
+    This includes responses to the gate's requests for robots.txt.
 
     Attributes:
         host: the host name.
-        cause: the status, such as "503"; the name of the class of an exception, such as
-            "ReadTimeout"; or "failure" if that was reported.
+        cause: the status, such as "503"; the class name of an exception, such as
+            "ReadTimeout"; or "failure" if the caller reported one.
         ready_at: when the next request may start, in epoch seconds.
     """
 
@@ -69,8 +69,8 @@ class HostBlocked(Event):
 class BlockForgotten(Event):
     """The ledger has dropped a host while the gate was backing off from it.
 
-    The next turn for the host may come too early. There are more blocked or busy hosts
-    than `max_hosts`; increase it.
+    The next turn for the host may come too early. Increase `max_hosts`: there are more
+    blocked or busy hosts than it allows.
 
     Attributes:
         host: the host name.
@@ -84,7 +84,7 @@ class RetryAfterIgnored(Event):
     """A Retry-After header is neither a number of seconds nor a date.
 
     Attributes:
-        host: the host that sent it.
+        host: the host that sent the header.
         value: the header's value, truncated to 200 characters.
     """
 
@@ -102,10 +102,12 @@ class URLLeftOut(Event):
     """A schedule skips a URL.
 
     Attributes:
-        url: the object from the source. The event's text shows it without userinfo.
-        error: the reason. `DisallowedError`: robots.txt disallows it.
-            `TurnNotInTimeError`: it would have to wait too long. `InvalidURLError`: it
-            has no origin. `UnsupportedError`: the checker's client cannot fetch it.
+        url: the object from the source. The event's text shows the URL without
+            userinfo.
+        error: the reason. `DisallowedError`: robots.txt disallows the URL.
+            `TurnNotInTimeError`: the URL would have to wait too long.
+            `InvalidURLError`: the URL has no origin. `UnsupportedError`: the checker's
+            client cannot fetch the URL.
         ready_at: when to try again, in epoch seconds; `None` if that would not help.
     """
 
@@ -145,11 +147,11 @@ class URLLeftOut(Event):
 class HostLeftOut(Event):
     """A schedule of hosts drops a host that would have to wait too long.
 
-    It is added back when the source yields it again.
+    The host is added back when the source yields it again.
 
     Attributes:
         host: the host name.
-        ready_at: when it will be ready, in epoch seconds.
+        ready_at: when the host will be ready, in epoch seconds.
     """
 
     host: str
@@ -158,13 +160,14 @@ class HostLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowFilled(Event):
-    """The window of a schedule is full, and none of its hosts is ready for 10 seconds.
+    """A schedule's window is full, and no host in it will be ready within 10 seconds.
 
-    Reported at most once a minute. With `patience`, a schedule skips such URLs instead.
+    Reported at most once a minute. A schedule with `patience` skips the waiting URLs
+    instead.
 
     Attributes:
         hosts: the number of hosts with waiting URLs.
-        ready_at: when the first of them will be ready, in epoch seconds.
+        ready_at: when the first of these hosts will be ready, in epoch seconds.
     """
 
     hosts: int
@@ -173,7 +176,7 @@ class WindowFilled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFailed(Event):
-    """A ledger cannot reach its server; this process continues without it.
+    """A ledger cannot reach its server, so this process continues without the server.
 
     `LedgerReturned` follows when the server responds again.
 
@@ -186,7 +189,7 @@ class LedgerFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerReturned(Event):
-    """A ledger reaches its server again, after `LedgerFailed`.
+    """A ledger can reach its server again after `LedgerFailed`.
 
     Attributes:
         elapsed_seconds: how long the server was unreachable, ≥ 0.
@@ -197,9 +200,9 @@ class LedgerReturned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecordReplaced(Event):
-    """A ledger has replaced the unreadable record of a host.
+    """A ledger has replaced a host's unreadable record.
 
-    Another program has written to its key. The host's state is lost.
+    Another program has written to the record's key. The host's state is lost.
 
     Attributes:
         host: the host name.
@@ -223,7 +226,7 @@ LedgerEvent = LedgerFailed | LedgerReturned | HostRecordReplaced
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateStats(JSONValue):
-    """A snapshot of a gate's counters since it was created.
+    """A snapshot of what a gate has counted since it was created.
 
     Attributes:
         turns: turns that have started.
@@ -234,8 +237,8 @@ class GateStats(JSONValue):
         blocks_forgotten: hosts that the ledger dropped while the gate was backing off
             from them, because there were more than `max_hosts`.
         seconds_waited: the total time that callers of `turn` have waited for robots.txt
-            and for hosts, including callers that got no turn, but not schedules.
-        waiting: callers and robots.txt fetches that are currently waiting for a host.
+            and for hosts, including callers that got no turn but excluding schedules.
+        waiting: callers and robots.txt fetches currently waiting for a host.
         under_way: open turns.
         event_failures: calls to `on_event` that raised an exception.
     """
@@ -258,11 +261,11 @@ class HostStatus(JSONValue):
 
     Attributes:
         host: the host name.
-        state: whether the gate is backing off from it.
+        state: whether the gate is backing off from the host.
         delay: seconds between requests, including the effect of incidents.
-        waiting: how many callers and robots.txt fetches are waiting for it.
+        waiting: how many callers and robots.txt fetches are waiting for the host.
         under_way: the number of open turns and robots.txt fetches.
-        ready_at: the earliest time at which a new caller would have a turn, in epoch
+        ready_at: the earliest time at which a new caller would get a turn, in epoch
             seconds.
     """
 

@@ -1,9 +1,9 @@
 """The politeness gate, which spaces out requests to each host. Start reading here.
 
 The path of a turn: `PolitenessGate.turn` → `Turn` → `Turns.begin` → robots.txt, from
-memory or through `Permissions` → `Queues`, in the order of arrival → `Ledger.start`, by
-the rules in `_host_record.py`. The gate uses the checker, but the checker does not use
-the gate.
+memory or through `Permissions` → `Queues`, in order of arrival → `Ledger.start`, which
+applies the rules in `_host_record.py`. The gate uses the checker, but the checker does
+not use the gate.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PolitenessGate:
 
     Use it as an async context manager, or call `aclose` at the end. It can be shared by
     any number of tasks in one event loop. A checker can have several gates; give them
-    the same ledger if they must share the limits.
+    the same ledger if they should share limits.
     """
 
     def __init__(
@@ -71,28 +71,28 @@ class PolitenessGate:
         ledger: Ledger | None = None,
         on_event: Callable[[GateEvent], object] | None = None,
     ) -> None:
-        """Create a gate without sending any request.
+        """Create a gate without sending any requests.
 
         Args:
-            checker: checks URLs against robots.txt, and provides the clock. Close it
-                yourself, after the gate.
+            checker: checks URLs against robots.txt and provides the clock. Close the
+                checker yourself, after the gate.
             agent: the crawler, as in `RobotsChecker.can_fetch`.
             default_delay: the minimum delay for a host, in seconds, ≥ 0.
             max_delay: the maximum delay for a host, in seconds, ≥ `default_delay`. If a
-                host asks for more, the gate reports a `DelayClamped` event.
-            delay_factor: the delay after a turn is at least the duration of the turn
-                times this factor, up to `max_delay`; ≥ 0. With it, slow hosts get fewer
+                host asks for a longer delay, the gate reports a `DelayClamped` event.
+            delay_factor: the delay after a turn is at least this factor times the
+                turn's duration, up to `max_delay`; ≥ 0. This way, slow hosts get fewer
                 requests.
             max_concurrent_per_host: the maximum number of open turns per host, ≥ 1. A
-                host with a crawl-delay has only one at a time.
+                host with a crawl-delay gets only one turn at a time.
             max_turn_seconds: the age in seconds, > 0, at which a turn is considered
                 over; reported as a `TurnsOverdue` event.
             max_hosts: how many hosts the gate remembers, ≥ 1.
             host_of: returns the name of the host that a URL belongs to, for example its
                 registrable domain. It is called with the normalized URL, without
                 userinfo or fragment. By default, the name is the URL's host.
-            ledger: stores the state of the hosts; the gate does not close it. By
-                default, a `LocalLedger`.
+            ledger: stores the hosts' state; the gate does not close it. By default, a
+                `LocalLedger`.
             on_event: called with each `GateEvent`; it must not block. Exceptions that
                 it raises are logged.
 
@@ -153,9 +153,9 @@ class PolitenessGate:
     async def aclose(self) -> None:
         """Grant no more turns.
 
-        Callers that are waiting for a turn get a RuntimeError. Open turns for pages may
-        finish; turns for a robots.txt end, but its fetch continues. The checker and
-        your ledger stay open. Can be called more than once.
+        Callers waiting for a turn get a RuntimeError. Open turns for pages may finish;
+        a turn for a robots.txt ends, but the fetch continues. The checker and your
+        ledger stay open. Can be called more than once.
         """
         self._turns.queues.close()
         self._sources.close()
@@ -165,16 +165,16 @@ class PolitenessGate:
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
         """Return a turn for one request to the host of `url`; use it with `async with`.
 
-        The turn waits for the origin's robots.txt, and then, in the order of arrival,
-        for the host. If the robots.txt has expired or been replaced by then, the gate
+        The turn waits for the origin's robots.txt, and then, in order of arrival, for
+        the host. If the robots.txt has expired or been replaced by then, the gate
         checks again. If fetching it returned a 429 or 503, the turn waits for the next
         fetch.
 
         Args:
             url: the URL to fetch, as in `RobotsChecker.can_fetch`.
-            patience: the limit for both waits together, in seconds, ≥ 0; `None` for no
+            patience: the limit for both waits combined, in seconds, ≥ 0; `None` for no
                 limit. With 0, the turn starts immediately or not at all; the checker
-                still fetches a robots.txt that is not cached, for later lookups.
+                still fetches an uncached robots.txt for later lookups.
 
         Raises:
             TypeError: `patience` is not a number.
@@ -192,39 +192,39 @@ class PolitenessGate:
         window: int = 100_000,
         patience: float | None = None,
     ) -> URLSchedule:
-        """Iterate over URLs, each as soon as its host is ready.
+        """Iterate over URLs, getting each one as soon as its host is ready.
 
         Returns an async iterator of pairs `(url, turn)`. Any number of tasks can
-        iterate over it, to send that many requests concurrently. The turns have already
-        started, so enter each one with `async with` within a second. A turn that is not
-        entered in time is taken back, and waits again if you enter it later.
+        iterate over it to send requests concurrently. The turns have already started,
+        so enter each one with `async with` within a second. A turn that is not entered
+        in time is taken back and waits again if you enter it later.
 
         URLs are queued by host, so hosts do not block each other as long as fewer than
         `window` URLs are waiting. The schedule ends when `urls` is exhausted, no URL is
         waiting, and all turns have ended. So a crawl can `add` the links on a page
-        during its turn.
+        during that page's turn.
 
         The gate skips URLs that robots.txt disallows, that have no origin with a
         robots.txt, or that would have to wait too long, and reports each one as a
-        `URLLeftOut` event. Callers that are waiting in `turn` go first. You can leave
-        or cancel the loop at any time.
+        `URLLeftOut` event. Callers waiting in `turn` go first. You can leave or cancel
+        the loop at any time.
 
         Args:
             urls: any iterable or async iterable, including an endless one. It is read
-                in another task, so an async iterable can wait for what you do with
+                in another task, so an async iterable can depend on what you do with
                 earlier URLs. An async generator is closed when the schedule ends.
             window: how many URLs can wait in memory, ≥ 1; when fewer are waiting, more
                 are read.
-            patience: seconds, ≥ 0. URLs are skipped if they would have to wait longer,
-                counting the URLs already waiting for the same host. `None` for no
-                limit.
+            patience: the longest wait in seconds, ≥ 0; `None` for no limit. URLs that
+                would have to wait longer are skipped; the wait includes the turns of
+                URLs already waiting for the same host.
 
         Raises:
             TypeError: `urls` is a single URL, or not iterable; or another argument has
                 the wrong type.
             ValueError: an argument is out of range.
             RuntimeError: the gate is closed; raised while you iterate.
-            Exception: raised by `urls`; passed on to one of the tasks that iterate,
+            Exception: any exception from `urls`; raised in one of the iterating tasks,
                 after the turns for the URLs before it.
         """
         check_urls(urls, may_be_async=True)
@@ -243,28 +243,28 @@ class PolitenessGate:
         window: int = 10_000,
         patience: float | None = None,
     ) -> TurnSchedule:
-        """Like `schedule`, for a frontier that you keep yourself, for example on disk.
+        """Like `schedule`, but for your own frontier, which may be on disk.
 
-        The URLs stay with you: when a host is ready, the schedule calls `next_url` with
-        its name.
+        You keep the URLs: when a host is ready, the schedule calls `next_url` with the
+        host's name.
 
         Args:
-            hosts: the names of hosts with URLs, as returned by `host_of`. The iterable
-                can be endless, and can repeat a host that has new URLs.
-            next_url: returns the next URL of a host, or `None` if there is none. The
+            hosts: the names of hosts that have URLs, as returned by `host_of`. The
+                iterable can be endless and can repeat a host that has new URLs.
+            next_url: returns the next URL for a host, or `None` if there is none. The
                 host is then dropped until `hosts` yields it again. The function can be
                 async.
             window: the maximum number of active hosts, ≥ 1.
-            patience: seconds, ≥ 0. A host that would have to wait longer is dropped,
-                with a `HostLeftOut` event. `None` for no limit.
+            patience: the longest wait in seconds, ≥ 0; `None` for no limit. A host that
+                would have to wait longer is dropped, with a `HostLeftOut` event.
 
         Raises:
             TypeError: an argument has the wrong type.
-            ValueError: an argument is out of range; or, raised while you iterate,
-                `next_url` returned a URL of a different host.
+            ValueError: an argument is out of range, or `next_url` returned a URL on a
+                different host (raised while you iterate).
             RuntimeError: the gate is closed; raised while you iterate.
-            Exception: raised by `hosts` or `next_url`; passed on to one of the tasks
-                that iterate.
+            Exception: any exception from `hosts` or `next_url`; raised in one of the
+                iterating tasks.
         """
         if isinstance(hosts, str) or not isinstance(hosts, Iterable | AsyncIterable):
             raise TypeError(f"expected hosts to be an iterable of names, got {hosts!r}")
@@ -287,7 +287,7 @@ class PolitenessGate:
         )
 
     def ready_at(self, url: str | URLLike) -> float:
-        """The earliest time of a turn for `url`, in epoch seconds.
+        """The earliest time at which a turn for `url` could start, in epoch seconds.
 
         This is a lower bound, based on what this process knows; use it to write your
         own scheduler. The call does not wait or start a fetch.
@@ -340,7 +340,7 @@ def _check_seconds(
 
     Raises:
         TypeError: `seconds` is not a number.
-        ValueError: `seconds` is too small, nan, or infinite although it must be finite.
+        ValueError: `seconds` is too small, nan, or infinite when it must be finite.
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"expected {name} to be a float, got {seconds!r}")

@@ -1,4 +1,4 @@
-"""A schedule's hosts, ready or resting, and the workers that wait for them.
+"""A schedule's hosts, ready or resting, and the workers waiting for them.
 
 One worker is on watch: it waits until the first host is due, while the others just wait
 to be woken. A worker that gets a host wakes the next worker, which may then go on
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._standing import Standing
     from robotsgate.urls._origin import URLLike
 
-# A heap with more entries per host than this contains mostly old ones.
+# A heap with more entries per host than this contains mostly obsolete ones.
 _ENTRIES_OF_A_HOST = 2
 _ENTRIES_AT_LEAST = 100
 
@@ -35,8 +35,8 @@ class HostAtWork:
 
     Attributes:
         url: the URL for the next turn; `None` if it must come from the frontier.
-        standing: the state of its origin after the fetch for that turn, if any.
-        is_offered: whether it has been offered again since the last call to the
+        standing: the state of the URL's origin after the fetch for that turn, if any.
+        is_offered: whether the host has been offered again since the last call to the
             frontier.
         turns: the number of open turns.
     """
@@ -76,7 +76,7 @@ class HostQueue:
         self.wake()
 
     def put_at(self, host: HostAtWork, moment: float) -> None:
-        """Make `host` wait until `moment`, which replaces any earlier setting."""
+        """Make `host` wait until `moment`, replacing any earlier setting."""
         if moment <= self._clock.monotonic():
             self._entries.pop(host, None)
             self.put(host)

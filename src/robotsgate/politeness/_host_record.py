@@ -1,18 +1,19 @@
 """Decides when the next request to a host may start.
 
-Pure: the state of a host is a record of numbers, each rule is a function of the record
+Pure: a host's state is a record of numbers, each rule is a function of the record
 and the time, and nothing here waits. All times in a record must come from the same
 clock, which must never go backwards.
 
 The rules:
 
-- A request starts at least `delay_in_force` after the last request has ended and, if
-  several may be open, at least as long after the last one has started. After a slow
-  request, the next one waits for `delay_factor` times its duration, up to `max_delay`.
-- At most `Pace.max_at_once` turns are open. Fetches of robots.txt don't count towards
-  this limit, since an open turn may be waiting for one. While such a fetch is running,
-  nothing else starts.
-- A turn that is older than `Pace.max_turn_seconds` is considered over.
+- A request starts at least `delay_in_force` after the end of the last request and, if
+  several may be open at once, at least that long after the start of the last one. After
+  a slow request, the wait is at least `delay_factor` times the request's duration, up
+  to `max_delay`.
+- At most `Pace.max_at_once` turns are open at once. A robots.txt fetch doesn't count
+  towards this limit, since an open turn may be waiting for it. While such a fetch is
+  running, nothing else starts.
+- A turn older than `Pace.max_turn_seconds` is considered over.
 - An incident blocks the host and doubles its delay. After the block, one request at a
   time probes the host. The first good response ends the probing, and each good response
   shortens the delay.
@@ -20,10 +21,10 @@ The rules:
 
 A ledger can store the record elsewhere and implement the same rules in another
 language. The record consists of these numbers, all of them doubles: `delay`,
-`max_at_once`, `max_delay`, `max_turn_seconds` and `delay_factor` of the pace;
+`max_at_once`, `max_delay`, `max_turn_seconds` and `delay_factor` from the pace;
 `ended_at`, `fetch_began_at`, `rest_until`, `incident_at`, `blocked_until`, `back_off`,
-`slowed_delay`; and one for each open turn. Written as text, a double needs 17 digits to
-be restored exactly.
+`slowed_delay`; and the start time of each open turn. Written as text, a double needs 17
+digits to be read back exactly.
 """
 
 from __future__ import annotations
@@ -59,15 +60,15 @@ SHORTEST_WAIT_FOR_PLACE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The limits for requests to one host, leaving incidents aside.
+    """The limits for requests to one host, not counting the effect of incidents.
 
     Attributes:
         delay: seconds between requests, 0 to `max_delay`.
         max_at_once: the maximum number of open turns, ≥ 1.
         max_delay: the maximum delay, even after an incident, in seconds, ≥ 0.
         max_turn_seconds: the age at which a turn is considered over, > 0.
-        delay_factor: the delay is at least the duration of the last request times this
-            factor, up to `max_delay`; ≥ 0.
+        delay_factor: the delay is at least this factor times the duration of the last
+            request, up to `max_delay`; ≥ 0.
     """
 
     delay: float
@@ -91,7 +92,7 @@ class TurnEnd(enum.Enum):
 
 
 class HostState(enum.Enum):
-    """The state of a host with respect to incidents."""
+    """A host's state with respect to incidents."""
 
     OPEN = "open"
     BLOCKED = "blocked"
@@ -134,7 +135,7 @@ class HostRecord(NamedTuple):
 def stated_delay(
     crawl_delay: float | None, request_rate: RequestRate | None
 ) -> float | None:
-    """The seconds between requests that a robots.txt asks for, or `None`.
+    """The delay that a robots.txt asks for, in seconds, or `None`.
 
     May be longer than `max_delay`.
     """
@@ -156,8 +157,8 @@ def pace_of(
     """The pace of a host.
 
     Args:
-        origins: the crawl-delay and request rate of each of its origins, for the agent;
-            may be empty.
+        origins: the crawl-delay and request rate for the agent at each of the host's
+            origins; may be empty.
         default_delay: the minimum delay, in seconds.
         max_delay: the maximum delay, in seconds.
         max_at_once: the maximum number of open turns for a host without a crawl-delay;
@@ -180,11 +181,13 @@ def pace_of(
 def ready_at(
     record: HostRecord, now: float, *, pace: Pace, is_robots_txt: bool = False
 ) -> float:
-    """The earliest time of the next request; if it is not after `now`, it may start.
+    """The earliest time at which the next request may start.
 
-    If the host has its maximum number of turns, this assumes that one of them ends
+    If this is not after `now`, the request may start now.
+
+    If the host has its maximum number of open turns, this assumes that one of them ends
     immediately. Trying again at that time is never too late, because a delay follows
-    each end; without a delay, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
+    the end of each turn; without a delay, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
 
     Args:
         record: a result of `after_time`.
@@ -203,7 +206,7 @@ def ready_at(
 def after_start(
     record: HostRecord, now: float, *, pace: Pace, is_robots_txt: bool = False
 ) -> HostRecord:
-    """The record after the start of a request, which `ready_at` has permitted."""
+    """The record after the start of a request that `ready_at` has permitted."""
     turns, fetch_began_at = record.turns, record.fetch_began_at
     if is_robots_txt:
         fetch_began_at = now
@@ -224,14 +227,14 @@ def after_end(
 ) -> HostRecord:
     """The record after the end of a turn.
 
-    A turn that was overdue, and therefore considered over, actually ends now.
+    For an overdue turn, which was already considered over, this is its actual end.
 
     Args:
         record: the record before.
         now: seconds.
         began_at: when the turn started.
         end: how it ended.
-        is_robots_txt: whether it was for fetching a robots.txt.
+        is_robots_txt: whether the turn was for fetching a robots.txt.
         retry_after: see `after_incident`.
         jitter: see `after_incident`.
     """
@@ -274,8 +277,8 @@ def after_incident(
         record: the record before.
         now: seconds.
         began_at: when the request started.
-        retry_after: how many seconds the host asked callers to wait, already limited;
-            negative if the date is in the past; `None` if it did not.
+        retry_after: how many seconds the host asked callers to wait, already capped;
+            negative if the date is in the past; `None` if there was no Retry-After.
         jitter: the factor by which to lengthen the block, ≥ 1; fixed for each host, so
             that hosts that failed at the same time are retried at different times.
     """
@@ -330,9 +333,9 @@ def host_state(record: HostRecord, now: float) -> HostState:
 
 
 def forget_at(record: HostRecord) -> float:
-    """When a record no longer has any effect.
+    """The time from which a record no longer has any effect.
 
-    This is `max_delay` after the last request, because the next request may come with a
+    This is `max_delay` after the last request, because the next request may require a
     longer delay, and at least `INCIDENT_MEMORY` after the last block. Open turns are
     assumed to end when they become overdue.
     """
@@ -350,7 +353,7 @@ def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:
 
 
 def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:
-    if began_at <= record.incident_at:  # the host's state before that
+    if began_at <= record.incident_at:  # the host's state before the incident
         return record
     slowed_delay = SPEED_UP * record.slowed_delay
     if slowed_delay <= record.pace.delay:

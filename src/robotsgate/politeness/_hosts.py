@@ -1,10 +1,10 @@
 """One gate's hosts: their names, their paces, and the waiting callers.
 
-Callers that wait for a host are served in the order of arrival: the first one tries the
-ledger, and the others wait for the first. Fetches of robots.txt go before pages. This
-module must never decide when a request may start; `_host_record.py` does that. This
-module is longer than others, because a place in a queue and its host's pace belong
-together.
+Callers waiting for a host are served in order of arrival: the first one tries the
+ledger, and the others wait for the first. Requests for robots.txt go before requests
+for pages. This module must never decide when a request may start; `_host_record.py`
+does that. This module is longer than the others, because a place in a queue and its
+host's pace belong together.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Host(NamedTuple):
     Attributes:
         pace: the host's pace, taking all of its origins into account.
         stated: pairs (key of an origin without the host name, the delay it asks for);
-            if there are many, only the ones with the longest delays.
+            if there are many, only those with the longest delays.
     """
 
     pace: Pace
@@ -120,12 +120,12 @@ class Hosts:
         return host
 
     def pace(self, host: str) -> Pace:
-        """The pace of `host`, as far as its origins are known."""
+        """The pace of `host`, based on the origins known so far."""
         known = self._hosts.get(host)
         return self._usual if known is None else known.pace
 
     def learn(self, host: str, origin: str, rules: StandingFor) -> None:
-        """Remember the delay in `rules`, which apply to the origin with this key."""
+        """Remember the delay in `rules`, which apply to `origin`."""
         agent_rules = rules.agent_rules
         stated = (agent_rules.crawl_delay, agent_rules.request_rate)
         known = self._hosts.get(host)
@@ -153,7 +153,7 @@ class Hosts:
             )
 
     def report_blocked(self, event: HostBlocked, *, seconds: float) -> None:
-        """Log and report that the gate backs off from a host for `seconds`."""
+        """Log and report that the gate is backing off from a host for `seconds`."""
         _LOGGER.info(
             "backing off from %s for %.1f s: %s", event.host, seconds, event.cause
         )
@@ -182,8 +182,8 @@ class Place:
 
     Attributes:
         host: the host that the caller is waiting for.
-        is_robots_txt: whether it is for fetching a robots.txt.
-        order: the sort key in the queue: robots.txt before pages, then in the order of
+        is_robots_txt: whether the place is for fetching a robots.txt.
+        order: the sort key in the queue: robots.txt before pages, then in order of
             arrival.
         event: wakes the caller; `None` before the first wait.
     """
@@ -239,13 +239,13 @@ class Queues:
         return self._ledger.peek(host, self._hosts.pace(host))
 
     def seconds_until_ready(self, host: str, *, ahead: int | None = None) -> float:
-        """The minimum wait in seconds for `host` behind `ahead` callers, or all."""
+        """The minimum wait for `host` behind `ahead` (or all) callers, in seconds."""
         ahead = self.length(host) if ahead is None else ahead
         delay = self._hosts.pace(host).delay  # ignoring incidents, whose effect may end
         return self.status(host).wait_seconds + ahead * delay
 
     def join(self, place: Place) -> None:
-        """Add `place` at the end, or before all pages if it is for a robots.txt.
+        """Add `place` at the end, or ahead of all pages if it is for a robots.txt.
 
         `leave` must be called later.
         """
@@ -257,7 +257,7 @@ class Queues:
             queue.append(place)
 
     def leave(self, place: Place) -> None:
-        """Remove `place`, and wake the next one."""
+        """Remove `place` and wake the next one."""
         queue = self._queues[place.host]
         if queue[0] is not place:
             del queue[self._index(place)]
@@ -283,7 +283,7 @@ class Queues:
             before_wait: called with the host before each wait.
 
         Raises:
-            TurnNotInTimeError: the turn would be after `deadline`, or the gate is
+            TurnNotInTimeError: the turn would start after `deadline`, or the gate is
                 closed.
         """
         while not self.is_closed:
@@ -308,7 +308,8 @@ class Queues:
     async def pause(self, place: Place, *, until: float, deadline: float) -> None:
         """Leave the queue until `until`, then join it again.
 
-        Otherwise, the host's other origins would have to wait as well.
+        If the place stayed in the queue, the host's other origins would have to wait
+        too.
 
         Args:
             place: a place that has joined.
@@ -361,14 +362,14 @@ class Queues:
             self._hosts.report_blocked(event, seconds=seconds)
 
     def close(self) -> None:
-        """Refuse all callers, both waiting and future ones."""
+        """Refuse all waiting and future callers."""
         self.is_closed = True
         for places in (self._paused, *self._queues.values()):
             for place in places:
                 place.wake()
 
     def _index(self, place: Place) -> int:
-        """The number of places before `place`."""
+        """The number of places ahead of `place`."""
         return bisect_left(self._queues[place.host], place.order, key=_order)
 
     async def _ask(self, place: Place) -> Grant | Wait:

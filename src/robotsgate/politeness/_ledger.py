@@ -1,6 +1,6 @@
-"""Ledgers, which keep a record for each host: the protocol, and in-memory ledgers.
+"""The `Ledger` protocol and in-memory ledgers, which keep a record for each host.
 
-Must not contain rules: those are in `_host_record.py`.
+Must not contain rules, which belong in `_host_record.py`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Wait(NamedTuple):
     Attributes:
         seconds: how long to wait before trying again, > 0. Usually, no request from
             this process can start sooner. But if a host has no delay and its maximum
-            number of turns, the end of a turn makes room, so try again then as well.
+            number of turns is open, the end of a turn makes room, so try again then as
+            well.
         overdue: as in `Grant`.
     """
 
@@ -79,7 +80,7 @@ class LedgerStatus:
     """The state of a host, as far as this process knows.
 
     Attributes:
-        state: whether the gate is backing off from it.
+        state: whether the gate is backing off from the host.
         delay: seconds between requests, including the effect of incidents.
         under_way: the number of open turns and robots.txt fetches.
         wait_seconds: seconds before the next request may start, ≥ 0.
@@ -92,14 +93,14 @@ class LedgerStatus:
 
 
 class Ledger(Protocol):
-    """Keeps the state of hosts, and grants permission to contact them.
+    """Keeps the state of hosts and grants permission to contact them.
 
-    `start` and `end` are atomic, even between processes that share a ledger. The ledger
+    `start` and `end` are atomic, even across processes that share a ledger. The ledger
     has its own clock: callers pass durations, never times. It does not queue: if
-    several callers wait for one host, the first one that tries when the host is ready
-    gets the grant, unless another process in the fleet has waited longer. A failing
-    server never raises an exception: a ledger that cannot reach its server continues
-    with what it knows.
+    several callers wait for one host, the first one to try once the host is ready gets
+    the grant, unless another process in the fleet has waited longer. A failing server
+    never raises an exception: a ledger that cannot reach its server continues with what
+    it knows.
     """
 
     async def start(
@@ -122,14 +123,14 @@ class Ledger(Protocol):
     ) -> None:
         """End the granted request; call this exactly once for each grant.
 
-        Call it even if the task is cancelled, in a shielded scope, and even for a turn
-        that was overdue, because its request actually ends now.
+        Call it even if the task is cancelled (in a shielded scope), and even for an
+        overdue turn, whose request only ends now.
 
         Args:
             grant: the result of `start`.
             end: how the request ended.
             retry_after: after an incident, how many seconds the host asked callers to
-                wait; `None` if it did not.
+                wait; `None` if there was no Retry-After.
         """
         ...
 
@@ -231,7 +232,7 @@ class LocalLedger:
         return (HostRecord(pace), 0) if record is None else after_time(record, now)
 
     def _keep(self, host: str, record: HostRecord, now: float) -> tuple[str, ...]:
-        """Store `record`; return the blocked hosts that were dropped for it."""
+        """Store `record`; return the blocked hosts dropped to make room."""
         forgotten: tuple[str, ...] = ()
         if host not in self._records:
             forgotten = self._forget_some(now)
@@ -240,7 +241,7 @@ class LocalLedger:
         return forgotten
 
     def _forget_some(self, now: float) -> tuple[str, ...]:
-        """Drop some of the next few hosts; return the blocked ones."""
+        """Drop some of the next few hosts; return those that were blocked."""
         records = self._records
         forgotten: tuple[str, ...] = ()
         hosts = [
@@ -268,8 +269,8 @@ class FleetMemory(LocalLedger):
     """This process's turns, and the state of the hosts as learned from the fleet.
 
     Attributes:
-        is_alone: whether this process cannot reach the shared server. It then uses only
-            its share of each host.
+        is_alone: whether this process cannot reach the shared server. If so, it uses
+            only its share of each host's pace.
     """
 
     def __init__(self, *, workers: int, max_hosts: int, clock: Clock) -> None:
@@ -295,7 +296,7 @@ class FleetMemory(LocalLedger):
         return moment - now, now < forget_at(record)
 
     def learn(self, host: str, fleet_now: float, record: HostRecord) -> None:
-        """Update the state of `host` from the fleet, except for the turns.
+        """Update the state of `host`, except for its turns, from the fleet.
 
         Args:
             host: the host of `record`.

@@ -6,10 +6,10 @@ one flight:
     look up memory and store ──► current: done, without a turn
         │ not current
         ▼
-    wait for a turn of the host, before pages
+    wait for a turn for the host, before pages
         │
         ▼
-    start or join the renewal of the checker ──► no request was needed: give it back
+    start or join the checker's renewal ──► no request was needed: give the turn back
         │
         ▼
     the turn ends with the fetch, and its outcome is reported for the host
@@ -60,7 +60,7 @@ class Permission(NamedTuple):
     """Permission from robots.txt to fetch a URL.
 
     Attributes:
-        origin: the key of its origin.
+        origin: the key of the URL's origin.
         rules: the origin's rules for the agent.
     """
 
@@ -101,9 +101,9 @@ class Permissions:
         await self._flights.aclose()
 
     def at_once(self, url: str | URLLike) -> tuple[str, bool | None]:
-        """The key of the origin of `url`, and whether `url` is allowed, from memory.
+        """The key of the origin of `url`, and whether the rules in memory allow `url`.
 
-        The second part is `None` if there is no quick result in memory.
+        The second item is `None` if there is no quick result in memory.
 
         Raises:
             InvalidURLError: `url` has no origin.
@@ -124,14 +124,14 @@ class Permissions:
         deadline: float,
         standing: Standing | None = None,
     ) -> Permission:
-        """Return the permission to fetch `url`, fetching its robots.txt if necessary.
+        """Return permission to fetch `url`, fetching its robots.txt if necessary.
 
         If the last fetch of the robots.txt returned a 429 or 503, this waits until the
         origin may be contacted again.
 
         Args:
             url: the URL to fetch.
-            place: the caller's place in the queue of its host.
+            place: the caller's place in its host's queue.
             origin: from the preceding call to `at_once`.
             answer: from the preceding call to `at_once`, which has counted it.
             deadline: when the caller stops waiting, by `Clock.monotonic`.
@@ -183,7 +183,8 @@ class Permissions:
         Raises:
             RuntimeError: the gate or the checker is closed.
             UnsupportedError: the scheme is ftp, and the checker has a client.
-            Exception: raised by the last fetch, if no caller has received it yet.
+            Exception: any exception from the last fetch that no caller has received
+                yet.
         """
         standing = self._renewals.current(origin)
         if standing is None:
@@ -191,7 +192,7 @@ class Permissions:
         return standing
 
     def begin(self, origin: Origin, then: _Then) -> None:
-        """Start fetching the robots.txt of `origin`; `then` is called when this ends.
+        """Start fetching the robots.txt of `origin`, and call `then` when that ends.
 
         `then` is called with the state of the origin, or `None` if it is unknown.
 
@@ -216,7 +217,7 @@ class Permissions:
             raise error
 
     def _end(self, key: Hashable, flight: Flight[Standing]) -> None:
-        """Call the `then` of a finished flight.
+        """Call the `then` callbacks of a finished flight.
 
         If no caller is waiting, the flight's error is kept for the next caller.
         Otherwise, impatient callers would fetch again and again without ever seeing the

@@ -1,17 +1,17 @@
-"""The rules of `_host_record.py` as Redis scripts, each of which is atomic.
+"""The rules in `_host_record.py` as Redis scripts, each of which is atomic.
 
 Pure: this module only builds the text for the server and parses the replies.
 
-The record of a host is text under one key: a hash, followed by the numbers in the order
-of `save`. The server deletes the key when it no longer has any effect. The time since
-the record was written follows from the key's remaining lifetime, so the scripts need no
-clock, which some servers do not allow. Each host has its own time, in whole
-milliseconds, which never goes backwards.
+A host's record is text under one key: a hash, followed by the numbers in the order in
+which `save` writes them. The server deletes the key when it no longer has any effect.
+The time since the record was written is computed from the key's remaining lifetime, so
+the scripts need no clock; some servers do not allow scripts to use one. Each host has
+its own time, in whole milliseconds, which never goes backwards.
 
 The scripts also preserve the order of arrival. A process that must wait gets a place in
-the host's queue, and keeps it as long as it tries again in time. It tries only once the
-processes ahead of it can have had their turns, so there are few calls, however many
-processes wait.
+the host's queue and keeps it if it tries again in time. It tries again only when the
+processes ahead of it could have had their turns, so there are few calls, however many
+processes are waiting.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ TICK = 0.001
 # How late a process may try again without losing its place, in seconds.
 LATENESS = 1.0
 
-# The maximum wait for the processes ahead in the queue, in seconds: all may have died.
+# The maximum wait for the processes ahead in the queue, in seconds: all of them may
+# have died.
 LONGEST_WAIT_FOR_OTHERS = 60.0
 
 # The expected duration of a turn grows by at most this factor with each turn, so that
@@ -254,10 +255,10 @@ return {save()}
 
 
 class Script:
-    """A script, and its hash for EVALSHA.
+    """A script and its hash for EVALSHA.
 
     Attributes:
-        text: the script in Lua.
+        text: the Lua code of the script.
         sha1: the SHA-1 of the text, in hexadecimal.
     """
 
@@ -283,10 +284,10 @@ class StartReply(NamedTuple):
 
     Attributes:
         is_granted: whether the request has started.
-        seconds: if it has not, how long to wait before trying again, > 0.
+        seconds: if the request has not started, how long to wait before retrying, > 0.
         overdue: how many turns have ended because they were overdue.
         now: the host's time, in seconds.
-        record: the host's record, whose times are on the same clock.
+        record: the host's record, with times on the same clock as `now`.
     """
 
     is_granted: bool
@@ -303,7 +304,7 @@ class StartReply(NamedTuple):
 
 
 def record_in(text: bytes) -> tuple[float, HostRecord]:
-    """The host's time in seconds and its record, from the text of a script."""
+    """The host's time in seconds and its record, from the text returned by a script."""
     now_ms, _, *numbers = map(float, text.split())
     delay, max_at_once, max_delay, max_turn_seconds, delay_factor, *rest = numbers[:12]
     pace = Pace(
@@ -320,7 +321,7 @@ def record_in(text: bytes) -> tuple[float, HostRecord]:
 def start_arguments(
     pace: Pace, *, is_robots_txt: bool, now: float, process: int, is_remembered: bool
 ) -> list[str]:
-    """The arguments of `START`.
+    """The arguments for `START`.
 
     Args:
         pace: the host's current pace.
@@ -345,9 +346,9 @@ def end_arguments(
     retry_after: float | None = None,
     jitter: float = 1.0,
 ) -> list[str]:
-    """The arguments of `END`; see `after_end` and `start_arguments`.
+    """The arguments for `END`; see `after_end` and `start_arguments`.
 
-    `seconds` is the duration of the turn: the server may receive its end much later.
+    `seconds` is the turn's duration, since the server may receive its end much later.
     """
     common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)
     pause = "" if retry_after is None else repr(retry_after)

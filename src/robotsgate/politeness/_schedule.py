@@ -45,9 +45,9 @@ class ScheduledTurn(NamedTuple):
 
 
 class TurnSchedule(AsyncIterator[ScheduledTurn]):
-    """Yields URLs with their turns, in turn order, to one or more tasks.
+    """Yields URLs with their turns to one or more tasks, as hosts become ready.
 
-    This is not an async generator, because only one task at a time could iterate it.
+    Not an async generator, because only one task at a time could iterate over it.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
 
         Raises:
             RuntimeError: the gate is closed.
-            Exception: the source raised it; one of the tasks gets it, after the turns
-                for all earlier items.
+            Exception: any exception from the source; raised in one of the tasks, after
+                the turns for all earlier items.
         """
         work = self._work
         if not work.is_over:
@@ -84,7 +84,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
     async def aclose(self) -> None:
         """Stop granting turns. Can be called more than once.
 
-        Tasks that are waiting for a turn leave their loops.
+        Tasks waiting for a turn leave their loops.
         """
         self._work.close()
         await self._sources.end(self._work)
@@ -95,7 +95,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
 
 
 class URLSchedule(TurnSchedule):
-    """A `TurnSchedule` of URLs in memory, to which you can add more."""
+    """A `TurnSchedule` of URLs in memory, to which you can add more URLs."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class URLQueues:
         return url
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Skip URLs for `host` that would have to wait too long, last ones first."""
+        """Skip URLs for `host` that would wait too long, starting at the end."""
         work, urls = self._work, self._urls.get(host)
         delay = work.hosts.pace(host).delay
         while urls:
@@ -216,7 +216,7 @@ class AskedFrontier:
         """Call the caller's `next_url`.
 
         Raises:
-            ValueError: it returned a URL that does not belong to `host`.
+            ValueError: `next_url` returned a URL that does not belong to `host`.
         """
         url = self._next_url(host)
         if isawaitable(url):
@@ -262,7 +262,7 @@ async def _run(
                 end = error
             work.end_source(end)
     finally:
-        work.is_over = True  # nothing takes back turns or reads the source any more
+        work.is_over = True  # nothing takes back turns or reads the source anymore
         work.end_source(RuntimeError("the source was cancelled"))
         await work.take_back_all()
     return True  # pragma: no cover (it is cancelled first)

@@ -9,7 +9,8 @@
 A turn joins its host's queue at the start, so turns are granted in the order in which
 they were requested. `Turn` is the public part; `Claim` is its internal state.
 
-This module is longer than others because `Turn` is public: a third of it is docstrings.
+This module is longer than the others because `Turn` is public: a third of it is
+docstrings.
 """
 
 from __future__ import annotations
@@ -70,19 +71,19 @@ class Turn:
             DisallowedError: robots.txt does not allow the agent to fetch the URL.
             TurnNotInTimeError: the next turn would not start within `patience`.
             InvalidURLError: the URL has no origin.
-            UnsupportedError: the scheme is ftp, and the checker has its own client.
+            UnsupportedError: the scheme is ftp, and the checker has a client.
             RuntimeError: the gate is closed, the turn was already used, or this turn
-                would have to wait for one that the same task holds.
+                would have to wait for another one held by the same task.
         """
         await self._turns.enter(self._claim, task_id())
         return self
 
     async def __aexit__(self, _kind: object, error: object, _traceback: object) -> None:
-        """End the turn. Any task may call it.
+        """End the turn. Any task may call this.
 
         If nothing was reported, an exception counts as a failure of the host, unless it
         is a `DisallowedError`, a `TurnNotInTimeError`, a cancellation, or a group that
-        only contains these.
+        contains only these.
         """
         claim = self._claim
         end = claim.end
@@ -98,14 +99,14 @@ class Turn:
             claim.close()
 
     def __del__(self) -> None:
-        """Tell the schedule that nobody can enter this turn any more."""
+        """Tell the schedule that nobody can enter this turn anymore."""
         claim = self._claim
         if claim.on_over is not None:
             with suppress(RuntimeError):  # the event loop has ended
                 claim.call_soon(claim.close)
 
     def leave_task(self) -> None:
-        """Let the task that entered this turn wait for another one for the same host.
+        """Let the task that entered this turn wait for another turn for the same host.
 
         Use this if another task will later close the response and thereby end the turn.
         """
@@ -221,7 +222,7 @@ class Turns:
     Attributes:
         queues: the queues in which callers wait for turns.
         permissions: checks URLs against robots.txt.
-        counts: the counters, by their names in `GateStats`.
+        counts: the counters, keyed by their names in `GateStats`.
         seconds_waited: the total time that callers have spent waiting for turns.
         under_way: the open turns, by host.
     """
@@ -361,12 +362,12 @@ class Turns:
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
         if is_probing or own >= self._hosts.pace(host).max_at_once:
             raise RuntimeError(
-                f"expected the turn of {host!r} to end before its task or thread"
+                f"expected the turn for {host!r} to end before its task or thread"
                 " requests another one, because that would be a deadlock"
             )
 
     def _report_overdue(self, host: str, count: int) -> None:
-        """Report that `count` overdue turns for `host` have been ended."""
+        """Report that `count` overdue turns for `host` were ended."""
         self.counts["overdue"] += count
         self._listener.tell(TurnsOverdue(host=host, count=count))
         began_before = self._clock.monotonic() - self._hosts.max_turn_seconds

@@ -1,4 +1,4 @@
-"""Assigns a crawl's URLs to its workers, each as soon as its host is ready.
+"""Assigns each of a crawl's URLs to a worker as soon as its host is ready.
 
 Think of it this way: each host with work is in exactly one state. A worker takes the
 host that has been ready the longest, and either gets a turn for it or moves on:
@@ -12,7 +12,7 @@ host that has been ready the longest, and either gets a turn for it or moves on:
                      (until the host is ready)
 
 There is no polling: a host becomes ready when a fetch ends, when a turn ends, or at a
-time set in `_host_queue.py`. This module is longer than others because it covers a
+time set in `_host_queue.py`. This module is longer than the others because it covers a
 host's transitions between all of these states.
 """
 
@@ -66,7 +66,7 @@ class Frontier(Protocol):
     """Whether a URL is only taken from the frontier once its host is ready."""
 
     def is_full(self) -> bool:
-        """Whether the source must wait before it adds more."""
+        """Whether the source must wait before it adds more items."""
 
     def has_url(self, host: str) -> bool:
         """Whether there may be a URL for `host`."""
@@ -75,7 +75,7 @@ class Frontier(Protocol):
         """Return the next URL for `host`, or `None`."""
 
     def leave_late(self, host: str, seconds: float) -> None:
-        """Skip URLs that would be too late if `host` is not ready for `seconds`."""
+        """Skip URLs that would wait too long if `host` is not ready for `seconds`."""
 
 
 class Work:
@@ -256,7 +256,7 @@ class Work:
         self._forget_if_idle(host)
 
     def _close_turn(self, host: HostAtWork | None = None) -> None:
-        """Count a turn as closed, and end it for `host` if one is given."""
+        """Count a turn as closed, and end it for `host` if a host is given."""
         if host is not None:
             self._end_turn(host)
         self._open_turns -= 1
@@ -264,7 +264,10 @@ class Work:
             self._queue.wake()
 
     async def next_turn(self) -> Turn:
-        """Wait for the next turn; see `TurnSchedule.__anext__` for the errors."""
+        """Wait for the next turn.
+
+        Raises the same errors as `TurnSchedule.__anext__`.
+        """
         while True:
             self.turns.check_open()
             if self.is_over or self._is_done():

@@ -79,12 +79,11 @@ _Answer = TypeVar("_Answer")
 class RedisLedger:
     """A ledger for a fleet, whose processes together are as polite as a single process.
 
-    Works with Redis 6 or later and with Valkey, standalone, with Sentinel or as a
-    cluster. Each start or end of a turn is a script that uses one key and computes the
-    time from that key's remaining lifetime. The server deletes the key when it no
-    longer matters. Processes that wait for a host get their turns in the order of
-    arrival. If a process dies, its turn stays open until `max_turn_seconds` after its
-    start.
+    Works with Redis 6 or later and with Valkey, whether standalone, with Sentinel or as
+    a cluster. Each start or end of a turn runs a script that uses one key and computes
+    the time from that key's remaining lifetime. The server deletes the key when it no
+    longer matters. Processes waiting for a host get their turns in order of arrival. If
+    a process dies, its turn stays open until `max_turn_seconds` after its start.
 
     If the server does not respond within a second, this process continues with what it
     knows about the hosts, and multiplies their delays by `workers`. Turns then do not
@@ -109,7 +108,8 @@ class RedisLedger:
         Args:
             url: as for `RedisStore`.
             workers: the maximum number of processes that share the server, ≥ 1; a
-                process that cannot reach it multiplies its delays by this number.
+                process that cannot reach the server multiplies its delays by this
+                number.
             prefix: the prefix of each host's key.
             max_hosts: how many hosts this process remembers, as for `LocalLedger`.
             ssl_context: as for `RedisStore`.
@@ -136,7 +136,7 @@ class RedisLedger:
         self._unsent: deque[tuple[str, list[str]]] = deque()
 
     async def __aenter__(self) -> Self:
-        """Connect on first use from now on; the server may still be down."""
+        """Open the ledger; it connects on first use, so the server may be down."""
         self._server.open()
         return self
 
@@ -216,7 +216,7 @@ class RedisLedger:
     async def _start_in_fleet(
         self, host: str, pace: Pace, *, is_robots_txt: bool, is_remembered: bool
     ) -> StartReply | None:
-        """Start in the fleet; `None` if the server does not respond.
+        """Start a request in the fleet; `None` if the server does not respond.
 
         A start that succeeds after the caller has given up is undone.
         """
@@ -286,7 +286,7 @@ class RedisLedger:
         return True
 
     async def _rejoin(self, client: Client) -> None:
-        """Send all unsent ends to the server, and rejoin the fleet."""
+        """Send all unsent ends to the server and rejoin the fleet."""
         await self._run(client, END, *_PROBE)
         while self._unsent:
             # The server has just run the script, so an error concerns only this host.
@@ -308,6 +308,6 @@ class RedisLedger:
             answer = await client.eval(script.text, keys, arguments)
         *reply, is_replaced = answer
         if is_replaced:
-            _LOGGER.warning("replaced an unreadable record of %s", host)
+            _LOGGER.warning("replaced an unreadable record for %s", host)
             self._listener.tell(HostRecordReplaced(host=host))
         return reply
