@@ -229,7 +229,7 @@ class RobotsArchive:
         If `agent` was not allowed to fetch `url`, all preferences are unknown. If you
         have the page's archived `headers`, pass them, because they may also contain
         Content-Usage and Content-Signal. Raises the same errors as `can_fetch`, and a
-        TypeError if `headers` does not contain pairs of str.
+        TypeError if `headers` does not consist of pairs of str.
         """
         question = Question.of(agent, url, self._grammar)
         known = self._known(question.origin, [question.agent])

@@ -179,7 +179,7 @@ class CheckerStats(JSONValue):
         store_misses: how often the store had no current entry.
         lease_waits: pauses while another process was fetching an origin.
         store_failures: store operations that failed.
-        store_skips: store operations skipped because the store had just hung.
+        store_skips: store operations skipped because the store had just been too slow.
         event_failures: calls to `on_event` that raised an exception.
         live_origins: parsed origins currently in memory.
         fetches_under_way: renewals currently running.

@@ -181,7 +181,7 @@ class Reporter:
         LOGGER.info("store works again: %s", operation)
 
     def report_store_skip(self) -> None:
-        """Report an operation skipped because the store had just hung or failed."""
+        """Report an operation skipped because the store had just been too slow."""
         self.counts["store_skips"] += 1
 
 

@@ -109,7 +109,7 @@ class PageDirectives(JSONValue):
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
-            TypeError: `headers` does not contain pairs of str.
+            TypeError: `headers` does not consist of pairs of str.
         """
         agents = {"*", "robots", *product_tokens(agent)}
         diagnostics: list[str] = []

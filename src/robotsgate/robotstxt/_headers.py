@@ -31,7 +31,7 @@ def pairs_of(headers: HeadersLike) -> Iterator[tuple[str, str]]:
     """(name, value) of each header, in order.
 
     Raises:
-        TypeError: `headers` does not contain pairs of str.
+        TypeError: `headers` does not consist of pairs of str.
     """
     pairs: Iterable[object] = headers
     if isinstance(headers, Mapping):

@@ -143,7 +143,7 @@ def usage_preferences(
     was fetched.
 
     Raises:
-        TypeError: `headers` does not contain pairs of str.
+        TypeError: `headers` does not consist of pairs of str.
     """
     values: Mapping[str, list[tuple[str, int]]] = {name: [] for name in USAGE_FIELDS}
     for field, value, line in lines:
