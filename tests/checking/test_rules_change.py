@@ -93,6 +93,7 @@ async def told(*bodies: str | None) -> list[RulesChanged]:
         (NO_FILE, ""),
         (NO_FILE, "User-agent: *\nAllow: /\n"),
         ("User-agent: *\nDisallow: /", "User-agent: *\nDisallow: /\nDisallow: oops\n"),
+        ("User-agent: *\nDisallow: oops\nAllow: /x\n", "User-agent: *\nAllow: /x\n"),
     ],
     ids=[
         "groups in another order",
@@ -108,6 +109,7 @@ async def told(*bodies: str | None) -> list[RulesChanged]:
         "an empty file",
         "a file that allows all",
         "a rule that matches nothing",
+        "a rule that matches nothing, and allow rules",
     ],
 )  # fmt: skip
 async def test_other_text_with_the_same_rules_is_no_change(
