@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from robotsgate import AccessResult, MemoryStore, Policy, RulesChanged
+from robotsgate.checking._events import EventReporter
 from robotsgate.testing import FakeSite, ManualClock
 
 from .builders import DAY, ORIGIN, FailingStore, GatedStore, checker_of, let_others_run
@@ -243,5 +244,22 @@ async def test_change_is_told_by_the_next_run_if_one_ends_before_it_is_stored() 
 
     crawl.start()
     await crawl.fetch(NO_FILE)
+
+    assert len(crawl.told) == 1
+
+
+async def test_change_is_told_by_a_checker_that_is_closed_while_it_compares() -> None:
+    crawl = Crawl()
+    await crawl.fetch(FILE)
+    reporter = crawl.checker._reporter
+    assert isinstance(reporter, EventReporter)
+    async with anyio.create_task_group() as tasks, reporter._one_at_a_time:
+        async with anyio.create_task_group() as callers:
+            callers.start_soon(crawl.fetch, NO_FILE)
+            await let_others_run()
+            callers.cancel_scope.cancel()
+        tasks.start_soon(crawl.checker.aclose)
+        await let_others_run()
+        assert crawl.told == []
 
     assert len(crawl.told) == 1

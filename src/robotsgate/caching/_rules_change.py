@@ -29,17 +29,21 @@ _NO_RULES = ""
 _DIGITS = 32
 
 
-def may_change_rules(before: Answer | None, after: Answer | None) -> bool:
+def may_change_rules(before: Answer, after: Answer) -> bool:
     """Whether the rules of both answers are known, and their files differ."""
-    return (
-        before is not None
-        and after is not None
-        and {before.access, after.access} <= _WITH_RULES
-        and before.packed != after.packed
-    )
+    is_known = {before.access, after.access} <= _WITH_RULES
+    return is_known and before.packed != after.packed
 
 
-def digests_of(answer: Answer, read: Callable[[bytes], RobotsTxt]) -> Digests:
+def rules_change(
+    before: Answer, after: Answer, read: Callable[[bytes], RobotsTxt]
+) -> tuple[Digests, Digests] | None:
+    """The digests of both answers, parsed by `read`; `None` if they are equal."""
+    old, new = _digests_of(before, read), _digests_of(after, read)
+    return None if old == new else (old, new)
+
+
+def _digests_of(answer: Answer, read: Callable[[bytes], RobotsTxt]) -> Digests:
     """The digests of the file in `answer`, parsed by `read`; empty if there is no file.
 
     Equal digests mean equal rules, regardless of order and spelling. Groups that have
