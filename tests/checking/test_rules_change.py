@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from robotsgate import AccessResult, MemoryStore, Policy, RulesChanged
+from robotsgate.checking._events import EventReporter
+from robotsgate.robotstxt import _parser
+from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.testing import FakeSite, ManualClock
 
 from .builders import DAY, ORIGIN, FailingStore, GatedStore, checker_of, let_others_run
 
 if TYPE_CHECKING:
     from robotsgate import CheckerEvent, Store
+    from robotsgate.robotstxt._model import LineKind
+    from robotsgate.robotstxt._records import Records, RuleLines
 
 pytestmark = pytest.mark.anyio
 
@@ -93,6 +98,7 @@ async def told(*bodies: str | None) -> list[RulesChanged]:
         (NO_FILE, ""),
         (NO_FILE, "User-agent: *\nAllow: /\n"),
         ("User-agent: *\nDisallow: /", "User-agent: *\nDisallow: /\nDisallow: oops\n"),
+        ("User-agent: *\nDisallow: oops\nAllow: /x\n", "User-agent: *\nAllow: /x\n"),
     ],
     ids=[
         "groups in another order",
@@ -108,6 +114,7 @@ async def told(*bodies: str | None) -> list[RulesChanged]:
         "an empty file",
         "a file that allows all",
         "a rule that matches nothing",
+        "a rule that matches nothing, and allow rules",
     ],
 )  # fmt: skip
 async def test_other_text_with_the_same_rules_is_no_change(
@@ -243,3 +250,90 @@ async def test_change_is_told_by_the_next_run_if_one_ends_before_it_is_stored() 
     await crawl.fetch(NO_FILE)
 
     assert len(crawl.told) == 1
+
+
+async def test_change_is_told_by_a_checker_that_is_closed_while_it_compares() -> None:
+    crawl = Crawl()
+    await crawl.fetch(FILE)
+    reporter = crawl.checker._reporter
+    assert isinstance(reporter, EventReporter)
+    async with anyio.create_task_group() as tasks, reporter._one_at_a_time:
+        async with anyio.create_task_group() as callers:
+            callers.start_soon(crawl.fetch, NO_FILE)
+            await let_others_run()
+            callers.cancel_scope.cancel()
+        tasks.start_soon(crawl.checker.aclose)
+        await let_others_run()
+        assert crawl.told == []
+
+    assert len(crawl.told) == 1
+
+
+# --- hostile files ----------------------------------------------------------------
+
+
+def overlapping(agents: int) -> str:
+    """A file with a large group that `agents` share, and a small one of each."""
+    names = [f"bot{number}" for number in range(agents)]
+    return "".join(
+        [
+            *(f"User-agent: {name}\n" for name in names),
+            *(f"Disallow: /private/{number:03}/\n" for number in range(500)),
+            *(f"User-agent: {name}\nDisallow: /{name}\n" for name in names),
+        ]
+    )
+
+
+@pytest.mark.parametrize(("agents", "compared"), [(30, 30), (60, 0)])
+async def test_large_group_is_read_again_only_for_a_few_agents(
+    monkeypatch: pytest.MonkeyPatch, agents: int, compared: int
+) -> None:
+    """A hostile file took minutes, and gigabytes for all of its rule sets."""
+    sizes: list[int] = []
+    make = RuleSet.__init__
+
+    def make_and_count(rules: RuleSet, *sides: RuleLines) -> None:
+        make(rules, *sides)
+        sizes.append(len(rules))
+
+    monkeypatch.setattr(RuleSet, "__init__", make_and_count)
+
+    events = await told(NO_FILE, overlapping(agents))
+
+    assert [len(event.after) for event in events] == [compared] * bool(compared)
+    assert sizes == [501] * compared
+
+
+@pytest.mark.parametrize(
+    ("line", "most_looks"),
+    [("Crawl-delay: 1", 30), ("Request-rate: 1/2", 30), ("License: x", 0)],
+)
+async def test_lines_between_many_agents_are_not_looked_through_for_each_of_them(
+    monkeypatch: pytest.MonkeyPatch, line: str, most_looks: int
+) -> None:
+    looks = 0
+
+    class Watched(tuple[Any, ...]):
+        __slots__ = ()
+
+        def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 (as in tuple)
+            nonlocal looks
+            looks += 1
+            return super().__getitem__(index)
+
+    note = _parser._note
+
+    def note_and_watch(
+        kind: LineKind | str | None, value: str, number: int, result: Records
+    ) -> None:
+        note(kind, value, number, result)
+        records: list[Any] = result.rates or result.others
+        records[-1] = Watched(records[-1])
+
+    monkeypatch.setattr(_parser, "_note", note_and_watch)
+    body = "".join(f"User-agent: bot{number}\n{line}\n" for number in range(300))
+
+    (event,) = await told(NO_FILE, f"{body}Disallow: /\n")
+
+    assert len(event.after) == 300
+    assert looks <= most_looks * 300

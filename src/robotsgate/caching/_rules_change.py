@@ -8,12 +8,14 @@ rules; a response that is REFUSED or RESTRICTED cannot be compared.
 from __future__ import annotations
 
 from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from robotsgate.caching._outcome import AccessResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from robotsgate.caching._entry import Answer
     from robotsgate.robotstxt._agent_rules import AgentRules
@@ -29,45 +31,56 @@ _NO_RULES = ""
 _DIGITS = 32
 
 
-def may_change_rules(before: Answer | None, after: Answer | None) -> bool:
+def may_change_rules(before: Answer, after: Answer) -> bool:
     """Whether the rules of both answers are known and their files differ."""
-    return (
-        before is not None
-        and after is not None
-        and {before.access, after.access} <= _WITH_RULES
-        and before.packed != after.packed
-    )
+    is_known = {before.access, after.access} <= _WITH_RULES
+    return is_known and before.packed != after.packed
 
 
-def digests_of(answer: Answer, read: Callable[[bytes], RobotsTxt]) -> Digests:
+def rules_change(
+    before: Answer, after: Answer, read: Callable[[bytes], RobotsTxt]
+) -> tuple[Digests, Digests] | None:
+    """The digests of both answers, parsed by `read`.
+
+    `None` if they are equal, or if computing them would take too long.
+    """
+    old, new = _digests_of(before, read), _digests_of(after, read)
+    return None if old is None or new is None or old == new else (old, new)
+
+
+def _digests_of(answer: Answer, read: Callable[[bytes], RobotsTxt]) -> Digests | None:
     """The digests of the file in `answer`, parsed by `read`; empty if there is no file.
 
     Equal digests mean equal rules, regardless of order and spelling. Groups that have
     no effect are omitted: a "*" group without rules, and other groups with the same
     rules as "*".
+
+    Returns:
+        `None` if computing them would take too long.
     """
     if answer.packed is None:
         return {}
-    known: dict[tuple[object, ...], str] = {}
+    agents = read(answer.packed.body).rules_of_each_token()
+    if agents is None:
+        return None
     digests = {}
-    for rules in read(answer.packed.body).rules_of_each_token():
-        # Any number of agents may share the rules of one group.
-        key = rules.rules, rules.crawl_delay, rules.request_rate
-        if key not in known:
-            known[key] = _digest(rules)
-        digests[str(rules.group)] = known[key]
+    for rules, sharing in groupby(agents, key=attrgetter("rules")):
+        lines = _digest(sorted(set(rules.effective())))
+        for agent in sharing:
+            digests[str(agent.group)] = _digest([lines, *_delays(agent)])
     fallback = digests.pop("*", _NO_RULES)
     digests = {token: one for token, one in digests.items() if one != fallback}
     return digests | ({"*": fallback} if fallback else {})
 
 
-def _digest(rules: AgentRules) -> str:
-    parts = sorted(set(rules.rules.effective()))
-    if rules.crawl_delay is not None:
-        parts.append(f"crawl-delay: {rules.crawl_delay}")
-    rate = rules.request_rate
+def _delays(agent: AgentRules) -> Iterator[str]:
+    if agent.crawl_delay is not None:
+        yield f"crawl-delay: {agent.crawl_delay}"
+    rate = agent.request_rate
     if rate is not None:
-        parts.append(f"request-rate: {rate.requests}/{rate.seconds}")
-    if not parts:
-        return _NO_RULES
-    return sha256("\n".join(parts).encode()).hexdigest()[:_DIGITS]
+        yield f"request-rate: {rate.requests}/{rate.seconds}"
+
+
+def _digest(parts: list[str]) -> str:
+    text = "\n".join(filter(None, parts))
+    return sha256(text.encode()).hexdigest()[:_DIGITS] if text else _NO_RULES

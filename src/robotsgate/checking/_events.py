@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from robotsgate.caching._outcome import Answered, Failed
-from robotsgate.caching._rules_change import digests_of, may_change_rules
+from robotsgate.caching._rules_change import may_change_rules, rules_change
 from robotsgate.checking._reporting import LOGGER, Listener, Reporter
 from robotsgate.robotstxt._model import JSONValue
 
@@ -117,6 +117,8 @@ class RulesChanged(Event):
     without a file, there are no rules. Order, spelling, comments, sitemaps and usage
     preferences are ignored. The rules for an agent have changed if
     `before.get(token, before.get("*"))` differs from the same expression for `after`.
+    A hostile file is not compared if its groups overlap so much that merging them for
+    every agent would mean parsing over 500,000 characters more than the file has.
 
     Attributes:
         origin: the origin's key.
@@ -279,15 +281,12 @@ class EventReporter(Reporter):
         if not (old and new and may_change_rules(old, new)):
             return
         with anyio.CancelScope(shield=True):  # no other process reports this
-            digests = [
-                await anyio.to_thread.run_sync(
-                    partial(digests_of, answer, read), limiter=self._one_at_a_time
-                )
-                for answer in (old, new)
-            ]
-        if digests[0] != digests[1]:
+            change = await anyio.to_thread.run_sync(
+                partial(rules_change, old, new, read), limiter=self._one_at_a_time
+            )
+        if change is not None:
             self._listener.tell(
-                RulesChanged(origin=after.origin, before=digests[0], after=digests[1])
+                RulesChanged(origin=after.origin, before=change[0], after=change[1])
             )
 
     def report_store_failure(

@@ -184,11 +184,12 @@ class RuleSet:
 
     def effective(self) -> list[str]:
         """The rules that can affect a result, as lines with normalized patterns."""
-        if not self._disallows.patterns:  # then allow rules change nothing
-            return []
         kinds = (("disallow", self._disallows), ("allow", self._allows))
         written = ((kind, one) for kind, side in kinds for one in side.patterns)
-        return [f"{kind}: {one}" for kind, one in written if one[0] in "/*"]
+        rules = [(kind, one) for kind, one in written if one[0] in "/*"]
+        if not any(kind == "disallow" for kind, _ in rules):
+            return []  # allow rules alone change nothing
+        return [f"{kind}: {one}" for kind, one in rules]
 
     def is_same(self, other: RuleSet) -> bool:
         """Whether `other`, a rule set from the same file, has the same lines."""

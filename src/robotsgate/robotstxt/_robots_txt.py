@@ -6,11 +6,16 @@ docstrings.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from robotsgate.robotstxt._agent_rules import AgentRules, rule_of, spelt_rules
+from robotsgate.robotstxt._agent_rules import (
+    AgentRules,
+    below_agent_lines,
+    rule_of,
+    rules_of_each_token,
+    spelt_rules,
+)
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._model import Group, OtherLine, as_json
@@ -42,8 +47,6 @@ ROBOTS_TXT_PATH = "/robots.txt"
 
 # Callers use few agents. The limit contains the damage if a caller uses many.
 MAX_KNOWN_AGENTS = 1_000
-
-_Record = TypeVar("_Record", "Rate", "Other")
 
 
 class RobotsTxt:
@@ -289,11 +292,9 @@ class RobotsTxt:
             known = self._by_agent[tokens] = self._agent_rules(tokens)
         return known
 
-    def rules_of_each_token(self) -> Iterator[AgentRules]:
-        """The result of `rules_for` for each token on a user-agent line."""
-        for token in self._outline.by_token:
-            if token:
-                yield self._agent_rules((token,))
+    def rules_of_each_token(self) -> Iterator[AgentRules] | None:
+        """See `_agent_rules.rules_of_each_token`."""
+        return rules_of_each_token(self._outline, self._grammar)
 
     @cached_property
     def _records(self) -> tuple[Records, ...]:
@@ -315,8 +316,8 @@ class RobotsTxt:
                 )
                 if not rates and not usage_lines:
                     return AgentRules(group=token, rules=rules, usage_lines=of_all)
-                valid = _below_agent_lines(rates, sections)
-                own = _below_agent_lines(usage_lines, sections)
+                valid = [*below_agent_lines(rates, sections)]
+                own = [*below_agent_lines(usage_lines, sections)]
                 return AgentRules(
                     group=token,
                     rules=rules,
@@ -366,18 +367,6 @@ def _bytes_of(body: object) -> bytes:
     if isinstance(body, (bytes, bytearray, memoryview)):
         return bytes(body)
     raise TypeError(f"expected the body to be bytes or str, got {type(body).__name__}")
-
-
-def _below_agent_lines(
-    records: Iterable[_Record], sections: Sequence[tuple[Section, int]]
-) -> list[_Record]:
-    """The records that follow the agent's user-agent line in the same section."""
-    starts = [section.lines_before for section, _ in sections]
-    return [
-        record
-        for record in records
-        if record[2] > sections[bisect_left(starts, record[2]) - 1][1]
-    ]
 
 
 def _usage_lines(others: Iterable[Other]) -> list[Other]:
