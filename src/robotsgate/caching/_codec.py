@@ -114,7 +114,7 @@ def is_of_later_version(data: object) -> bool:
 
 
 def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
-    """A stored entry as JSON types, without the robots.txt itself.
+    """A stored entry as JSON-compatible types, without the robots.txt itself.
 
     Args:
         key: a key from `ListableStore.keys`.
@@ -169,7 +169,7 @@ def _fields(value: Answer | Outage | None) -> dict[str, Any]:
 
 
 def _all_fields(value: Answer | Outage | None) -> dict[str, Any] | None:
-    """All fields as JSON types, with the body replaced by its length."""
+    """All fields as JSON-compatible types, with the body replaced by its length."""
     if value is None:
         return None
     fields = {name: as_json(getattr(value, name)) for name in value.__slots__}

@@ -259,7 +259,8 @@ class RobotsChecker:
             agent: as in `can_fetch`.
             urls: any iterable or async iterable, including an endless one. It is read
                 in another task, so an async iterable can depend on what you do with
-                earlier results. An async generator is closed at the end of the loop.
+                earlier results. If `urls` is an async generator, it is closed
+                at the end of the loop.
             window: how many URLs to read ahead, ≥ 1.
 
         Raises:

@@ -32,7 +32,7 @@ class Event(JSONValue):
     __slots__ = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The event as JSON types: its class name as "event", plus its attributes."""
+        """Its class name as "event", and its attributes, as JSON-compatible types."""
         return {"event": type(self).__name__} | JSONValue.as_dict(self)
 
 

@@ -4,7 +4,7 @@ Each origin is renewed once for all callers. `caching` decides what the outcome 
 fetch means.
 Each renewal is one flight:
 
-    look up memory and store ──► current: done, without a request
+    look in memory and the store ──► current: done, without a request
         │ not current
         ▼
     [lease] ──► another process is fetching: pause, look up again
@@ -12,7 +12,7 @@ Each renewal is one flight:
         ▼
     fetch ──► `FetchEnd.over_event`, for callers that only wait for the request
         ▼
-    update the store and the memory: done
+    update the store and memory: done
 
 This module is longer than the others, because renewals with and without a lease share
 their steps.

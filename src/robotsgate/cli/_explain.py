@@ -105,7 +105,7 @@ class Explanation:
     changes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The explanation as JSON types."""
+        """The explanation as JSON-compatible types."""
         return asdict(self) | {"lines": [line.as_dict() for line in self.lines]}
 
 

@@ -243,7 +243,7 @@ class _Answers:
             # Neither of these has to parse most URLs.
             self._raise_unless_url = partial(source.peek, agent)
             self._refusal_key = source._answers.refusal_key  # noqa: SLF001 (same package)
-        # Verdicts as JSON types or as text, by refusal key unless that is `None`.
+        # Verdicts as dicts or as text, by refusal key unless that is `None`.
         self._reasons: dict[Hashable, Any] = {}
 
     @property

@@ -44,7 +44,7 @@ class Finding:
     message: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding as JSON types."""
+        """The finding as JSON-compatible types."""
         return asdict(self) | {"severity": self.severity.value}
 
 

@@ -130,7 +130,7 @@ class _Session(ftplib.FTP):
             self.close()
 
     def end(self) -> None:
-        """Make the thread finish soon. Can be called at any time."""
+        """Tell the thread to finish soon. Can be called at any time."""
         self._is_ended = (
             True  # first, because the thread checks it after each new socket
         )

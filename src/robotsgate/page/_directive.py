@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LONGEST_DATE = 100
 _LONGEST_QUOTE = 80
 
-# Without this limit, a hostile page could fill the memory.
+# Without this limit, a hostile page could use up all memory.
 _MOST_DIAGNOSTICS = 100
 
 _LIMIT = re.compile(r"-1|[0-9]{1,9}")

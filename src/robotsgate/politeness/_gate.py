@@ -196,7 +196,7 @@ class PolitenessGate:
 
         Returns an async iterator of pairs `(url, turn)`. Any number of tasks can
         iterate over it to send requests concurrently. The turns have already started,
-        so enter each one with `async with` within a second. A turn that is not entered
+        so enter each one (`async with`) within a second. A turn that is not entered
         in time is taken back and waits again if you enter it later.
 
         URLs are queued by host, so hosts do not block each other as long as fewer than
@@ -212,7 +212,8 @@ class PolitenessGate:
         Args:
             urls: any iterable or async iterable, including an endless one. It is read
                 in another task, so an async iterable can depend on what you do with
-                earlier URLs. An async generator is closed when the schedule ends.
+                earlier URLs. If `urls` is an async
+                generator, it is closed when the schedule ends.
             window: how many URLs can wait in memory, ≥ 1; when fewer are waiting, more
                 are read.
             patience: the longest wait in seconds, ≥ 0; `None` for no limit. URLs that

@@ -14,7 +14,7 @@ class JSONValue:
     __slots__: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The value as JSON types: enums by value, tuples as lists."""
+        """The value as JSON-compatible types: enums by value, tuples as lists."""
         return {name: as_json(getattr(self, name)) for name in self.__slots__}
 
 

@@ -268,7 +268,7 @@ class RobotsTxt:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Dialect, groups, sitemaps, other lines and diagnostics as JSON types."""
+        """The dialect, groups, sitemaps, other lines and diagnostics, for JSON."""
         return {
             "dialect": self.dialect.value,
             "groups": as_json(self.groups),

@@ -97,7 +97,7 @@ class UsagePreferences(JSONValue):
     license: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The preferences as JSON types, by vocabulary."""
+        """The preferences as JSON-compatible types, by vocabulary."""
         return {
             "content-usage": as_json(self.content_usage),
             "content-signal": as_json(self.content_signal),

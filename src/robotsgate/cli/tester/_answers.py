@@ -138,7 +138,7 @@ def answer_of(
     *,
     dialect: str = "",
 ) -> dict[str, Any]:
-    """One result as JSON types.
+    """One result as JSON-compatible types.
 
     Args:
         agent: the crawler.
