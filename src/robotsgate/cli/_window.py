@@ -36,7 +36,7 @@ class Window:
     """Lines on disk, sorted by origin.
 
     Attributes:
-        is_full: whether no more lines should be added.
+        is_full: whether the window has reached its limit.
     """
 
     def __init__(self, origin_of: Callable[[bytes], Hashable], *, folder: str) -> None:

@@ -46,7 +46,7 @@ class Telemetry:
 
     - `robotsgate.fetch.duration` (histogram, seconds), by access result and failure
     - `robotsgate.fetch.size` (histogram, bytes): the size of the decoded body
-    - `robotsgate.access.changes` (counter), by the new access result
+    - `robotsgate.access.changes` (counter), by new access result
     - `robotsgate.rules.changes` (counter)
     - `robotsgate.store.failures` (counter), by operation
 

@@ -286,7 +286,7 @@ class RedisLedger:
         return True
 
     async def _rejoin(self, client: Client) -> None:
-        """Send all unsent ends to the server and rejoin the fleet."""
+        """Report the turns that ended during the outage, and rejoin the fleet."""
         await self._run(client, END, *_PROBE)
         while self._unsent:
             # The server has just run the script, so an error concerns only this host.
