@@ -59,7 +59,7 @@ def _measured(
     work: Workload, kind: str, rules: int, *, bar: float
 ) -> list[Table | Bar]:
     count = _ORIGINS_WHEN_QUICK if work.is_quick else _ORIGINS
-    with _origins(count, rules) as origins:
+    with loopback_origins(count, rules) as origins:
         turns = {name: partial(_turn, opener, origins) for name, opener in _openers()}
         best = asyncio.run(best_of_turns(turns, repeats=work.repeats))
     table = Table(
@@ -119,7 +119,7 @@ async def _ask_all(opener: _Opener, origins: list[str], at_once: int) -> None:
 
 
 @contextmanager
-def _origins(count: int, rules: int = _RULES) -> Iterator[list[str]]:
+def loopback_origins(count: int, rules: int = _RULES) -> Iterator[list[str]]:
     """As many origins, served until the end of the block, with so many rules each."""
     with subprocess.Popen(
         [sys.executable, "-m", "benchmarks.origin_server", str(count), str(rules)],

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import httpx
 from protego import Protego
 
-from benchmarks.cold import _origins
+from benchmarks.cold import loopback_origins
 from benchmarks.page import Bar, Table, about, publish
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> None:
     add("--origins", type=int, default=_ORIGINS)
     add("--page", type=Path, metavar="FILE", help="write tables here")
     given = arguments.parse_args(words)
-    with TemporaryDirectory() as folder, _origins(given.origins) as origins:
+    with TemporaryDirectory() as folder, loopback_origins(given.origins) as origins:
         urls = Path(folder, "urls")
         _write_urls(urls, origins, given.urls)
         runs = {

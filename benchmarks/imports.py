@@ -9,7 +9,7 @@ from functools import partial
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import TYPE_CHECKING
 
-from benchmarks.cold import _origins
+from benchmarks.cold import loopback_origins
 from benchmarks.page import Bar, Table
 from benchmarks.timing import best_of_turns, seconds_of_each
 from benchmarks.workload import AGENT
@@ -49,7 +49,7 @@ asyncio.run(main())
 
 def measure(work: Workload) -> list[Table | Bar]:
     """Start interpreters, one after the other."""
-    with _origins(1) as [origin]:
+    with loopback_origins(1) as [origin]:
 
         async def run(statement: str) -> None:
             program = statement.replace("ORIGIN", origin)

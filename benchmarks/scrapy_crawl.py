@@ -20,7 +20,7 @@ import scrapy
 from scrapy.crawler import AsyncCrawlerRunner
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 
-from benchmarks.cold import _origins
+from benchmarks.cold import loopback_origins
 from benchmarks.page import Bar, Table, about, publish
 from benchmarks.timing import best_of_turns, without_collector
 from robotsgate.integrations.scrapy import RobotsGateMiddleware
@@ -94,7 +94,7 @@ def main(words: Sequence[str] | None = None) -> None:
     add("--repeats", type=int, default=_REPEATS)
     add("--page", type=Path, metavar="FILE", help="write tables here")
     given = arguments.parse_args(words)
-    with _origins(1) as [origin]:
+    with loopback_origins(1) as [origin]:
         urls = [f"{origin}/news/article-{number}.html" for number in range(given.pages)]
         turns = {
             name: partial(_turn, settings, urls) for name, settings in _SETTINGS.items()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from benchmarks.cold import _origins
+from benchmarks.cold import loopback_origins
 from benchmarks.page import Bar, Table, about, publish
 from benchmarks.timing import best_of_turns, without_collector
 from benchmarks.workload import AGENT
@@ -72,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> None:
     add("--repeats", type=int, default=_REPEATS)
     add("--page", type=Path, metavar="FILE", help="write tables here")
     given = arguments.parse_args(words)
-    with _origins(1) as [origin]:
+    with loopback_origins(1) as [origin]:
         paths = (f"/news/article-{number}.html" for number in range(given.requests))
         best = asyncio.run(_measured([origin + path for path in paths], given.repeats))
     table = Table(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -207,27 +208,34 @@ def refusal_rows() -> Rows:
 
 def _errors() -> Iterator[tuple[str, str, str]]:
     """Each client with an error of its own: its name, the error, and the base there."""
-    by_client = {
-        file.stem.removeprefix("_"): file for file in _INTEGRATIONS.glob("*.py")
-    }
-    for client, file in sorted(by_client.items()):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and node.name == "RobotsDisallowedError":
-                ours, theirs = map(ast.unparse, node.bases)
-                assert ours in {"DisallowedError", "DisallowedRequestError"}
-                place = f"robotsgate.integrations.{file.stem}." * (client == file.stem)
-                yield client, f"{place}{node.name}", theirs
+    for module, node in _definitions():
+        if isinstance(node, ast.ClassDef) and node.name == "RobotsDisallowedError":
+            ours, theirs = map(ast.unparse, node.bases)
+            assert ours in {"DisallowedError", "DisallowedRequestError"}
+            client = module.removeprefix("_")
+            place = f"robotsgate.integrations.{module}." * (client == module)
+            yield client, f"{place}{node.name}", theirs
 
 
 def _takes_gate(wrap: str) -> bool:
     """Whether the function or class `wrap` has an argument `gate`."""
     return any(
         isinstance(argument, ast.arg) and argument.arg == "gate"
-        for file in _INTEGRATIONS.glob("*.py")
-        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        for _, node in _definitions()
         if getattr(node, "name", None) == wrap
         for argument in ast.walk(node)
     )
+
+
+@cache
+def _definitions() -> list[tuple[str, ast.stmt]]:
+    """Each statement of the integrations, after its module, sorted by client."""
+    files = _INTEGRATIONS.glob("*.py")
+    return [
+        (file.stem, node)
+        for file in sorted(files, key=lambda file: file.stem.removeprefix("_"))
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+    ]
 
 
 def _versions(package: str) -> str:

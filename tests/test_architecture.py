@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    import trustme
+
     from tests.servers.loopback import LoopbackServer
 
 PUBLIC = {*robotsgate.__all__, *robotsgate._EXTRA_HOMES}
@@ -124,8 +126,17 @@ def test_first_answer_of_a_file_loads_no_more_than_it_needs() -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_first_question_of_a_checker_loads_no_more_than_it_needs(
-    serve: Callable[..., LoopbackServer], server_tls: ssl.SSLContext, scheme: str
+    serve: Callable[..., LoopbackServer],
+    server_tls: ssl.SSLContext,
+    certificate_authority: trustme.CA,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    *,
+    scheme: str,
 ) -> None:
+    pem = str(tmp_path / "authority.pem")
+    certificate_authority.cert_pem.write_to_path(pem)
+    monkeypatch.setenv("SSL_CERT_FILE", pem)
     tls = {"ssl_context": server_tls} if scheme == "https" else {}
     server = serve(Reply(body=b"User-agent: *\nDisallow: /private"), **tls)
 
@@ -134,8 +145,9 @@ def test_first_question_of_a_checker_loads_no_more_than_it_needs(
         "from robotsgate import RobotsChecker\n"
         "async def main():\n"
         "    async with RobotsChecker(user_agent='ExampleBot/1.0') as checker:\n"
-        f"        url = '{server.url}/private'\n"
-        "        assert not await checker.can_fetch('ExampleBot/1.0', url)\n"
+        f"        site = '{server.url}'\n"
+        "        assert await checker.can_fetch('ExampleBot', site + '/public')\n"
+        "        assert not await checker.can_fetch('ExampleBot', site + '/private')\n"
         "asyncio.run(main())"
     )
 

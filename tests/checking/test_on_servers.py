@@ -90,7 +90,7 @@ async def test_checker_leaves_a_hanging_server_alone_and_comes_back(
 ) -> None:
     site, clock = _many_sites(), ManualClock(NOW)
     store = RedisStore(own_valkey.url)
-    policy = Policy(store_timeout=0.5)
+    policy = Policy(store_timeout=2.0)
 
     async with (
         opened(store),

@@ -104,7 +104,7 @@ def test_clients_that_are_slow_lock_nobody_out(begun: bytes) -> None:
         with suppress(ConnectionResetError):
             assert slow[0].recv(1) == b""
         process.terminate()
-        _, stderr = process.communicate(timeout=10)
+        _, stderr = process.communicate(timeout=30)
 
     assert page.status_code == 200
     assert (process.returncode, stderr) == (143, b"")
@@ -120,7 +120,7 @@ def test_second_ctrl_c_is_no_traceback() -> None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.05)
             process.send_signal(signal.SIGINT)
-            _, stderr = process.communicate(timeout=10)
+            _, stderr = process.communicate(timeout=30)
 
     assert process.returncode in {130, -signal.SIGINT}
     assert stderr == b""
@@ -129,12 +129,13 @@ def test_second_ctrl_c_is_no_traceback() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize(("bound", "value"), [
-    ("_CLIENT_SECONDS", 0.05), ("_MOST_CONNECTIONS", 1),
+    ("_CLIENT_SECONDS", 0.5), ("_MOST_CONNECTIONS", 1),
 ])  # fmt: skip
 async def test_slow_client_is_dropped_after_a_while_and_for_others(
     monkeypatch: pytest.MonkeyPatch, bound: str, value: float
 ) -> None:
     monkeypatch.setattr(_server, bound, value)
+    ends = (anyio.EndOfStream, anyio.BrokenResourceError)
     server = _server.page_server(Starlette(), fetch_seconds=0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         host, port = listener.getsockname()
@@ -143,7 +144,7 @@ async def test_slow_client_is_dropped_after_a_while_and_for_others(
             async with await anyio.connect_tcp(host, port) as slow:
                 await slow.send(_BEGUN["head"])
                 async with await anyio.connect_tcp(host, port):
-                    with anyio.fail_after(10), pytest.raises(anyio.EndOfStream):
+                    with anyio.fail_after(10), pytest.raises(ends):
                         await slow.receive()
             server.should_exit = True
 

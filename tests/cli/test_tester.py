@@ -193,8 +193,9 @@ async def test_fetched_file_is_answered_with_where_it_came_from() -> None:
     "only http answers": ({"http": 200}, "http://h/robots.txt", "successful"),
     "neither answers": ({}, "https://h/robots.txt", "unreachable"),
 })  # fmt: skip
+@pytest.mark.parametrize("site_url", ["h", "h/?u=http://other"])
 async def test_site_without_a_scheme_is_fetched_over_https_if_it_answers(
-    statuses: dict[str, int], url: str, access: str
+    statuses: dict[str, int], url: str, access: str, site_url: str
 ) -> None:
     site = FakeSite()
     for scheme in ("https", "http"):
@@ -204,7 +205,7 @@ async def test_site_without_a_scheme_is_fetched_over_https_if_it_answers(
             site.fail(f"{scheme}://h", httpx.ConnectError("refused"))
 
     async with _page(site) as client:
-        query = _query(text=None, url="h", paths=["/"])
+        query = _query(text=None, url=site_url, paths=["/"])
         content = (await client.post("/answers", json=query)).json()
 
     assert (content["source"]["url"], content["source"]["access"]) == (url, access)

@@ -79,7 +79,7 @@ STATUSES = Group(
         unreachable(
             "returns 503 with a page that comes one byte at a time",
             answering(Raw(head("503 Later") + _SORRY[:9], dripping(b"x"))),
-            deadline=1.0,
+            deadline=4.0,
         ),
         rules_decide(
             "redirects with an endless body",

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from robotsgate.fetching import _dialling
@@ -195,15 +196,23 @@ async def test_look_ups_that_hang_take_no_more_than_so_many_threads(
     """Each one whose caller gave up once left a thread; now others wait for them."""
     monkeypatch.setattr(_dialling, "_MOST_LOOK_UPS", 2)
     hosts: list[bytes] = []
-    may_answer = threading.Event()
+    has_begun, may_answer = threading.Semaphore(0), threading.Event()
 
     def answer(host: bytes, *_: object, **__: object) -> list[object]:
         hosts.append(host)
+        has_begun.release()
         may_answer.wait(PATIENCE_SECONDS)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 80))]
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
-    for _ in range(6):
+    async with anyio.create_task_group() as group:
+        for _ in range(2):
+            group.start_soon(resolve, "silent.test", 80)
+            await anyio.to_thread.run_sync(
+                partial(has_begun.acquire, timeout=PATIENCE_SECONDS)
+            )
+        group.cancel_scope.cancel()
+    for _ in range(4):
         with anyio.move_on_after(0.05):
             await resolve("silent.test", 80)
     begun = len(hosts)

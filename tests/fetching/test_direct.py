@@ -24,7 +24,7 @@ from robotsgate import Policy
 from robotsgate.caching._outcome import Answered, Failed, FailureKind
 from robotsgate.fetching._dialling import SocketStream, connect
 from robotsgate.fetching._direct import DirectFetcher, default_context
-from tests.fetching.fetches import RULES, Followed, fetched
+from tests.fetching.fetches import PATIENCE_SECONDS, RULES, Followed, fetched
 from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Raw, Reply, endless
 from tests.servers.loopback import Connection, dead_port
@@ -93,6 +93,10 @@ async def test_bytes_that_came_before_the_timeout_are_read_after_it(
     class Late(SocketStream):
         waits = True
 
+        async def send(self, item: bytes) -> None:
+            await super().send(item)
+            await anyio.wait_readable(self._socket)
+
         async def receive(self, max_bytes: int = 65_536) -> bytes:
             if self.waits:
                 self.waits = False
@@ -103,7 +107,7 @@ async def test_bytes_that_came_before_the_timeout_are_read_after_it(
         return Late((await connect(address, port))._socket)
 
     server = serve(Reply(body=RULES))
-    policy = Policy(read_timeout=0.2)
+    policy = Policy(read_timeout=0.1)
 
     outcome = await fetched(
         server.url, client=DirectFetcher(connect=connect_late), policy=policy
@@ -221,16 +225,16 @@ async def test_bytes_that_came_while_the_loop_was_blocked_are_not_late(
 
     def send_in_pieces(_: object, connection: Connection) -> None:
         connection.send(OK + b"Content-Length: 3\r\n\r\na")
-        is_blocked.wait()
+        is_blocked.wait(PATIENCE_SECONDS)
         connection.send(b"b")
         is_sent.set()
-        is_free.wait()
+        is_free.wait(PATIENCE_SECONDS)
         connection.send(b"c")
 
     server, outcomes = serve(send_in_pieces), []
 
     async def fetch() -> None:
-        policy = Policy(read_timeout=0.2)
+        policy = Policy(read_timeout=1.0)
         outcomes.append(await fetched(server.url, policy=policy))
 
     async with anyio.create_task_group() as tasks:
@@ -238,8 +242,8 @@ async def test_bytes_that_came_while_the_loop_was_blocked_are_not_late(
         assert await anyio.to_thread.run_sync(server.has_accepted, 1)
         await anyio.wait_all_tasks_blocked()
         is_blocked.set()
-        is_sent.wait()
-        Event().wait(0.3)
+        assert is_sent.wait(PATIENCE_SECONDS)
+        Event().wait(1.2)
         for _ in range(3):
             await anyio.lowlevel.checkpoint()
         is_free.set()

@@ -322,7 +322,8 @@ async def test_time_out_of_a_client_is_told_without_internals_of_the_event_loop(
 ) -> None:
     server = serve(Raw(b"", Connection.hang))
 
-    async with library.AsyncClient(timeout=0.1) as client:
+    timeout = library.Timeout(10, read=0.1)
+    async with library.AsyncClient(timeout=timeout) as client:
         outcome = await fetched(server.url, client=client)
 
     assert outcome == Failed(
@@ -340,7 +341,7 @@ async def test_full_pool_of_a_transport_is_not_blamed_on_the_origin(
     async with library.AsyncHTTPTransport(limits=limits) as transport:
         taken = await transport.handle_async_request(library.Request("GET", other.url))
         outcome = await fetched(
-            server.url, client=transport, policy=Policy(fetch_deadline=0.2)
+            server.url, client=transport, policy=Policy(fetch_deadline=1.0)
         )
         await taken.aclose()
 

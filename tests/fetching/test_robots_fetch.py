@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 ERROR_PAGE = b"<title>Page not found</title>"
-HURRIED = Policy(fetch_deadline=0.2)
+HURRIED = Policy(fetch_deadline=1.0)
 
 
 def head(status: str, *lines: str) -> bytes:

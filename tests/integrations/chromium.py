@@ -8,6 +8,8 @@ import shutil
 
 import pytest
 
+from tests.servers.answers import Reply
+
 _PATH = shutil.which("chromium") or shutil.which("google-chrome")
 
 NEEDS_CHROMIUM = pytest.mark.skipif(
@@ -20,3 +22,9 @@ LAUNCH_OPTIONS = {
     # Chromium refuses to run its sandbox as root.
     "chromium_sandbox": hasattr(os, "geteuid") and os.geteuid() != 0,
 }
+
+
+def page(text: str) -> Reply:
+    """A page without an icon, which a browser would request at a time of its own."""
+    icon = "<link rel=icon href='data:,'>"
+    return Reply(headers={"Content-Type": "text/html"}, body=f"{icon}{text}".encode())

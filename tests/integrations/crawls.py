@@ -107,7 +107,7 @@ class CrawlSpider(scrapy.Spider):
         return spider
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
-        fetcher = DownloaderFetcher(self.crawler, seconds=0.5)
+        fetcher = DownloaderFetcher(self.crawler, seconds=3.0)
         for url in self._fetches:
             try:
                 got = await fetcher.get(url, [], max_bytes=_MAX_BYTES)

@@ -293,7 +293,7 @@ async def test_silence_at_a_page_is_a_time_out_of_the_client(
 ) -> None:
     server = site(public=SILENCE)
 
-    async with opened(seconds=0.1) as get:
+    async with opened(seconds=0.5) as get:
         with pytest.raises(wrap.timeout):
             await get(f"{server.url}/public")
 

@@ -9,7 +9,7 @@ import pytest
 
 from robotsgate import RobotsChecker, UnsupportedError
 from robotsgate.integrations.crawl4ai import RobotsParser
-from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM
+from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM, page
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ pytestmark = [
 ]
 
 ROBOTS = b"User-agent: ExampleBot\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n"
-PAGE = Reply(
-    headers={"Content-Type": "text/html"},
-    # Without an icon to ask for, and with enough text to pass for a page.
-    body=b"<link rel=icon href='data:,'><p>" + b"Much to read about crawlers. " * 20,
-)
+# With enough text to pass for a page.
+PAGE = page("<p>" + "Much to read about crawlers. " * 20)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from robotsgate import (
 )
 from robotsgate.testing import ManualClock
 from tests.checking.builders import AGENT, RULES
-from tests.integrations.chromium import NEEDS_CHROMIUM
+from tests.integrations.chromium import NEEDS_CHROMIUM, page
 from tests.servers.answers import Raw, Reply, Routes, redirect
 
 if TYPE_CHECKING:
@@ -33,10 +33,7 @@ integration = pytest.importorskip("robotsgate.integrations.crawlee")
 
 pytestmark = pytest.mark.anyio
 
-# Without an icon, which a browser would ask for at a time of its own.
-PAGE = Reply(
-    headers={"Content-Type": "text/html"}, body=b"<link rel=icon href='data:,'>page"
-)
+PAGE = page("page")
 KINDS = [
     "impit",
     "httpx",

@@ -54,8 +54,8 @@ async def test_page_comes_in_its_turn_and_with_what_it_may_be_used_for(
     times: list[float] = []
 
     def robots(request: Request, connection: Connection) -> None:
-        Reply(body=b"User-agent: *\nContent-Signal: search=yes\n")(request, connection)
         times.append(clock.monotonic())
+        Reply(body=b"User-agent: *\nContent-Signal: search=yes\n")(request, connection)
 
     def page(request: Request, connection: Connection) -> None:
         times.append(clock.monotonic())

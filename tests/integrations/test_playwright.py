@@ -13,7 +13,7 @@ import pytest
 from robotsgate import RobotsChecker
 from robotsgate.integrations._playwright import check_navigations, hops
 from tests.checking.builders import AGENT, RULES
-from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM
+from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM, page
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
@@ -50,12 +50,6 @@ def sites(serve: Serve) -> tuple[LoopbackServer, LoopbackServer]:
             }
         )
     )
-
-
-def page(text: str) -> Reply:
-    # Without an icon, which the browser would ask for at a time of its own.
-    icon = "<link rel=icon href='data:,'>"
-    return Reply(headers={"Content-Type": "text/html"}, body=f"{icon}{text}".encode())
 
 
 @asynccontextmanager

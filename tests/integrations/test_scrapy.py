@@ -219,7 +219,7 @@ async def test_stats_are_those_of_scrapy(
     pages = [f"{server.url}/{page}" for page in ("private", "private", "public")]
 
     spider = await crawl(
-        *pages, settings={"ROBOTSGATE_POLICY": Policy(fetch_deadline=0.3)}
+        *pages, settings={"ROBOTSGATE_POLICY": Policy(fetch_deadline=2.0)}
     )
 
     assert robots_stats(spider) == counts
@@ -307,11 +307,11 @@ async def test_file_that_expires_in_a_crawl_is_renewed(site: Serve) -> None:
     def answer(request: loopback.Request, connection: Connection) -> None:
         Reply(body=bodies.pop(0))(request, connection)
 
-    server = site(answer, moved=Late(0.2, redirect_to("/public")))
+    server = site(answer, moved=Late(1.2, redirect_to("/public")))
 
     spider = await crawl(
         f"{server.url}/moved",
-        settings={"ROBOTSGATE_POLICY": Policy(default_lifetime=0.1)},
+        settings={"ROBOTSGATE_POLICY": Policy(default_lifetime=1.0)},
     )
 
     assert server.targets == ["/robots.txt", "/moved", "/robots.txt"]
@@ -491,8 +491,9 @@ async def test_wait_in_a_download_slot_is_not_the_silence_of_a_server(
 ) -> None:
     server = site(redirect_to("/rules"), rules=Reply(body=RULES))
     settings = {
-        "DOWNLOAD_DELAY": 0.6,  # or half of it, by chance
-        "ROBOTSGATE_POLICY": Policy(fetch_deadline=0.2),
+        "DOWNLOAD_DELAY": 1.2,
+        "DOWNLOAD_DELAY_JITTER": 0,
+        "ROBOTSGATE_POLICY": Policy(fetch_deadline=1.0),
     }
 
     spider = await crawl(f"{server.url}/private", settings=settings)

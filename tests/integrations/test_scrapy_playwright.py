@@ -11,7 +11,7 @@ from scrapy import Request, signals
 from scrapy.http import HtmlResponse
 
 from robotsgate import DisallowedError
-from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM
+from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM, page
 from tests.integrations.crawls import BUILT_IN, Plan, crawl, crawl_elsewhere
 from tests.servers.answers import Reply, Routes, redirect
 
@@ -33,12 +33,6 @@ HANDLER = "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"
 async def send_mark(page: Any, request: Request) -> None:  # noqa: ANN401 (of Playwright)
     """A user's own callback for a page."""
     await page.request.get(urljoin(request.url, "/mark"))
-
-
-def page(text: str) -> Reply:
-    # Without an icon, which the browser would ask for at a time of its own.
-    icon = "<link rel=icon href='data:,'>"
-    return Reply(headers={"Content-Type": "text/html"}, body=f"{icon}{text}".encode())
 
 
 @NEEDS_CHROMIUM

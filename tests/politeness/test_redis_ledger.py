@@ -432,7 +432,7 @@ class TestHungServer:
             async with anyio.create_task_group() as first:
                 first.start_soon(ask, ledger, "first.example")
                 first.start_soon(ask, ledger, "second.example")
-            with anyio.fail_after(0.5):
+            with anyio.fail_after(5):
                 for number in range(20):
                     await ask(ledger, f"{number}.example")
             own_fleet.valkey.resume()

@@ -210,7 +210,7 @@ class LoopbackServer:
         """Whether `count` connections have come, soon if not yet."""
         with self._changed:
             return self._changed.wait_for(
-                lambda: self._accepted >= count, timeout=_STEP_SECONDS / 5
+                lambda: self._accepted >= count, timeout=_STEP_SECONDS
             )
 
     def _start(self, work: Callable[..., None], *args: object) -> None:

@@ -403,7 +403,7 @@ class TestOpening:
         with anyio.fail_after(_PATIENCE_SECONDS):
             async with opened(maker) as lasting:
                 async with anyio.create_task_group() as tasks:
-                    allow(0.1)
+                    allow(1.0)
                     tasks.start_soon(_expect, _FAILURES, lasting, get(key))
                     await _until(lambda: maker.count == 1)
                     allow(10 * _PATIENCE_SECONDS)

@@ -329,11 +329,10 @@ class _Answers:
         reason = self._reasons.get(key)
         if reason is not None:
             return reason if self._url_field is None else {**reason, "url": url}
-        verdict = await self._source.check(self._agent, url)
+        # Never `None`, because only a URL with a response can be rejected.
+        verdict: Any = await self._source.check(self._agent, url)
         text = printable(str(verdict))
-        reason = text
-        if self._url_field is not None:
-            reason = None if verdict is None else verdict.as_dict()
+        reason = text if self._url_field is None else verdict.as_dict()
         if key is not None and len(text) <= _LONGEST_REASON:
             if len(self._reasons) >= _MOST_REASONS:
                 self._reasons.clear()

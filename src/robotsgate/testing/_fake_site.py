@@ -42,8 +42,8 @@ class FakeSite(httpx.AsyncBaseTransport):
         """
         self.requests: list[str] = []
         self._clock = clock
-        self._answers: dict[str, list[httpx.Response | Exception]] = {}
-        self._delays: dict[str, float] = {}
+        # The answers to successive requests for a URL, and the delay before each.
+        self._answers: dict[str, tuple[list[httpx.Response | Exception], float]] = {}
 
     def serve(
         self,
@@ -116,16 +116,14 @@ class FakeSite(httpx.AsyncBaseTransport):
     ) -> None:
         if not 0 <= delay < math.inf:
             raise ValueError(f"expected delay to be 0 or more seconds, got {delay!r}")
-        self._answers[url] = answers
-        self._delays[url] = delay
+        self._answers[url] = answers, delay
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Let other tasks run, as a real request would, then respond as configured."""
         self.requests.append(str(request.url))
         url = _as_sent(request.url)
-        answers = self._answers.get(url, [httpx.Response(404)])
+        answers, delay = self._answers.get(url, ([httpx.Response(404)], 0.0))
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        delay = self._delays.get(url, 0.0)
         await (self._clock.wait(delay) if delay else anyio.lowlevel.checkpoint())
         if isinstance(answer, Exception):
             raise answer

@@ -159,6 +159,11 @@ def answer_of(
     }
 
 
+def has_scheme(text: str) -> bool:
+    """Whether `text` begins with the scheme of a URL."""
+    return _SCHEME.match(text) is not None
+
+
 def _decision(
     robots: RobotsTxt, agent: str, path: str
 ) -> tuple[bool | None, int | None, str]:
@@ -182,7 +187,7 @@ def _reason(match: Match) -> str:
 
 
 def _with_slash(path: str) -> str:
-    return path if path.startswith("/") or _SCHEME.match(path) else f"/{path}"
+    return path if path.startswith("/") or has_scheme(path) else f"/{path}"
 
 
 def _is_name(value: object) -> bool:

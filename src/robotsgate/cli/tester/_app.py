@@ -24,6 +24,7 @@ from robotsgate.cli.tester._answers import (
     Query,
     answer_of,
     answers_in,
+    has_scheme,
     in_each_dialect,
     shown_file,
 )
@@ -160,7 +161,7 @@ class _Answerer:
 
     async def _fetch(self, url: str, client: str) -> tuple[Origin, Verdict]:
         """Fetch from a site, trying HTTPS before HTTP if `url` has no scheme."""
-        if "://" in url:
+        if has_scheme(url):
             origin = Origin.from_url(url)
             return origin, await self._fetch_origin(origin, client)
         https, http = (Origin.from_url(f"{s}://{url}") for s in ("https", "http"))
