@@ -254,13 +254,18 @@ def test_closed_pipe_ends_it_without_a_word(
     assert code.read_text() == "141\n"
 
 
+def _end_at_hang_up() -> None:
+    """As in a terminal, even if the tests were started by nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def _ignore_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @cases("number prepare", {
     "SIGTERM": (signal.SIGTERM, None),
-    "SIGHUP": (signal.SIGHUP, None),
+    "SIGHUP": (signal.SIGHUP, _end_at_hang_up),
     "SIGTERM to a job in the background": (signal.SIGTERM, _ignore_ctrl_c),
 })  # fmt: skip
 def test_signal_that_ends_it_leaves_no_folder_behind(
