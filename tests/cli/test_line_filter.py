@@ -75,6 +75,20 @@ async def test_window_loads_each_origin_once_and_keeps_the_order(
     assert os.listdir(tmp_path) == []  # noqa: PTH208 (a Path would block the loop)
 
 
+async def test_lines_whose_origins_fit_in_memory_need_no_window(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines = _lines(30_000, origins=_MOST_ORIGINS)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n".join(lines))))
+    results: list[bytes] = []
+
+    await LineFilter(
+        _Loads(), lambda some, _: results.extend(some), folder=f"{tmp_path}/missing"
+    ).run()
+
+    assert results == lines
+
+
 async def test_full_window_is_followed_by_another(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ import urllib3
 
 from robotsgate import InvalidURLError, RobotsChecker, sync
 from robotsgate.integrations.hops import robots_get
-from tests.checking.builders import AGENT, site_of
+from tests.checking.builders import AGENT, ORIGIN, site_of
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
@@ -75,6 +75,19 @@ def test_secrets_of_the_caller_stay_with_the_first_origin(
         f"127.0.0.1:{server.port}",
         f"127.0.0.1:{other.port}",
     ]
+
+
+@pytest.mark.anyio
+async def test_robots_txt_is_not_checked_for_an_async_client() -> None:
+    async def get(url: str, **_: object) -> SimpleNamespace:
+        return SimpleNamespace(status_code=200, headers={}, url=url)
+
+    site = site_of("User-agent: *\nDisallow: /")
+    async with RobotsChecker(client=site) as checker:
+        response = await robots_get(checker, AGENT, get)(f"{ORIGIN}/robots.txt")
+
+    assert response.url == f"{ORIGIN}/robots.txt"
+    assert site.requests == []
 
 
 def test_head_is_sent_on_each_hop(

@@ -660,6 +660,18 @@ async def test_turn_that_is_never_closed_ends_when_it_is_too_old() -> None:
 # --- several turns at once ----------------------------------------------------------
 
 
+async def test_only_turns_that_are_too_old_are_ended() -> None:
+    crawl = Crawl(max_concurrent_per_host=2, default_delay=1.0, max_turn_seconds=60)
+    leaked = crawl.gate.turn(OTHER_PAGE)
+
+    visits = [partial(crawl.visit, OTHER_PAGE, seconds=59.5)] * 2
+    await crawl.run(200, leaked.__aenter__, *visits)
+
+    assert crawl.times == [2, 62.5]  # a delay after the end of the second
+    assert [type(event) for event in crawl.events] == [TurnsOverdue]
+    assert crawl.gate.stats.under_way == 0
+
+
 async def test_same_task_cannot_wait_for_itself() -> None:
     crawl = Crawl()
     await crawl.warm_up()

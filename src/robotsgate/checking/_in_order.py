@@ -216,9 +216,8 @@ class ReadAhead(Generic[_Item, _Prepared]):
 
     async def wait_for_change(self) -> None:
         """Wait until the other side has added or removed an item."""
-        if self._change_event is None:
-            self._change_event = anyio.Event()
-        await self._change_event.wait()
+        event = self._change_event = anyio.Event()
+        await event.wait()
 
     def wake(self) -> None:
         """Wake the other side, if it is waiting."""

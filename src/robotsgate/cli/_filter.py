@@ -187,10 +187,7 @@ class _Filter:
             await LineFilter(answers, take, folder=folder).run()
         except BaseExceptionGroup as group:
             # Not `except*`: Python 3.11.2 would wrap this `raise` in a group, too.
-            lost = group.subgroup(OSError)
-            if lost is None:
-                raise
-            raise lost.exceptions[0] from group
+            raise (group.subgroup(OSError) or group).exceptions[0] from group
 
     def _print(self, results: list[bytes]) -> None:
         kinds = Counter([result[:1] for result in results])

@@ -182,9 +182,9 @@ class _AsyncGet(_Get):
         """Like `enter_turn`, but for an async client."""
         if passes_unasked(url):
             return None
-        if self.gate is not None:
-            turn: Turn = await block.enter_async_context(self.gate.turn(url))
-            return turn
+        gate: PolitenessGate | None = self.gate
+        if gate is not None:
+            return await block.enter_async_context(gate.turn(url))
         verdict = await self.checker.refusal(self.agent, url)
         if verdict is not None:
             raise DisallowedError(verdict)

@@ -38,9 +38,10 @@ _MANY_OF_A_FILE = 128
 
 
 def as_prefix(pattern: str) -> str | None:
-    """The prefix that targets must have, or `None` if `pattern` requires more."""
-    if pattern.endswith("$"):
-        return None
+    """The prefix that targets must have, or `None` if `pattern` requires more.
+
+    `pattern` ends with a star.
+    """
     prefix = pattern.rstrip("*")
     return None if "*" in prefix else prefix
 
