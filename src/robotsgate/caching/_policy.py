@@ -161,13 +161,13 @@ class Policy:
     """Whether a 5xx page that says "not found" is treated as a 404."""
 
     on_access_denied: AccessResult = AccessResult.UNAVAILABLE
-    """How to treat 401 and 403: as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
+    """Whether to treat 401 and 403 as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     on_too_many_requests: AccessResult = AccessResult.UNREACHABLE
-    """How to treat 429: as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
+    """Whether to treat 429 as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     on_too_many_redirects: AccessResult = AccessResult.UNAVAILABLE
-    """How to treat redirect loops and more redirects than `max_redirects`: as
+    """Whether to treat redirect loops, and more redirects than `max_redirects`, as
     UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
     address_guard: AddressGuard = AddressGuard.REDIRECTS

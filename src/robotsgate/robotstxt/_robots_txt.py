@@ -157,8 +157,8 @@ class RobotsTxt:
         """All rules that match; raises the same errors as `match`.
 
         Returns:
-            The rules in order of priority, without duplicates: longer patterns first,
-            then allow before disallow, then earlier lines first. `match` returns the
+            The rules in order of priority, without duplicates. Longer patterns come
+            first, then allow before disallow, then earlier lines. `match` returns the
             first rule. Empty for /robots.txt if the dialect always allows it.
         """
         agent_rules = self.rules_for(agent)
