@@ -41,7 +41,7 @@ def main(words: Sequence[str] | None = None) -> None:
     files = _FILES_WHEN_QUICK if given.quick else _FILES
     repeats = _REPEATS_WHEN_QUICK if given.quick else _REPEATS
     if given.corpus is None:
-        bodies, kind = made_up_corpus(files), "made up"
+        bodies, kind = made_up_corpus(files), "generated"
     else:
         bodies, kind = real_corpus(given.corpus, files), "real"
     work = Workload(bodies=bodies, repeats=repeats, is_quick=given.quick)

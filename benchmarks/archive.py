@@ -45,7 +45,7 @@ def main(words: Sequence[str] | None = None) -> None:
     given = arguments.parse_args(words)
     count = min(_FILES, given.origins)
     if given.corpus is None:
-        corpus, kind = made_up_corpus(count), "made up"
+        corpus, kind = made_up_corpus(count), "generated"
     else:
         corpus, kind = real_corpus(given.corpus, count), "real"
     bodies, grouped = _workload(corpus, given.origins)

@@ -78,7 +78,7 @@ def _measured(
         ],
         notes=(
             "Processor time per lookup on asyncio: connect, GET, parse, match.",
-            f"{count} origins, each at a loopback address of its own, plain HTTP.",
+            f"{count} origins, each on its own loopback address, plain HTTP.",
             "The server is another process; the time includes a new client or checker.",
         ),
     )

@@ -35,14 +35,14 @@ def measure(work: Workload) -> list[Table | Bar]:
             protego = parsed if key == "protego" else protego
     table = Table(
         name="memory",
-        columns=("held", "mean, bytes", f"× of {_AFTER_TEN}"),
+        columns=("in memory", "mean, bytes", f"× of {_AFTER_TEN}"),
         rows=[(name, count, count / held[_AFTER_TEN]) for name, count in held.items()],
         notes=(
             (
                 "A live origin is all that the checker holds for it: the entry in its"
                 " store with the packed body, and the rules of one agent."
             ),
-            "A parsed file of a peer is only that, without a URL, a time or a body.",
+            "For other libraries, a parsed file is just the rules, without a body.",
         ),
     )
     bar = Bar(

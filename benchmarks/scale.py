@@ -78,7 +78,7 @@ def main(words: Sequence[str] | None = None) -> None:
         return
     count = min(_FILES, given.origins)
     if given.corpus is None:
-        bodies, kind = made_up_corpus(count), "made up"
+        bodies, kind = made_up_corpus(count), "generated"
     else:
         bodies, kind = real_corpus(given.corpus, count), "real"
     run = about("robotsgate", "httpx", "anyio", "cachetools")

@@ -55,5 +55,5 @@ def test_figures_are_those_of_the_measurement() -> None:
     page = (DOCS / "explanation/how-fast.md").read_text(encoding="utf-8")
 
     assert f"| await can_fetch | {average} | 1.00 |" in page
-    assert re.search(rf"\| protego \S+ \| \S+ \| {ratio} \|", page)
+    assert re.search(rf"\| protego \S+ \| \S+ \| \S+ \| {ratio} \|", page)
     assert re.search(rf"\| RobotsChecker \| \S+ \| {cold} \|", page)
