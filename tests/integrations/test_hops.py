@@ -11,8 +11,9 @@ import pytest
 import requests
 import urllib3
 
-from robotsgate import InvalidURLError, RobotsChecker, sync
+from robotsgate import DisallowedError, InvalidURLError, RobotsChecker, sync
 from robotsgate.integrations.hops import robots_get
+from robotsgate.integrations.requests import RobotsAdapter
 from tests.checking.builders import AGENT, ORIGIN, site_of
 from tests.servers.answers import Reply, Routes, redirect
 
@@ -75,6 +76,24 @@ def test_secrets_of_the_caller_stay_with_the_first_origin(
         f"127.0.0.1:{server.port}",
         f"127.0.0.1:{other.port}",
     ]
+
+
+@pytest.mark.parametrize("wrap", ["robots_get", "RobotsAdapter"])
+def test_path_with_two_slashes_is_checked_as_old_versions_of_requests_send_it(
+    wrap: str, serve: Serve
+) -> None:
+    server = serve(Routes({"/robots.txt": Reply(body=b"User-agent: *\nDisallow: /a")}))
+
+    with sync.RobotsChecker(user_agent=AGENT) as checker, requests.Session() as session:
+        session.trust_env = False
+        get = robots_get(checker, AGENT, session.get)
+        if wrap == "RobotsAdapter":
+            session.mount("http://", RobotsAdapter(checker, AGENT))
+            get = session.get
+        with pytest.raises(DisallowedError):
+            get(f"{server.url}//a")
+
+    assert server.targets == ["/robots.txt"]
 
 
 @pytest.mark.anyio

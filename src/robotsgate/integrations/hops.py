@@ -36,6 +36,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Some clients escape any other characters, and would then connect to another host.
 _ORIGIN_OF_EACH_CLIENT = re.compile(r"[a-z]+://[0-9a-z._\-\[\]:]+/")
 
+_SLASHES = re.compile(r"^([a-z]+://[^/]+)/+")
+
 # Headers that are only meant for the origin that the caller requested.
 _OF_ONE_ORIGIN = frozenset({"authorization", "cookie", "host", "proxy-authorization"})
 
@@ -147,11 +149,7 @@ class _BlockingGet(_Get):
         while True:
             with ExitStack() as block:
                 turn = enter_turn(
-                    [] if passes_unasked(hops.url) else [hops.url],
-                    self.checker,
-                    self.agent,
-                    gate=self.gate,
-                    block=block,
+                    hops.asked, self.checker, self.agent, gate=self.gate, block=block
                 )
                 response = self.get(
                     hops.url, headers=hops.headers, allow_redirects=False
@@ -169,7 +167,7 @@ class _AsyncGet(_Get):
         hops = _Hops(url, headers, max_redirects=self.max_redirects)
         while True:
             async with AsyncExitStack() as block:
-                turn = await self._enter_turn(hops.url, block)
+                turn = await self._enter_turn(hops.asked, block)
                 response = await self.get(
                     hops.url, headers=hops.headers, allow_redirects=False
                 )
@@ -178,17 +176,16 @@ class _AsyncGet(_Get):
             if not hops.follow(response):
                 return response
 
-    async def _enter_turn(self, url: str, block: AsyncExitStack) -> Turn | None:
+    async def _enter_turn(self, urls: list[str], block: AsyncExitStack) -> Turn | None:
         """Like `enter_turn`, but for an async client."""
-        if passes_unasked(url):
-            return None
-        gate: PolitenessGate | None = self.gate
-        if gate is not None:
-            return await block.enter_async_context(gate.turn(url))
-        verdict = await self.checker.refusal(self.agent, url)
-        if verdict is not None:
-            raise DisallowedError(verdict)
-        return None
+        turn = None
+        if urls and self.gate is not None:
+            turn = await block.enter_async_context(self.gate.turn(urls.pop(0)))
+        for url in urls:
+            verdict = await self.checker.refusal(self.agent, url)
+            if verdict is not None:
+                raise DisallowedError(verdict)
+        return turn
 
 
 class _Hops:
@@ -209,6 +206,16 @@ class _Hops:
         self.url = _unambiguous_url(url)
         self.headers = dict(headers or {})
         self._redirects_left = max_redirects
+
+    @property
+    def asked(self) -> list[str]:
+        """The URLs to check; empty if no check is needed.
+
+        There are two if the path starts with "//": requests before 2.34 sends it with
+        a single slash.
+        """
+        urls = dict.fromkeys((self.url, _SLASHES.sub(r"\1/", self.url)))
+        return [url for url in urls if not passes_unasked(url)]
 
     def follow(self, response: Any) -> bool:  # noqa: ANN401 (any client's)
         """Move on to the redirect target of `response`; return whether there is one."""

@@ -87,14 +87,19 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
         super().__init__(checker, agent, wrapped=inner, gate=gate)
 
     def _asked_urls(self, request: requests.PreparedRequest) -> Iterator[str]:
-        """Includes a second URL if urllib3 changes the path when using a proxy."""
+        """Includes more URLs if the path may be sent in a different form.
+
+        urllib3 may change it when using a proxy, and requests before 2.34 sends a path
+        that starts with "//" with a single slash.
+        """
         try:
             sent = urlsplit(request.url or "")  # HTTPAdapter parses it in the same way
             port = sent.port
             to_proxy = parse_url(request.url or "").request_uri
         except ValueError as error:
             raise InvalidURLError(str(error), url=request.url) from error
-        for target in dict.fromkeys((request.path_url, to_proxy)):
+        path = request.path_url
+        for target in dict.fromkeys((path, to_proxy, "/" + path.lstrip("/"))):
             url = asked_url(sent.scheme, sent.hostname or "", port, target)
             if url is not None:
                 yield url
