@@ -176,19 +176,6 @@ async def test_disallowed_page_has_no_turn(
 
 
 @pytest.mark.parametrize("client", [GATED["aiohttp"]])
-async def test_status_below_100_is_an_incident(
-    client: tuple[str, Any], site: Callable[..., LoopbackServer]
-) -> None:
-    server = site(Raw(b"HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n"))
-
-    async with opened(client) as (send, gate):
-        async with send(f"{server.url}/page") as response:
-            assert response.status == 0
-
-        assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
-
-
-@pytest.mark.parametrize("client", [GATED["aiohttp"]])
 class TestGetThatAiohttpRepeats:
     """It does so if a connection ends before the response."""
 

@@ -274,10 +274,7 @@ class Turns:
             raise
 
     async def begin(self, claim: Claim) -> None:
-        """Wait for robots.txt and the host, then start a turn.
-
-        Raises the same errors as `Turn.__aenter__`.
-        """
+        """Wait for robots.txt and the host; raises the same errors as `enter`."""
         self.check_open()
         asked_at = self._clock.monotonic()
         try:
