@@ -75,18 +75,24 @@ async def test_window_loads_each_origin_once_and_keeps_the_order(
     assert os.listdir(tmp_path) == []  # noqa: PTH208 (a Path would block the loop)
 
 
+async def _filtered(
+    monkeypatch: pytest.MonkeyPatch, lines: list[bytes], folder: Path
+) -> list[bytes]:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n".join(lines))))
+    results: list[bytes] = []
+    work = LineFilter(
+        _Loads(), lambda some, _: results.extend(some), folder=f"{folder}"
+    )
+    await work.run()
+    return results
+
+
 async def test_lines_whose_origins_fit_in_memory_need_no_window(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     lines = _lines(30_000, origins=_MOST_ORIGINS)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n".join(lines))))
-    results: list[bytes] = []
 
-    await LineFilter(
-        _Loads(), lambda some, _: results.extend(some), folder=f"{tmp_path}/missing"
-    ).run()
-
-    assert results == lines
+    assert await _filtered(monkeypatch, lines, tmp_path / "missing") == lines
 
 
 async def test_full_window_is_followed_by_another(
@@ -94,14 +100,8 @@ async def test_full_window_is_followed_by_another(
 ) -> None:
     monkeypatch.setattr("robotsgate.cli._window._MOST_BYTES", 1_000_000)
     lines = _lines(60_000, origins=200)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n".join(lines))))
-    results: list[bytes] = []
 
-    await LineFilter(
-        _Loads(), lambda some, _: results.extend(some), folder=f"{tmp_path}"
-    ).run()
-
-    assert results == lines
+    assert await _filtered(monkeypatch, lines, tmp_path) == lines
 
 
 async def test_window_does_not_wait_for_the_end_of_a_pipe(
