@@ -118,7 +118,8 @@ class RulesChanged(Event):
     preferences are ignored. The rules for an agent have changed if
     `before.get(token, before.get("*"))` differs from the same expression for `after`.
     A hostile file is not compared if its groups overlap so much that merging them for
-    every agent would mean parsing over 500,000 characters more than the file has.
+    every agent would mean parsing over 500,000 characters more than the file
+    contains.
 
     Attributes:
         origin: the origin's key.

@@ -88,10 +88,11 @@ def obey_robots(
 
     Args:
         crawler: a crawler that has not run yet, either an HTTP crawler with an
-            `ImpitHttpClient` or an `HttpxHttpClient`, or a `PlaywrightCrawler`. Hops
-            sent through the client's `mounts=` are neither checked nor delayed. In a
-            browser, only navigations of the main frame are checked. Browsers other than
-            Chromium follow a redirect before its target can be refused.
+            `ImpitHttpClient` or an `HttpxHttpClient`, or a `PlaywrightCrawler`.
+            Redirects sent through the client's `mounts=` are neither checked nor
+            delayed. In a browser, only navigations of the main frame are checked.
+            Browsers other than Chromium follow a redirect before its target can be
+            refused.
         checker: checks the URLs; close it yourself after the crawl.
         agent: as in `RobotsChecker.can_fetch`.
         gate: provides a turn for each request, including redirects. The gate uses its
