@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import cold, hostile, imports, memory, parsing, questions
 from benchmarks.charts import draw
-from benchmarks.corpus import made_up_corpus, real_corpus
+from benchmarks.corpus import robots_files
 from benchmarks.page import Table, about, publish
 from benchmarks.workload import Workload
 
@@ -40,10 +40,7 @@ def main(words: Sequence[str] | None = None) -> None:
     given = _arguments().parse_args(words)
     files = _FILES_WHEN_QUICK if given.quick else _FILES
     repeats = _REPEATS_WHEN_QUICK if given.quick else _REPEATS
-    if given.corpus is None:
-        bodies, kind = made_up_corpus(files), "generated"
-    else:
-        bodies, kind = real_corpus(given.corpus, files), "real"
+    bodies, kind = robots_files(files, given.corpus)
     work = Workload(bodies=bodies, repeats=repeats, is_quick=given.quick)
     figures = []
     for name in given.only or _MEASUREMENTS:
@@ -51,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> None:
         figures += _MEASUREMENTS[name](work)
         print(f"[{name}: {perf_counter() - began:.0f} s]", file=sys.stderr)
     run = about(*_OWN, *_PEERS)
-    run |= {"files": f"{len(bodies):,}, {kind}", "turns": f"the best of {repeats}"}
+    run |= {"files": kind, "turns": f"the best of {repeats}"}
     publish(figures, run, page=given.page)
     if given.page is not None:
         for table in figures:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from protego import Protego
 
-from benchmarks.corpus import SEED, made_up_corpus, real_corpus
+from benchmarks.corpus import SEED, robots_files
 from benchmarks.page import Bar, Table, about, publish
 from benchmarks.timing import best_of_turns, seconds_of_each, slices
 from benchmarks.workload import AGENT, Workload
@@ -43,11 +43,7 @@ def main(words: Sequence[str] | None = None) -> None:
     add("--repeats", type=int, default=_REPEATS)
     add("--page", type=Path, metavar="FILE", help="write tables here")
     given = arguments.parse_args(words)
-    count = min(_FILES, given.origins)
-    if given.corpus is None:
-        corpus, kind = made_up_corpus(count), "generated"
-    else:
-        corpus, kind = real_corpus(given.corpus, count), "real"
+    corpus, kind = robots_files(min(_FILES, given.origins), given.corpus)
     bodies, grouped = _workload(corpus, given.origins)
     shuffled = Random(SEED).sample(grouped, len(grouped))
     _check_answers(bodies, shuffled)
@@ -66,7 +62,7 @@ def main(words: Sequence[str] | None = None) -> None:
         name="archive",
         columns=(
             *("by", "URLs a second, grouped by origin", "shuffled"),
-            "held for each origin, bytes",
+            "memory per origin, bytes",
         ),
         rows=[(name, *rates[name], held[name]) for name in makers],
         notes=(
@@ -95,7 +91,7 @@ def main(words: Sequence[str] | None = None) -> None:
         )
     )
     run = about("robotsgate", "protego")
-    run |= {"files": f"{count:,}, {kind}", "turns": f"the best of {given.repeats}"}
+    run |= {"files": kind, "turns": f"the best of {given.repeats}"}
     publish([table, *bars], run, page=given.page, prefix="archive ")
 
 

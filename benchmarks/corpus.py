@@ -88,11 +88,18 @@ def made_up_corpus(files: int) -> list[bytes]:
     return [_body(numbers, chance) for numbers in zip(*columns, strict=True)]
 
 
-def real_corpus(folder: Path, files: int) -> list[bytes]:
-    """The contents of at most as many files of `folder`, each a robots.txt."""
-    paths = sorted(path for path in folder.iterdir() if path.is_file())
-    Random(SEED).shuffle(paths)
-    return [path.read_bytes() for path in paths[:files]]
+def robots_files(files: int, folder: Path | None) -> tuple[list[bytes], str]:
+    """At most as many bodies, and how many of which kind they are.
+
+    They are generated unless there is a `folder`, whose files are all robots.txt.
+    """
+    if folder is None:
+        bodies, kind = made_up_corpus(files), "generated"
+    else:
+        paths = sorted(path for path in folder.iterdir() if path.is_file())
+        Random(SEED).shuffle(paths)
+        bodies, kind = [path.read_bytes() for path in paths[:files]], "real"
+    return bodies, f"{len(bodies):,}, {kind}"
 
 
 def _spread(quantiles: _Quantiles, count: int, chance: Random) -> list[float]:

@@ -23,7 +23,7 @@ from statistics import mean
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.corpus import SEED, made_up_corpus, real_corpus
+from benchmarks.corpus import SEED, robots_files
 from benchmarks.entries import LIFETIME, PLENTY, Sites, entries_of, fill, origin
 from benchmarks.hostile import hold
 from benchmarks.page import Table, about, publish
@@ -76,13 +76,9 @@ def main(words: Sequence[str] | None = None) -> None:
             files: Files = pickle.load(file)  # noqa: S301 (written by `_figures`)
         print(json.dumps(asyncio.run(_PARTS[given.part](given.origins, files))))
         return
-    count = min(_FILES, given.origins)
-    if given.corpus is None:
-        bodies, kind = made_up_corpus(count), "generated"
-    else:
-        bodies, kind = real_corpus(given.corpus, count), "real"
+    bodies, kind = robots_files(min(_FILES, given.origins), given.corpus)
     run = about("robotsgate", "httpx", "anyio", "cachetools")
-    run["files"] = f"{len(bodies):,}, {kind}, repeated"
+    run["files"] = f"{kind}, repeated"
     publish(_tables(_figures(given.origins, bodies)), run, page=given.page)
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from benchmarks.corpus import SEED, made_up_corpus, real_corpus
+from benchmarks.corpus import SEED, robots_files
 from benchmarks.entries import LIFETIME, PLENTY, Sites, entries_of, origin
 from benchmarks.page import Cell, Table, about, publish
 from benchmarks.timing import best_of_turns, seconds_of_each, without_collector
@@ -94,21 +94,19 @@ class _Case(NamedTuple):
 def main(words: Sequence[str] | None = None) -> None:
     """Do as the command line says."""
     given = _arguments().parse_args(words)
-    corpora = {"made up": made_up_corpus(min(_FILES, given.origins))}
-    if given.corpus is not None:
-        corpora["real files"] = real_corpus(given.corpus, _FILES)
-    entries = {kind: anyio.run(entries_of, bodies) for kind, bodies in corpora.items()}
+    bodies, kind = robots_files(min(_FILES, given.origins), given.corpus)
+    entries = anyio.run(entries_of, bodies)
     run = about("robotsgate", "anyio", "trio", "coredis", "cachetools")
     run["SQLite"] = sqlite3.sqlite_version
-    run["origins"] = f"{given.origins:,}, {len(entries['made up']):,} made-up files"
+    run |= {"origins": f"{given.origins:,}", "files": f"{kind}, repeated"}
     tables = []
     for loop in ("asyncio", "trio"):
         with tempfile.TemporaryDirectory() as folder, running_valkey() as server:
             version = _told(server, "server", "valkey_version")
             run["server"] = f"Valkey {version}, on the same machine, nothing saved"
             case = _Case(
-                corpora["made up"],
-                entries["made up"],
+                bodies,
+                entries,
                 given.origins,
                 given.seconds,
                 Path(folder, "robots.db"),
@@ -337,19 +335,13 @@ def _table(
     )
 
 
-def _encoded_table(entries: Mapping[str, Sequence[bytes]]) -> Table:
-    sizes = {kind: list(map(len, those)) for kind, those in entries.items()}
+def _encoded_table(entries: Sequence[bytes]) -> Table:
+    sizes = list(map(len, entries))
+    percentile = quantiles(sizes, n=100)[98]
     return Table(
         name="encoded",
-        columns=("files", "number", "median", "mean", "99th percentile"),
-        rows=[
-            (
-                kind,
-                len(those),
-                *map(round, (median(those), mean(those), quantiles(those, n=100)[98])),
-            )
-            for kind, those in sizes.items()
-        ],
+        columns=("median", "mean", "99th percentile"),
+        rows=[[round(median(sizes)), round(mean(sizes)), round(percentile)]],
     )
 
 
@@ -362,7 +354,7 @@ def _arguments() -> argparse.ArgumentParser:
     add = arguments.add_argument
     add("--origins", type=int, default=_ORIGINS, help="in each store")
     add("--seconds", type=float, default=_SECONDS, help="for each call in each turn")
-    add("--corpus", type=Path, metavar="DIR", help="real robots.txt files, to encode")
+    add("--corpus", type=Path, metavar="DIR", help="a folder of real robots.txt files")
     add("--page", type=Path, metavar="FILE", help="put the tables into this Markdown")
     return arguments
 
