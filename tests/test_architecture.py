@@ -216,6 +216,7 @@ def test_name_without_its_extra_says_what_to_install(
         ("otel", "opentelemetry"),
         ("requests", "requests"),
         ("scrapy", "scrapy"),
+        ("scrapy_playwright", "scrapy"),
         ("warc", "fastwarc"),
     ],
 )
@@ -225,7 +226,8 @@ def test_integration_without_its_extra_says_what_to_install(
     monkeypatch.setitem(sys.modules, needed, None)
     monkeypatch.delitem(sys.modules, f"robotsgate.integrations.{name}", raising=False)
 
-    with pytest.raises(ImportError, match=rf"pip install 'robotsgate\[{name}\]'"):
+    extra = name.replace("_", "-")
+    with pytest.raises(ImportError, match=rf"pip install 'robotsgate\[{extra}\]'"):
         importlib.import_module(f"robotsgate.integrations.{name}")
 
 

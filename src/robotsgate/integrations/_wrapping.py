@@ -27,7 +27,7 @@ _ends: set[asyncio.Task[None]] = set()
 def missing_extra(name: str) -> ImportError:
     """The error to raise if an integration's extra, `name`, is not installed."""
     return ImportError(
-        f"robotsgate.integrations.{name} needs the {name} extra:"
+        f"robotsgate.integrations.{name.replace('-', '_')} needs the {name} extra:"
         f" pip install 'robotsgate[{name}]'"
     )
 

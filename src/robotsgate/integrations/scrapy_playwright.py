@@ -6,13 +6,19 @@ where a redirect or a script then takes the browser.
 
 from __future__ import annotations
 
+from robotsgate.integrations._wrapping import missing_extra
+
+try:
+    import scrapy
+except ImportError as error:
+    raise missing_extra("scrapy-playwright") from error
+
 import asyncio
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import scrapy
 from scrapy import signals
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.misc import load_object
