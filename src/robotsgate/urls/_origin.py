@@ -165,11 +165,15 @@ def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
         raise _error("expected no backslash before the path", url, text)
     host_text, port_text = _split_port(authority.rpartition("@")[2])
     try:
-        host = _host(host_text)
-        port = _port(port_text, scheme)
+        origin = _origin(scheme, host_text, _port(port_text, scheme))
     except ValueError as error:
         raise _error(str(error), url, text) from error
-    return Origin(scheme, host, port), target_of(target)
+    return origin, target_of(target)
+
+
+@lru_cache(maxsize=_KEPT_ORIGINS)
+def _origin(scheme: str, host: str, port: int) -> Origin:
+    return Origin(scheme, _host(host), port)
 
 
 def _error(message: str, url: object, text: str) -> InvalidURLError:
@@ -204,7 +208,8 @@ def shown_url(url: str | URLLike) -> str:
 
 
 def _trimmed_url(text: str) -> str:
-    return text.strip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
+    text = text.strip(C0_AND_SPACE)
+    return text if text.isprintable() else text.translate(TAB_AND_LINE_ENDS)
 
 
 def _is_scheme(scheme: str) -> bool:
