@@ -115,17 +115,18 @@ def _rules_of(
     tokens: Sequence[str], file: Outline, grammar: Grammar
 ) -> Iterator[AgentRules]:
     """The rules for each of `tokens`, which have the same sections."""
-    records = read(file, [one for one, _ in file.by_token[tokens[0]]], grammar)
+    sections = [section for section, _ in file.by_token[tokens[0]]]
+    records = read(file, sections, grammar, others=())
     rules = RuleSet(*spelt_rules(records, grammar))
     delays = [one for one in records.rates if one[0] is LineKind.CRAWL_DELAY]
     rates = [one for one in records.rates if one[0] is LineKind.REQUEST_RATE]
     for token in tokens:
-        sections = file.by_token[token]
+        own = file.by_token[token]
         yield AgentRules(
             group=token,
             rules=rules,
-            crawl_delay=first_crawl_delay(below_agent_lines(delays, sections)),
-            request_rate=first_request_rate(below_agent_lines(rates, sections)),
+            crawl_delay=first_crawl_delay(below_agent_lines(delays, own)),
+            request_rate=first_request_rate(below_agent_lines(rates, own)),
         )
 
 

@@ -16,7 +16,7 @@ from robotsgate.robotstxt._octets import lower, wide_encoding
 from robotsgate.robotstxt._records import Records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from robotsgate.robotstxt._dialect import Grammar
 
@@ -110,11 +110,22 @@ def outline(text: str, grammar: Grammar) -> Outline:
     return result
 
 
-def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Records:
-    """The records in `sections` of `file`."""
+def read(
+    file: Outline,
+    sections: Iterable[Section],
+    grammar: Grammar,
+    *,
+    others: Collection[str] | None = None,
+) -> Records:
+    """The records in `sections` of `file`.
+
+    Of the records with unknown fields, only those whose key is in `others` are kept, or
+    all if it is `None`: a hostile file may consist of nothing else.
+    """
     result = Records()
     white_space = grammar.white_space
     disallow, allow, user_agent = LineKind.DISALLOW, LineKind.ALLOW, LineKind.USER_AGENT
+    unwanted = LineKind.OTHER
     # Unknown fields are added as spelt in the file, because most occur repeatedly.
     fields: dict[str, LineKind | str] = {**grammar.known_fields}
     for section in sections:
@@ -127,14 +138,16 @@ def read(file: Outline, sections: Iterable[Section], grammar: Grammar) -> Record
             key, colon, value = line.partition(":")
             kind = fields.get(key)
             if kind is None or not colon:
-                kind, value = _record(line, number, grammar, result, fields)
+                kind, value = _record(
+                    line, number, grammar, result, fields, others=others
+                )
             if kind is disallow:
                 result.disallows.append(value.strip(white_space))
                 result.disallow_lines.append(number)
             elif kind is allow:
                 result.allows.append(value.strip(white_space))
                 result.allow_lines.append(number)
-            elif kind is not user_agent:
+            elif kind is not user_agent and kind is not unwanted:
                 _note(kind, value.strip(white_space), number, result)
     return result
 
@@ -198,12 +211,14 @@ def _record(
     grammar: Grammar,
     result: Records,
     fields: dict[str, LineKind | str],
+    *,
+    others: Collection[str] | None,
 ) -> tuple[LineKind | str | None, str]:
     """The kind and value of an unusually spelt line.
 
-    For an unknown field, the kind is the field's name. The kind is "" if the line is
-    not a record, and `None` if the line is blank. Misspelt fields are added to
-    `result`, and other spellings to `fields`.
+    For an unknown field, the kind is the field's name, or OTHER if it is not in
+    `others`. The kind is "" if the line is not a record, and `None` if the line is
+    blank. Misspelt fields are added to `result`, and other spellings to `fields`.
     """
     words = _split(line, grammar)
     if words is None:
@@ -211,10 +226,11 @@ def _record(
     written, value = words
     key = lower(written.strip(grammar.white_space))
     known = grammar.field(key)
-    kind = key if known is LineKind.OTHER else known
+    is_unknown = known is LineKind.OTHER
+    kind = key if is_unknown and (others is None or key in others) else known
     if ":" not in line:
         result.misspelt.append((written, number))
-    elif kind is known and key != known.value:
+    elif not is_unknown and key != known.value:
         result.misspelt.append((key, number))
     else:
         fields[written] = kind

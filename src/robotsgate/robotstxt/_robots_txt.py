@@ -335,8 +335,10 @@ class RobotsTxt:
         outside = self._outline.outside
         if not (outside.end and may_state_usage(self._outline.text[: outside.end])):
             return ()  # nearly all files; parsing would take longer
-        others = read(self._outline, [outside], self._grammar).others
-        return tuple(one for one in others if one[0] in USAGE_FIELDS_OF_ALL)
+        records = read(
+            self._outline, [outside], self._grammar, others=USAGE_FIELDS_OF_ALL
+        )
+        return tuple(records.others)
 
     def _rules_and_records(
         self, sections: Sequence[Section]
@@ -345,9 +347,9 @@ class RobotsTxt:
         key = tuple(map(id, sections))
         known = self._by_sections.get(key)
         if known is None:
-            records = read(self._outline, sections, self._grammar)
+            records = read(self._outline, sections, self._grammar, others=USAGE_FIELDS)
             rules = RuleSet(*spelt_rules(records, self._grammar))
-            known = rules, records.rates, _usage_lines(records.others)
+            known = rules, records.rates, records.others
             self._by_sections[key] = known
         return known
 
@@ -367,10 +369,6 @@ def _bytes_of(body: object) -> bytes:
     if isinstance(body, (bytes, bytearray, memoryview)):
         return bytes(body)
     raise TypeError(f"expected the body to be bytes or str, got {type(body).__name__}")
-
-
-def _usage_lines(others: Iterable[Other]) -> list[Other]:
-    return [other for other in others if other[0] in USAGE_FIELDS]
 
 
 def _other_lines(raw: Iterable[Other]) -> tuple[OtherLine, ...]:
