@@ -36,7 +36,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def sites(serve: Serve) -> tuple[LoopbackServer, LoopbackServer]:
-    """A site, and another site with frames, scripts and redirects."""
+    """A site, and a second site whose redirects and scripts lead to the first."""
     other = serve(Routes({"/public": page("public"), "/private": page("private")}))
     return other, serve(
         Routes(

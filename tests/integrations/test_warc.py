@@ -216,7 +216,7 @@ def test_status_suffices_if_the_body_does_not_matter(status: int) -> None:
 
 
 def test_start_of_an_error_page_is_kept() -> None:
-    """It may say "not archived", which can count as a 404."""
+    """It may say "not found", which can count as a 404."""
     block = http(b"<title>404</title>" * 1_000, status=b"HTTP/1.1 500 X")
 
     assert len(response_to(block).body) == 4_096

@@ -32,7 +32,7 @@ def test_spider_sends_only_what_all_readings_allow(step: int) -> None:
 
 
 def check(result: Tally) -> None:
-    """Print the counts, and assert that nothing is at fault or lost."""
+    """Print the counts, and assert that there are no faults and no losses."""
     print(result.counts)  # noqa: T201 (for -s)
     assert result.faults == []
     assert result.lost == []
