@@ -1,4 +1,4 @@
-"""Runs the program, in this process or as it is installed."""
+"""Runs the program, in this process or as installed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 EXECUTABLE = Path(sys.executable).with_name("robotsgate")
 
-# A test that goes wrong must not hang.
-_SECONDS = 30
+# A failing test must not hang.
+_TIMEOUT_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """What came out of a run of the program."""
+class Result:
+    """The outcome of a run of the program."""
 
     code: int
     stdout: str
@@ -40,22 +40,22 @@ class Ran:
 
     @property
     def records(self) -> list[Any]:
-        """The lines of stdout, each of which is JSON."""
+        """The lines of stdout, parsed as JSON."""
         return [json.loads(line) for line in self.stdout.splitlines()]
 
 
 @pytest.fixture
 def program(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Ran]]:
-    """`program(*arguments, stdin=b"")` runs in this process, outside of a terminal."""
+) -> Iterator[Callable[..., Result]]:
+    """`program(*arguments, stdin=b"")` runs in this process, without a terminal."""
 
-    def run_here(*arguments: object, stdin: bytes = b"") -> Ran:
+    def run_here(*arguments: object, stdin: bytes = b"") -> Result:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capsys.readouterr()
         code = run([str(one) for one in arguments])
         streams = capsys.readouterr()
-        return Ran(code=code, stdout=streams.out, stderr=streams.err)
+        return Result(code=code, stdout=streams.out, stderr=streams.err)
 
     yield run_here
     logger = logging.getLogger("robotsgate")
@@ -63,38 +63,40 @@ def program(
     logger.setLevel(logging.NOTSET)
 
 
-def installed(*arguments: object, stdin: bytes = b"", **options: Any) -> Ran:  # noqa: ANN401 (those of subprocess)
-    """The program as users run it, in a process of its own."""
-    done = subprocess.run(  # noqa: S603 (our own program)
+def run_installed(*arguments: object, stdin: bytes = b"", **options: Any) -> Result:  # noqa: ANN401 (subprocess's)
+    """Run the program as users do, in a separate process."""
+    completed = subprocess.run(  # noqa: S603 (our own program)
         [EXECUTABLE, *map(str, arguments)],
         input=stdin,
         capture_output=True,
-        timeout=_SECONDS,
+        timeout=_TIMEOUT_SECONDS,
         check=False,
         **options,
     )
-    return Ran(
-        code=done.returncode,
-        stdout=done.stdout.decode(),
-        stderr=done.stderr.decode(),
+    return Result(
+        code=completed.returncode,
+        stdout=completed.stdout.decode(),
+        stderr=completed.stderr.decode(),
     )
 
 
-def in_shell(command: str) -> Ran:
-    """What a command line with "robotsgate" in it does, in a shell."""
+def run_in_shell(command: str) -> Result:
+    """Run a shell command in which "robotsgate" stands for the installed program."""
     line = command.replace("robotsgate", f"{EXECUTABLE}")
-    done = subprocess.run(  # noqa: S603 (our own program)
+    completed = subprocess.run(  # noqa: S603 (our own program)
         ["/bin/sh", "-c", line],
         capture_output=True,
-        timeout=_SECONDS,
+        timeout=_TIMEOUT_SECONDS,
         check=False,
         text=True,
     )
-    return Ran(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+    return Result(
+        code=completed.returncode, stdout=completed.stdout, stderr=completed.stderr
+    )
 
 
 def peak_kib(*arguments: object, stdin: Path, stdout: Path) -> int:
-    """The most memory that the program takes, with files for its streams."""
+    """The program's peak memory, with files for its streams."""
     program = (
         f"from robotsgate.cli._program import run; run({[*map(str, arguments)]});"
         "import sys; sys.stderr.write(open('/proc/self/status').read())"
@@ -105,7 +107,7 @@ def peak_kib(*arguments: object, stdin: Path, stdout: Path) -> int:
         if not name.startswith("COVERAGE")
     }
     with stdin.open("rb") as source, stdout.open("wb") as output:
-        done = subprocess.run(  # noqa: S603 (our own program)
+        completed = subprocess.run(  # noqa: S603 (our own program)
             [sys.executable, "-c", program],
             check=True,
             stdin=source,
@@ -113,14 +115,14 @@ def peak_kib(*arguments: object, stdin: Path, stdout: Path) -> int:
             stderr=subprocess.PIPE,
             env=variables,
         )
-    (peak,) = re.findall(rb"VmHWM:\s+(\d+) kB", done.stderr)
+    (peak,) = re.findall(rb"VmHWM:\s+(\d+) kB", completed.stderr)
     return int(peak)
 
 
 @contextmanager
-def running(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[bytes]]:  # noqa: ANN401 (those of Popen)
-    """The installed program while it runs, with pipes for its streams."""
-    # Background jobs of a shell ignore Ctrl-C, and so would what they start.
+def running(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[bytes]]:  # noqa: ANN401 (Popen's)
+    """Run the installed program, with pipes for its streams."""
+    # A shell's background jobs ignore Ctrl-C, and so would processes they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(  # noqa: S603 (our own program)
@@ -129,23 +131,23 @@ def running(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[byt
         try:
             yield process
         except BaseException:
-            process.kill()  # else the end of this block would wait for it
+            process.kill()  # otherwise, leaving this block would wait for it
             raise
 
 
-def on_terminal(
+def run_on_terminal(
     *arguments: object,
     variables: Mapping[str, str] = MappingProxyType({}),
     stdin: Path | None = None,
     on_stderr: bool = False,
 ) -> bytes:
-    """What a terminal of 80 columns gets from the installed program."""
+    """Run the installed program on an 80-column terminal, and return its output."""
     unset = {"NO_COLOR", "TERM", "FORCE_COLOR"}
     environment = {name: os.environ[name] for name in os.environ.keys() - unset}
     environment |= {"TERM": "xterm-256color", "COLUMNS": "80", **variables}
     parent, terminal = pty.openpty()
     with (
-        open(stdin or os.devnull, "rb") as source,  # noqa: PTH123 (may be no path)
+        open(stdin or os.devnull, "rb") as source,  # noqa: PTH123 (may be a string)
         subprocess.Popen(  # noqa: S603 (our own program)
             [EXECUTABLE, *map(str, arguments)],
             stdin=source,
@@ -155,9 +157,9 @@ def on_terminal(
         ),
     ):
         os.close(terminal)
-        shown = b""
+        output = b""
         with suppress(OSError):  # the program has ended
             while block := os.read(parent, 65_536):
-                shown += block
+                output += block
     os.close(parent)
-    return shown
+    return output

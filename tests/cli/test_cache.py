@@ -1,4 +1,4 @@
-"""`robotsgate cache`: what a store holds, listed, shown and deleted."""
+"""`robotsgate cache`: listing, showing and deleting the entries of a store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Ran
+    from tests.cli.conftest import Result
     from tests.servers.loopback import LoopbackServer
     from tests.servers.valkey import Valkey
 
@@ -33,8 +33,8 @@ def dead() -> str:
 
 
 @pytest.fixture
-def store(program: Callable[..., Ran], tmp_path: Path, site: str, dead: str) -> str:
-    """A store with two entries of one origin, one of a dead one, and a broken one."""
+def store(program: Callable[..., Result], tmp_path: Path, site: str, dead: str) -> str:
+    """A store with two entries for a live origin, one for a dead one, and a bad one."""
     store = f"sqlite:///{tmp_path}/robots.db"
     program("check", "--store", store, site, dead)
     program("check", "--store", store, "--policy", "strict", site)
@@ -46,12 +46,12 @@ def store(program: Callable[..., Ran], tmp_path: Path, site: str, dead: str) -> 
 
 
 def test_entries_are_listed(
-    program: Callable[..., Ran], store: str, site: str, dead: str
+    program: Callable[..., Result], store: str, site: str, dead: str
 ) -> None:
-    ran = program("cache", "ls", "--store", store)
+    result = program("cache", "ls", "--store", store)
     records = program("cache", "ls", "--store", store, "--json").records
 
-    rows = [row.split("\t") for row in ran.stdout.splitlines()]
+    rows = [row.split("\t") for row in result.stdout.splitlines()]
     listed = {(row[0].partition(" ")[0], row[1]) for row in rows}
     assert listed == {
         (site, "successful"),
@@ -64,7 +64,7 @@ def test_entries_are_listed(
 
 
 def test_entries_of_an_origin_are_shown(
-    program: Callable[..., Ran], store: str, site: str, dead: str
+    program: Callable[..., Result], store: str, site: str, dead: str
 ) -> None:
     text = program("cache", "show", "--store", store, f"{dead}/page").stdout
     records = program("cache", "show", "--store", store, "--json", site).records
@@ -78,35 +78,37 @@ def test_entries_of_an_origin_are_shown(
     assert [one["access"] for one in broken] == [None]
 
 
-def test_origin_without_an_entry_is_trouble(
-    program: Callable[..., Ran], store: str
+def test_origin_without_an_entry_is_an_error(
+    program: Callable[..., Result], store: str
 ) -> None:
-    ran = program("cache", "show", "--store", store, "http://y/")
+    result = program("cache", "show", "--store", store, "http://y/")
 
-    assert (ran.code, ran.stdout) == (2, "")
-    assert ran.stderr == "robotsgate: the store has no entry for http://y\n"
+    assert (result.code, result.stdout) == (2, "")
+    assert result.stderr == "robotsgate: the store has no entry for http://y\n"
 
 
 def test_origin_is_forgotten_under_all_terms(
-    program: Callable[..., Ran], store: str, site: str
+    program: Callable[..., Result], store: str, site: str
 ) -> None:
-    ran = program("cache", "forget", "--store", store, site, "http://y/")
+    result = program("cache", "forget", "--store", store, site, "http://y/")
     again = program("cache", "forget", "--store", store, "--json", site)
 
-    assert (ran.code, ran.stdout) == (0, "2 deleted\n")
+    assert (result.code, result.stdout) == (0, "2 deleted\n")
     assert (again.code, again.records) == (0, [{"deleted": 0}])
     assert program("cache", "show", "--store", store, site).code == 2
 
 
-def test_useless_entries_are_purged(program: Callable[..., Ran], store: str) -> None:
-    ran = program("cache", "purge", "--store", store, "--json")
+def test_unusable_entries_are_purged(
+    program: Callable[..., Result], store: str
+) -> None:
+    result = program("cache", "purge", "--store", store, "--json")
     again = program("cache", "purge", "--store", store)
 
-    assert (ran.code, ran.records) == (0, [{"deleted": 1}])
+    assert (result.code, result.records) == (0, [{"deleted": 1}])
     assert (again.code, again.stdout) == (0, "0 deleted\n")
 
 
-def test_entries_are_counted(program: Callable[..., Ran], store: str) -> None:
+def test_entries_are_counted(program: Callable[..., Result], store: str) -> None:
     text = program("cache", "stats", "--store", store).stdout
     (record,) = program("cache", "stats", "--store", store, "--json").records
 
@@ -114,23 +116,23 @@ def test_entries_are_counted(program: Callable[..., Ran], store: str) -> None:
     assert record == {"entries": 4, "successful": 2, "unreachable": 1, "unreadable": 1}
 
 
-def test_empty_store_has_no_entries(program: Callable[..., Ran]) -> None:
-    ran = program("cache", "stats", "--store", "memory:", "--json")
+def test_empty_store_has_no_entries(program: Callable[..., Result]) -> None:
+    result = program("cache", "stats", "--store", "memory:", "--json")
 
-    assert ran.records == [{"entries": 0}]
+    assert result.records == [{"entries": 0}]
 
 
-def test_store_that_is_not_there_is_not_made(
-    program: Callable[..., Ran], tmp_path: Path
+def test_missing_store_is_not_created(
+    program: Callable[..., Result], tmp_path: Path
 ) -> None:
-    ran = program("cache", "ls", "--store", f"sqlite:///{tmp_path}/x")
+    result = program("cache", "ls", "--store", f"sqlite:///{tmp_path}/x")
 
-    assert (ran.code, ran.stderr.count("\n")) == (2, 1)
+    assert (result.code, result.stderr.count("\n")) == (2, 1)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_store_of_a_fleet_is_listed(
-    program: Callable[..., Ran], valkey: Valkey, site: str
+def test_entries_of_a_valkey_store_are_listed(
+    program: Callable[..., Result], valkey: Valkey, site: str
 ) -> None:
     program("check", "--store", valkey.url, site)
 

@@ -1,4 +1,4 @@
-"""`robotsgate filter --responses`: what WARC files that the tests build have to say."""
+"""`robotsgate filter --responses`: answers from archived responses in WARC files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from robotsgate import Dialect, Policy
 from robotsgate.cli._captures import Captures, Responses
 from robotsgate.cli._options import Settings
-from tests.cli.conftest import in_shell, peak_kib
+from tests.cli.conftest import peak_kib, run_in_shell
 from tests.integrations.warc_files import (
     chunked,
     http,
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Ran
+    from tests.cli.conftest import Result
     from tests.servers.loopback import LoopbackServer
 
 _SITE, _OTHER = "https://a.example", "https://b.example"
 
 
-def closing(path: str) -> bytes:
+def disallowing(path: str) -> bytes:
     return f"User-agent: *\nDisallow: {path}\n".encode()
 
 
 def captured(
     date: str, path: str = "", *, site: str = _SITE, status: int = 200
 ) -> bytes:
-    """A capture whose rules disallow `path` alone."""
-    block = http(closing(path), status=b"HTTP/1.1 %d X" % status)
+    """A capture whose rules disallow only `path`."""
+    block = http(disallowing(path), status=b"HTTP/1.1 %d X" % status)
     return record(f"{site}/robots.txt", block, date=date)
 
 
@@ -73,20 +73,20 @@ _OUTAGE = (
 
 @cases("records date disallowed", {
     "no date": (_TWO, None, {"2"}),
-    "no date, and the last capture first": (_TWO[::-1], None, {"2"}),
-    "a day between": (_TWO, "2024-01-30", {"1"}),
+    "no date, last capture first": (_TWO[::-1], None, {"2"}),
+    "a day in between": (_TWO, "2024-01-30", {"1"}),
     "the day itself": (_TWO, "2024-01-31", {"2"}),
-    "a moment before": (_TWO, "2024-01-31T23:59:58", {"1"}),
-    "the moment": (_TWO, "2024-01-31T23:59:59Z", {"2"}),
-    "an offset": (_TWO, "2024-02-01T00:59:58+01:00", {"1"}),
-    "a day before all": (_TWO, "2023-12-31", None),
-    "captures of one second": (
+    "a second before": (_TWO, "2024-01-31T23:59:58", {"1"}),
+    "the exact second": (_TWO, "2024-01-31T23:59:59Z", {"2"}),
+    "a UTC offset": (_TWO, "2024-02-01T00:59:58+01:00", {"1"}),
+    "a day before any capture": (_TWO, "2023-12-31", None),
+    "captures in the same second": (
         (captured("2024-01-01T12:00:00Z", "/2"), *_TWO[:1]), "2024-01-01", {"1"}
     ),
-    "captures of one second, of several statuses": (
+    "captures in the same second, different statuses": (
         (*_TWO[:1], captured("2024-01-01T12:00:00Z", status=404)), None, set()
     ),
-    "captures of one second, with a status again": (
+    "captures in the same second, a status repeated": (
         (
             captured("2024-01-01T12:00:00Z", "/2"),
             captured("2024-01-01T12:00:00Z", status=404),
@@ -95,13 +95,13 @@ _OUTAGE = (
         None, {"1"},
     ),
     "a failure after a good copy": (_OUTAGE[:2], None, {"1"}),
-    "a failure too long after it": (_OUTAGE, None, {"1", "2"}),
-    "failures, by a policy": (
+    "a failure too long after a good copy": (_OUTAGE, None, {"1", "2"}),
+    "a failure under another policy": (
         _OUTAGE[:2], "2024-01-31 --policy google-2021", {"1", "2"}
     ),
 })  # fmt: skip
-def test_last_capture_until_the_date_answers(
-    program: Callable[..., Ran],
+def test_last_capture_up_to_the_date_applies(
+    program: Callable[..., Result],
     tmp_path: Path,
     records: tuple[bytes, ...],
     date: str | None,
@@ -111,20 +111,20 @@ def test_last_capture_until_the_date_answers(
     options = [] if date is None else f"--as-of {date}".split()
     urls = [f"{_SITE}/{number}" for number in "12"]
 
-    ran = program(
+    result = program(
         *("filter", "-a", "a", "--responses", file, *options),
         stdin="\n".join(urls).encode(),
     )
 
     if disallowed is None:
-        assert (ran.code, ran.stdout) == (3, "")
+        assert (result.code, result.stdout) == (3, "")
     else:
         allowed = [url for url in urls if url[-1] not in disallowed]
-        assert (ran.code, ran.stdout.splitlines()) == (0, allowed)
+        assert (result.code, result.stdout.splitlines()) == (0, allowed)
 
 
-def test_files_count_as_one_in_their_order(
-    program: Callable[..., Ran], tmp_path: Path
+def test_files_are_read_as_one_in_the_given_order(
+    program: Callable[..., Result], tmp_path: Path
 ) -> None:
     files = [
         archive(tmp_path, captured("2024-01-02T00:00:00Z", "/1"), name="1"),
@@ -133,23 +133,23 @@ def test_files_count_as_one_in_their_order(
     ]
     stdin = "\n".join(f"{_SITE}/{number}" for number in "123").encode()
 
-    ran = program("filter", "-a", "a", "--responses", *files, stdin=stdin)
+    result = program("filter", "-a", "a", "--responses", *files, stdin=stdin)
     same = program(
         *("filter", "-a", "a", "-q"),
         *(f"--responses={file}" for file in files),
         stdin=stdin,
     )
 
-    assert ran.stdout == same.stdout == f"{_SITE}/1\n{_SITE}/3\n"
-    assert ran.stderr == (
+    assert result.stdout == same.stdout == f"{_SITE}/1\n{_SITE}/3\n"
+    assert result.stderr == (
         "".join(f"{file}: 1 captures\n" for file in files)
         + "3 URLs, 2 allowed, 0 not archived\n"
     )
     assert same.stderr == ""
 
 
-def test_url_that_is_not_archived_is_neither_allowed_nor_rejected(
-    program: Callable[..., Ran], serve: Callable[..., LoopbackServer], tmp_path: Path
+def test_unarchived_url_is_neither_allowed_nor_rejected(
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
     server = serve(Reply())
     file = archive(tmp_path, captured("2024-01-01T00:00:00Z", "/p"))
@@ -158,21 +158,21 @@ def test_url_that_is_not_archived_is_neither_allowed_nor_rejected(
     stdin = "\n".join(lines).encode()
     options = ("filter", "-a", "a", "--responses", file, "--rejected", rejected)
 
-    ran = program(*options, "--unknown", unknown, stdin=stdin)
+    result = program(*options, "--unknown", unknown, stdin=stdin)
 
-    assert (ran.code, ran.stdout) == (3, f"{_SITE}/x\n")
-    assert ran.stderr.endswith(
+    assert (result.code, result.stdout) == (3, f"{_SITE}/x\n")
+    assert result.stderr.endswith(
         "\n4 URLs, 1 allowed, 2 not archived; 1 line without a URL\n"
     )
     rows = [row.split("\t")[0] for row in rejected.read_text().splitlines()]
     assert rows == [f"{_SITE}/p", "foo"]
     assert unknown.read_text() == f"{server.url}/é\x1b\n{_OTHER}/\n"
     assert server.targets == []
-    assert program(*options, stdin=stdin) == ran  # without a file for them
+    assert program(*options, stdin=stdin) == result  # without --unknown
 
 
-def test_json_has_the_date_of_the_capture_that_decided(
-    program: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_json_has_the_date_of_the_capture_used(
+    program: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("robotsgate.cli._filter._MOST_ORIGINS", 1)
     file = archive(
@@ -191,19 +191,19 @@ def test_json_has_the_date_of_the_capture_that_decided(
         '{"url": "https://c.example/"}',
     ]
 
-    ran = program(
+    result = program(
         *("filter", "-a", "a", "--json", "--responses", file),
         *("--rejected", rejected, "--unknown", unknown),
         stdin="\n".join(lines).encode(),
     )
 
     day = 86_400.0
-    assert ran.code == 3
-    assert ran.stdout.startswith(lines[0][:-1].rstrip())  # as it came
-    dates = [row["robots_txt_fetched_at"] for row in ran.records]
+    assert result.code == 3
+    assert result.stdout.startswith(lines[0][:-1].rstrip())  # unchanged
+    dates = [row["robots_txt_fetched_at"] for row in result.records]
     assert dates == [day, day]
-    assert [*ran.records[0]] == ["url", "n", "robots_txt_fetched_at"]
-    assert ran.stdout.count("robots_txt_fetched_at") == 2
+    assert [*result.records[0]] == ["url", "n", "robots_txt_fetched_at"]
+    assert result.stdout.count("robots_txt_fetched_at") == 2
     rows = [json.loads(row) for row in rejected.read_text().splitlines()]
     dates = [row["robots_txt_fetched_at"] for row in rows]
     assert dates == [day, 3 * day, None]
@@ -211,8 +211,8 @@ def test_json_has_the_date_of_the_capture_that_decided(
     assert unknown.read_text() == f"{lines[-1]}\n"
 
 
-def test_damage_is_skipped_and_told(
-    program: Callable[..., Ran], tmp_path: Path
+def test_damage_is_skipped_and_reported(
+    program: Callable[..., Result], tmp_path: Path
 ) -> None:
     file = tmp_path / "robots\x1b.warc.gz"
     file.write_bytes(
@@ -222,40 +222,45 @@ def test_damage_is_skipped_and_told(
     )
     stdin = f"{_SITE}/p\n{_SITE}/q\n".encode()
 
-    ran = program("filter", "-a", "a", "--responses", file, stdin=stdin)
+    result = program("filter", "-a", "a", "--responses", file, stdin=stdin)
 
-    assert (ran.code, ran.stdout) == (0, f"{_SITE}/q\n")
-    assert ran.stderr.partition("\n")[0] == (
+    assert (result.code, result.stdout) == (0, f"{_SITE}/q\n")
+    assert result.stderr.partition("\n")[0] == (
         rf"{tmp_path}/robots\x1b.warc.gz: 2 captures, 1 damaged, 1 unfollowed redirects"
     )
 
 
 @cases("block", {
-    "gzip": (http(gzip.compress(closing("/p")), head=b"Content-Encoding: gzip\r\n"),),
+    "gzip": (
+        http(gzip.compress(disallowing("/p")), head=b"Content-Encoding: gzip\r\n"),
+    ),
     "chunks": (
-        http(chunked(closing("/p"), size=3), head=b"Transfer-Encoding: chunked\r\n"),
+        http(
+            chunked(disallowing("/p"), size=3),
+            head=b"Transfer-Encoding: chunked\r\n",
+        ),
     ),
 })  # fmt: skip
 def test_bodies_are_decoded(
-    program: Callable[..., Ran], tmp_path: Path, block: bytes
+    program: Callable[..., Result], tmp_path: Path, block: bytes
 ) -> None:
     file = archive(tmp_path, record(f"{_SITE}/robots.txt", block))
     stdin = f"{_SITE}/p\n{_SITE}/q\n".encode()
 
-    ran = program("filter", "-a", "a", "--responses", file, stdin=stdin)
+    result = program("filter", "-a", "a", "--responses", file, stdin=stdin)
 
-    assert (ran.code, ran.stdout) == (0, f"{_SITE}/q\n")
+    assert (result.code, result.stdout) == (0, f"{_SITE}/q\n")
 
 
-def test_redirect_gets_its_target_from_any_file(
-    program: Callable[..., Ran], tmp_path: Path
+def test_redirect_target_may_be_in_any_file(
+    program: Callable[..., Result], tmp_path: Path
 ) -> None:
     third, fourth = "https://c.example", "https://d.example"
     files = [
         archive(
             tmp_path,
             redirect(f"{_SITE}/robots.txt", f"{_SITE}/real.txt"),
-            record(f"{_SITE}/real.txt", http(closing("/p"))),
+            record(f"{_SITE}/real.txt", http(disallowing("/p"))),
             redirect(f"{_OTHER}/robots.txt", f"{fourth}/robots.txt", date="2000-01-01"),
             redirect(f"{_OTHER}/robots.txt", f"{third}/robots.txt"),
             redirect(f"{fourth}/robots.txt", f"{fourth}/elsewhere.txt"),
@@ -265,12 +270,12 @@ def test_redirect_gets_its_target_from_any_file(
     sites = [_SITE, _OTHER, third, fourth]
     lines = [f"{site}/{path}" for site in sites for path in "pq"]
 
-    ran = program(
+    result = program(
         *("filter", "-a", "a", "--responses", *files),
         stdin="\n".join(lines).encode(),
     )
 
-    assert (ran.code, ran.stdout.splitlines()) == (0, lines[1:6:2])
+    assert (result.code, result.stdout.splitlines()) == (0, lines[1:6:2])
 
 
 def test_installed_program_reads_a_pipe(tmp_path: Path) -> None:
@@ -279,72 +284,76 @@ def test_installed_program_reads_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     urls.write_text(f"{_SITE}/1\n{_SITE}/2\n")
 
-    ran = in_shell(
+    result = run_in_shell(
         f"cat {file} > {pipe} & robotsgate filter -q -a a --responses {pipe} < {urls}"
     )
 
-    assert (ran.code, ran.stdout, ran.stderr) == (0, f"{_SITE}/1\n", "")
+    assert (result.code, result.stdout, result.stderr) == (0, f"{_SITE}/1\n", "")
 
 
-def test_damaged_pipe_is_an_error_with_its_counts(tmp_path: Path) -> None:
+def test_damage_in_a_pipe_is_an_error_with_the_counts(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     file = tmp_path / "file"
     file.write_bytes(zipped(*_TWO) + damaged(_TWO[1]))
 
-    ran = in_shell(f"cat {file} > {pipe} & robotsgate filter -a a --responses {pipe}")
+    result = run_in_shell(
+        f"cat {file} > {pipe} & robotsgate filter -a a --responses {pipe}"
+    )
 
-    assert (ran.code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"robotsgate: {pipe}: expected intact records")
-    assert ran.stderr.endswith("(1 captures, 1 damaged)\n")
+    assert (result.code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"robotsgate: {pipe}: expected intact records")
+    assert result.stderr.endswith("(1 captures, 1 damaged)\n")
 
 
 @cases("arguments words", {
-    "no file": (["--responses", "nowhere.gz"], ["nowhere.gz", "No such file"]),
+    "a missing file": (["--responses", "nowhere.gz"], ["nowhere.gz", "No such file"]),
     "a folder": (["--responses", "/"], ["/: ", "Is a directory"]),
-    "no WARC": (
+    "a file other than WARC": (
         [f"--responses={__file__}"], [__file__, "expected a WARC file", "1 damaged"]
     ),
-    "no date": (
+    "an invalid date": (
         ["--responses", "x", "--as-of", "2024-13-01"],
         ["--as-of", "2024-01-31", "'2024-13-01'"],
     ),
-    "no full disk": (["--responses=/dev/null", "--unknown", "/dev/full"], ["space"]),
+    "a full disk": (["--responses=/dev/null", "--unknown", "/dev/full"], ["space"]),
     "a store": (["--responses", "x", "--store", "memory:"], ["no --store"]),
     "a User-Agent": (["--responses", "x", "--user-agent", "x"], ["no --user-agent"]),
     "a proxy": (["--responses", "x", "--proxy", "x"], ["no --proxy"]),
     "a timeout": (["--responses", "x", "--timeout", "1"], ["no --timeout"]),
-    "only a date": (["--as-of", "2024-01-31"], ["--responses with --as-of"]),
-    "only a file for unknown": (["--unknown", "/dev/null"], ["with --unknown"]),
-    "only an argument": (["urls.txt"], ["URLs on stdin", "'urls.txt'"]),
+    "a date without files": (["--as-of", "2024-01-31"], ["--responses with --as-of"]),
+    "--unknown without files": (["--unknown", "/dev/null"], ["with --unknown"]),
+    "an argument without files": (["urls.txt"], ["URLs on stdin", "'urls.txt'"]),
 })  # fmt: skip
-def test_trouble_is_one_line(
-    program: Callable[..., Ran], arguments: list[str], words: list[str]
+def test_error_is_one_line(
+    program: Callable[..., Result], arguments: list[str], words: list[str]
 ) -> None:
-    ran = program("filter", "-q", "-a", "a", *arguments, stdin=f"{_SITE}/\n".encode())
+    result = program(
+        "filter", "-q", "-a", "a", *arguments, stdin=f"{_SITE}/\n".encode()
+    )
 
-    assert (ran.code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+    assert (result.code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     for word in words:
-        assert word in ran.stderr
+        assert word in result.stderr
 
 
-def test_without_its_extra_it_says_what_to_install(
-    program: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+def test_missing_extra_is_an_error_that_says_what_to_install(
+    program: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "fastwarc", None)
     monkeypatch.delitem(sys.modules, "robotsgate.integrations.warc", raising=False)
 
-    ran = program("filter", "-a", "a", "--responses", "x")
+    result = program("filter", "-a", "a", "--responses", "x")
 
-    assert ran.code == 2
-    assert ran.stderr == (
+    assert result.code == 2
+    assert result.stderr == (
         "robotsgate: --responses needs the warc extra:"
         " pip install 'robotsgate[cli,warc]'\n"
     )
 
 
-def test_lines_keep_their_order_if_memory_is_too_small_for_their_origins(
-    program: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_lines_stay_in_order_if_their_origins_do_not_fit_in_memory(
+    program: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("robotsgate.cli._filter._MOST_ORIGINS", 1)
     monkeypatch.setattr("robotsgate.cli._line_filter._LINES_FOR_A_LOOK", 1)
@@ -354,20 +363,20 @@ def test_lines_keep_their_order_if_memory_is_too_small_for_their_origins(
     lines = [f"{sites[n % 4]}/{'xp'[n % 7 == 0]}{n:0500}" for n in range(2_000)]
     unknown = tmp_path / "unknown"
 
-    ran = program(
+    result = program(
         *("filter", "-a", "a", "--responses", file, "--unknown", unknown),
         stdin="\n".join(lines).encode(),
     )
 
     not_archived = [line for line in lines if sites[3] in line]
     allowed = [line for line in lines if "/x" in line and line not in not_archived]
-    assert ran.stdout.splitlines() == allowed
+    assert result.stdout.splitlines() == allowed
     assert unknown.read_text().splitlines() == not_archived
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("order", "reloads"), [("aabbcc", 0), ("abcabcd", 3)])
-async def test_reloads_are_those_of_origins_that_were_in_memory(
+async def test_only_origins_evicted_from_memory_count_as_reloads(
     tmp_path: Path, order: str, reloads: int
 ) -> None:
     sites = {name: f"https://{name}.example" for name in "abcd"}
@@ -390,8 +399,8 @@ async def test_reloads_are_those_of_origins_that_were_in_memory(
         assert len(captures._dates) == 1
 
 
-def test_bodies_are_not_held_in_memory(tmp_path: Path) -> None:
-    body = closing("/p") + b"#" * 500_000
+def test_bodies_are_not_kept_in_memory(tmp_path: Path) -> None:
+    body = disallowing("/p") + b"#" * 500_000
     file = tmp_path / "robots.warc.gz"
     with file.open("wb") as warc:
         for number in range(200):

@@ -1,4 +1,4 @@
-"""`robotsgate diff`: which answers a change of the file changes."""
+"""`robotsgate diff`: which answers differ between two files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Ran
+    from tests.cli.conftest import Result
     from tests.servers.loopback import LoopbackServer
 
 _OLD = "User-agent: a\nDisallow: /p\n\nUser-agent: *\nDisallow: /s\n"
@@ -28,13 +28,13 @@ def files(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def test_answers_are_asked_that_the_patterns_stand_for(
-    program: Callable[..., Ran], files: list[Path]
+def test_paths_to_compare_are_derived_from_the_patterns(
+    program: Callable[..., Result], files: list[Path]
 ) -> None:
-    ran = program("diff", *files)
+    result = program("diff", *files)
 
-    assert (ran.code, ran.stderr) == (1, "")
-    assert ran.stdout.splitlines() == [
+    assert (result.code, result.stderr) == (1, "")
+    assert result.stdout.splitlines() == [
         "/p a: disallowed (line 2: Disallow: /p) -> allowed",
         "/p//xx a: disallowed (line 2: Disallow: /p) -> allowed",
         "/px a: disallowed (line 2: Disallow: /p) -> allowed",
@@ -42,48 +42,48 @@ def test_answers_are_asked_that_the_patterns_stand_for(
 
 
 @cases("agents urls differing", {
-    "agents that are named": (["-ab", "-ax,a"], ["/p"], [[["x", "a"], "/p"]]),
-    "URLs that are given": ([], ["/s", "http://h/p"], [["a", "http://h/p"]]),
+    "given agents": (["-ab", "-ax,a"], ["/p"], [[["x", "a"], "/p"]]),
+    "given URLs": ([], ["/s", "http://h/p"], [["a", "http://h/p"]]),
 })  # fmt: skip
-def test_only_what_was_named_is_asked(
-    program: Callable[..., Ran],
+def test_only_the_given_agents_or_urls_are_compared(
+    program: Callable[..., Result],
     files: list[Path],
     agents: list[str],
     urls: list[str],
     differing: list[list[object]],
 ) -> None:
-    ran = program("diff", "--json", *agents, *files, *urls)
+    result = program("diff", "--json", *agents, *files, *urls)
 
-    assert [[one["agent"], one["url"]] for one in ran.records] == differing
-    assert {one["new"]["allowed"] for one in ran.records} == {True}
+    assert [[one["agent"], one["url"]] for one in result.records] == differing
+    assert {one["new"]["allowed"] for one in result.records} == {True}
 
 
-def test_crawler_with_two_names_is_told_as_it_was_given(
-    program: Callable[..., Ran], files: list[Path]
+def test_crawler_with_two_names_is_printed_as_given(
+    program: Callable[..., Result], files: list[Path]
 ) -> None:
-    ran = program("diff", "-a", "x,a", *files, "/p")
+    result = program("diff", "-a", "x,a", *files, "/p")
 
-    assert ran.stdout.startswith("/p x,a: ")
+    assert result.stdout.startswith("/p x,a: ")
 
 
-def test_files_that_decide_the_same_differ_in_nothing(
-    program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
+def test_equivalent_files_have_no_differences(
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
 ) -> None:
     server = serve(Reply(body=_OLD.encode()))
 
-    ran = program("diff", server.url, "-", stdin=_OLD.replace("/p", "/p*").encode())
+    result = program("diff", server.url, "-", stdin=_OLD.replace("/p", "/p*").encode())
 
-    assert (ran.code, ran.stdout) == (0, "")
+    assert (result.code, result.stdout) == (0, "")
 
 
 @pytest.mark.parametrize("url", ["", "x", "gopher://h/"])
-def test_what_is_no_url_is_trouble(
-    program: Callable[..., Ran], files: list[Path], url: str
+def test_invalid_url_is_an_error(
+    program: Callable[..., Result], files: list[Path], url: str
 ) -> None:
     assert program("diff", *files, url).code == 2
 
 
-def test_file_that_cannot_be_read_is_trouble(
-    program: Callable[..., Ran], files: list[Path], tmp_path: Path
+def test_unreadable_file_is_an_error(
+    program: Callable[..., Result], files: list[Path], tmp_path: Path
 ) -> None:
     assert program("diff", files[0], tmp_path / "none").code == 2

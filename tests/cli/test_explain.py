@@ -1,4 +1,4 @@
-"""A verdict in a few words, as `robotsgate check` prints it."""
+"""Summaries of verdicts, as printed by `robotsgate check`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _VERDICT = Verdict(
     "hours": (47 * 3_600, "47 h"),
     "days": (10 * 86_400 - 1, "9 days"),
 })  # fmt: skip
-def test_duration_is_in_the_largest_unit_with_at_least_two(
+def test_duration_is_in_the_largest_unit_that_yields_at_least_two(
     seconds: float, words: str
 ) -> None:
     verdict = replace(_VERDICT, fresh_until=_NOW + seconds)
@@ -46,7 +46,7 @@ def test_duration_is_in_the_largest_unit_with_at_least_two(
     )
 
 
-def test_stale_copy_has_its_age() -> None:
+def test_stale_copy_is_shown_with_its_age() -> None:
     verdict = replace(
         _VERDICT,
         reason=Reason.NO_MATCHING_RULE,
@@ -61,7 +61,7 @@ def test_stale_copy_has_its_age() -> None:
     )
 
 
-# Those with a rule have no phrase, and the command line has no overrides.
+# Verdicts by a rule have no phrase, and the command line has no overrides.
 _WITHOUT_PHRASE = {
     Reason.ALLOWED_BY_RULE,
     Reason.DISALLOWED_BY_RULE,

@@ -1,4 +1,4 @@
-"""`robotsgate filter`: order, reasons, bounds and progress."""
+"""`robotsgate filter`: order, reasons, limits and progress."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.conftest import (
-    in_shell,
-    installed,
-    on_terminal,
     peak_kib,
+    run_in_shell,
+    run_installed,
+    run_on_terminal,
     running,
 )
 from tests.servers.answers import Crowd, Raw, Reply
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Ran
+    from tests.cli.conftest import Result
     from tests.servers.loopback import LoopbackServer
 
 _BODY = b"User-agent: *\nDisallow: /p\n"
 
 
-def test_allowed_urls_are_printed_in_their_order(
-    program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
+def test_allowed_urls_are_printed_in_input_order(
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
 ) -> None:
-    # Neither answers before the other is asked.
+    # Neither server responds until both have received a request.
     crowd = Crowd(2, Reply(body=_BODY))
     one, two = serve(crowd), serve(crowd)
     lines = [f"{(one, two)[n % 2].url}/{'p' * (n % 3 == 0)}{n}" for n in range(9_000)]
 
-    ran = program("filter", "-a", "a", stdin="\n".join(lines).encode())
+    result = program("filter", "-a", "a", stdin="\n".join(lines).encode())
 
-    assert ran.code == 0
-    assert ran.stdout.splitlines() == [line for line in lines if "/p" not in line]
-    assert ran.stderr == "9,000 URLs, 6,000 allowed, 2 origins fetched, 0 failed\n"
+    assert result.code == 0
+    assert result.stdout.splitlines() == [line for line in lines if "/p" not in line]
+    assert result.stderr == "9,000 URLs, 6,000 allowed, 2 origins fetched, 0 failed\n"
 
 
-def test_lines_keep_their_order_if_memory_is_too_small_for_their_origins(
-    program: Callable[..., Ran],
+def test_lines_stay_in_order_if_their_origins_do_not_fit_in_memory(
+    program: Callable[..., Result],
     serve: Callable[..., LoopbackServer],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -61,25 +61,25 @@ def test_lines_keep_their_order_if_memory_is_too_small_for_their_origins(
     rejected = tmp_path / "rejected"
 
     stdin = "\n".join(lines).encode()
-    ran = program("filter", "-a", "a", "--rejected", rejected, stdin=stdin)
+    result = program("filter", "-a", "a", "--rejected", rejected, stdin=stdin)
 
-    assert ran.stdout.splitlines() == lines[::2]
+    assert result.stdout.splitlines() == lines[::2]
     rows = [row.split("\t")[0] for row in rejected.read_text().splitlines()]
     assert rows == lines[1::2]
-    assert ran.stderr == "2,000 URLs, 1,000 allowed, 3 origins fetched, 0 failed\n"
+    assert result.stderr == "2,000 URLs, 1,000 allowed, 3 origins fetched, 0 failed\n"
 
 
 def test_rejected_lines_have_their_reasons(
-    program: Callable[..., Ran], serve: Callable[..., LoopbackServer], tmp_path: Path
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
     url, dead = serve(Reply(body=_BODY)).url, f"http://127.0.0.1:{dead_port()}"
     rejected = tmp_path / "rejected"
     stdin = f" {url}/x\r\n\n\t\nfoo\x1b\n{url}/p\n{dead}/\n".encode()
     stdin += b"\xff\n" + b"x" * 2_000_000
 
-    ran = program("filter", "-q", "-a", "a", "--rejected", rejected, stdin=stdin)
+    result = program("filter", "-q", "-a", "a", "--rejected", rejected, stdin=stdin)
 
-    assert (ran.code, ran.stdout, ran.stderr) == (1, f"{url}/x\n", "")
+    assert (result.code, result.stdout, result.stderr) == (1, f"{url}/x\n", "")
     rows = [row.split("\t") for row in rejected.read_text().splitlines()]
     assert [(line[:99], reason.split(" ")[:2]) for line, reason in rows] == [
         (r"foo\x1b", ["expected", "an"]),
@@ -90,18 +90,18 @@ def test_rejected_lines_have_their_reasons(
     ]
 
 
-@pytest.mark.parametrize("most", [1, 30_000])
+@pytest.mark.parametrize("max_reasons", [1, 30_000])
 @pytest.mark.parametrize("is_json", [False, True], ids=["text", "json"])
-def test_rejected_lines_of_one_rule_have_the_same_reason(
-    program: Callable[..., Ran],
+def test_rejected_lines_have_the_same_reasons_as_in_check(
+    program: Callable[..., Result],
     serve: Callable[..., LoopbackServer],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    most: int,
+    max_reasons: int,
     *,
     is_json: bool,
 ) -> None:
-    monkeypatch.setattr("robotsgate.cli._filter._MOST_REASONS", most)
+    monkeypatch.setattr("robotsgate.cli._filter._MOST_REASONS", max_reasons)
     servers = [serve(Reply(body=_BODY + b"Disallow: /q\n")) for _ in range(2)]
     urls = [f"{servers[n % 2].url}/{'pqr'[n % 3]}{n}" for n in range(18)]
     refused = [url for url in urls if "/r" not in url]
@@ -129,55 +129,57 @@ def test_rejected_lines_of_one_rule_have_the_same_reason(
 
 
 def test_url_that_cannot_be_fetched_is_rejected_with_its_reason(
-    program: Callable[..., Ran], tmp_path: Path
+    program: Callable[..., Result], tmp_path: Path
 ) -> None:
     rejected = tmp_path / "rejected"
     through_a_proxy = ("--proxy", "http://127.0.0.1:1", "--rejected", rejected)
 
-    ran = program("filter", "-a", "a", *through_a_proxy, stdin=b"ftp://h/\n")
+    result = program("filter", "-a", "a", *through_a_proxy, stdin=b"ftp://h/\n")
 
-    assert (ran.code, ran.stdout) == (0, "")
+    assert (result.code, result.stdout) == (0, "")
     assert rejected.read_text().startswith("ftp://h/\tonly a checker without a client")
 
 
 def test_url_that_is_not_utf8_causes_no_fetch(
-    program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
 ) -> None:
     server = serve(Reply(body=_BODY))
 
-    ran = program("filter", "-a", "a", stdin=f"{server.url}/".encode() + b"\xff\n")
+    result = program("filter", "-a", "a", stdin=f"{server.url}/".encode() + b"\xff\n")
 
-    assert (ran.code, ran.stdout, server.targets) == (1, "", [])
+    assert (result.code, result.stdout, server.targets) == (1, "", [])
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_lines_without_a_url_are_counted_and_make_it_exit_with_1(
-    program: Callable[..., Ran], options: list[str]
+def test_lines_without_a_url_are_counted_and_cause_exit_code_1(
+    program: Callable[..., Result], options: list[str]
 ) -> None:
-    ran = program("filter", "-a", "a", *options, stdin=b"foo\n\nmailto:me\n")
+    result = program("filter", "-a", "a", *options, stdin=b"foo\n\nmailto:me\n")
 
-    assert (ran.code, ran.stdout) == (1, "")
-    assert ran.stderr == (
+    assert (result.code, result.stdout) == (1, "")
+    assert result.stderr == (
         "0 URLs, 0 allowed, 0 origins fetched, 0 failed; 2 lines without a URL\n"
     )
-    ran = program("filter", "-a", "a", *options, stdin=b"foo\n")
-    assert ran.stderr.endswith("; 1 line without a URL\n")
+    result = program("filter", "-a", "a", *options, stdin=b"foo\n")
+    assert result.stderr.endswith("; 1 line without a URL\n")
 
 
-def test_urls_are_printed_in_the_bytes_that_came(
+def test_urls_are_printed_byte_for_byte(
     serve: Callable[..., LoopbackServer],
 ) -> None:
-    """In a locale other than UTF-8, it printed /\\u65e5\\u672c."""
+    """In a locale other than UTF-8, it used to print /\\u65e5\\u672c."""
     line = f"{serve(Reply(body=_BODY)).url}/日本\n"
     variables = os.environ | {"PYTHONIOENCODING": "ascii"}
 
-    ran = installed("filter", "-q", "-a", "a", stdin=line.encode(), env=variables)
+    result = run_installed(
+        "filter", "-q", "-a", "a", stdin=line.encode(), env=variables
+    )
 
-    assert (ran.code, ran.stdout) == (0, line)
+    assert (result.code, result.stdout) == (0, line)
 
 
-def test_json_objects_pass_as_they_are(
-    program: Callable[..., Ran], serve: Callable[..., LoopbackServer], tmp_path: Path
+def test_json_objects_are_passed_through_unchanged(
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
     url = serve(Reply(body=_BODY)).url
     good = f'{{ "a":1, "link": "{url}/x"}}'
@@ -186,13 +188,13 @@ def test_json_objects_pass_as_they_are(
     stdin = "\n".join([good, *bad, disallowed]).encode()
     rejected = tmp_path / "rejected"
 
-    ran = program(
+    result = program(
         *("filter", "-a", "a", "--json", "--field", "link"),
         *("--rejected", rejected),
         stdin=stdin,
     )
 
-    assert ran.stdout == f"{good}\n"
+    assert result.stdout == f"{good}\n"
     rows = [json.loads(row) for row in rejected.read_text().splitlines()]
     assert [row["line"] for row in rows] == [*bad, disallowed]
     assert [row["verdict"] is None for row in rows] == [True] * len(bad) + [False]
@@ -201,15 +203,15 @@ def test_json_objects_pass_as_they_are(
 
 
 def test_second_run_with_a_store_fetches_nothing(
-    program: Callable[..., Ran], serve: Callable[..., LoopbackServer], tmp_path: Path
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
     server = serve(Reply(body=_BODY))
     store = f"sqlite:///{tmp_path}/robots.db"
     arguments = ("filter", "-a", "none,a", "--store", store)
 
-    ran = [program(*arguments, stdin=f"{server.url}/x".encode()) for _ in range(2)]
+    results = [program(*arguments, stdin=f"{server.url}/x".encode()) for _ in range(2)]
 
-    assert [one.stdout for one in ran] == [f"{server.url}/x\n"] * 2
+    assert [one.stdout for one in results] == [f"{server.url}/x\n"] * 2
     assert server.targets == ["/robots.txt"]
 
 
@@ -217,13 +219,15 @@ def test_second_run_with_a_store_fetches_nothing(
     ["-a", "Mozilla/5.0"], [], ["-a", "a", "--rejected", "/nowhere/x"],
     ["-a", "a", "--rejected", "/dev/full"],
 ])  # fmt: skip
-def test_trouble_is_one_line(program: Callable[..., Ran], arguments: list[str]) -> None:
-    ran = program("filter", "-q", *arguments, stdin=b"x\n")
+def test_error_is_one_line(
+    program: Callable[..., Result], arguments: list[str]
+) -> None:
+    result = program("filter", "-q", *arguments, stdin=b"x\n")
 
-    assert (ran.code, ran.stderr.count("\n")) == (2, 1)
+    assert (result.code, result.stderr.count("\n")) == (2, 1)
 
 
-def test_ctrl_c_leaves_what_was_done(serve: Callable[..., LoopbackServer]) -> None:
+def test_ctrl_c_keeps_the_output_so_far(serve: Callable[..., LoopbackServer]) -> None:
     quick, slow = serve(Reply(body=_BODY)), serve(Raw(b"", Connection.hang))
     with running("filter", "-a", "a") as process:
         process.stdin.write(f"{quick.url}/\n".encode())
@@ -240,22 +244,25 @@ def test_ctrl_c_leaves_what_was_done(serve: Callable[..., LoopbackServer]) -> No
     assert stderr.decode().startswith("1 URLs, 1 allowed, ")
 
 
-def test_closed_pipe_ends_it_without_a_word(
+def test_closed_pipe_ends_it_silently(
     serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
     urls, code = tmp_path / "urls", tmp_path / "code"
     urls.write_text(f"{serve(Reply(body=_BODY)).url}/\n" * 20_000)
 
-    ran = in_shell(
+    result = run_in_shell(
         f"{{ robotsgate filter -a a < {urls}; echo $? > {code}; }} | head -n 1"
     )
 
-    assert (ran.stdout, ran.stderr) == (urls.read_text().partition("\n")[0] + "\n", "")
+    assert (result.stdout, result.stderr) == (
+        urls.read_text().partition("\n")[0] + "\n",
+        "",
+    )
     assert code.read_text() == "141\n"
 
 
-def _end_at_hang_up() -> None:
-    """As in a terminal, even if the tests were started by nohup."""
+def _end_on_hangup() -> None:
+    """Restore the default, in case the tests were started by nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -265,10 +272,10 @@ def _ignore_ctrl_c() -> None:
 
 @cases("number prepare", {
     "SIGTERM": (signal.SIGTERM, None),
-    "SIGHUP": (signal.SIGHUP, _end_at_hang_up),
-    "SIGTERM to a job in the background": (signal.SIGTERM, _ignore_ctrl_c),
+    "SIGHUP": (signal.SIGHUP, _end_on_hangup),
+    "SIGTERM to a background job": (signal.SIGTERM, _ignore_ctrl_c),
 })  # fmt: skip
-def test_signal_that_ends_it_leaves_no_folder_behind(
+def test_terminating_signal_leaves_no_folder_behind(
     serve: Callable[..., LoopbackServer],
     tmp_path: Path,
     number: signal.Signals,
@@ -304,18 +311,18 @@ def test_memory_does_not_grow_with_the_number_of_lines(
     assert peak < 80 * 1_024
 
 
-def test_terminal_gets_no_escapes_of_urls_and_no_progress_between_them(
+def test_terminal_output_has_no_raw_escapes_and_no_progress(
     serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
     urls = tmp_path / "urls"
     urls.write_text(f"{serve(Reply(body=_BODY)).url}/\x1b]0;x\u202e\n")
 
-    shown = on_terminal("filter", "-a", "a", stdin=urls)
+    shown = run_on_terminal("filter", "-a", "a", stdin=urls)
 
     assert re.match(rb"http://[^ ]+/\\x1b]0;x\\u202e\r\n1 URLs, 1 allowed, ", shown)
 
 
-def test_terminal_that_is_closed_changes_no_answer(
+def test_closing_the_terminal_changes_no_answer(
     serve: Callable[..., LoopbackServer],
 ) -> None:
     line = f"{serve(Reply(body=_BODY)).url}/\n".encode()
@@ -337,7 +344,7 @@ def test_progress_is_shown_on_a_terminal(
     urls = tmp_path / "urls"
     urls.write_text(f"{serve(Reply(body=_BODY)).url}/\n" * 10)
 
-    shown = on_terminal("filter", "-a", "a", stdin=urls, on_stderr=True)
+    shown = run_on_terminal("filter", "-a", "a", stdin=urls, on_stderr=True)
 
     assert re.search(rb"10 URLs, [\d,]+/s, 1 origins, 0 failed ", shown)
     assert b"100 %" in shown

@@ -1,4 +1,4 @@
-"""The pre-commit hook and the GitHub action, as the page about them uses them."""
+"""The pre-commit hook and the GitHub action, as used in the how-to guide."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _run(
     environment = {
         name: value
         for name, value in os.environ.items()
-        # A git hook that runs the tests sets the first, and a checkout the second.
+        # A git hook that runs the tests sets GIT_*, and a checkout sets PYTHONPATH.
         if not name.startswith("GIT_") and name != "PYTHONPATH"
     }
     return subprocess.run(  # noqa: S603 (git, pip, bash and pre-commit)
@@ -57,16 +57,16 @@ def _run(
 
 @pytest.fixture(scope="module", autouse=True)
 def _index(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skips the tests if pip cannot install what builds the package."""
+    """Skip the tests if pip cannot install the build backend."""
     options = ("--dry-run", "--ignore-installed", "--no-deps", "--quiet")
     command = (sys.executable, "-m", "pip", "install", *options, "hatchling")
-    tried = _run(*command, folder=tmp_path_factory.mktemp("pip"))
-    if tried.returncode:
-        pytest.skip(f"pip cannot install hatchling: {tried.stdout[-200:]}")
+    attempt = _run(*command, folder=tmp_path_factory.mktemp("pip"))
+    if attempt.returncode:
+        pytest.skip(f"pip cannot install hatchling: {attempt.stdout[-200:]}")
 
 
 def _commit_all(folder: Path) -> str:
-    """Make `folder` a git repository with its files in one commit, and name that."""
+    """Commit all files in `folder` to a new git repository; return the commit's ID."""
     _run("git", "init", "--quiet", folder=folder)
     _run("git", "add", "--all", folder=folder)
     author = ("-c", "user.name=x", "-c", "user.email=x@example.com")
@@ -122,19 +122,19 @@ def test_hook_finds_errors_in_files_named_robots_txt(
 
 
 _RUNS: dict[str, tuple[str, dict[str, str], int]] = {
-    "a sound file": (_SOUND, {}, 0),
+    "a valid file": (_SOUND, {}, 0),
     "an error": (_BROKEN, {}, 1),
     "a warning": (_WARNED, {}, 0),
     "a warning, with the inputs on the page":
         (_WARNED, _WORKFLOW["jobs"]["lint"]["steps"][-1]["with"], 1),
     "several files": (_SOUND, {"files": "robots.txt\nno.txt"}, 2),
     "wildcards": (_BROKEN, {"files": "*.txt"}, 1),
-    "a command as an input": (_SOUND, {"files": "robots.txt; exit 7"}, 2),
+    "a shell command as input": (_SOUND, {"files": "robots.txt; exit 7"}, 2),
 }  # fmt: skip
 
 
 def test_action_fails_if_lint_does_and_annotates_the_lines(tmp_path: Path) -> None:
-    """One test, because the step that installs takes long."""
+    """A single test, because the installation step is slow."""
     shell = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
     (tmp_path / "runner").mkdir()
     place = {
@@ -143,8 +143,8 @@ def test_action_fails_if_lint_does_and_annotates_the_lines(tmp_path: Path) -> No
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     install, lint = _ACTION["runs"]["steps"]
-    ran = _run(*shell, install["run"], folder=tmp_path, variables=place)
-    assert ran.returncode == 0, ran.stdout
+    result = _run(*shell, install["run"], folder=tmp_path, variables=place)
+    assert result.returncode == 0, result.stdout
     (tmp_path / "click.py").write_text("raise SystemExit(8)", encoding="utf-8")
     defaults = {name: one["default"] for name, one in _ACTION["inputs"].items()}
 

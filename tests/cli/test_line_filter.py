@@ -1,4 +1,4 @@
-"""Windows of `robotsgate filter`: order, loads, and pipes that never end."""
+"""The windows of `robotsgate filter`: order, loads and pipes that stay open."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.anyio
 _MOST_ORIGINS = 10
 
 
-class _Loads:
-    """An answerer that holds few origins: the first letters of a line."""
+class _CountingAnswerer:
+    """An answerer that keeps few origins in memory and counts how many it loads."""
 
     def __init__(self) -> None:
         self.memory: OrderedDict[bytes, None] = OrderedDict()
@@ -50,26 +50,26 @@ class _Loads:
 
 
 def _lines(count: int, origins: int) -> list[bytes]:
-    # As if shuffled: the factor shares no divisor with the number of origins.
+    # As if shuffled: the factor and the number of origins are coprime.
     return [b"%d/%060d" % (n * 7_919 % origins, n) for n in range(count)]
 
 
-async def test_window_loads_each_origin_once_and_keeps_the_order(
+async def test_window_saves_loads_and_keeps_the_order(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     lines = _lines(60_000, origins=200)
     stdin = b" \n\r\n".join(lines)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-    answers, results, positions = _Loads(), list[bytes](), list[int]()
+    answerer, results, positions = _CountingAnswerer(), list[bytes](), list[int]()
 
-    def take(some: list[bytes], position: int) -> None:
-        results.extend(some)
+    def take(batch: list[bytes], position: int) -> None:
+        results.extend(batch)
         positions.append(position)
 
-    await LineFilter(answers, take, folder=f"{tmp_path}").run()
+    await LineFilter(answerer, take, folder=f"{tmp_path}").run()
 
     assert results == lines
-    assert answers.loads < 30_000  # else 60,000
+    assert answerer.loads < 30_000  # 60,000 without a window
     assert positions == sorted(positions)
     assert positions[-1] == len(stdin)
     assert os.listdir(tmp_path) == []  # noqa: PTH208 (a Path would block the loop)
@@ -81,7 +81,7 @@ async def _filtered(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n".join(lines))))
     results: list[bytes] = []
     work = LineFilter(
-        _Loads(), lambda some, _: results.extend(some), folder=f"{folder}"
+        _CountingAnswerer(), lambda batch, _: results.extend(batch), folder=f"{folder}"
     )
     await work.run()
     return results
@@ -111,25 +111,25 @@ async def test_window_does_not_wait_for_the_end_of_a_pipe(
     lines = _lines(30_000, origins=200)
     reading, writing = os.pipe()
     results: list[bytes] = []
-    all_event = anyio.Event()
+    done_event = anyio.Event()
 
-    def take(some: list[bytes], _: int) -> None:
-        results.extend(some)
+    def take(batch: list[bytes], _: int) -> None:
+        results.extend(batch)
         if len(results) == len(lines):
-            all_event.set()
+            done_event.set()
 
     def write() -> None:
         with open(writing, "wb", closefd=False) as pipe:
             pipe.write(b"\n".join(lines) + b"\n")
 
-    with open(reading) as stdin:  # noqa: PTH123, ASYNC230 (a number)
+    with open(reading) as stdin:  # noqa: PTH123, ASYNC230 (a file descriptor)
         monkeypatch.setattr("sys.stdin", stdin)
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
-                work = LineFilter(_Loads(), take, folder=f"{tmp_path}")
+                work = LineFilter(_CountingAnswerer(), take, folder=f"{tmp_path}")
                 tasks.start_soon(work.run)
                 await anyio.to_thread.run_sync(write)
-                await all_event.wait()
+                await done_event.wait()
                 os.close(writing)
 
     assert results == lines

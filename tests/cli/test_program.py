@@ -1,4 +1,4 @@
-"""The program as it is installed: its streams, its signals, its terminal."""
+"""The installed program: its streams, signals and terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 import robotsgate.cli
 from robotsgate.__main__ import main
 from robotsgate.cli import _program
-from tests.cli.conftest import in_shell, installed, on_terminal, running
+from tests.cli.conftest import run_in_shell, run_installed, run_on_terminal, running
 from tests.servers.answers import Raw, Reply
 from tests.servers.loopback import Connection
 from tests.tables import cases
@@ -25,7 +25,7 @@ from tests.tables import cases
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.cli.conftest import Ran
+    from tests.cli.conftest import Result
     from tests.servers.loopback import LoopbackServer
 
 _BODY = b"User-agent: *\nDisallow: /\x1b]0;[red]x\n"
@@ -36,14 +36,14 @@ def test_installed_program_answers_on_stdout(
 ) -> None:
     server = serve(Reply(body=_BODY))
 
-    ran = installed("check", f"{server.url}/a", "x")
+    result = run_installed("check", f"{server.url}/a", "x")
 
-    assert ran.code == 2
-    assert ran.stdout.startswith(f"allowed {server.url}/a: ")
-    assert ran.stderr.startswith("robotsgate: expected an absolute URL")
+    assert result.code == 2
+    assert result.stdout.startswith(f"allowed {server.url}/a: ")
+    assert result.stderr.startswith("robotsgate: expected an absolute URL")
 
 
-def test_ctrl_c_ends_it_with_what_was_done(
+def test_ctrl_c_ends_it_with_the_output_so_far(
     serve: Callable[..., LoopbackServer],
 ) -> None:
     server = serve(Reply(body=_BODY))
@@ -58,7 +58,7 @@ def test_ctrl_c_ends_it_with_what_was_done(
     assert (process.returncode, stdout, stderr) == (130, b"", b"")
 
 
-def test_ctrl_c_before_a_command_begins_is_no_traceback(
+def test_ctrl_c_before_a_command_starts_shows_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
@@ -74,20 +74,21 @@ def test_ctrl_c_ends_it_while_it_waits_for_stdin() -> None:
     with running("check") as process:
         process.stdin.write(b"x\n")
         process.stdin.flush()
-        told = process.stderr.readline()  # it reads
+        line = process.stderr.readline()  # by now, it is reading
         process.send_signal(signal.SIGINT)
         process.wait(30)
 
-    assert b"got 'x'" in told
+    assert b"got 'x'" in line
     assert process.returncode == 130
 
 
 @pytest.mark.parametrize("command", ["show", "lint", "diff"])
 def test_ctrl_c_ends_it_while_it_reads_a_file_from_stdin(command: str) -> None:
-    """An event loop took the first Ctrl-C, and the program went on to read."""
+    """An event loop used to swallow the first Ctrl-C, and the program kept reading."""
     files = ["-", "-"] if command == "diff" else ["-"]
     with running(command, *files) as process:
-        process.stdin.write(b"#" * 100_000)  # more than a pipe holds, so it reads
+        # More than fits in a pipe, so the program must be reading.
+        process.stdin.write(b"#" * 100_000)
         process.stdin.flush()
         status = Path(f"/proc/{process.pid}/status")
         while "sleeping" not in status.read_text():
@@ -100,7 +101,7 @@ def test_ctrl_c_ends_it_while_it_reads_a_file_from_stdin(command: str) -> None:
     assert process.returncode == 130
 
 
-def test_closed_pipe_ends_it_without_a_word(
+def test_closed_pipe_ends_it_silently(
     serve: Callable[..., LoopbackServer],
 ) -> None:
     server = serve(Reply(body=_BODY))
@@ -122,10 +123,10 @@ def test_closed_pipe_ends_it_without_a_word(
     "help of a command": (["check", "--help"], {}),
     "completion": ([], {"_ROBOTSGATE_COMPLETE": "bash_source"}),
 })  # fmt: skip
-def test_pipe_without_a_reader_ends_it_without_a_word(
+def test_pipe_without_a_reader_ends_it_silently(
     arguments: list[str], variables: dict[str, str]
 ) -> None:
-    """click exits with 1, which has a meaning."""
+    """click would exit with 1, which already has a meaning."""
     reader, writer = os.pipe()
     os.close(reader)
     with running(*arguments, stdout=writer, env=os.environ | variables) as process:
@@ -145,7 +146,7 @@ _CLOSED = "robotsgate: [Errno 9] Bad file descriptor\n"
     "stdout is closed": ("lint - >&-", 2, _CLOSED),
     "stderr is full": ("lint - 2> /dev/full", 1, ""),
     "stderr is closed": ("lint - 2>&-", 1, ""),
-    "stderr is full for a complaint": ("check x 2> /dev/full", 2, ""),
+    "stderr is full for an error": ("check x 2> /dev/full", 2, ""),
     "stderr is full for the summary of a filter":
         ("filter -a a --json 2> /dev/full", 1, ""),
     "stderr is full for the help": ("2> /dev/full", 2, ""),
@@ -153,15 +154,15 @@ _CLOSED = "robotsgate: [Errno 9] Bad file descriptor\n"
     "stdin is closed for a file":
         ("lint - <&-", 2, _CLOSED.replace(": ", ": cannot read the file: ", 1)),
 })  # fmt: skip
-def test_stream_that_fails_changes_no_answer_and_is_no_traceback(
+def test_failing_stream_changes_no_answer_and_shows_no_traceback(
     serve: Callable[..., LoopbackServer], command: str, code: int, stderr: str
 ) -> None:
     url = serve(Reply(body=_BODY)).url
     stdin = f"printf '{url}/\\nDisalow: /\\n' | "
 
-    ran = in_shell(("" if "<&-" in command else stdin) + f"robotsgate {command}")
+    result = run_in_shell(("" if "<&-" in command else stdin) + f"robotsgate {command}")
 
-    assert (ran.code, ran.stderr) == (code, stderr)
+    assert (result.code, result.stderr) == (code, stderr)
 
 
 @pytest.mark.parametrize("has_colour", [True, False])
@@ -171,7 +172,7 @@ def test_terminal_gets_colour_unless_no_color_is_set(
     has_colour: bool,
 ) -> None:
     server = serve(Reply(body=_BODY))
-    shown = on_terminal(
+    shown = run_on_terminal(
         *("check", "--explain", f"{server.url}/\x1b]0;[red]x"),
         variables={} if has_colour else {"NO_COLOR": "1"},
     )
@@ -188,14 +189,14 @@ def test_program_without_its_extra_says_what_to_install(
     for name in list(sys.modules):
         if name.startswith("robotsgate.cli"):
             monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr("robotsgate.cli", robotsgate.cli)  # to be restored
+    monkeypatch.setattr("robotsgate.cli", robotsgate.cli)  # so that it is restored
     monkeypatch.setitem(sys.modules, missing, None)
 
     with pytest.raises(SystemExit, match=r"pip install 'robotsgate\[cli\]'"):
         main()
 
 
-def test_another_missing_module_is_told_as_it_is(
+def test_other_missing_module_is_reported_unchanged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "robotsgate.cli._program", None)
@@ -204,7 +205,7 @@ def test_another_missing_module_is_told_as_it_is(
         main()
 
 
-def test_module_runs_as_the_program_does() -> None:
+def test_module_runs_like_the_program() -> None:
     command = [sys.executable, "-m", "robotsgate", "--version"]
 
     stdout = subprocess.check_output(command, text=True)  # noqa: S603 (our own program)
@@ -212,50 +213,52 @@ def test_module_runs_as_the_program_does() -> None:
     assert stdout.startswith("robotsgate, version ")
 
 
-@pytest.mark.parametrize(("error", "told"), [
+@pytest.mark.parametrize(("error", "start"), [
     (OSError(errno.ENOSPC, "No space"), "robotsgate: [Errno 28] No space\n"),
-    (TypeError("a fault of ours"), "Traceback"),
+    (TypeError("a bug"), "Traceback"),
 ])  # fmt: skip
-def test_failure_is_never_taken_for_the_answer_no(
-    program: Callable[..., Ran],
+def test_failure_never_exits_with_the_code_for_disallowed(
+    program: Callable[..., Result],
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
-    told: str,
+    start: str,
 ) -> None:
     def fail(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(anyio, "run", fail)
 
-    ran = program("check", "http://h/")
+    result = program("check", "http://h/")
 
-    assert (ran.code, ran.stderr.startswith(told)) == (2, True)
+    assert (result.code, result.stderr.startswith(start)) == (2, True)
 
 
 def test_program_without_a_command_shows_its_help(
-    program: Callable[..., Ran],
+    program: Callable[..., Result],
 ) -> None:
-    ran = program()
+    result = program()
 
-    assert ran.code == 2
-    assert "robotsgate lint robots.txt" in ran.stdout + ran.stderr
-
-
-def test_shell_gets_its_completion() -> None:
-    ran = installed(env=os.environ | {"_ROBOTSGATE_COMPLETE": "bash_source"})
-
-    assert ran.code == 0
-    assert "_robotsgate_completion" in ran.stdout
+    assert result.code == 2
+    assert "robotsgate lint robots.txt" in result.stdout + result.stderr
 
 
-def test_table_is_folded_on_a_terminal_and_no_cell_is_cut(tmp_path: Path) -> None:
+def test_shell_completion_is_printed() -> None:
+    result = run_installed(env=os.environ | {"_ROBOTSGATE_COMPLETE": "bash_source"})
+
+    assert result.code == 0
+    assert "_robotsgate_completion" in result.stdout
+
+
+def test_table_is_wrapped_on_a_terminal_without_truncating_cells(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "robots.txt"
     file.write_text(f"User-agent: [b]\nDisallow: /\x1b{'x' * 100}y\n")
 
     variables = {"TERM": "dumb"}
 
-    table = on_terminal("show", file, variables=variables).decode()
-    raw = on_terminal("show", "--raw", file, variables=variables).decode()
+    table = run_on_terminal("show", file, variables=variables).decode()
+    raw = run_on_terminal("show", "--raw", file, variables=variables).decode()
 
     assert table.split()[:4] == ["line", "agents", "field", "value"]
     assert r"/\x1b" in table
@@ -264,12 +267,12 @@ def test_table_is_folded_on_a_terminal_and_no_cell_is_cut(tmp_path: Path) -> Non
     assert raw == f"User-agent: [b]\r\nDisallow: /\\x1b{'x' * 100}y\r\n"
 
 
-def test_verdict_is_one_line_on_a_terminal_or_two_if_that_is_too_narrow(
+def test_verdict_is_one_line_on_a_terminal_or_two_if_too_long(
     serve: Callable[..., LoopbackServer],
 ) -> None:
     url = serve(Reply(body=b"User-agent: *\nDisallow: /p\n")).url
 
-    shown = on_terminal("check", f"{url}/p", f"{url}/p/{'x' * 30}")
+    shown = run_on_terminal("check", f"{url}/p", f"{url}/p/{'x' * 30}")
 
     assert shown.decode().replace("\x1b[31m", "").replace("\x1b[0m", "") == (
         f"disallowed {url}/p: line 2 (Disallow: /p); fresh for 23 h\r\n"
@@ -278,8 +281,8 @@ def test_verdict_is_one_line_on_a_terminal_or_two_if_that_is_too_narrow(
     )
 
 
-def test_unknown_command_is_one_line(program: Callable[..., Ran]) -> None:
-    ran = program("chekc")
+def test_unknown_command_is_a_one_line_error(program: Callable[..., Result]) -> None:
+    result = program("chekc")
 
-    assert ran.code == 2
-    assert ran.stderr.count("\n") == 1
+    assert result.code == 2
+    assert result.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""`robotsgate serve`: the server of the tester page, as it is installed."""
+"""`robotsgate serve`: the tester page's server, as installed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.servers.answers import Reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.cli.conftest import Ran
+    from tests.cli.conftest import Result
     from tests.servers.loopback import LoopbackServer
 
 
 @pytest.mark.parametrize(
     ("options", "access"),
     [([], "refused"), (["--allow-private"], "successful")],
-    ids=["public addresses alone", "private addresses as well"],
+    ids=["public addresses only", "private addresses as well"],
 )
 def test_page_is_served_until_ctrl_c(
     serve: Callable[..., LoopbackServer], options: list[str], access: str
@@ -47,7 +47,7 @@ def test_page_is_served_until_ctrl_c(
     assert (process.returncode, stderr) == (130, b"")
 
 
-def test_client_gets_no_more_fetches_by_headers_of_a_proxy() -> None:
+def test_proxy_headers_do_not_evade_the_fetch_limit() -> None:
     query = {"text": None, "agents": [], "paths": []}
 
     with running("serve", "--port", "0") as process:
@@ -83,15 +83,15 @@ def test_every_response_has_the_security_headers_and_none_redirects() -> None:
         assert response.headers["x-content-type-options"] == "nosniff"
 
 
-_BEGUN = {
+_INCOMPLETE = {
     "head": b"POST /answers HTTP/1.1\r\nHost: h\r\nContent-Len",
     "body": b"POST /answers HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n"
             b"Content-Type: application/json\r\n\r\n{",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("begun", _BEGUN.values(), ids=_BEGUN)
-def test_clients_that_are_slow_lock_nobody_out(begun: bytes) -> None:
+@pytest.mark.parametrize("incomplete", _INCOMPLETE.values(), ids=_INCOMPLETE)
+def test_slow_clients_do_not_lock_others_out(incomplete: bytes) -> None:
     with ExitStack() as clients, running("serve", "--port", "0") as process:
         url = httpx.URL(process.stdout.readline().decode().strip())
         slow = []
@@ -99,7 +99,7 @@ def test_clients_that_are_slow_lock_nobody_out(begun: bytes) -> None:
             client = socket.create_connection((url.host, url.port), timeout=10)
             slow.append(clients.enter_context(client))
             with suppress(OSError):
-                client.sendall(begun)
+                client.sendall(incomplete)
         page = httpx.get(url, trust_env=False)
         with suppress(ConnectionResetError):
             assert slow[0].recv(1) == b""
@@ -110,11 +110,11 @@ def test_clients_that_are_slow_lock_nobody_out(begun: bytes) -> None:
     assert (process.returncode, stderr) == (143, b"")
 
 
-def test_second_ctrl_c_is_no_traceback() -> None:
+def test_second_ctrl_c_shows_no_traceback() -> None:
     with running("serve", "--port", "0") as process:
         url = httpx.URL(process.stdout.readline().decode().strip())
         with socket.create_connection((url.host, url.port)) as slow:
-            slow.sendall(_BEGUN["body"])
+            slow.sendall(_INCOMPLETE["body"])
             httpx.get(url, trust_env=False)
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
@@ -131,7 +131,7 @@ def test_second_ctrl_c_is_no_traceback() -> None:
 @pytest.mark.parametrize(("bound", "value"), [
     ("_CLIENT_SECONDS", 0.5), ("_MOST_CONNECTIONS", 1),
 ])  # fmt: skip
-async def test_slow_client_is_dropped_after_a_while_and_for_others(
+async def test_slow_client_is_dropped_after_a_timeout_or_for_another_client(
     monkeypatch: pytest.MonkeyPatch, bound: str, value: float
 ) -> None:
     monkeypatch.setattr(_server, bound, value)
@@ -142,14 +142,14 @@ async def test_slow_client_is_dropped_after_a_while_and_for_others(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listener])
             async with await anyio.connect_tcp(host, port) as slow:
-                await slow.send(_BEGUN["head"])
+                await slow.send(_INCOMPLETE["head"])
                 async with await anyio.connect_tcp(host, port):
                     with anyio.fail_after(10), pytest.raises(ends):
                         await slow.receive()
             server.should_exit = True
 
 
-def test_client_that_leaves_early_is_not_reported() -> None:
+def test_early_disconnect_is_not_reported() -> None:
     with running("serve", "--port", "0") as process:
         url = httpx.URL(process.stdout.readline().decode().strip())
         with socket.create_connection((url.host, url.port)) as leaving:
@@ -165,20 +165,20 @@ def test_client_that_leaves_early_is_not_reported() -> None:
 
 
 def test_server_without_its_extra_says_what_to_install(
-    program: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+    program: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "robotsgate.cli.tester._server")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
 
-    ran = program("serve", "--port", "0")
+    result = program("serve", "--port", "0")
 
-    assert ran.code == 2
-    assert "pip install 'robotsgate[cli,tester]'" in ran.stderr
+    assert result.code == 2
+    assert "pip install 'robotsgate[cli,tester]'" in result.stderr
 
 
-def test_port_that_is_taken_is_one_line(
-    program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
+def test_port_in_use_is_a_one_line_error(
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
 ) -> None:
-    ran = program("serve", "--port", serve(Reply()).port)
+    result = program("serve", "--port", serve(Reply()).port)
 
-    assert (ran.code, ran.stderr.count("\n")) == (2, 1)
+    assert (result.code, result.stderr.count("\n")) == (2, 1)

@@ -1,4 +1,4 @@
-"""`robotsgate show`: the groups of a file, as rows, JSON or raw."""
+"""`robotsgate show`: a file's groups as rows or JSON, or the raw file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Ran
+    from tests.cli.conftest import Result
     from tests.servers.loopback import LoopbackServer
 
 _BODY = b"""\
@@ -33,11 +33,11 @@ Sitemap:
 """
 
 
-def test_rows_tell_what_holds_for_whom(program: Callable[..., Ran]) -> None:
-    ran = program("show", "-", stdin=_BODY)
+def test_rows_show_what_applies_to_which_agents(program: Callable[..., Result]) -> None:
+    result = program("show", "-", stdin=_BODY)
 
-    assert (ran.code, ran.stderr) == (0, "")
-    assert [row.split("\t") for row in ran.stdout.splitlines()] == [
+    assert (result.code, result.stderr) == (0, "")
+    assert [row.split("\t") for row in result.stdout.splitlines()] == [
         ["2", "a, (none)", "crawl-delay", "5"],
         ["2", "a, (none)", "request-rate", "1/5"],
         ["4", "a, (none)", "disallow", r"/p\x1b"],
@@ -51,8 +51,8 @@ def test_rows_tell_what_holds_for_whom(program: Callable[..., Ran]) -> None:
 
 
 @pytest.mark.parametrize(("agent", "lines"), [("A/1.0", "22478"), ("b", "99")])
-def test_only_what_binds_an_agent_is_shown(
-    program: Callable[..., Ran], agent: str, lines: str
+def test_only_what_applies_to_the_agent_is_shown(
+    program: Callable[..., Result], agent: str, lines: str
 ) -> None:
     rows = program("show", "--agent", agent, "-", stdin=_BODY).stdout.splitlines()
     (shown,) = program("show", "-a", agent, "--json", "-", stdin=_BODY).records
@@ -61,8 +61,8 @@ def test_only_what_binds_an_agent_is_shown(
     assert [str(group["line"]) for group in shown["groups"]] == [lines[0]]
 
 
-def test_stated_usage_preferences_are_shown_by_their_categories(
-    program: Callable[..., Ran],
+def test_stated_usage_preferences_are_shown_by_category(
+    program: Callable[..., Result],
 ) -> None:
     body = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Signal: search=yes\n"
 
@@ -74,42 +74,42 @@ def test_stated_usage_preferences_are_shown_by_their_categories(
     assert uses["train-ai"] == {"preference": "disallow", "line": 2}
 
 
-def test_raw_file_is_printed_as_it_is(
-    program: Callable[..., Ran], serve: Callable[..., LoopbackServer]
+def test_raw_file_is_printed_unchanged(
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
 ) -> None:
-    ran = program("show", "--raw", serve(Reply(body=_BODY)).url)
+    result = program("show", "--raw", serve(Reply(body=_BODY)).url)
 
-    assert ran.stdout.encode() == _BODY
+    assert result.stdout.encode() == _BODY
 
 
 @cases("answer reason", {
     "no file": (Reply(status=404), "is unavailable (404)"),
     "an error": (Reply(status=500), "is unreachable (500)"),
 })  # fmt: skip
-def test_url_without_a_file_is_trouble(
-    program: Callable[..., Ran],
+def test_url_without_a_file_is_an_error(
+    program: Callable[..., Result],
     serve: Callable[..., LoopbackServer],
     answer: Reply,
     reason: str,
 ) -> None:
     server = serve(answer)
 
-    ran = program("show", f"{server.url}/robots.txt")
+    result = program("show", f"{server.url}/robots.txt")
 
-    assert (ran.code, ran.stdout) == (2, "")
-    assert f"{server.url}/robots.txt {reason}" in ran.stderr
+    assert (result.code, result.stdout) == (2, "")
+    assert f"{server.url}/robots.txt {reason}" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["show", "lint"])
-def test_what_cannot_be_read_is_trouble(
-    program: Callable[..., Ran], tmp_path: Path, command: str
+def test_unreadable_source_is_an_error(
+    program: Callable[..., Result], tmp_path: Path, command: str
 ) -> None:
     for source in (tmp_path, "a\0b", f"http://127.0.0.1:{dead_port()}/"):
-        ran = program(command, source)
+        result = program(command, source)
 
-        assert ran.code == 2
-        assert ran.stderr.startswith("robotsgate: ")
-        assert ran.stderr.count("\n") == 1
+        assert result.code == 2
+        assert result.stderr.startswith("robotsgate: ")
+        assert result.stderr.count("\n") == 1
 
 
 @cases("source hint", {
@@ -120,8 +120,8 @@ def test_what_cannot_be_read_is_trouble(
     "a file": ("robots.txt", "No such file or directory: 'robots.txt'\n"),
     "a path": ("./no.such/file", "No such file or directory: 'no.such/file'\n"),
 })  # fmt: skip
-def test_site_without_a_scheme_is_told_what_to_write(
-    program: Callable[..., Ran],
+def test_missing_file_that_looks_like_a_site_gets_a_hint(
+    program: Callable[..., Result],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     source: str,
@@ -130,8 +130,8 @@ def test_site_without_a_scheme_is_told_what_to_write(
     monkeypatch.chdir(tmp_path)
 
     for command in (["show"], ["lint"], ["diff", "-"]):
-        ran = program(*command, source)
+        result = program(*command, source)
 
-        assert (ran.code, ran.stdout) == (2, "")
-        assert ran.stderr.startswith("robotsgate: cannot read the file: ")
-        assert ran.stderr.endswith(hint)
+        assert (result.code, result.stdout) == (2, "")
+        assert result.stderr.startswith("robotsgate: cannot read the file: ")
+        assert result.stderr.endswith(hint)

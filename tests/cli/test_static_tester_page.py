@@ -1,4 +1,4 @@
-"""The tester page of the documentation, which has no server, in a real browser."""
+"""The documentation's tester page, which needs no server, in a real browser."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def page(tmp_path: Path) -> Iterator[str]:
 
 
 def requested(log: Path, page: str) -> list[str]:
-    """The URLs that `page` and its worker requested, from Chromium's log."""
+    """The URLs that `page` and its worker requested, according to Chromium's log."""
     origin = page.removesuffix("/tester/")
     events = (
         event.get("params", {}) for event in json.loads(log.read_text())["events"]
@@ -53,16 +53,16 @@ def requested(log: Path, page: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_page_answers_by_itself(page: str, tmp_path: Path) -> None:
+def test_page_works_without_a_server(page: str, tmp_path: Path) -> None:
     log = tmp_path / "log.json"
 
     with chromium(f"--log-net-log={log}") as browser:
         browser.get(page)
         browser.execute_script("""
-            window.told = [];
+            window.messages = [];
             window.loaded = performance.getEntriesByType("resource").length;
             const status = document.getElementById("status");
-            new MutationObserver(() => told.push(status.textContent))
+            new MutationObserver(() => messages.push(status.textContent))
                 .observe(status, {childList: true});
         """)
         browser.find_element(By.TAG_NAME, "button").click()
@@ -73,14 +73,14 @@ def test_page_answers_by_itself(page: str, tmp_path: Path) -> None:
         browser.find_element(By.ID, "paths").send_keys("\nx" * 50)
         wait_for(browser, "expected at most 50 checks")
         after_error = answers(browser)
-        loaded, told = browser.execute_script("return [loaded, told]")
-        complaints = browser.get_log("browser")
+        loaded, messages = browser.execute_script("return [loaded, messages]")
+        browser_log = browser.get_log("browser")
         browser.execute_async_script(  # forbidden by the Content-Security-Policy
             "fetch('http://localhost:9/').then(arguments[0], () => arguments[0]())"
         )
 
     assert loaded == len(["tester.css", "tester.js", "answers.js"])
-    assert "Loading Python: 10 %" in told
+    assert "Loading Python: 10 %" in messages
     assert results == [
         "✗ disallowed",
         "✓ allowed",
@@ -93,7 +93,7 @@ def test_page_answers_by_itself(page: str, tmp_path: Path) -> None:
         "Disalow: /drafts/",
     ]
     assert after_error == []
-    assert complaints == []
+    assert browser_log == []
     urls = requested(log, page)
     assert f"{page}pyodide/pyodide.asm.wasm" in urls
     assert [url for url in urls if not url.startswith(page)] == []

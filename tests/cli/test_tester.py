@@ -1,4 +1,4 @@
-"""The server behind the tester page: answers, bounds and headers."""
+"""The server behind the tester page: answers, limits and headers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BODY = "User-agent: *\nDisallow: /p<\x1b\nDisalow: /\n"
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """What uvicorn runs the app on."""
+    """uvicorn runs the app on asyncio."""
     return "asyncio"
 
 
@@ -47,10 +47,10 @@ async def _page(
             monotonic=clock.monotonic,
             own_name=own_name,
         )
-        of_requests = iter(addresses)
+        client_addresses = iter(addresses)
 
         async def from_address(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 (ASGI)
-            await app(scope | {"client": (next(of_requests), 1)}, receive, send)
+            await app(scope | {"client": (next(client_addresses), 1)}, receive, send)
 
         transport = httpx.ASGITransport(from_address)
         async with httpx.AsyncClient(
@@ -63,7 +63,7 @@ def _query(**more: object) -> dict[str, Any]:
     return {"text": _BODY, "url": "", "agents": [], "paths": []} | more
 
 
-async def test_page_has_no_scripts_and_styles_in_itself() -> None:
+async def test_page_has_no_inline_scripts_or_styles() -> None:
     async with _page() as client:
         response = await client.get("/")
 
@@ -89,7 +89,7 @@ async def test_page_states_its_limits() -> None:
     assert f"every {_app._SECONDS_EACH:.0f} seconds" in page
 
 
-async def test_pasted_file_is_answered_with_lines_and_findings() -> None:
+async def test_answer_for_a_pasted_file_has_lines_and_findings() -> None:
     body = "User-agent: *\nDisallow: /p<\x1b\nNoindex: /\n"
     paths = ["/p<\x1b/a", "/q", "/robots.txt", "p<\x1b", "q?u=http://h", "http://"]
 
@@ -148,8 +148,8 @@ async def test_dialects_that_disagree_are_named() -> None:
     ]
 
 
-async def test_only_the_first_of_very_many_lines_and_findings_are_sent() -> None:
-    """A file of 512 KB had an answer of 28 MB."""
+async def test_only_the_first_of_many_lines_and_findings_are_sent() -> None:
+    """A 512 KB file used to get a 28 MB response."""
     async with _page() as client:
         query = _query(text="x\n" * 5_002)
         content = (await client.post("/answers", json=query)).json()
@@ -158,7 +158,7 @@ async def test_only_the_first_of_very_many_lines_and_findings_are_sent() -> None
     assert (len(content["findings"]), content["more_findings"]) == (1_000, 4_002)
 
 
-async def test_rule_of_any_length_makes_no_long_reason() -> None:
+async def test_reason_for_a_long_rule_is_cut_off() -> None:
     query = _query(text=f"User-agent: *\nDisallow: /{'*' * 400_000}", paths=["/"] * 50)
 
     async with _page() as client:
@@ -167,7 +167,7 @@ async def test_rule_of_any_length_makes_no_long_reason() -> None:
     assert {len(one["reason"]) for one in content["answers"]} == {2_000}
 
 
-async def test_fetched_file_is_answered_with_where_it_came_from() -> None:
+async def test_answer_for_a_fetched_file_names_its_source() -> None:
     site = FakeSite()
     site.serve("http://h", _BODY)
     paths = ["/p<%1b", "p?u=http://h", "http://h/q", "http://other/", "gopher://h/"]
@@ -187,14 +187,14 @@ async def test_fetched_file_is_answered_with_where_it_came_from() -> None:
 
 
 @cases("statuses url access", {
-    "both answer": ({"https": 200, "http": 200}, "https://h/robots.txt", "successful"),
-    "https has an error": ({"https": 503, "http": 200}, "https://h/robots.txt",
+    "both respond": ({"https": 200, "http": 200}, "https://h/robots.txt", "successful"),
+    "https returns an error": ({"https": 503, "http": 200}, "https://h/robots.txt",
                            "unreachable"),
-    "only http answers": ({"http": 200}, "http://h/robots.txt", "successful"),
-    "neither answers": ({}, "https://h/robots.txt", "unreachable"),
+    "only http responds": ({"http": 200}, "http://h/robots.txt", "successful"),
+    "neither responds": ({}, "https://h/robots.txt", "unreachable"),
 })  # fmt: skip
 @pytest.mark.parametrize("site_url", ["h", "h/?u=http://other"])
-async def test_site_without_a_scheme_is_fetched_over_https_if_it_answers(
+async def test_site_without_a_scheme_uses_https_unless_only_http_responds(
     statuses: dict[str, int], url: str, access: str, site_url: str
 ) -> None:
     site = FakeSite()
@@ -223,35 +223,35 @@ async def test_site_without_a_file_has_no_lines() -> None:
     assert content["answers"][0]["allowed"] is True
 
 
-async def test_fetches_of_a_client_are_bounded() -> None:
+async def test_fetches_per_client_are_limited() -> None:
     clock = ManualClock()
 
-    async def ask(client: httpx.AsyncClient, number: int) -> int:
+    async def post(client: httpx.AsyncClient, number: int) -> int:
         query = _query(text=None, url=f"http://h{number}/")
         return (await client.post("/answers", json=query)).status_code
 
-    of_one_network = (f"2001:db8::{number:x}" for number in count(1))
-    async with _page(clock=clock, addresses=of_one_network) as client:
-        statuses = [await ask(client, number) for number in range(21)]
-        known = await ask(client, 0)
+    same_network = (f"2001:db8::{number:x}" for number in count(1))
+    async with _page(clock=clock, addresses=same_network) as client:
+        statuses = [await post(client, number) for number in range(21)]
+        cached = await post(client, 0)
         clock.advance(3)
-        later = await ask(client, 20)
+        later = await post(client, 20)
 
     assert statuses == [200] * 20 + [429]
-    assert (known, later) == (200, 200)
+    assert (cached, later) == (200, 200)
 
 
 @cases("one other", {
     "two IPv6 networks": ("2001:db8::1", "2001:db8:0:1::1"),
     "two IPv4 addresses": ("198.51.100.1", "198.51.100.2"),
-    "two that came over IPv6": ("::ffff:198.51.100.1", "::ffff:198.51.100.2"),
-    "an address and none": ("198.51.100.1", ""),
+    "two IPv4-mapped addresses": ("::ffff:198.51.100.1", "::ffff:198.51.100.2"),
+    "an address and no address": ("198.51.100.1", ""),
 })  # fmt: skip
-def test_others_are_clients_of_their_own(one: str, other: str) -> None:
+def test_different_networks_count_as_different_clients(one: str, other: str) -> None:
     assert client_of(one) != client_of(other)
 
 
-def test_each_client_has_a_bucket_that_fills() -> None:
+def test_each_client_has_its_own_bucket_that_refills() -> None:
     limit = RateLimit(burst=2, seconds_each=10)
 
     taken = [limit.take("a", now) for now in (0, 0, 0, 9, 10, 11)]
@@ -262,19 +262,20 @@ def test_each_client_has_a_bucket_that_fills() -> None:
 
 
 @cases("content message", {
-    "no JSON": (b"{", "expected JSON"),
-    "deep JSON": (b"[" * 100_000, "expected JSON"),
+    "invalid JSON": (b"{", "expected JSON"),
+    "deeply nested JSON": (b"[" * 100_000, "expected JSON"),
     "other JSON": (b"[]", "expected text, url, agents and paths"),
     "a long path": (b'{"text":"","url":"","agents":[],"paths":["%s"]}' % (b"x" * 2_001),
                     "all but the text are limited to 2000"),
-    "too many questions": (b'{"text":"","url":"","agents":[],"paths":[%s]}'
+    "too many checks": (b'{"text":"","url":"","agents":[],"paths":[%s]}'
                            % b",".join([b'""'] * 51), "expected at most 50 checks"),
     "too many lines": (b'{"text":"%s","url":"","agents":[],"paths":[]}'
                        % (b"\\n" * 50_001), "expected at most 50000 lines, got 50001"),
-    "too much": (b"[" + b" " * 2**20 + b"]", "expected at most 1048576 bytes"),
-    "no URL": (b'{"text":null,"url":"/x","agents":[],"paths":[]}', "expected a host"),
+    "too many bytes": (b"[" + b" " * 2**20 + b"]", "expected at most 1048576 bytes"),
+    "an invalid URL": (b'{"text":null,"url":"/x","agents":[],"paths":[]}',
+                       "expected a host"),
 })  # fmt: skip
-async def test_what_the_page_would_not_send_is_an_error(
+async def test_query_that_the_page_would_not_send_is_an_error(
     content: bytes, message: str
 ) -> None:
     async with _page() as client:
@@ -284,7 +285,7 @@ async def test_what_the_page_would_not_send_is_an_error(
     assert message in response.json()["error"]
 
 
-async def test_form_of_another_site_is_refused() -> None:
+async def test_form_from_another_site_is_refused() -> None:
     async with _page() as client:
         response = await client.post("/answers", data={"text": "x"})
 
@@ -301,10 +302,10 @@ async def test_form_of_another_site_is_refused() -> None:
         ("evil.example", 403),
     ],
 )
-async def test_page_with_a_name_answers_under_no_name_of_others(
+async def test_page_with_a_name_refuses_other_host_names(
     host: str, status: int
 ) -> None:
-    """A hostile page could let its name lead to this machine, and ask in its place."""
+    """A hostile page could point its own name at this machine and send requests."""
     async with _page(own_name="tester") as client:
         response = await client.post("/answers", json=_query(), headers={"Host": host})
 

@@ -42,7 +42,7 @@ Disallow: /[red]x[/red]\x1b[31m
 Disalow: /"><img src=x onerror=document.title='owned'>
 """
 
-_USUAL = """\
+_TYPICAL = """\
 User-agent: *
 Disallow: /a/
 Allow: /a/open
@@ -51,7 +51,7 @@ Disalow: /drafts/
 
 _LONG = f"User-agent: *\nDisallow: /{'segment/' * 30}\n"
 
-_SECONDS = 20
+_TIMEOUT_SECONDS = 20
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +66,8 @@ def page() -> Iterator[str]:
 def chromium(*arguments: str) -> Iterator[Chrome]:
     """A headless browser."""
     options = webdriver.ChromeOptions()
-    usual = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage")
-    for argument in (*usual, *arguments):
+    defaults = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage")
+    for argument in (*defaults, *arguments):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.ChromeService(executable_path=_DRIVER)
@@ -83,11 +83,11 @@ def browser() -> Iterator[Chrome]:
 
 @pytest.fixture
 def opened(page: str, browser: Chrome) -> Callable[..., Chrome]:
-    """Opens the page with what stands in its URL, and waits for its answer."""
+    """Opens the page with a state in its URL, and waits for the answer."""
 
     def open_page(*, has_answer: str = "disallowed,", **state: str) -> Chrome:
-        browser.get("about:blank")  # a change of the fragment alone loads nothing
-        browser.get_log("browser")  # that of an earlier test
+        browser.get("about:blank")  # changing only the fragment loads nothing
+        browser.get_log("browser")  # discards an earlier test's log
         browser.get(f"{page}#{urlencode(state)}")
         wait_for(browser, has_answer)
         return browser
@@ -95,15 +95,15 @@ def opened(page: str, browser: Chrome) -> Callable[..., Chrome]:
     return open_page
 
 
-def wait_for(browser: Chrome, text: str, *, seconds: float = _SECONDS) -> None:
-    """Wait until the status of the page has `text`."""
+def wait_for(browser: Chrome, text: str, *, seconds: float = _TIMEOUT_SECONDS) -> None:
+    """Wait until the page's status contains `text`."""
     WebDriverWait(browser, seconds).until(
         lambda _: text in browser.find_element(By.ID, "status").text
     )
 
 
 def answers(browser: Chrome) -> list[str]:
-    """The third column."""
+    """The cells of the third column."""
     cells = browser.find_elements(By.CSS_SELECTOR, "#answers td:nth-child(3)")
     return [cell.text for cell in cells]
 
@@ -116,8 +116,8 @@ def test_typing_a_path_flips_its_answer(opened: Callable[..., Chrome]) -> None:
     wait_for(browser, "1 disallowed")
 
     assert (before, answers(browser)) == (["✓ allowed"], ["✗ disallowed"])
-    decides = browser.find_element(By.CSS_SELECTOR, "#lines .decides")
-    assert decides.text.startswith("Disallow: /private")
+    decisive_line = browser.find_element(By.CSS_SELECTOR, "#lines .decides")
+    assert decisive_line.text.startswith("Disallow: /private")
     assert "paths=%2Fprivate" in browser.current_url
 
 
@@ -158,7 +158,7 @@ def test_fetched_file_shows_where_it_came_from(
 
 
 def test_error_replaces_the_results(opened: Callable[..., Chrome]) -> None:
-    browser = opened(text=_USUAL, paths="/a/b")
+    browser = opened(text=_TYPICAL, paths="/a/b")
 
     browser.find_element(By.ID, "paths").send_keys("\nx" * 50)
     wait_for(browser, "expected at most 50 checks")
@@ -179,7 +179,7 @@ def test_columns_fit_their_words(opened: Callable[..., Chrome]) -> None:
 
 
 def test_many_lines_are_drawn_without_a_pause(opened: Callable[..., Chrome]) -> None:
-    """The numbers of the lines once took ten seconds."""
+    """Drawing the line numbers used to take ten seconds."""
     browser = opened(text="User-agent: *\nDisallow: /\n", paths="/")
 
     field = browser.find_element(By.ID, "text")
@@ -207,7 +207,7 @@ def test_many_lines_are_drawn_without_a_pause(opened: Callable[..., Chrome]) -> 
     assert milliseconds < 1_000
 
 
-def test_page_works_by_keyboard_and_names_its_fields(
+def test_page_works_by_keyboard_and_labels_its_fields(
     opened: Callable[..., Chrome],
 ) -> None:
     browser = opened(text="User-agent: *\nDisallow: /\n", paths="/")
@@ -222,11 +222,13 @@ def test_page_works_by_keyboard_and_names_its_fields(
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_fits_its_window_without_a_fault(
+def test_page_fits_its_window_without_browser_errors(
     opened: Callable[..., Chrome], width: int, scheme: str
 ) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser = opened(text=_USUAL, agents="ExampleBot", paths="/a/b\n/a/open\n/drafts/1")
+    browser = opened(
+        text=_TYPICAL, agents="ExampleBot", paths="/a/b\n/a/open\n/drafts/1"
+    )
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     root = browser.find_element(By.TAG_NAME, "html")
     metrics = {"width": width, "deviceScaleFactor": 1, "mobile": width < 400}
@@ -236,5 +238,5 @@ def test_page_fits_its_window_without_a_fault(
 
     assert root.get_property("scrollWidth") <= width
     assert browser.get_log("browser") == []
-    if folder := os.environ.get("ROBOTSGATE_PICTURES"):  # those of the documentation
+    if folder := os.environ.get("ROBOTSGATE_PICTURES"):  # for the documentation
         browser.save_screenshot(str(Path(folder, f"tester-{width}-{scheme}.png")))

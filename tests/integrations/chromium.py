@@ -1,4 +1,4 @@
-"""The Chromium of this machine, for tests that steer it by Playwright."""
+"""The installed Chromium, for tests that drive it with Playwright."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ LAUNCH_OPTIONS = {
 
 
 def page(text: str) -> Reply:
-    """A page without an icon, which a browser would request at a time of its own."""
+    """A page with an empty inline icon, so that browsers do not request one."""
     icon = "<link rel=icon href='data:,'>"
     return Reply(headers={"Content-Type": "text/html"}, body=f"{icon}{text}".encode())

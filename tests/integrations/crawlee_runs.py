@@ -1,4 +1,4 @@
-"""Crawls with crawlers of crawlee, run in one way; imported only where crawlee is."""
+"""A uniform way to run crawlee crawlers; import it only if crawlee is installed."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _numbers = itertools.count()
 
 @dataclass(kw_only=True)
 class Crawl:
-    """A crawler that obeys robots.txt, and what came of its requests.
+    """A crawler that obeys robots.txt, and the outcome of its requests.
 
     Attributes:
-        skipped: what `obey_robots` has returned.
-        pages: URLs after redirects, in the order of their handlers.
-        skips: what `on_skipped_request` got, in order.
+        skipped: what `obey_robots` returned.
+        pages: URLs after redirects, in the order in which they were handled.
+        skips: the arguments of the `on_skipped_request` calls, in order.
         failed: URLs that failed.
     """
 
@@ -55,15 +55,15 @@ class Crawl:
     failed: list[str] = field(default_factory=list)
 
 
-async def crawl_of(
+async def new_crawl(
     kind: str,
     checker: RobotsChecker,
     *,
     gate: PolitenessGate | None = None,
     handle: Callable[[Any], Awaitable[object]] | None = None,
-    **options: Any,  # noqa: ANN401 (those of the crawler)
+    **options: Any,  # noqa: ANN401 (the crawler's)
 ) -> Crawl:
-    """A crawl of one of the KINDS, which has not run yet; `handle` gets each page."""
+    """Prepare a crawl by one of the KINDS; `handle` is called for each page."""
     storage = MemoryStorageClient()
     options.setdefault("request_manager", await new_queue())
     crawler = KINDS[kind](storage_client=storage, configure_logging=False, **options)
@@ -71,24 +71,24 @@ async def crawl_of(
     crawl = Crawl(crawler=crawler, skipped=skipped)
 
     @crawler.router.default_handler
-    async def note_page(context: BasicCrawlingContext) -> None:
+    async def record_page(context: BasicCrawlingContext) -> None:
         crawl.pages.append(context.request.loaded_url or context.request.url)
         if handle is not None:
             await handle(context)
 
     @crawler.on_skipped_request
-    async def note_skip(url: str, reason: str) -> None:
+    async def record_skip(url: str, reason: str) -> None:
         crawl.skips.append((url, reason))
 
     @crawler.failed_request_handler
-    async def note_failure(context: BasicCrawlingContext, _error: Exception) -> None:
+    async def record_failure(context: BasicCrawlingContext, _error: Exception) -> None:
         crawl.failed.append(context.request.url)
 
     return crawl
 
 
 async def new_queue(**_options: object) -> RequestQueue:
-    """A queue of its own; takes options, as `RequestQueue.open` does."""
+    """Open a separate queue; options, as for `RequestQueue.open`, are ignored."""
     return await RequestQueue.open(
         alias=f"queue-{next(_numbers)}", storage_client=MemoryStorageClient()
     )
@@ -106,8 +106,8 @@ def _in_chromium(**options: Any) -> BasicCrawler[Any, Any]:  # noqa: ANN401 (the
     return PlaywrightCrawler(browser_launch_options=LAUNCH_OPTIONS, **options)
 
 
-def _with(kind: type, client: type, **always: object) -> Callable[..., Any]:
-    return lambda **options: kind(http_client=client(), **always, **options)
+def _with(crawler_type: type, client_type: type, **fixed: object) -> Callable[..., Any]:
+    return lambda **options: crawler_type(http_client=client_type(), **fixed, **options)
 
 
 KINDS = {
@@ -123,4 +123,4 @@ CLASSES = {
     "HttpxHttpClient": HttpxHttpClient,
     "ImpitHttpClient": ImpitHttpClient,
 }
-ONE_AT_ONCE = ConcurrencySettings(max_concurrency=1, desired_concurrency=1)
+ONE_AT_A_TIME = ConcurrencySettings(max_concurrency=1, desired_concurrency=1)

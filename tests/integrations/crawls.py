@@ -1,8 +1,8 @@
-"""Crawls with real spiders, in this process or, with a Twisted reactor, in another.
+"""Crawls with real spiders: in this process, or in another with a Twisted reactor.
 
-A reactor can be installed once in a process and never started again, so the crawls of
-this process run without one, as Scrapy allows. The other process is this module, run
-as a program: it takes a `Plan` as JSON and prints a `Report`.
+A reactor cannot be restarted within a process, so crawls in this process run without
+one, which Scrapy allows. The other process runs this module as a program: it reads a
+`Plan` as JSON and prints a `Report`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MIDDLEWARES: dict[object, int | None] = {
     BUILT_IN: None,
     "robotsgate.integrations.scrapy.RobotsGateMiddleware": 100,
 }
-"""What a user of ours writes into the settings."""
+"""What our users put in their settings."""
 
 SETTINGS = {
     "DOWNLOADER_MIDDLEWARES": MIDDLEWARES,
@@ -39,19 +39,19 @@ SETTINGS = {
     "ROBOTSTXT_OBEY": True,
     "TELNETCONSOLE_ENABLED": False,
 }
-_PATIENCE_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 _MAX_BYTES = 1_000
 
 
 @dataclass(kw_only=True)
 class Plan:
-    """What a process of its own is to do.
+    """The work for the other process.
 
     Attributes:
-        urls: the pages to crawl, all at once.
-        settings: as JSON.
-        meta: of each request.
-        fetches: URLs to get by a `Fetcher` instead, for the ways in which it fails.
+        urls: the pages to crawl, all requested at once.
+        settings: Scrapy's; must be serializable as JSON.
+        meta: each request's meta.
+        fetches: URLs to get with a `Fetcher` instead, to see how it fails.
     """
 
     urls: Sequence[str] = ()
@@ -62,14 +62,14 @@ class Plan:
 
 @dataclass(kw_only=True)
 class Report:
-    """What came of a crawl.
+    """The outcome of a crawl.
 
     Attributes:
         pages: URLs of the responses, in order of arrival.
-        refused: what the errors say, in the same way.
-        fetched: for each of the fetches the status and the size, or where it failed.
-        stats: those that are numbers.
-        meta_keys: the keys in the meta of all responses.
+        refused: error messages, in order of arrival.
+        fetched: for each fetch, the status and size, or the kind of failure.
+        stats: the numeric ones.
+        meta_keys: the keys of all responses' meta.
     """
 
     pages: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Report:
 
 
 class CrawlSpider(scrapy.Spider):
-    """Crawls what it is given; `errors` has the exceptions themselves."""
+    """Crawls the given requests; `errors` contains the exceptions themselves."""
 
     name = "spider"
 
@@ -100,7 +100,7 @@ class CrawlSpider(scrapy.Spider):
         self.errors: list[BaseException] = []
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, *_: object, **options: Any) -> CrawlSpider:  # noqa: ANN401 (those of __init__)
+    def from_crawler(cls, crawler: Crawler, *_: object, **options: Any) -> CrawlSpider:  # noqa: ANN401 (__init__'s)
         spider: CrawlSpider = super().from_crawler(crawler, **options)
         for signal, listener in spider.listeners.items():
             crawler.signals.connect(listener, signal)
@@ -110,19 +110,19 @@ class CrawlSpider(scrapy.Spider):
         fetcher = DownloaderFetcher(self.crawler, seconds=3.0)
         for url in self._fetches:
             try:
-                got = await fetcher.get(url, [], max_bytes=_MAX_BYTES)
-                size = min(len(got.body), _MAX_BYTES)  # what came at once may be more
-                self.report.fetched.append(f"{got.status}, {size} bytes")
+                response = await fetcher.get(url, [], max_bytes=_MAX_BYTES)
+                size = min(len(response.body), _MAX_BYTES)  # a fetcher may return more
+                self.report.fetched.append(f"{response.status}, {size} bytes")
             except FetchFailedError as error:
                 self.report.fetched.append(error.kind.value)
         for request in self._requests:
-            yield request.replace(callback=self.keep, errback=self.keep_error)
+            yield request.replace(callback=self.record_page, errback=self.record_error)
 
-    async def keep(self, response: Response) -> None:
+    async def record_page(self, response: Response) -> None:
         self.report.pages.append(response.url)
         self.report.meta_keys.extend(response.meta)
 
-    def keep_error(self, failure: Failure) -> None:
+    def record_error(self, failure: Failure) -> None:
         self.errors.append(failure.value)
         self.report.refused.append(str(failure.value))
 
@@ -130,35 +130,35 @@ class CrawlSpider(scrapy.Spider):
 async def crawl(
     *pages: scrapy.Request | str,
     settings: dict[str, Any] | None = None,
-    **options: Any,  # noqa: ANN401 (those of the spider)
+    **options: Any,  # noqa: ANN401 (the spider's)
 ) -> CrawlSpider:
-    """The spider after it has crawled `pages` without a reactor.
+    """Crawl `pages` without a reactor, and return the spider.
 
     Args:
-        pages: all sent at once; a URL may stand for its request.
-        settings: beside those that turn our middleware on.
-        options: of the spider.
+        pages: requests or URLs, all sent at once.
+        settings: in addition to those that enable our middleware.
+        options: the spider's.
     """
     runner = AsyncCrawlerRunner(
         {**SETTINGS, "TWISTED_REACTOR_ENABLED": False, **(settings or {})}
     )
     crawler = runner.create_crawler(CrawlSpider)
     await runner.crawl(crawler, requests=_requests(pages), **options)
-    return _reported(crawler)
+    return _finished_spider(crawler)
 
 
-def crawl_elsewhere(plan: Plan) -> Report:
-    """What comes of `plan` in a process of its own, with the asyncio reactor."""
-    done = subprocess.run(  # noqa: S603 (our own words)
+def crawl_in_subprocess(plan: Plan) -> Report:
+    """Run `plan` in another process, with the asyncio reactor."""
+    completed = subprocess.run(  # noqa: S603 (our own code)
         [sys.executable, "-m", __name__],
         cwd=Path(__file__).parents[2],
         input=json.dumps(asdict(plan)),
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=_PATIENCE_SECONDS,
+        timeout=_TIMEOUT_SECONDS,
     )
-    return Report(**json.loads(done.stdout))
+    return Report(**json.loads(completed.stdout))
 
 
 def _requests(pages: Sequence[scrapy.Request | str]) -> list[scrapy.Request]:
@@ -168,7 +168,7 @@ def _requests(pages: Sequence[scrapy.Request | str]) -> list[scrapy.Request]:
     ]
 
 
-def _reported(crawler: Crawler) -> CrawlSpider:
+def _finished_spider(crawler: Crawler) -> CrawlSpider:
     spider = crawler.spider
     assert isinstance(spider, CrawlSpider)
     spider.report.stats = {
@@ -186,7 +186,7 @@ def _main() -> None:
     requests = [page.replace(meta=plan.meta) for page in _requests(plan.urls)]
     process.crawl(crawler, requests=requests, fetches=plan.fetches)
     process.start()
-    json.dump(asdict(_reported(crawler).report), sys.stdout)
+    json.dump(asdict(_finished_spider(crawler).report), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Clients whose requests wait for their turns, opened in one way."""
+"""A uniform way to open clients whose requests wait for their turns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Send = Callable[[str], AbstractAsyncContextManager[Any]]
     Open = Callable[[RobotsChecker, PolitenessGate], AbstractAsyncContextManager[Send]]
 
-# To load the usual certificates takes longer than any test with one of these clients.
+# Loading the default certificates takes longer than any test of these clients.
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -32,7 +32,7 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 async def httpx_client(
     library: ModuleType, checker: RobotsChecker, gate: PolitenessGate
 ) -> AsyncIterator[Send]:
-    """What sends a GET by httpx or httpx2, in turns of `gate`."""
+    """Yield a function that sends GETs with httpx or httpx2, in turns of `gate`."""
     transport = RobotsTransport(
         checker, AGENT, wrapped=library.AsyncHTTPTransport(verify=NO_TLS), gate=gate
     )
@@ -46,7 +46,7 @@ async def httpx_client(
 async def aiohttp_session(
     checker: RobotsChecker, gate: PolitenessGate
 ) -> AsyncIterator[Send]:
-    """What sends a GET by aiohttp, in turns of `gate`."""
+    """Yield a function that sends GETs with aiohttp, in turns of `gate`."""
     middleware = robots_middleware(checker, AGENT, gate=gate)
     async with aiohttp.ClientSession(middlewares=(middleware,)) as session:
         yield session.get
@@ -59,4 +59,4 @@ GATED: dict[str, tuple[str, Open]] = {
     "httpx2 on trio": ("trio", partial(httpx_client, httpx2)),
     "aiohttp": ("asyncio", aiohttp_session),
 }
-"""By name: the event loop, and what opens the client."""
+"""The event loop and the function that opens the client, by name."""

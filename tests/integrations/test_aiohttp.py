@@ -1,4 +1,4 @@
-"""A session of aiohttp as a `Fetcher`, over real sockets."""
+"""An aiohttp session as a `Fetcher`, over real sockets."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The only event loop of aiohttp."""
+    """aiohttp supports only asyncio."""
     return "asyncio"
 
 
-async def fetched_by_session(
+async def fetch_with_session(
     url: str,
     *,
     policy: Policy | None = None,
-    **options: Any,  # noqa: ANN401 (those of a session)
+    **options: Any,  # noqa: ANN401 (the session's)
 ) -> Outcome:
     async with aiohttp.ClientSession(**options) as session:
         return await fetched(url, client=AiohttpFetcher(session), policy=policy)
@@ -49,7 +49,7 @@ def head(status: str, *lines: str) -> bytes:
     return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode()
 
 
-async def test_session_sends_our_headers_and_nothing_that_identifies(
+async def test_session_sends_our_headers_without_cookies_or_credentials(
     serve: Serve,
 ) -> None:
     server = serve(Reply(body=RULES))
@@ -63,7 +63,7 @@ async def test_session_sends_our_headers_and_nothing_that_identifies(
         "X-Crawl": "42",
     }
 
-    await fetched_by_session(server.url, cookie_jar=jar, headers=headers)
+    await fetch_with_session(server.url, cookie_jar=jar, headers=headers)
 
     sent = server.requests[0].headers
     assert server.targets == ["/robots.txt"]
@@ -76,12 +76,12 @@ async def test_session_sends_our_headers_and_nothing_that_identifies(
     }
 
 
-async def test_cookie_that_a_redirect_set_is_not_sent(serve: Serve) -> None:
+async def test_cookie_set_by_a_redirect_is_not_sent(serve: Serve) -> None:
     headers = {"Location": "/a%20b?%22", "Set-Cookie": "session=secret; Path=/"}
     first = Reply(status=302, headers=headers)
     server = serve(Routes({"/robots.txt": first, "/a%20b?%22": Reply(body=RULES)}))
 
-    outcome = await fetched_by_session(
+    outcome = await fetch_with_session(
         server.url, cookie_jar=aiohttp.CookieJar(unsafe=True)
     )
 
@@ -89,17 +89,17 @@ async def test_cookie_that_a_redirect_set_is_not_sent(serve: Serve) -> None:
     assert "cookie" not in server.requests[1].headers
 
 
-async def test_what_a_session_sends_of_its_own_stays_at_the_first_origin(
+async def test_custom_session_headers_are_sent_to_the_first_origin_only(
     serve: Serve,
 ) -> None:
-    """Custom headers once followed a redirect, and its cookies came into the jar."""
+    """A redirect used to receive them, and its cookies ended up in the jar."""
     cookie = {"Set-Cookie": "session=secret; Path=/"}
     other = serve(Reply(body=RULES, headers=cookie))
     location = {"Location": f"{other.url}/a"}
     first = serve(Reply(status=302, headers={**location, **cookie}))
     jar = aiohttp.CookieJar(unsafe=True)
 
-    await fetched_by_session(first.url, cookie_jar=jar, headers={"X-Api-Key": "secret"})
+    await fetch_with_session(first.url, cookie_jar=jar, headers={"X-Api-Key": "secret"})
 
     assert first.requests[0].headers["x-api-key"] == "secret"
     assert b"secret" not in other.requests[0].head
@@ -107,46 +107,46 @@ async def test_what_a_session_sends_of_its_own_stays_at_the_first_origin(
     assert len(jar) == 0
 
 
-async def test_middleware_of_a_session_is_not_asked(serve: Serve) -> None:
-    """It might sign the request, or wait for the very answer that this brings."""
+async def test_session_middleware_is_not_called(serve: Serve) -> None:
+    """It might sign the request, or wait for the robots.txt being fetched."""
     server = serve(Reply(body=RULES))
-    asked = []
+    calls = []
 
     async def middleware(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        asked.append(request.url)
+        calls.append(request.url)
         return await send(request)
 
-    await fetched_by_session(server.url, middlewares=(middleware,))
+    await fetch_with_session(server.url, middlewares=(middleware,))
 
-    assert asked == []
+    assert calls == []
 
 
 GZIPPED = gzip.compress(RULES)
 PAGE = b"<title>Page not found</title>"
 ANSWERS: dict[str, tuple[Answer, Outcome]] = {
     "a file": (Reply(body=RULES), Answered(status=200, body=RULES)),
-    "a coded file in chunks": (
+    "a compressed file in chunks": (
         Reply(
             headers={"Content-Encoding": "gzip", "Transfer-Encoding": "chunked"},
             body=chunked(GZIPPED[:20], GZIPPED[20:]),
         ),
         Answered(status=200, body=RULES),
     ),
-    "a file without an end": (
+    "an endless file": (
         Raw(head("200 OK"), endless(b"#" * 999)),
         Answered(status=200, body=b"#" * 512_001),
     ),
-    "a missing file with a page without an end": (
+    "a 404 with an endless page": (
         Raw(head("404 No"), endless(b"x" * 999)),
         Answered(status=404),
     ),
-    "an error with a page without an end": (
+    "a 500 with an endless page": (
         Raw(head("500 No"), endless(b"x" * 999)),
         Answered(status=500, body=b"x" * 4_096),
     ),
-    "an error with half a page": (
+    "a 500 with half a page": (
         Raw(head("500 No", "Content-Length: 99") + PAGE),
         Answered(status=500, body=PAGE),
     ),
@@ -154,16 +154,18 @@ ANSWERS: dict[str, tuple[Answer, Outcome]] = {
         Raw(head("200 OK", "Content-Length: 99") + RULES),
         Failed(kind=FailureKind.PROTOCOL, error=ANY),
     ),
-    "rubbish": (Raw(b"rubbish\r\n\r\n"), Failed(kind=FailureKind.PROTOCOL, error=ANY)),
-    "no answer": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),
+    "garbage": (Raw(b"rubbish\r\n\r\n"), Failed(kind=FailureKind.PROTOCOL, error=ANY)),
+    "no response": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),
 }
 
 
 @pytest.mark.parametrize(("answer", "outcome"), ANSWERS.values(), ids=ANSWERS)
-async def test_answer_arrives(serve: Serve, answer: Answer, outcome: Outcome) -> None:
+async def test_response_determines_the_outcome(
+    serve: Serve, answer: Answer, outcome: Outcome
+) -> None:
     server = serve(answer)
 
-    assert await fetched_by_session(server.url) == outcome
+    assert await fetch_with_session(server.url) == outcome
     assert server.is_left_alone()
 
 
@@ -172,34 +174,32 @@ async def test_answer_arrives(serve: Serve, answer: Answer, outcome: Outcome) ->
     [Raw(b"", Connection.hang), Raw(head("200 OK"), dripping(b"#"))],
     ids=["head", "body"],
 )
-async def test_deadline_of_the_checker_ends_a_request(
-    serve: Serve, answer: Answer
-) -> None:
+async def test_checker_deadline_ends_a_request(serve: Serve, answer: Answer) -> None:
     server = serve(answer)
 
-    outcome = await fetched_by_session(server.url, policy=Policy(fetch_deadline=0.2))
+    outcome = await fetch_with_session(server.url, policy=Policy(fetch_deadline=0.2))
 
     assert outcome == Failed(kind=FailureKind.TIMEOUT, error="no response within 0.2 s")
     assert server.is_left_alone()
 
 
-async def test_time_out_of_the_session_is_one(serve: Serve) -> None:
+async def test_session_timeout_is_a_timeout_failure(serve: Serve) -> None:
     server = serve(Raw(b"", Connection.hang))
 
     timeout = aiohttp.ClientTimeout(sock_read=0.1)
-    outcome = await fetched_by_session(server.url, timeout=timeout)
+    outcome = await fetch_with_session(server.url, timeout=timeout)
 
     assert outcome == Failed(kind=FailureKind.TIMEOUT, error=ANY)
     assert outcome.error == "SocketTimeoutError: Timeout on reading data from socket"
 
 
-async def test_dead_port_is_a_failure_to_connect() -> None:
-    outcome = await fetched_by_session(f"http://127.0.0.1:{dead_port()}")
+async def test_dead_port_is_a_connect_failure() -> None:
+    outcome = await fetch_with_session(f"http://127.0.0.1:{dead_port()}")
 
     assert outcome == Failed(kind=FailureKind.CONNECT, error=ANY)
 
 
-async def test_name_that_does_not_resolve_is_a_failure_of_names() -> None:
+async def test_unresolvable_name_is_a_name_resolution_failure() -> None:
     class NoNames(aiohttp.abc.AbstractResolver):
         async def resolve(self, *_: object, **__: object) -> Any:  # noqa: ANN401 (never)
             raise OSError(None, "no such name")
@@ -208,22 +208,22 @@ async def test_name_that_does_not_resolve_is_a_failure_of_names() -> None:
             pass
 
     connector = aiohttp.TCPConnector(resolver=NoNames())
-    outcome = await fetched_by_session("http://a.test", connector=connector)
+    outcome = await fetch_with_session("http://a.test", connector=connector)
 
     assert outcome == Failed(kind=FailureKind.NAME_RESOLUTION, error=ANY)
 
 
-async def test_certificate_of_an_unknown_authority_is_a_tls_failure(
+async def test_certificate_from_an_unknown_authority_is_a_tls_failure(
     serve: Serve, server_tls: ssl.SSLContext
 ) -> None:
     server = serve(Reply(body=RULES), ssl_context=server_tls)
 
-    outcome = await fetched_by_session(server.url)
+    outcome = await fetch_with_session(server.url)
 
     assert outcome == Failed(kind=FailureKind.TLS, error=ANY)
 
 
-async def test_body_without_an_end_is_read_as_far_as_it_counts(serve: Serve) -> None:
+async def test_endless_body_is_cut_off_soon_after_the_limit(serve: Serve) -> None:
     server = serve(Raw(head("200 OK"), endless(b"#" * 1_000)))
 
     async with aiohttp.ClientSession() as session:
@@ -232,16 +232,16 @@ async def test_body_without_an_end_is_read_as_far_as_it_counts(serve: Serve) -> 
     assert 10_000 <= len(response.body) < 2**20
 
 
-async def test_scheme_that_a_connector_does_not_know_is_another_failure() -> None:
+async def test_scheme_the_connector_does_not_support_fails_with_kind_other() -> None:
     class NoHTTP(aiohttp.TCPConnector):
         allowed_protocol_schema_set = frozenset({"tcp"})
 
-    outcome = await fetched_by_session("http://a.test", connector=NoHTTP())
+    outcome = await fetch_with_session("http://a.test", connector=NoHTTP())
 
     assert outcome == Failed(kind=FailureKind.OTHER, error=ANY)
 
 
-async def test_session_that_is_closed_is_a_mistake() -> None:
+async def test_closed_session_raises() -> None:
     session = aiohttp.ClientSession()
     await session.close()
 
@@ -254,10 +254,10 @@ def test_other_clients_are_refused() -> None:
         AiohttpFetcher(httpx.AsyncClient())  # type: ignore[arg-type]
 
 
-async def test_url_without_a_scheme_does_not_reach_the_proxy_of_a_session(
+async def test_url_without_a_scheme_does_not_reach_the_session_proxy(
     serve: Serve,
 ) -> None:
-    """Such a URL went out unasked."""
+    """Such a URL used to be sent unchecked."""
     proxy = serve(Reply())
     async with (
         RobotsChecker(user_agent=USER_AGENT) as checker,

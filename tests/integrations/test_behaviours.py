@@ -1,4 +1,4 @@
-"""One table of behaviours, run for every wrapped client against real servers."""
+"""Behaviours that all wrapped clients share, tested against real servers."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ PAGE = Reply(body=b"page")
 SILENCE = Raw(b"", Connection.hang)
 
 
-def _only(is_meant: Callable[[Wrap], bool]) -> pytest.MarkDecorator:
-    """Runs a test for those wraps."""
-    meant = {name: wrap for name, wrap in WRAPS.items() if is_meant(wrap)}
-    return pytest.mark.parametrize("wrap", meant.values(), ids=meant)
+def _only(is_selected: Callable[[Wrap], bool]) -> pytest.MarkDecorator:
+    """Run a test only for the wraps that are selected."""
+    selected = {name: wrap for name, wrap in WRAPS.items() if is_selected(wrap)}
+    return pytest.mark.parametrize("wrap", selected.values(), ids=selected)
 
 
 @pytest.fixture(params=WRAPS.values(), ids=WRAPS)
@@ -57,14 +57,14 @@ def anyio_backend(wrap: Wrap) -> str:
 
 @pytest.fixture
 def opened(wrap: Wrap, client_tls: ssl.SSLContext) -> Open:
-    """Opens the client; takes the fields of a `Setting`."""
-    usual = {"tls": client_tls, "shares": wrap.is_http2}
-    return lambda **fields: wrap.open(Setting(**(usual | fields)))
+    """Opens the client; accepts the fields of `Setting`."""
+    defaults = {"tls": client_tls, "shares": wrap.is_http2}
+    return lambda **fields: wrap.open(Setting(**(defaults | fields)))
 
 
 @pytest.fixture(scope="module")
 def http2_tls(certificate_authority: trustme.CA) -> ssl.SSLContext:
-    """For a server that speaks HTTP/2 and nothing else."""
+    """The TLS context of a server that speaks only HTTP/2."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate_authority.issue_cert("127.0.0.1").configure_cert(context)
     context.set_alpn_protocols(["h2"])
@@ -73,7 +73,7 @@ def http2_tls(certificate_authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture
 def site(serve: Serve, wrap: Wrap, http2_tls: ssl.SSLContext) -> Site:
-    """Starts an origin with pages and, at /robots.txt, an answer."""
+    """Starts an origin with pages and a robots.txt."""
 
     def start(
         robots: Answer = ROBOTS,
@@ -91,7 +91,7 @@ def site(serve: Serve, wrap: Wrap, http2_tls: ssl.SSLContext) -> Site:
     return start
 
 
-async def test_allowed_page_comes(opened: Open, site: Site) -> None:
+async def test_allowed_page_is_fetched(opened: Open, site: Site) -> None:
     server = site()
 
     async with opened() as get:
@@ -118,7 +118,7 @@ async def test_disallowed_page_is_never_requested(
     assert copy.verdict == refusal.value.verdict
 
 
-async def test_page_of_a_server_that_fails_comes_once_it_has_recovered(
+async def test_page_is_fetched_once_a_failing_server_has_recovered(
     opened: Open, site: Site
 ) -> None:
     replies = iter([Reply(status=500), ROBOTS])
@@ -154,7 +154,7 @@ async def test_redirect_to_a_disallowed_page_is_not_followed(
     assert other.targets == ["/robots.txt"]
 
 
-async def test_redirect_to_another_host_obeys_the_robots_txt_there(
+async def test_redirect_to_another_host_obeys_its_robots_txt(
     opened: Open, site: Site
 ) -> None:
     other = site()
@@ -170,19 +170,19 @@ async def test_redirect_to_another_host_obeys_the_robots_txt_there(
 @pytest.mark.parametrize(
     "location",
     ["http://1.2.3.4.5/", "http://h.test:8x/", f"ftp://127.0.0.1:{dead_port()}/file"],
-    ids=["no address", "no port", "ftp"],
+    ids=["invalid address", "invalid port", "ftp"],
 )
-async def test_redirect_that_cannot_be_followed_is_an_error_of_the_client(
+async def test_redirect_that_cannot_be_followed_is_left_to_the_client(
     opened: Open, site: Site, wrap: Wrap, location: str
 ) -> None:
-    """It was an `InvalidURLError` or an `UnsupportedError` alone.
+    """It used to raise just an `InvalidURLError` or an `UnsupportedError`.
 
-    No handler of the client's errors caught that, so a server could end a crawl.
+    Handlers for the client's errors did not catch those, so a server could end a crawl.
     """
     server = site(away=redirect(location))
 
     async with opened(shares=True) as get:
-        if wrap.gives_bad_redirects:
+        if wrap.returns_bad_redirects:
             assert await get(f"{server.url}/away") == 302
         else:
             with pytest.raises(wrap.error):
@@ -191,7 +191,7 @@ async def test_redirect_that_cannot_be_followed_is_an_error_of_the_client(
     assert server.targets == ["/robots.txt", "/away"]
 
 
-async def test_request_that_ignores_robots_txt_asks_nobody(
+async def test_request_that_ignores_robots_txt_is_not_checked(
     opened: Open, site: Site
 ) -> None:
     server = site(away=redirect("/private"))
@@ -204,7 +204,9 @@ async def test_request_that_ignores_robots_txt_asks_nobody(
     assert server.targets == ["/away", "/private", "/robots.txt"]
 
 
-async def test_robots_txt_itself_is_requested_unasked(opened: Open, site: Site) -> None:
+async def test_robots_txt_itself_is_fetched_without_a_check(
+    opened: Open, site: Site
+) -> None:
     server = site()
 
     async with opened() as get:
@@ -213,7 +215,9 @@ async def test_robots_txt_itself_is_requested_unasked(opened: Open, site: Site) 
     assert server.targets == ["/robots.txt"]
 
 
-async def test_requests_at_once_fetch_robots_txt_once(opened: Open, site: Site) -> None:
+async def test_concurrent_requests_fetch_robots_txt_once(
+    opened: Open, site: Site
+) -> None:
     robots = Held(ROBOTS)
     server = site(robots)
     refused = []
@@ -236,17 +240,15 @@ async def test_requests_at_once_fetch_robots_txt_once(opened: Open, site: Site) 
 
 
 @_only(lambda wrap: wrap.takes_gate)
-async def test_host_sees_the_delay_of_the_gate_before_each_hop(
-    opened: Open, site: Site
-) -> None:
+async def test_gate_delays_each_hop(opened: Open, site: Site) -> None:
     times = []
 
     def timed(answer: Answer) -> Answer:
-        def answer_in_time(request: Request, connection: Connection) -> None:
+        def timed_answer(request: Request, connection: Connection) -> None:
             times.append(SystemClock().monotonic())
             answer(request, connection)
 
-        return answer_in_time
+        return timed_answer
 
     server = site(timed(ROBOTS), away=timed(redirect("/public")), public=timed(PAGE))
 
@@ -260,7 +262,9 @@ async def test_host_sees_the_delay_of_the_gate_before_each_hop(
     assert min(after - before for before, after in pairwise(times)) >= 0.05
 
 
-async def test_closed_checker_lets_no_request_pass(opened: Open, site: Site) -> None:
+async def test_request_fails_once_the_checker_is_closed(
+    opened: Open, site: Site
+) -> None:
     server = site()
 
     async with opened() as get:
@@ -272,7 +276,7 @@ async def test_closed_checker_lets_no_request_pass(opened: Open, site: Site) -> 
 
 
 @_only(lambda wrap: not wrap.is_blocking)
-async def test_cancelled_request_for_a_page_is_never_sent(
+async def test_page_request_cancelled_during_the_check_is_never_sent(
     opened: Open, site: Site
 ) -> None:
     robots = Held(ROBOTS)
@@ -288,7 +292,7 @@ async def test_cancelled_request_for_a_page_is_never_sent(
     assert server.targets == ["/robots.txt", "/public"]
 
 
-async def test_silence_at_a_page_is_a_time_out_of_the_client(
+async def test_unresponsive_page_raises_the_clients_timeout(
     opened: Open, site: Site, wrap: Wrap
 ) -> None:
     server = site(public=SILENCE)
@@ -301,7 +305,7 @@ async def test_silence_at_a_page_is_a_time_out_of_the_client(
 
 
 @pytest.mark.parametrize("is_secure", [False, True], ids=["http", "https"])
-async def test_shared_client_takes_all_through_its_proxy(
+async def test_shared_client_sends_everything_through_its_proxy(
     opened: Open,
     site: Site,
     serve: Serve,
@@ -318,6 +322,8 @@ async def test_shared_client_takes_all_through_its_proxy(
             await get(f"{server.url}/private")
 
     assert server.targets == ["/robots.txt", "/public"]
-    by_connect = server.url.startswith("https:")
-    asked = f"127.0.0.1:{server.port}" if by_connect else f"{server.url}/robots.txt"
-    assert proxy.targets[0] == asked
+    uses_connect = server.url.startswith("https:")
+    first_target = (
+        f"127.0.0.1:{server.port}" if uses_connect else f"{server.url}/robots.txt"
+    )
+    assert proxy.targets[0] == first_target

@@ -1,4 +1,4 @@
-"""Our parser in a real crawler of crawl4ai, over HTTP and in a browser."""
+"""Our parser in real crawl4ai crawlers, over HTTP and in a browser."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ pytest.importorskip("crawl4ai", reason="crawl4ai is not installed")
 
 pytestmark = [
     pytest.mark.anyio,
-    # Not ours: crawl4ai leaves connections to its database open.
+    # crawl4ai leaves connections to its database open.
     pytest.mark.filterwarnings("ignore"),
 ]
 
 ROBOTS = b"User-agent: ExampleBot\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n"
-# With enough text to pass for a page.
+# Long enough for crawl4ai to accept it as a page.
 PAGE = page("<p>" + "Much to read about crawlers. " * 20)
 
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The only event loop of crawl4ai."""
+    """crawl4ai supports only asyncio."""
     return "asyncio"
 
 
 @pytest.fixture
 def crawl4ai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 (a module)
-    """The package, with all its files in a folder of the test."""
+    """The package, keeping its files in the test's temporary folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("CRAWL4_AI_BASE_DIRECTORY", str(tmp_path))
     return importlib.import_module("crawl4ai")
@@ -83,8 +83,8 @@ async def test_parser_refuses_only_if_the_flag_is_set(
         assert private.error_message == "Access denied by robots.txt"
 
 
-async def test_example_without_browser_refuses_redirects_and_names_the_rule(
-    crawl4ai: object,  # noqa: ARG001 (its folder)
+async def test_example_without_a_browser_refuses_a_redirect_and_names_the_rule(
+    crawl4ai: object,  # noqa: ARG001 (sets its folder)
     site: LoopbackServer,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -98,8 +98,8 @@ async def test_example_without_browser_refuses_redirects_and_names_the_rule(
 
 
 @NEEDS_CHROMIUM
-async def test_example_with_browser_refuses_redirects(
-    crawl4ai: object,  # noqa: ARG001 (its folder)
+async def test_example_with_a_browser_refuses_a_redirect(
+    crawl4ai: object,  # noqa: ARG001 (sets its folder)
     site: LoopbackServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -117,18 +117,18 @@ async def test_example_with_browser_refuses_redirects(
     await example.crawl(urls)
 
     assert site.targets == ["/robots.txt", "/public", "/moved"]
-    shown = capsys.readouterr().out
-    assert f"{urls[0]} True" in shown
-    assert f"{urls[1]} False Access denied by robots.txt" in shown
-    assert "ERR_BLOCKED_BY_CLIENT" in shown
+    output = capsys.readouterr().out
+    assert f"{urls[0]} True" in output
+    assert f"{urls[1]} False Access denied by robots.txt" in output
+    assert "ERR_BLOCKED_BY_CLIENT" in output
 
 
 class FakePage:
-    """A page, its context and its session, which counts sessions or has none.
+    """A page that is also its own context and session; counts sessions, or has none.
 
     Attributes:
-        sent: the commands that the session got.
-        pause: what the session calls for a request.
+        sent: the commands sent to the session.
+        pause: the callback that the session calls for each request.
     """
 
     pause: Callable[[dict[str, Any]], Awaitable[None]]
@@ -155,7 +155,7 @@ class FakePage:
         self.pause = pause
 
 
-async def test_page_of_a_session_is_prepared_once() -> None:
+async def test_page_is_prepared_only_once() -> None:
     page: Any = FakePage()
     async with RobotsChecker(user_agent="ExampleBot/1.0") as checker:
         parser = RobotsParser(checker, "ExampleBot")
@@ -166,7 +166,7 @@ async def test_page_of_a_session_is_prepared_once() -> None:
 
 
 async def test_closed_checker_ends_a_navigation() -> None:
-    """It hung until the browser timed out."""
+    """It used to hang until the browser timed out."""
     page: Any = FakePage()
     async with RobotsChecker(user_agent="ExampleBot/1.0") as checker:
         await RobotsParser(checker, "ExampleBot").check_page(page)
@@ -178,7 +178,7 @@ async def test_closed_checker_ends_a_navigation() -> None:
     assert page.sent[-1] == "Fetch.failRequest"
 
 
-async def test_page_of_another_browser_is_refused() -> None:
+async def test_browser_other_than_chromium_is_refused() -> None:
     from playwright.async_api import Error  # noqa: PLC0415 (may be missing)
 
     page: Any = FakePage(Error("CDP session is only available in Chromium"))

@@ -1,4 +1,4 @@
-"""Real crawlers of crawlee against real servers: what they skip, and when they ask."""
+"""Real crawlee crawlers and servers: what is skipped, and when requests are sent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CLOCK = SystemClock()
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The only event loop of crawlee."""
+    """crawlee supports only asyncio."""
     return "asyncio"
 
 
@@ -58,7 +58,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def site(serve: Site) -> Site:
-    """Starts an origin with pages and, at /robots.txt, an answer."""
+    """Starts an origin with pages and a robots.txt."""
 
     def start(
         robots: Answer = Reply(body=RULES.encode()),  # noqa: B008 (never changes)
@@ -72,9 +72,9 @@ def site(serve: Site) -> Site:
 
 
 class Timed:
-    """A page that notes when it is about to answer, seconds.
+    """A page that records when it is about to answer, in seconds.
 
-    Not when it has answered: by then, the turn may be over.
+    Once it has answered, the turn may be over.
     """
 
     def __init__(self, answer: Answer = PAGE) -> None:
@@ -86,14 +86,14 @@ class Timed:
         self._answer(request, connection)
 
 
-async def test_allowed_page_is_crawled_and_a_disallowed_one_skipped(
+async def test_allowed_page_is_crawled_and_disallowed_page_skipped(
     site: Site, kind: str
 ) -> None:
     server = site()
     private = f"{server.url}/private"
 
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of(kind, checker)
+        crawl = await runs.new_crawl(kind, checker)
         stats = await crawl.crawler.run([f"{server.url}/public", private])
 
     assert crawl.pages == [f"{server.url}/public"]
@@ -108,7 +108,7 @@ async def test_redirect_to_a_disallowed_page_is_skipped(site: Site, kind: str) -
     server = site(away=redirect(f"{other.url}/private"))
 
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of(kind, checker)
+        crawl = await runs.new_crawl(kind, checker)
         stats = await crawl.crawler.run([f"{server.url}/away"])
 
     assert crawl.skips == [(f"{server.url}/away", "robots_txt")]
@@ -124,7 +124,7 @@ async def test_redirect_to_another_host_is_followed(site: Site, kind: str) -> No
     server = site(away=redirect(f"{other.url}/public"))
 
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of(kind, checker)
+        crawl = await runs.new_crawl(kind, checker)
         await crawl.crawler.run([f"{server.url}/away"])
 
     assert crawl.pages == [f"{other.url}/public"]
@@ -135,42 +135,46 @@ async def test_redirect_to_another_host_is_followed(site: Site, kind: str) -> No
     "location",
     ["/x\\..\\private", "/pri\tvate", "/%2e/private", "http://1.2.3.4.5/"],
 )
-async def test_redirect_that_is_written_in_an_odd_way_is_not_followed(
+async def test_oddly_written_redirect_is_not_followed(
     site: Site, kind: str, location: str
 ) -> None:
-    """For three of them, impit and browsers would send /private."""
+    """For three of them, impit and browsers would request /private."""
     server = site(away=redirect(location))
 
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of(kind, checker, max_request_retries=0)
+        crawl = await runs.new_crawl(kind, checker, max_request_retries=0)
         await crawl.crawler.run([f"{server.url}/away"])
 
     assert crawl.pages == []
     assert server.targets == ["/robots.txt", "/away"]
 
 
-async def test_robots_txt_itself_is_requested_unasked(site: Site, kind: str) -> None:
+async def test_robots_txt_itself_is_crawled_without_a_check(
+    site: Site, kind: str
+) -> None:
     server = site()
 
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of(kind, checker)
+        crawl = await runs.new_crawl(kind, checker)
         await crawl.crawler.run([f"{server.url}/robots.txt"])
 
     assert crawl.pages == [f"{server.url}/robots.txt"]
     assert server.targets.count("/robots.txt") == 1
 
 
-async def test_override_of_an_origin_lets_its_pages_pass(site: Site, kind: str) -> None:
+async def test_override_allows_a_page_without_fetching_robots_txt(
+    site: Site, kind: str
+) -> None:
     server = site()
 
     async with RobotsChecker(user_agent=AGENT, overrides={server.url: ""}) as checker:
-        crawl = await runs.crawl_of(kind, checker)
+        crawl = await runs.new_crawl(kind, checker)
         await crawl.crawler.run([f"{server.url}/private"])
 
     assert server.targets == ["/private"]
 
 
-async def test_page_is_crawled_once_a_failing_server_allows_it(
+async def test_skipped_page_is_crawled_once_the_server_recovers(
     serve: Site, kind: str
 ) -> None:
     answers: dict[str, Answer] = {"/robots.txt": Reply(status=500), "/public": PAGE}
@@ -178,7 +182,7 @@ async def test_page_is_crawled_once_a_failing_server_allows_it(
     clock = ManualClock()
 
     async with RobotsChecker(user_agent=AGENT, clock=clock) as checker:
-        crawl = await runs.crawl_of(kind, checker)
+        crawl = await runs.new_crawl(kind, checker)
         await crawl.crawler.run([f"{server.url}/public"])
         answers["/robots.txt"] = Reply(body=RULES.encode())
         await clock.pass_time(120)
@@ -189,14 +193,14 @@ async def test_page_is_crawled_once_a_failing_server_allows_it(
     assert server.targets == ["/robots.txt", "/robots.txt", "/public"]
 
 
-async def test_many_requests_to_a_new_origin_fetch_one_robots_txt(
+async def test_many_requests_to_a_new_origin_fetch_robots_txt_once(
     site: Site, kind: str
 ) -> None:
     server = site(**{f"page{number}": PAGE for number in range(10)})
     urls = [f"{server.url}/page{number}" for number in range(10)]
 
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of(kind, checker)
+        crawl = await runs.new_crawl(kind, checker)
         await crawl.crawler.run(urls)
 
     assert sorted(crawl.pages) == sorted(urls)
@@ -210,7 +214,7 @@ async def test_closed_checker_ends_the_crawl(
     server = site()
     checker = RobotsChecker(user_agent=AGENT)
     gate = PolitenessGate(checker, AGENT) if is_gated else None
-    crawl = await runs.crawl_of(kind, checker, gate=gate)
+    crawl = await runs.new_crawl(kind, checker, gate=gate)
 
     await checker.aclose()
     with pytest.raises(RuntimeError, match="closed"):
@@ -219,7 +223,9 @@ async def test_closed_checker_ends_the_crawl(
     assert server.targets == []
 
 
-async def test_each_request_has_its_turn_redirects_too(site: Site, kind: str) -> None:
+async def test_each_request_has_a_turn_including_redirects(
+    site: Site, kind: str
+) -> None:
     page, away = Timed(), Timed(redirect("/public"))
     robots = Timed(Reply(body=RULES.encode()))
     server = site(robots, public=page, other=page, away=away)
@@ -229,7 +235,7 @@ async def test_each_request_has_its_turn_redirects_too(site: Site, kind: str) ->
         RobotsChecker(user_agent=AGENT) as checker,
         PolitenessGate(checker, AGENT, default_delay=DELAY) as gate,
     ):
-        crawl = await runs.crawl_of(kind, checker, gate=gate)
+        crawl = await runs.new_crawl(kind, checker, gate=gate)
         stats = await crawl.crawler.run(urls)
 
         assert (gate.stats.turns, gate.stats.under_way) == (4, 0)
@@ -241,7 +247,7 @@ async def test_each_request_has_its_turn_redirects_too(site: Site, kind: str) ->
     assert (stats.requests_failed, stats.retry_histogram) == (0, [3])
 
 
-async def test_request_that_fails_ends_its_turn_as_an_incident(
+async def test_failed_request_ends_its_turn_as_an_incident(
     site: Site, kind: str
 ) -> None:
     server = site(public=Raw(b"rubbish\r\n\r\n"))
@@ -250,15 +256,17 @@ async def test_request_that_fails_ends_its_turn_as_an_incident(
         RobotsChecker(user_agent=AGENT) as checker,
         PolitenessGate(checker, AGENT, default_delay=0) as gate,
     ):
-        crawl = await runs.crawl_of(kind, checker, gate=gate, max_request_retries=0)
+        crawl = await runs.new_crawl(kind, checker, gate=gate, max_request_retries=0)
         await crawl.crawler.run([f"{server.url}/public"])
 
         assert crawl.failed == [f"{server.url}/public"]
         assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
 
 
-async def test_host_that_asks_for_less_is_left_alone(site: Site, kind: str) -> None:
-    # A browser shows an error of its own in place of an empty one.
+async def test_gate_backs_off_after_a_503_with_retry_after(
+    site: Site, kind: str
+) -> None:
+    # A browser replaces an empty error page with its own.
     busy = Reply(status=503, headers={"Retry-After": "99"}, body=b"busy")
     server = site(public=busy)
 
@@ -267,14 +275,14 @@ async def test_host_that_asks_for_less_is_left_alone(site: Site, kind: str) -> N
         PolitenessGate(checker, AGENT, default_delay=0) as gate,
     ):
         before = gate.ready_at(server.url)
-        crawl = await runs.crawl_of(kind, checker, gate=gate, max_request_retries=0)
+        crawl = await runs.new_crawl(kind, checker, gate=gate, max_request_retries=0)
         await crawl.crawler.run([f"{server.url}/public"])
 
         assert gate.ready_at(server.url) > before + 90
         assert gate.stats.under_way == 0
 
 
-async def test_late_request_goes_back_without_a_retry_and_lets_others_pass(
+async def test_request_awaiting_its_turn_is_requeued_without_a_retry(
     site: Site,
 ) -> None:
     server, other = site(), site()
@@ -290,13 +298,13 @@ async def test_late_request_goes_back_without_a_retry_and_lets_others_pass(
         PolitenessGate(checker, AGENT, default_delay=0) as gate,
         anyio.create_task_group() as tasks,
     ):
-        crawl = await runs.crawl_of(
+        crawl = await runs.new_crawl(
             "impit",
             checker,
             gate=gate,
             handle=handle,
             request_manager=await runs.throttled_queue("127.0.0.1"),
-            concurrency_settings=runs.ONE_AT_ONCE,
+            concurrency_settings=runs.ONE_AT_A_TIME,
         )
         async with gate.turn(f"{server.url}/other"):
             tasks.start_soon(crawl.crawler.run, [late, prompt])
@@ -307,12 +315,12 @@ async def test_late_request_goes_back_without_a_retry_and_lets_others_pass(
     assert crawl.crawler.statistics.calculate().retry_histogram == [2]
 
 
-async def test_link_that_a_page_adds_is_skipped(site: Site) -> None:
+async def test_disallowed_link_on_a_page_is_skipped(site: Site) -> None:
     links = b"<a href='/private'>no</a><a href='/other'>yes</a>"
     server = site(public=Reply(headers=PAGE.headers, body=links))
 
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of(
+        crawl = await runs.new_crawl(
             "httpx", checker, handle=lambda context: context.enqueue_links()
         )
         await crawl.crawler.run([f"{server.url}/public"])
@@ -322,20 +330,18 @@ async def test_link_that_a_page_adds_is_skipped(site: Site) -> None:
 
 
 @pytest.mark.parametrize("kind", ["impit", "httpx"])
-async def test_request_that_a_handler_sends_raises_the_refusal(
-    site: Site, kind: str
-) -> None:
+async def test_refused_request_sent_by_a_handler_raises(site: Site, kind: str) -> None:
     server = site(away=redirect("/private"))
     refusals = []
 
-    async def handle(context: Any) -> None:  # noqa: ANN401 (of crawlee)
+    async def handle(context: Any) -> None:  # noqa: ANN401 (crawlee's)
         await context.send_request(f"{server.url}/other")
         with pytest.raises(DisallowedError) as refusal:
             await context.send_request(f"{server.url}/away")
         refusals.append(refusal.value.verdict.url)
 
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of(kind, checker, handle=handle)
+        crawl = await runs.new_crawl(kind, checker, handle=handle)
         await crawl.crawler.run([f"{server.url}/public"])
 
     assert refusals == [f"{server.url}/private"]
@@ -343,11 +349,11 @@ async def test_request_that_a_handler_sends_raises_the_refusal(
 
 
 @pytest.mark.parametrize("kind", ["impit", "httpx"])
-async def test_body_that_is_streamed_belongs_to_the_turn(site: Site, kind: str) -> None:
+async def test_turn_lasts_while_the_body_is_streamed(site: Site, kind: str) -> None:
     server = site(away=redirect("/public"))
     under_way = []
 
-    async def handle(context: Any) -> None:  # noqa: ANN401 (of crawlee)
+    async def handle(context: Any) -> None:  # noqa: ANN401 (crawlee's)
         under_way.append(gate.stats.under_way)
         assert [piece async for piece in context.http_response.read_stream()]
 
@@ -355,7 +361,7 @@ async def test_body_that_is_streamed_belongs_to_the_turn(site: Site, kind: str) 
         RobotsChecker(user_agent=AGENT) as checker,
         PolitenessGate(checker, AGENT, default_delay=0) as gate,
     ):
-        crawl = await runs.crawl_of(
+        crawl = await runs.new_crawl(
             f"{kind}, streams", checker, gate=gate, handle=handle
         )
         await crawl.crawler.run([f"{server.url}/away"])
@@ -365,17 +371,15 @@ async def test_body_that_is_streamed_belongs_to_the_turn(site: Site, kind: str) 
 
 
 @pytest.mark.parametrize("kind", ["impit", "httpx"])
-async def test_client_that_is_used_outside_of_requests_has_turns(
-    site: Site, kind: str
-) -> None:
-    """The loader of a sitemap may share it."""
+async def test_client_used_outside_a_request_has_turns(site: Site, kind: str) -> None:
+    """A sitemap loader may share the client."""
     server = site()
 
     async with (
         RobotsChecker(user_agent=AGENT) as checker,
         PolitenessGate(checker, AGENT, default_delay=0) as gate,
     ):
-        crawl = await runs.crawl_of(kind, checker, gate=gate)
+        crawl = await runs.new_crawl(kind, checker, gate=gate)
         client = crawl.crawler._http_client
         async with client, client.stream(f"{server.url}/public") as response:
             assert gate.stats.under_way == 1
@@ -385,18 +389,18 @@ async def test_client_that_is_used_outside_of_requests_has_turns(
             assert gate.stats.under_way == 1
 
 
-async def test_turn_of_a_page_does_not_serve_another_request(site: Site) -> None:
-    """A hook before the navigation may send requests, too."""
+async def test_page_turn_is_not_used_for_another_request(site: Site) -> None:
+    """A pre-navigation hook may send requests as well."""
     server, other = site(), site()
 
-    async def send(context: Any) -> None:  # noqa: ANN401 (of crawlee)
+    async def send(context: Any) -> None:  # noqa: ANN401 (crawlee's)
         await context.send_request(f"{other.url}/public")
 
     async with (
         RobotsChecker(user_agent=AGENT) as checker,
         PolitenessGate(checker, AGENT, default_delay=0) as gate,
     ):
-        crawl = await runs.crawl_of("impit", checker, gate=gate)
+        crawl = await runs.new_crawl("impit", checker, gate=gate)
         crawl.crawler.pre_navigation_hook(send)
         await crawl.crawler.run([f"{server.url}/public"])
 
@@ -405,13 +409,13 @@ async def test_turn_of_a_page_does_not_serve_another_request(site: Site) -> None
     assert other.targets == ["/robots.txt", "/public"]
 
 
-async def test_only_one_of_two_concurrent_requests_uses_the_turn_of_a_page(
+async def test_only_one_of_two_concurrent_requests_uses_the_page_turn(
     site: Site,
 ) -> None:
     server, clock = site(), ManualClock()
 
-    async def send_two(context: Any) -> None:  # noqa: ANN401 (of crawlee)
-        clock.advance(2 * 86_400)  # so that each check has to wait
+    async def send_two(context: Any) -> None:  # noqa: ANN401 (crawlee's)
+        clock.advance(2 * 86_400)  # so that each check must fetch robots.txt again
         async with anyio.create_task_group() as tasks:
             for _ in range(2):
                 tasks.start_soon(context.send_request, f"{server.url}/public")
@@ -420,7 +424,7 @@ async def test_only_one_of_two_concurrent_requests_uses_the_turn_of_a_page(
         RobotsChecker(user_agent=AGENT, clock=clock) as checker,
         PolitenessGate(checker, AGENT, default_delay=0) as gate,
     ):
-        crawl = await runs.crawl_of("impit", checker, gate=gate)
+        crawl = await runs.new_crawl("impit", checker, gate=gate)
         crawl.crawler.pre_navigation_hook(send_two)
         await crawl.crawler.run([f"{server.url}/public"])
 
@@ -428,17 +432,17 @@ async def test_only_one_of_two_concurrent_requests_uses_the_turn_of_a_page(
     assert crawl.pages == [f"{server.url}/public"]
 
 
-async def test_turn_of_a_page_that_is_never_sent_ends(site: Site) -> None:
+async def test_turn_ends_if_its_page_is_never_requested(site: Site) -> None:
     server = site()
 
     async def fail(_context: object) -> None:
-        raise ValueError("a mistake of the user")
+        raise ValueError("a bug in user code")
 
     async with (
         RobotsChecker(user_agent=AGENT) as checker,
         PolitenessGate(checker, AGENT, default_delay=0) as gate,
     ):
-        crawl = await runs.crawl_of("impit", checker, gate=gate, max_request_retries=0)
+        crawl = await runs.new_crawl("impit", checker, gate=gate, max_request_retries=0)
         crawl.crawler.pre_navigation_hook(fail)
         await crawl.crawler.run([f"{server.url}/public"])
 
@@ -447,15 +451,15 @@ async def test_turn_of_a_page_that_is_never_sent_ends(site: Site) -> None:
 
 
 @NEEDS_CHROMIUM
-async def test_other_browsers_skip_a_redirect_after_it_was_sent(
+async def test_other_browsers_skip_a_disallowed_redirect_afterwards(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A Chromium plays one of them: its hops are not asked about."""
+    """Chromium stands in for them; its hops are not checked."""
 
-    async def is_of_another_browser(*_: object) -> bool:
+    async def cannot_check(*_: object) -> bool:
         return False
 
-    monkeypatch.setattr(integration, "check_navigations", is_of_another_browser)
+    monkeypatch.setattr(integration, "check_navigations", cannot_check)
     server = site(away=redirect("/private"), to=redirect("/public"))
     away = f"{server.url}/away"
 
@@ -463,7 +467,7 @@ async def test_other_browsers_skip_a_redirect_after_it_was_sent(
         RobotsChecker(user_agent=AGENT) as checker,
         PolitenessGate(checker, AGENT, default_delay=0) as gate,
     ):
-        crawl = await runs.crawl_of("chromium", checker, gate=gate)
+        crawl = await runs.new_crawl("chromium", checker, gate=gate)
         await crawl.crawler.run([away, f"{server.url}/to"])
 
         assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
@@ -473,39 +477,39 @@ async def test_other_browsers_skip_a_redirect_after_it_was_sent(
 
 
 @NEEDS_CHROMIUM
-async def test_page_that_a_script_leaves_for_a_disallowed_one_is_not_left(
+async def test_script_cannot_navigate_to_a_disallowed_page(
     site: Site,
 ) -> None:
     script = b"<script>location = '/private'</script>"
     server = site(public=Reply(headers=PAGE.headers, body=script))
 
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of("chromium", checker)
+        crawl = await runs.new_crawl("chromium", checker)
         await crawl.crawler.run([f"{server.url}/public"])
 
     assert "/private" not in server.targets
 
 
 @NEEDS_CHROMIUM
-async def test_turn_that_comes_when_the_crawler_has_left_the_page_ends(
+async def test_turn_granted_after_the_crawler_left_the_page_ends(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = site()
-    kept = []
+    callbacks = []
 
-    async def keep(_page: object, may_send: Any) -> bool:  # noqa: ANN401 (a function)
-        kept.append(may_send)
+    async def record(_page: object, may_send: Any) -> bool:  # noqa: ANN401 (a callback)
+        callbacks.append(may_send)
         return await may_send(f"{server.url}/public") is True
 
-    monkeypatch.setattr(integration, "check_navigations", keep)
+    monkeypatch.setattr(integration, "check_navigations", record)
 
     async with (
         RobotsChecker(user_agent=AGENT) as checker,
         PolitenessGate(checker, AGENT, default_delay=0) as gate,
     ):
-        crawl = await runs.crawl_of("chromium", checker, gate=gate)
+        crawl = await runs.new_crawl("chromium", checker, gate=gate)
         await crawl.crawler.run([f"{server.url}/public"])
-        await kept[0](f"{server.url}/other")
+        await callbacks[0](f"{server.url}/other")
 
         assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
@@ -520,7 +524,9 @@ SEAMS = {
 
 
 @pytest.mark.parametrize(("name", "parameters"), SEAMS.items(), ids=SEAMS)
-def test_what_is_private_in_crawlee_is_still_there(name: str, parameters: str) -> None:
+def test_private_crawlee_methods_keep_their_signatures(
+    name: str, parameters: str
+) -> None:
     owner, _, method = name.partition(".")
 
     signature = inspect.signature(getattr(runs.CLASSES[owner], method))
@@ -528,48 +534,48 @@ def test_what_is_private_in_crawlee_is_still_there(name: str, parameters: str) -
     assert ", ".join(signature.parameters) == parameters
 
 
-async def test_crawlee_that_lacks_a_method_is_refused(
+async def test_crawlee_without_a_needed_method_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Robots.txt would count for nothing, and nobody would know."""
+    """Otherwise, robots.txt would be silently ignored."""
     monkeypatch.delattr(
         runs.CLASSES["BasicCrawler"], "_is_allowed_based_on_robots_txt_file"
     )
     async with RobotsChecker(user_agent=AGENT) as checker:
         with pytest.raises(RuntimeError, match=r"crawlee>=1\.11,<1\.12, got"):
-            await runs.crawl_of("impit", checker)
+            await runs.new_crawl("impit", checker)
 
 
 @pytest.mark.parametrize("name", ["BasicCrawler", "CurlCrawler"])
-async def test_crawler_whose_hops_nobody_sees_is_refused(name: str) -> None:
+async def test_crawler_whose_hops_cannot_be_checked_is_refused(name: str) -> None:
     async with RobotsChecker(user_agent=AGENT) as checker:
         with pytest.raises(TypeError, match="expected an "):
             integration.obey_robots(runs.CLASSES[name](), checker, AGENT)
 
 
-async def test_crawlee_must_not_look_at_robots_txt_as_well() -> None:
+async def test_crawler_with_respect_robots_txt_file_is_refused() -> None:
     async with RobotsChecker(user_agent=AGENT) as checker:
         with pytest.raises(ValueError, match="respect_robots_txt_file"):
-            await runs.crawl_of("impit", checker, respect_robots_txt_file=True)
+            await runs.new_crawl("impit", checker, respect_robots_txt_file=True)
 
 
-async def test_crawler_that_obeys_already_is_refused(kind: str) -> None:
-    """With a gate, its first page waited for itself, and that ended the crawl."""
+async def test_crawler_that_already_obeys_is_refused(kind: str) -> None:
+    """With a gate, its first page used to wait for itself, which ended the crawl."""
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of(kind, checker)
+        crawl = await runs.new_crawl(kind, checker)
         with pytest.raises(ValueError, match=r"got .*Crawler.* already obeys "):
             integration.obey_robots(crawl.crawler, checker, AGENT)
 
 
 @pytest.mark.parametrize("kind", ["impit", "httpx"])
-async def test_client_of_another_crawler_that_obeys_is_refused(kind: str) -> None:
+async def test_client_shared_with_an_obeying_crawler_is_refused(kind: str) -> None:
     async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.crawl_of(kind, checker)
+        crawl = await runs.new_crawl(kind, checker)
         other = type(crawl.crawler)(http_client=crawl.crawler._http_client)
         with pytest.raises(ValueError, match=r"got .*HttpClient.* already obeys "):
             integration.obey_robots(other, checker, AGENT)
 
 
-async def test_what_is_not_a_checker_is_refused() -> None:
+async def test_none_instead_of_a_checker_is_refused() -> None:
     with pytest.raises(TypeError, match=r"expected a robotsgate\.RobotsChecker"):
-        await runs.crawl_of("impit", None)
+        await runs.new_crawl("impit", None)

@@ -1,4 +1,4 @@
-"""The `Fetcher` of the example over curl_cffi, against real servers."""
+"""The curl_cffi `Fetcher` from the examples, against real servers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The only event loop of curl_cffi."""
+    """curl_cffi supports only asyncio."""
     return "asyncio"
 
 
@@ -42,7 +42,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 (a module)
     return importlib.import_module("fetch_with_curl_cffi")
 
 
-async def fetched_by_curl(example: Any, url: str) -> Outcome:  # noqa: ANN401
+async def fetch_with_curl(example: Any, url: str) -> Outcome:  # noqa: ANN401
     async with requests.AsyncSession() as session:
         return await fetched(
             url,
@@ -51,10 +51,10 @@ async def fetched_by_curl(example: Any, url: str) -> Outcome:  # noqa: ANN401
         )
 
 
-async def test_curl_sends_our_headers_alone(serve: Serve, example: object) -> None:
+async def test_curl_sends_only_our_headers(serve: Serve, example: object) -> None:
     server = serve(Reply(body=RULES))
 
-    await fetched_by_curl(example, server.url)
+    await fetch_with_curl(example, server.url)
 
     assert server.requests[0].headers == {
         "host": f"127.0.0.1:{server.port}",
@@ -66,7 +66,7 @@ async def test_curl_sends_our_headers_alone(serve: Serve, example: object) -> No
 
 ANSWERS: dict[str, tuple[Answer, Outcome]] = {
     "a file": (Reply(body=RULES), Answered(status=200, body=RULES)),
-    "a file without an end": (
+    "an endless file": (
         Raw(HEAD + b"\r\n", endless(b"#" * 999)),
         Answered(status=200, body=b"#" * 512_001),
     ),
@@ -74,7 +74,7 @@ ANSWERS: dict[str, tuple[Answer, Outcome]] = {
         Raw(HEAD + b"Content-Length: 99\r\n\r\nhalf"),
         Failed(kind=FailureKind.PROTOCOL, error=ANY),
     ),
-    "no answer": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),
+    "no response": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),
     "silence": (
         Raw(b"", Connection.hang),
         Failed(kind=FailureKind.TIMEOUT, error="no response within 3 s"),
@@ -83,16 +83,16 @@ ANSWERS: dict[str, tuple[Answer, Outcome]] = {
 
 
 @pytest.mark.parametrize(("answer", "outcome"), ANSWERS.values(), ids=ANSWERS)
-async def test_answer_arrives(
+async def test_response_determines_the_outcome(
     serve: Serve, example: object, answer: Answer, outcome: Outcome
 ) -> None:
     server = serve(answer)
 
-    assert await fetched_by_curl(example, server.url) == outcome
+    assert await fetch_with_curl(example, server.url) == outcome
     assert server.is_left_alone()
 
 
-async def test_dead_port_is_a_failure_to_connect(example: object) -> None:
-    outcome = await fetched_by_curl(example, f"http://127.0.0.1:{dead_port()}")
+async def test_dead_port_is_a_connect_failure(example: object) -> None:
+    outcome = await fetch_with_curl(example, f"http://127.0.0.1:{dead_port()}")
 
     assert outcome == Failed(kind=FailureKind.CONNECT, error=ANY)

@@ -1,4 +1,4 @@
-"""What only `robots_get` does; `test_behaviours.py` has the rest."""
+"""`robots_get`: what `test_behaviours.py` does not cover."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def session() -> Iterator[curl_cffi.Session[Any]]:
 
 @pytest.fixture
 def checker() -> Iterator[sync.RobotsChecker]:
-    """A checker of a network where everything is allowed."""
+    """A checker with a fake network, where every other host allows everything."""
     with sync.RobotsChecker(client=site_of()) as checker:
         yield checker
 
 
 def sent_secrets(server: LoopbackServer) -> list[tuple[str, set[str]]]:
-    """By the target of each request, the headers of the caller that it had."""
+    """The target of each request, and which of the caller's headers it carried."""
     names = {name.lower() for name in SECRETS}
     return [(one.target, names & one.headers.keys()) for one in server.requests]
 
 
-def test_secrets_of_the_caller_stay_with_the_first_origin(
+def test_credentials_are_dropped_once_a_redirect_leaves_the_origin(
     session: curl_cffi.Session[Any], checker: sync.RobotsChecker, serve: Serve
 ) -> None:
     answers: dict[str, Answer] = {"/start": redirect("/next"), "/back": Reply()}
@@ -79,7 +79,7 @@ def test_secrets_of_the_caller_stay_with_the_first_origin(
 
 
 @pytest.mark.parametrize("wrap", ["robots_get", "RobotsAdapter"])
-def test_path_with_two_slashes_is_checked_as_old_versions_of_requests_send_it(
+def test_double_slash_path_is_checked_as_old_requests_versions_send_it(
     wrap: str, serve: Serve
 ) -> None:
     server = serve(Routes({"/robots.txt": Reply(body=b"User-agent: *\nDisallow: /a")}))
@@ -109,7 +109,7 @@ async def test_robots_txt_is_not_checked_for_an_async_client() -> None:
     assert site.requests == []
 
 
-def test_head_is_sent_on_each_hop(
+def test_head_is_used_for_each_hop(
     session: curl_cffi.Session[Any], checker: sync.RobotsChecker, serve: Serve
 ) -> None:
     server = serve(Routes({"/start": redirect("/next"), "/next": Reply()}))
@@ -120,32 +120,32 @@ def test_head_is_sent_on_each_hop(
     assert [one.head.split()[0] for one in server.requests] == [b"HEAD", b"HEAD"]
 
 
-@pytest.mark.parametrize(("most", "followed"), [(0, 0), (1, 1), (20, 3)])
-def test_redirect_that_is_one_too_many_is_the_response(
+@pytest.mark.parametrize(("max_redirects", "followed"), [(0, 0), (1, 1), (20, 3)])
+def test_redirect_beyond_the_limit_is_returned(
     session: curl_cffi.Session[Any],
     checker: sync.RobotsChecker,
     serve: Serve,
-    most: int,
+    max_redirects: int,
     followed: int,
 ) -> None:
     answers = {f"/{number}": redirect(f"/{number + 1}") for number in range(3)}
     server = serve(Routes({**answers, "/3": Reply()}))
 
-    get = robots_get(checker, AGENT, session.get, max_redirects=most)
+    get = robots_get(checker, AGENT, session.get, max_redirects=max_redirects)
     response = get(f"{server.url}/0")
 
     assert response.status_code == (200 if followed == 3 else 302)
     assert server.targets == [f"/{number}" for number in range(followed + 1)]
 
 
-def test_negative_number_of_redirects_is_refused(checker: sync.RobotsChecker) -> None:
-    """For curl_cffi, it means no limit, and a loop of redirects never ended."""
+def test_negative_max_redirects_is_refused(checker: sync.RobotsChecker) -> None:
+    """For curl_cffi, it means no limit, so a redirect loop never ended."""
     with pytest.raises(ValueError, match="max_redirects to be 0 or more, got -1"):
         robots_get(checker, AGENT, requests.get, max_redirects=-1)
 
 
 @pytest.mark.parametrize("status", [300, 304, 305])
-def test_other_status_with_a_location_is_the_response(
+def test_other_status_with_a_location_is_not_followed(
     session: curl_cffi.Session[Any],
     checker: sync.RobotsChecker,
     serve: Serve,
@@ -157,7 +157,7 @@ def test_other_status_with_a_location_is_the_response(
     assert server.targets == ["/"]
 
 
-def test_url_is_sent_as_it_was_asked_about(checker: sync.RobotsChecker) -> None:
+def test_url_is_sent_as_it_was_checked(checker: sync.RobotsChecker) -> None:
     sent = []
 
     def get(url: str, **options: object) -> SimpleNamespace:
@@ -176,10 +176,10 @@ def test_url_is_sent_as_it_was_asked_about(checker: sync.RobotsChecker) -> None:
     ]
 
 
-def test_client_whose_options_have_other_names_needs_a_function(
+def test_client_with_other_option_names_works_through_a_function(
     checker: sync.RobotsChecker, serve: Serve
 ) -> None:
-    """That of the page."""
+    """The function is the one in the how-to guide."""
     server = serve(Routes({"/start": redirect("/next"), "/next": Reply(body=b"page")}))
     http = urllib3.PoolManager()
 
@@ -193,18 +193,18 @@ def test_client_whose_options_have_other_names_needs_a_function(
 
 
 @pytest.mark.parametrize("url", ["/page", "http://h{}.test/page"])
-def test_url_without_a_certain_origin_is_the_mistake_of_the_caller(
+def test_url_without_a_clear_origin_raises(
     checker: sync.RobotsChecker, url: str
 ) -> None:
-    """Requests escapes the braces in a host, and so dials another one."""
+    """requests escapes braces in a host name, and so connects to a different host."""
     with pytest.raises(InvalidURLError):
         robots_get(checker, AGENT, requests.get)(url)
 
 
-def test_checker_of_another_kind_than_the_client_is_refused(
+def test_checker_of_the_wrong_kind_for_the_client_is_refused(
     checker: sync.RobotsChecker,
 ) -> None:
-    """A coroutine of the client would be no response, or the reverse."""
+    """The client would return a coroutine instead of a response, or vice versa."""
     asynchronous: Any = RobotsChecker(client=site_of())
     get_async: Any = curl_cffi.AsyncSession.get
 

@@ -1,4 +1,4 @@
-"""What only the wraps of httpx and httpx2 do; `test_behaviours.py` has the rest."""
+"""The httpx and httpx2 wraps: what `test_behaviours.py` does not cover."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def library(request: pytest.FixtureRequest) -> ModuleType:
     return module
 
 
-async def test_error_names_its_request_and_is_not_one_to_retry(
+async def test_error_has_its_request_and_is_not_a_transport_error(
     library: ModuleType,
 ) -> None:
     async with checker_of(site_of()) as checker:
@@ -48,7 +48,7 @@ async def test_error_names_its_request_and_is_not_one_to_retry(
     assert not isinstance(error, library.TransportError)
 
 
-async def test_closed_response_closes_the_stream_behind_the_turn(
+async def test_closing_the_response_closes_the_wrapped_stream(
     library: ModuleType,
 ) -> None:
     class Stream(library.AsyncByteStream):
@@ -75,7 +75,7 @@ async def test_closed_response_closes_the_stream_behind_the_turn(
     assert stream.is_closed
 
 
-def test_closed_response_of_a_blocking_client_closes_the_stream_behind_the_turn(
+def test_reading_a_blocking_response_closes_the_wrapped_stream(
     library: ModuleType, blocking: sync.RobotsChecker
 ) -> None:
     class Stream(library.SyncByteStream):
@@ -97,7 +97,7 @@ def test_closed_response_of_a_blocking_client_closes_the_stream_behind_the_turn(
     assert stream.is_closed
 
 
-async def test_transport_may_answer_with_the_verdict_instead(
+async def test_transport_can_return_the_verdict_as_a_response(
     library: ModuleType,
 ) -> None:
     async with checker_of(site_of("User-agent: *\nDisallow: /prï*")) as checker:
@@ -112,7 +112,7 @@ async def test_transport_may_answer_with_the_verdict_instead(
 
 
 @pytest.mark.parametrize("has_gate", [False, True])
-def test_blocking_transport_may_answer_with_the_verdict_instead(
+def test_blocking_transport_can_return_the_verdict_as_a_response(
     library: ModuleType, blocking: sync.RobotsChecker, *, has_gate: bool
 ) -> None:
     with sync.PolitenessGate(blocking, AGENT, default_delay=0) as gate:
@@ -127,7 +127,7 @@ def test_blocking_transport_may_answer_with_the_verdict_instead(
     assert response.headers["x-robotsgate-verdict"].startswith("disallowed by line 2 (")
 
 
-async def test_transport_sends_by_itself_where_none_is_wrapped(
+async def test_transport_sends_requests_itself_if_it_wraps_none(
     serve: Callable[..., LoopbackServer],
 ) -> None:
     server = serve(Reply())
@@ -151,8 +151,8 @@ async def test_scheme_without_robots_txt_is_left_to_the_client() -> None:
             await client.get("gopher://example.com/private")
 
 
-def get_by_blocking_client(library: ModuleType) -> None:
-    """Expect that a blocking client is refused before it sends anything."""
+def expect_refusal_of_blocking_client(library: ModuleType) -> None:
+    """Check that a blocking client is refused before it sends anything."""
     sent = []
     hook = robots_hook(checker_of(site_of()), AGENT)
     with (
@@ -167,19 +167,19 @@ def get_by_blocking_client(library: ModuleType) -> None:
 
 
 def test_blocking_client_is_refused(library: ModuleType) -> None:
-    """It drops the coroutine of a hook, so every page was fetched."""
-    get_by_blocking_client(library)
+    """It drops the hook's coroutine, so every page used to be fetched."""
+    expect_refusal_of_blocking_client(library)
 
 
-async def test_blocking_client_is_refused_where_an_event_loop_runs(
+async def test_blocking_client_is_refused_inside_an_event_loop(
     library: ModuleType,
 ) -> None:
-    """As in a notebook, or in an async handler: there it sent the request."""
-    get_by_blocking_client(library)
+    """In a notebook or an async handler, it used to send the request."""
+    expect_refusal_of_blocking_client(library)
 
 
 @pytest.mark.parametrize("is_entered", [True, False])
-def test_blocking_client_of_an_asynchronous_transport_is_refused(
+def test_async_transport_refuses_a_blocking_client(
     library: ModuleType, *, is_entered: bool
 ) -> None:
     transport = RobotsTransport(checker_of(site_of()), AGENT)
@@ -195,7 +195,7 @@ def blocking() -> Iterator[sync.RobotsChecker]:
         yield checker
 
 
-async def test_asynchronous_client_of_a_blocking_hook_is_refused(
+async def test_blocking_hook_refuses_an_async_client(
     library: ModuleType, blocking: sync.RobotsChecker
 ) -> None:
     sent: list[object] = []
@@ -210,7 +210,7 @@ async def test_asynchronous_client_of_a_blocking_hook_is_refused(
 
 
 @pytest.mark.parametrize("is_entered", [True, False])
-async def test_asynchronous_client_of_a_blocking_transport_is_refused(
+async def test_blocking_transport_refuses_an_async_client(
     library: ModuleType, blocking: sync.RobotsChecker, *, is_entered: bool
 ) -> None:
     client = library.AsyncClient(transport=SyncRobotsTransport(blocking, AGENT))
@@ -223,7 +223,7 @@ async def test_asynchronous_client_of_a_blocking_transport_is_refused(
 def gated(
     library: ModuleType, blocking: sync.RobotsChecker
 ) -> Iterator[tuple[Any, sync.PolitenessGate]]:
-    """A blocking client that waits for its turns, and its gate without a delay."""
+    """A blocking client whose requests wait for turns, and its gate, with no delay."""
     with (
         sync.PolitenessGate(blocking, AGENT, default_delay=0) as gate,
         library.Client(
@@ -235,7 +235,7 @@ def gated(
         yield client, gate
 
 
-def test_turn_of_a_blocking_client_lasts_until_the_response_is_closed(
+def test_blocking_turn_lasts_until_the_response_is_read(
     gated: tuple[Any, sync.PolitenessGate], serve: Callable[..., LoopbackServer]
 ) -> None:
     client, gate = gated
@@ -251,7 +251,7 @@ def test_turn_of_a_blocking_client_lasts_until_the_response_is_closed(
     assert gate.stats.turns == 1
 
 
-def test_failure_of_a_blocking_client_ends_its_turn_as_an_incident(
+def test_failed_blocking_request_ends_its_turn_as_an_incident(
     gated: tuple[Any, sync.PolitenessGate], serve: Callable[..., LoopbackServer]
 ) -> None:
     client, gate = gated
@@ -263,10 +263,10 @@ def test_failure_of_a_blocking_client_ends_its_turn_as_an_incident(
     assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
 
 
-async def test_target_that_an_extension_names_is_the_one_that_is_asked(
+async def test_target_extension_is_checked_instead_of_the_url(
     serve: Callable[..., LoopbackServer], library: ModuleType
 ) -> None:
-    """Only the path of the URL was asked about."""
+    """Only the URL's path used to be checked."""
     server = serve(Reply())
     async with (
         checker_of(site_of(), overrides={server.url: RULES}) as checker,
@@ -281,6 +281,6 @@ async def test_target_that_an_extension_names_is_the_one_that_is_asked(
     assert server.targets == []
 
 
-def test_unknown_answer_to_refusals_is_refused() -> None:
+def test_unknown_on_disallowed_value_raises() -> None:
     with pytest.raises(ValueError, match="'raise' or 'response', got 'log'"):
         RobotsTransport(checker_of(site_of()), AGENT, on_disallowed="log")  # type: ignore[arg-type]

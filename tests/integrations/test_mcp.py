@@ -1,4 +1,4 @@
-"""`examples/mcp_fetch_server.py`, over stdio and by the client of the MCP SDK."""
+"""`examples/mcp_fetch_server.py`, called over stdio with the MCP SDK's client."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _EXAMPLE = Path(__file__).parents[2] / "examples/mcp_fetch_server.py"
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The event loop of aiohttp, which the server fetches pages with."""
+    """One is enough: the server, another process, always runs on asyncio."""
     return "asyncio"
 
 
-async def fetched(urls: list[str], *networks: str) -> list[Any]:
-    """What the tool of one server answers, to one call after the other."""
+async def call_fetch_tool(urls: list[str], *networks: str) -> list[Any]:
+    """Call one server's tool for each URL in turn, and return the results."""
     program = mcp.StdioServerParameters(
         command=sys.executable,
         args=["-W", "error", str(_EXAMPLE), *networks],
@@ -47,7 +47,7 @@ async def fetched(urls: list[str], *networks: str) -> list[Any]:
     ]
 
 
-async def test_page_comes_in_its_turn_and_with_what_it_may_be_used_for(
+async def test_page_is_fetched_in_its_turn_with_its_usage_preferences(
     serve: Serve,
 ) -> None:
     clock = SystemClock()
@@ -64,11 +64,12 @@ async def test_page_comes_in_its_turn_and_with_what_it_may_be_used_for(
 
     site = serve(Routes({"/robots.txt": robots, "/old": redirect("/"), "/": page}))
 
-    [result] = await fetched([f"{site.url}/old"], "127.0.0.0/8")
+    [result] = await call_fetch_tool([f"{site.url}/old"], "127.0.0.0/8")
 
     assert site.targets == ["/robots.txt", "/old", "/"]
-    asked, answered = times
-    assert answered - asked > 2 * 1.0 - 0.1  # two turns, a second after another request
+    robots_time, page_time = times
+    # Two turns, each a second after the previous request.
+    assert page_time - robots_time > 2 * 1.0 - 0.1
     assert (result["url"], result["text"]) == (f"{site.url}/", "A poem")
     usage = result["usage"]
     assert usage["content-usage"]["train-ai"]["preference"] == "disallow"
@@ -92,21 +93,21 @@ async def test_refusal_names_the_rule_or_the_address(serve: Serve) -> None:
     rule = "line 2 (Disallow: /diary, for all agents)"
     address = "the address guard refused 127.0.0.2 (loopback)"
 
-    refusals = await fetched([site.url + path for path in urls], "127.0.0.1/32")
+    refusals = await call_fetch_tool([site.url + path for path in urls], "127.0.0.1/32")
 
     assert [rule in text for text in refusals] == [True, True, False, False]
     assert address in refusals[2]
-    # Nobody asks the robots.txt about itself.
+    # robots.txt itself is requested without a check.
     assert "127.0.0.2 is not a public address" in refusals[3]
     assert site.targets == ["/robots.txt", *urls[1:]]
 
 
-async def test_this_machine_is_not_public_unless_it_is_named(serve: Serve) -> None:
+async def test_loopback_addresses_are_refused_by_default(serve: Serve) -> None:
     site = serve(Reply())
     name = site.url.replace("127.0.0.1", "localhost")
     urls = [f"{site.url}/", f"{site.url}/robots.txt", f"{name}/", f"{name}/robots.txt"]
 
-    refusals = await fetched(urls)
+    refusals = await call_fetch_tool(urls)
 
     by_checker, by_socket = "the address guard refused", "is not a public address"
     for text, reason in zip(refusals, [by_checker, by_socket] * 2, strict=True):

@@ -1,6 +1,6 @@
-"""What only the wrap of niquests does; `test_sessions.py` has what it shares.
+"""The niquests wrap: what `test_sessions.py` does not cover.
 
-Niquests replaces urllib3, so these tests run in a venv of their own.
+niquests replaces urllib3, so these tests run in their own venv.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def server(serve: Callable[..., LoopbackServer]) -> LoopbackServer:
 
 @pytest.fixture
 def adapter() -> Iterator[RobotsAdapter]:
-    """One that lets every page pass."""
+    """An adapter that allows every page of a loopback server."""
     with sync.RobotsChecker(client=site_of()) as checker:
         yield RobotsAdapter(checker, AGENT)
 
@@ -43,9 +43,9 @@ def adapter() -> Iterator[RobotsAdapter]:
 def test_multiplexed_request_is_refused(
     adapter: RobotsAdapter, server: LoopbackServer
 ) -> None:
-    """Niquests would follow its redirects past the adapter.
+    """niquests would follow its redirects without the adapter.
 
-    After a TypeError, niquests would send it once more, without that option.
+    After a TypeError, it would resend the request without that option.
     """
     with niquests.Session(multiplexed=True) as session:
         session.mount("http://", adapter)
@@ -58,7 +58,7 @@ def test_multiplexed_request_is_refused(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_asynchronous_session_is_refused(
+async def test_async_session_is_refused(
     adapter: RobotsAdapter, server: LoopbackServer
 ) -> None:
     async with niquests.AsyncSession() as session:
@@ -72,7 +72,7 @@ async def test_asynchronous_session_is_refused(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_asynchronous_session_asks_before_each_hop_by_robots_get(
+async def test_robots_get_checks_each_hop_of_an_async_session(
     serve: Callable[..., LoopbackServer],
 ) -> None:
     server = serve(Routes({"/start": redirect("https://example.com/private")}))
@@ -99,7 +99,7 @@ def test_scheme_that_niquests_sends_over_http_is_refused(
     assert server.targets == []
 
 
-def test_error_is_one_of_niquests(adapter: RobotsAdapter) -> None:
+def test_error_is_a_niquests_exception(adapter: RobotsAdapter) -> None:
     with niquests.Session() as session:
         session.mount("https://", adapter)
         with pytest.raises(niquests.RequestException) as refusal:

@@ -1,4 +1,4 @@
-"""The metrics and spans of a checker, as the SDK of OpenTelemetry collects them."""
+"""A checker's metrics and spans, as collected by the OpenTelemetry SDK."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AGENT = "ExampleBot"
 
 
 class Collected:
-    """A telemetry, and what it has reported."""
+    """A `Telemetry`, and what it has reported."""
 
     def __init__(self) -> None:
         self.reader = InMemoryMetricReader()
@@ -89,7 +89,7 @@ async def test_checks_and_fetches_are_counted() -> None:
 
 
 @pytest.mark.anyio
-async def test_turns_of_a_gate_are_counted() -> None:
+async def test_gate_turns_are_counted() -> None:
     collected = Collected()
     checker = RobotsChecker(client=FakeSite())
     async with checker, PolitenessGate(checker, AGENT, default_delay=0) as gate:
@@ -107,7 +107,7 @@ async def test_turns_of_a_gate_are_counted() -> None:
 
 
 @pytest.mark.anyio
-async def test_fetch_is_a_span_with_its_redirects_and_its_error() -> None:
+async def test_fetch_is_a_span_with_its_redirects_and_error() -> None:
     collected, site = Collected(), FakeSite()
     to_dead = {"Location": "https://dead.example/robots.txt"}
     site.serve("https://a.example", status=301, headers=to_dead)
@@ -131,7 +131,7 @@ async def test_fetch_is_a_span_with_its_redirects_and_its_error() -> None:
     assert span.status.status_code is StatusCode.ERROR
 
 
-def test_span_of_a_fetch_that_is_cancelled_ends() -> None:
+def test_span_of_a_cancelled_fetch_ends() -> None:
     collected = Collected()
     collected.telemetry.record(FetchStarted(origin="https://a.example"))
 
@@ -143,7 +143,7 @@ def test_span_of_a_fetch_that_is_cancelled_ends() -> None:
     assert span.status.description == "cancelled"
 
 
-def test_change_of_rules_is_counted() -> None:
+def test_rules_change_is_counted() -> None:
     collected = Collected()
 
     collected.telemetry.record(
@@ -154,7 +154,7 @@ def test_change_of_rules_is_counted() -> None:
     assert change.value == 1
 
 
-def test_change_of_access_is_counted() -> None:
+def test_access_change_is_counted() -> None:
     collected = Collected()
 
     collected.telemetry.record(

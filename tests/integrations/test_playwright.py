@@ -1,4 +1,4 @@
-"""Navigations of a real Chromium, and what they lead to on real servers."""
+"""Navigations in a real Chromium, and the requests they send to real servers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ GUIDE = Path(__file__).parents[2] / "docs/how-to/use-with-crawlee.md"
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The only event loop of Playwright."""
+    """Playwright supports only asyncio."""
     return "asyncio"
 
 
 @pytest.fixture
 def sites(serve: Serve) -> tuple[LoopbackServer, LoopbackServer]:
-    """A site, and another one that it leads to."""
+    """A site, and a second site whose redirects and scripts lead to the first."""
     other = serve(Routes({"/public": page("public"), "/private": page("private")}))
     return other, serve(
         Routes(
@@ -54,20 +54,20 @@ def sites(serve: Serve) -> tuple[LoopbackServer, LoopbackServer]:
 
 @asynccontextmanager
 async def new_page() -> AsyncIterator[tuple[Any, list[str]]]:
-    """A page that may go where no URL ends with /private, and the URLs in question."""
+    """A page that may not navigate to URLs ending in /private, and the URLs checked."""
     from playwright.async_api import async_playwright  # noqa: PLC0415 (may be missing)
 
-    asked = []
+    checked = []
 
     async def may_send(url: str) -> bool:
-        asked.append(url)
+        checked.append(url)
         return not url.endswith("/private")
 
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(**LAUNCH_OPTIONS)
         page = await browser.new_page()
         assert await check_navigations(page, may_send)
-        yield page, asked
+        yield page, checked
         await browser.close()
 
 
@@ -78,52 +78,52 @@ async def test_refused_hop_is_never_sent(
     from playwright.async_api import Error  # noqa: PLC0415 (may be missing)
 
     other, site = sites
-    async with new_page() as (page, asked):
+    async with new_page() as (page, checked):
         with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
             await page.goto(site.url + (sent[0] if sent else "/private"))
 
     assert site.targets == sent
     assert other.targets == []
-    assert asked[-1].endswith("/private")
+    assert checked[-1].endswith("/private")
 
 
-async def test_allowed_redirect_is_followed_and_its_hops_can_be_told(
+async def test_allowed_redirect_is_followed_and_its_hops_are_listed(
     sites: tuple[LoopbackServer, LoopbackServer],
 ) -> None:
     other, site = sites
-    async with new_page() as (page, asked):
+    async with new_page() as (page, checked):
         response = await page.goto(f"{site.url}/to")
 
-        assert hops(response) == asked == [f"{site.url}/to", f"{other.url}/public"]
+        assert hops(response) == checked == [f"{site.url}/to", f"{other.url}/public"]
 
 
-async def test_frame_inside_a_page_passes(
+async def test_frame_inside_a_page_is_not_checked(
     sites: tuple[LoopbackServer, LoopbackServer],
 ) -> None:
     _, site = sites
-    async with new_page() as (page, asked):
+    async with new_page() as (page, checked):
         await page.goto(f"{site.url}/")
 
         assert page.frames[1].url == f"{site.url}/private"
-    assert asked == [f"{site.url}/"]
+    assert checked == [f"{site.url}/"]
 
 
-async def test_script_that_navigates_is_asked_about(
+async def test_navigation_by_a_script_is_checked(
     sites: tuple[LoopbackServer, LoopbackServer],
 ) -> None:
     other, site = sites
-    async with new_page() as (page, asked), anyio.create_task_group() as tasks:
+    async with new_page() as (page, checked), anyio.create_task_group() as tasks:
         failed_event = anyio.Event()
         page.on("requestfailed", lambda _: failed_event.set())
         tasks.start_soon(page.goto, f"{site.url}/script")
         await failed_event.wait()
 
-    assert asked == [f"{site.url}/script", f"{other.url}/private"]
+    assert checked == [f"{site.url}/script", f"{other.url}/private"]
     assert other.targets == []
 
 
-async def test_page_without_devtools_is_not_checked() -> None:
-    """A closed page plays one of Firefox or WebKit, to which nothing can attach."""
+async def test_page_without_a_devtools_session_cannot_be_checked() -> None:
+    """A closed page stands in for Firefox or WebKit, which have no such session."""
 
     async def may_send(_url: str) -> bool:
         return False
@@ -134,7 +134,7 @@ async def test_page_without_devtools_is_not_checked() -> None:
         assert not await check_navigations(page, may_send)
 
 
-async def test_guide_to_playwright_alone_refuses_navigations(serve: Serve) -> None:
+async def test_playwright_code_in_the_guide_refuses_navigations(serve: Serve) -> None:
     from playwright.async_api import Error  # noqa: PLC0415 (may be missing)
 
     server = serve(Routes({"/robots.txt": Reply(body=RULES.encode()), "/": page("")}))

@@ -52,13 +52,13 @@ PAGE = Reply(body=b"page")
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The only event loop of Scrapy."""
+    """Without a reactor, Scrapy runs only on asyncio."""
     return "asyncio"
 
 
 @pytest.fixture
 def site(serve: Serve) -> Callable[..., LoopbackServer]:
-    """Starts a site with pages and, at /robots.txt, an answer."""
+    """Starts a site with pages and a robots.txt."""
 
     def start(robots: Answer = Reply(body=RULES), **pages: Answer) -> LoopbackServer:  # noqa: B008 (never changes)
         named: dict[str, Answer] = {"public": PAGE, "private": PAGE, "own": PAGE}
@@ -93,20 +93,22 @@ async def test_disallowed_page_is_not_requested_and_its_error_says_why(
     assert error.__cause__.verdict.reason is Reason.DISALLOWED_BY_RULE
 
 
-async def test_herd_that_waits_for_a_slow_file_is_refused_whole(site: Serve) -> None:
-    """Scrapy's own middleware lets those pass that come while the first one waits."""
+async def test_all_requests_waiting_for_a_slow_robots_txt_are_refused(
+    site: Serve,
+) -> None:
+    """Scrapy's own middleware checks only the first of them."""
     ours, theirs = (site(Late(0.3, Reply(body=RULES))) for _ in range(2))
-    herd = {"CONCURRENT_REQUESTS_PER_DOMAIN": 8}
+    concurrency = {"CONCURRENT_REQUESTS_PER_DOMAIN": 8}
 
-    spider = await crawl(*[f"{ours.url}/private"] * 8, settings=herd)
+    spider = await crawl(*[f"{ours.url}/private"] * 8, settings=concurrency)
     await crawl(
         *[f"{theirs.url}/private"] * 8,
-        settings=herd | {"DOWNLOADER_MIDDLEWARES": {BUILT_IN: 100}},
+        settings=concurrency | {"DOWNLOADER_MIDDLEWARES": {BUILT_IN: 100}},
     )
 
     assert ours.targets == ["/robots.txt"]
     assert robots_stats(spider)["forbidden"] == 8
-    # Until Scrapy mends it; then the how-to must not tell of it any more.
+    # If this fails, Scrapy has fixed it: remove the claim from the docs.
     assert theirs.targets.count("/private") > 0
 
 
@@ -130,7 +132,7 @@ AGENTS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
 @pytest.mark.parametrize(
     ("settings", "headers", "refused"), AGENTS.values(), ids=AGENTS
 )
-async def test_group_of_the_agent_decides(
+async def test_group_of_the_agent_applies(
     site: Serve, settings: dict[str, Any], headers: dict[str, str], refused: str
 ) -> None:
     server = site()
@@ -145,7 +147,7 @@ async def test_group_of_the_agent_decides(
     ]
 
 
-async def test_setting_off_turns_the_middleware_off(site: Serve) -> None:
+async def test_robotstxt_obey_false_disables_the_middleware(site: Serve) -> None:
     server = site()
 
     await crawl(f"{server.url}/private", settings={"ROBOTSTXT_OBEY": False})
@@ -167,14 +169,14 @@ async def test_scheme_without_robots_txt_passes() -> None:
     assert spider.report.pages == ["data:text/plain,page"]
 
 
-async def test_ftp_is_an_error_and_not_a_yes() -> None:
+async def test_ftp_url_is_refused_as_unsupported() -> None:
     spider = await crawl("ftp://127.0.0.1/file")
 
     assert [type(error) for error in spider.errors] == [IgnoreRequest]
     assert isinstance(spider.errors[0].__cause__, UnsupportedError)
 
 
-async def test_url_that_names_no_origin_is_an_error_of_scrapy() -> None:
+async def test_url_without_a_valid_origin_is_refused_as_invalid() -> None:
     spider = await crawl("http://127.0.0.1:0/page", "http://h..:80/page")
 
     assert [type(error) for error in spider.errors] == [IgnoreRequest] * 2
@@ -192,7 +194,7 @@ COUNTED: dict[str, tuple[Answer, dict[str, int]]] = {
             "forbidden": 2,
         },
     ),
-    "no answer": (
+    "an invalid response": (
         Raw(b"rubbish\r\n\r\n"),
         {
             "request_count": 1,
@@ -212,7 +214,7 @@ COUNTED: dict[str, tuple[Answer, dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("answer", "counts"), COUNTED.values(), ids=COUNTED)
-async def test_stats_are_those_of_scrapy(
+async def test_stats_are_counted_as_scrapy_counts_them(
     site: Serve, answer: Answer, counts: dict[str, int]
 ) -> None:
     server = site(answer)
@@ -226,7 +228,7 @@ async def test_stats_are_those_of_scrapy(
     assert server.targets.count("/robots.txt") == 1
 
 
-async def test_signal_is_sent_once_for_a_file_and_all_requests_wait_for_it(
+async def test_signal_is_sent_once_per_file_and_requests_wait_for_it(
     site: Serve,
 ) -> None:
     server, without_file = site(), site(Reply(status=404))
@@ -260,7 +262,7 @@ async def test_redirect_to_a_disallowed_page_is_not_followed(site: Serve) -> Non
     assert "Forbidden by robots.txt" in spider.report.refused[0]
 
 
-async def test_redirect_of_robots_txt_is_ours_to_follow_and_off_site(
+async def test_robots_txt_redirect_is_followed_even_off_site(
     site: Serve,
 ) -> None:
     elsewhere = site()
@@ -280,7 +282,7 @@ async def test_redirect_of_robots_txt_is_ours_to_follow_and_off_site(
     }
 
 
-async def test_file_in_a_store_is_not_fetched_again_and_its_signal_is_sent(
+async def test_stored_file_is_not_fetched_again_but_its_signal_is_sent(
     site: Serve, tmp_path: Path
 ) -> None:
     server = site()
@@ -301,7 +303,7 @@ async def test_file_in_a_store_is_not_fetched_again_and_its_signal_is_sent(
     assert parsed == [page]
 
 
-async def test_file_that_expires_in_a_crawl_is_renewed(site: Serve) -> None:
+async def test_file_that_expires_during_a_crawl_is_fetched_again(site: Serve) -> None:
     bodies = [b"", b"User-agent: *\nDisallow: /public\n"]
 
     def answer(request: loopback.Request, connection: Connection) -> None:
@@ -318,7 +320,7 @@ async def test_file_that_expires_in_a_crawl_is_renewed(site: Serve) -> None:
     assert "line 2" in spider.report.refused[0]
 
 
-async def test_store_with_connections_works_over_the_tasks_of_scrapy(
+async def test_store_with_connections_works_across_crawls(
     site: Serve, valkey: Valkey
 ) -> None:
     server = site()
@@ -333,13 +335,13 @@ async def test_store_with_connections_works_over_the_tasks_of_scrapy(
 LONG = RULES + b"#" * 600_000
 BODIES: dict[str, tuple[dict[str, str], bytes]] = {
     "long": ({}, LONG),
-    "without an end": ({"Transfer-Encoding": "chunked"}, b"fffff\r\n" + LONG),
-    "coded": ({"Content-Encoding": "gzip"}, gzip.compress(RULES)),
-    "long and coded": (
+    "without a last chunk": ({"Transfer-Encoding": "chunked"}, b"fffff\r\n" + LONG),
+    "compressed": ({"Content-Encoding": "gzip"}, gzip.compress(RULES)),
+    "long and compressed": (
         {"Content-Encoding": "gzip"},
         gzip.compress(LONG, compresslevel=0),
     ),
-    "long when decoded": (
+    "long when decompressed": (
         {"Content-Encoding": "gzip"},
         gzip.compress(RULES + bytes(1_000_000)),
     ),
@@ -347,7 +349,7 @@ BODIES: dict[str, tuple[dict[str, str], bytes]] = {
 
 
 @pytest.mark.parametrize(("headers", "body"), BODIES.values(), ids=BODIES)
-async def test_start_of_a_long_or_coded_file_counts(
+async def test_start_of_a_long_or_compressed_file_applies(
     site: Serve, headers: dict[str, str], body: bytes
 ) -> None:
     server = site(Reply(headers=headers, body=body))
@@ -361,7 +363,7 @@ async def test_start_of_a_long_or_coded_file_counts(
     assert spider.report.pages == [f"{server.url}/public"]
 
 
-async def test_long_page_is_not_cut_while_a_robots_txt_is_under_way(
+async def test_long_page_is_not_cut_off_during_a_robots_txt_fetch(
     site: Serve,
 ) -> None:
     slow = site(Late(0.3, Reply(body=RULES)))
@@ -383,9 +385,9 @@ async def test_long_page_is_not_cut_while_a_robots_txt_is_under_way(
 @pytest.mark.parametrize(
     "body",
     [gzip.compress(bytes(40_000_000)), b"rubbish"],
-    ids=["a bomb", "rubbish"],
+    ids=["a decompression bomb", "garbage"],
 )
-async def test_body_that_scrapy_cannot_decode_closes_the_origin(
+async def test_body_that_scrapy_cannot_decode_makes_the_origin_unreachable(
     site: Serve, body: bytes
 ) -> None:
     server = site(Reply(headers={"Content-Encoding": "gzip"}, body=body))
@@ -395,13 +397,13 @@ async def test_body_that_scrapy_cannot_decode_closes_the_origin(
     assert "/robots.txt is unreachable" in spider.report.refused[0]
 
 
-OF_THE_HANDLER = {"connection", "content-length"}
+ADDED_BY_THE_HANDLER = {"connection", "content-length"}
 
 
-async def test_robots_txt_is_one_plain_get_whatever_is_set(
+async def test_robots_txt_is_one_plain_get_whatever_the_settings(
     site: Serve, tmp_path: Path
 ) -> None:
-    """Neither credentials nor conditions, no cache, and no second try."""
+    """No credentials, no conditional headers, no HTTP cache and no retry."""
     server = site(Reply(status=503, headers={"Set-Cookie": "a=b"}))
     settings = {
         "COMPRESSION_ENABLED": False,
@@ -421,7 +423,7 @@ async def test_robots_txt_is_one_plain_get_whatever_is_set(
 
     assert server.targets == ["/robots.txt"] * 2
     sent = server.requests[0].headers
-    assert {name: sent[name] for name in sent if name not in OF_THE_HANDLER} == {
+    assert {name: sent[name] for name in sent if name not in ADDED_BY_THE_HANDLER} == {
         "host": f"127.0.0.1:{server.port}",
         "user-agent": "ExampleBot/1.0",
         "accept": "text/plain, */*;q=0.1",
@@ -436,7 +438,7 @@ async def test_robots_txt_is_one_plain_get_whatever_is_set(
         ("sqlite:///{}/robots.db", ["/robots.txt", "/public"]),
     ],
 )
-async def test_robots_txt_is_kept_by_the_store_and_not_by_the_cache_of_scrapy(
+async def test_robots_txt_is_cached_by_the_store_and_not_by_scrapy(
     site: Serve, tmp_path: Path, store: str, requests: list[str]
 ) -> None:
     server = site()
@@ -454,7 +456,7 @@ async def test_robots_txt_is_kept_by_the_store_and_not_by_the_cache_of_scrapy(
 
 
 class Refusing:
-    """A user's own middleware that stops the requests for robots.txt."""
+    """A user's middleware that blocks requests for robots.txt."""
 
     error: Exception
 
@@ -471,7 +473,7 @@ class Refusing:
     ],
     ids=["IgnoreRequest", "another exception"],
 )
-async def test_robots_txt_that_another_middleware_stops_closes_the_origin(
+async def test_page_is_refused_if_a_middleware_blocks_robots_txt(
     site: Serve, error: Exception, counts: dict[str, int]
 ) -> None:
     server = site()
@@ -486,7 +488,7 @@ async def test_robots_txt_that_another_middleware_stops_closes_the_origin(
     assert robots_stats(spider) == {"request_count": 1, "forbidden": 1, **counts}
 
 
-async def test_wait_in_a_download_slot_is_not_the_silence_of_a_server(
+async def test_time_in_a_download_slot_does_not_count_as_a_timeout(
     site: Serve,
 ) -> None:
     server = site(redirect_to("/rules"), rules=Reply(body=RULES))
@@ -503,18 +505,20 @@ async def test_wait_in_a_download_slot_is_not_the_silence_of_a_server(
 
 
 SLOTS = {
-    "no delay of the user's": ((0, 0.5), 10, (10, 0)),
-    "a smaller one": ((6, 0.5), 10, (10, 0)),
-    "a larger one that chance might make smaller": ((16, 0.5), 8, (16, 0.5)),
-    "a larger one that chance would make smaller": ((10, 0.5), 8, (10, 0.2)),
-    "a larger one without chance": ((10, 0), 8, (10, 0)),
-    "chance beyond nothing": ((10, 2), 5, (10, 0.5)),
+    "no configured delay": ((0, 0.5), 10, (10, 0)),
+    "a shorter delay": ((6, 0.5), 10, (10, 0)),
+    "a longer delay that jitter keeps long enough": ((16, 0.5), 8, (16, 0.5)),
+    "a longer delay that jitter could make too short": ((10, 0.5), 8, (10, 0.2)),
+    "a longer delay without jitter": ((10, 0), 8, (10, 0)),
+    "jitter larger than the delay": ((10, 2), 5, (10, 0.5)),
 }
 
 
-@pytest.mark.skipif(not hasattr(Slot, "jitter"), reason="Scrapy 2.18 knows only half")
+@pytest.mark.skipif(
+    not hasattr(Slot, "jitter"), reason="Scrapy 2.18 has no adjustable jitter"
+)
 @pytest.mark.parametrize(("before", "least", "after"), SLOTS.values(), ids=SLOTS)
-def test_slot_waits_for_the_crawl_delay_at_the_least(
+def test_slot_waits_at_least_the_crawl_delay(
     before: tuple[float, float], least: float, after: tuple[float, float]
 ) -> None:
     delay, jitter = before
@@ -526,7 +530,7 @@ def test_slot_waits_for_the_crawl_delay_at_the_least(
 
 
 @pytest.mark.parametrize(("least", "is_random"), [(4, True), (6, False)])
-def test_slot_of_scrapy_2_18_loses_its_chance_where_it_might_be_too_short(
+def test_scrapy_2_18_slot_is_not_randomized_if_that_could_be_too_short(
     least: float, *, is_random: bool
 ) -> None:
     slot: Any = SimpleNamespace(delay=10, randomize_delay=True)
@@ -536,7 +540,7 @@ def test_slot_of_scrapy_2_18_loses_its_chance_where_it_might_be_too_short(
     assert (slot.delay, slot.randomize_delay) == (10, is_random)
 
 
-async def test_crawl_delay_becomes_the_delay_of_the_slot_up_to_a_bound(
+async def test_crawl_delay_sets_the_slot_delay_up_to_a_maximum(
     site: Serve,
 ) -> None:
     slow = site(Reply(body=b"User-agent: *\nCrawl-delay: 99\n"))
@@ -559,10 +563,10 @@ async def test_crawl_delay_becomes_the_delay_of_the_slot_up_to_a_bound(
     assert delays == {"127.0.0.1": 0.1, "localhost": 0}
 
 
-def test_without_asyncio_the_crawl_does_not_begin(
+def test_crawl_without_asyncio_does_not_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It would go on without robots.txt if the middleware only stepped aside."""
+    """If the middleware only disabled itself, the crawl would ignore robots.txt."""
     monkeypatch.setattr(integration, "is_asyncio_available", lambda: False)
 
     with pytest.raises(RuntimeError, match="to run on asyncio, got the reactor"):
@@ -579,7 +583,7 @@ def test_without_asyncio_the_crawl_does_not_begin(
         ("ROBOTSTXT_OBEY", False, NotConfigured),
     ],
 )
-async def test_wrong_setting_is_an_error_at_the_start(
+async def test_unusable_setting_raises_at_startup(
     setting: str, value: object, error: type[Exception]
 ) -> None:
     crawler = get_crawler(settings_dict={"ROBOTSTXT_OBEY": True, setting: value})
@@ -589,34 +593,34 @@ async def test_wrong_setting_is_an_error_at_the_start(
 
 
 @pytest.mark.parametrize(
-    ("settings", "is_chosen"),
+    ("settings", "is_explicit"),
     [
         ({}, False),
         ({"ROBOTSGATE_POLICY": Policy(stale_window=0)}, False),
         ({"ROBOTSGATE_POLICY": Policy(address_guard=AddressGuard.PUBLIC_ONLY)}, True),
     ],
-    ids=["no policy", "a policy for another reason", "a policy for its guard"],
+    ids=["no policy", "a policy without a guard", "a policy with a guard"],
 )
-async def test_guard_is_warned_about_by_the_name_of_its_setting_if_it_was_chosen(
+async def test_only_an_explicit_guard_causes_a_warning_naming_the_setting(
     site: Serve,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     settings: dict[str, Any],
     *,
-    is_chosen: bool,
+    is_explicit: bool,
 ) -> None:
     monkeypatch.setattr("robotsgate.fetching._robots_fetch._warned", set())
 
     await crawl(f"{site().url}/public", settings=settings)
 
     name = "with ROBOTSGATE_POLICY=Policy(address_guard=AddressGuard.OFF)"
-    said = [
+    messages = [
         text for log, _, text in caplog.record_tuples if log == "robotsgate.fetching"
     ]
-    assert [name in text for text in said] == [True] * is_chosen
+    assert [name in text for text in messages] == [True] * is_explicit
 
 
-async def test_parser_serves_the_middleware_of_scrapy(site: Serve) -> None:
+async def test_parser_works_in_scrapys_own_middleware(site: Serve) -> None:
     server = site()
 
     spider = await crawl(
@@ -631,7 +635,7 @@ async def test_parser_serves_the_middleware_of_scrapy(site: Serve) -> None:
     assert spider.report.pages == [f"{server.url}/public"]
 
 
-def test_parser_answers_as_scrapy_asks() -> None:
+def test_parser_accepts_the_types_that_scrapy_passes() -> None:
     body = RULES + b"Crawl-delay: 2.5\n"
 
     parser = RobotsGateParser.from_crawler(get_crawler(), body)

@@ -12,7 +12,7 @@ from scrapy.http import HtmlResponse
 
 from robotsgate import DisallowedError
 from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM, page
-from tests.integrations.crawls import BUILT_IN, Plan, crawl, crawl_elsewhere
+from tests.integrations.crawls import BUILT_IN, Plan, crawl, crawl_in_subprocess
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ MIDDLEWARES: dict[Any, int | None] = {
 HANDLER = "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"
 
 
-async def send_mark(page: Any, request: Request) -> None:  # noqa: ANN401 (of Playwright)
-    """A user's own callback for a page."""
+async def send_mark(page: Any, request: Request) -> None:  # noqa: ANN401 (Playwright's)
+    """A user's callback for new pages."""
     await page.request.get(urljoin(request.url, "/mark"))
 
 
@@ -59,7 +59,7 @@ def test_chromium_sends_no_refused_navigation(
     )
     urls = [site.url + path for path in ("/", "/private", "/to", "/away", "/twice")]
 
-    report = crawl_elsewhere(
+    report = crawl_in_subprocess(
         Plan(
             urls=urls,
             meta={
@@ -80,7 +80,7 @@ def test_chromium_sends_no_refused_navigation(
     rule = "line 2 (Disallow: /private, for all agents)"
     assert [rule in text for text in report.refused] == [True] * 3
     assert report.stats["robotstxt/forbidden"] == 3
-    # Scrapy copies them to the next requests and may have to pickle them.
+    # Scrapy copies meta to later requests and may have to pickle it.
     assert not [key for key in report.meta_keys if key.startswith("robotsgate")]
     assert site.targets == [
         "/robots.txt",
@@ -93,7 +93,7 @@ def test_chromium_sends_no_refused_navigation(
 
 
 class Browser:
-    """Stands for a browser in which no navigation can be refused."""
+    """Stands in for a browser in which navigations cannot be refused."""
 
     def process_request(self, request: Request) -> HtmlResponse | None:
         if "urls" not in request.meta:
@@ -112,9 +112,9 @@ class Browser:
         (["/public", "/private", "/public"], {}, True),
         (["/public", "/private"], {"dont_obey_robotstxt": True}, False),
     ],
-    ids=["no redirect", "to a refused page", "through a refused page", "opt-out"],
+    ids=["no redirect", "to a disallowed page", "via a disallowed page", "opt-out"],
 )
-async def test_page_of_another_browser_is_refused_afterwards(
+async def test_redirects_in_another_browser_are_checked_afterwards(
     serve: Serve, paths: list[str], meta: dict[str, Any], *, is_refused: bool
 ) -> None:
     site = serve(RULES)
@@ -132,23 +132,27 @@ async def test_page_of_another_browser_is_refused_afterwards(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("own", [{}, {"playwright_page_init_callback": "a.callback"}])
-async def test_request_leaves_the_browser_with_the_callback_of_its_user(
-    serve: Serve, own: dict[str, str]
+@pytest.mark.parametrize(
+    "user_meta", [{}, {"playwright_page_init_callback": "a.callback"}]
+)
+async def test_request_leaves_the_browser_with_only_the_users_callback(
+    serve: Serve, user_meta: dict[str, str]
 ) -> None:
-    """Scrapy copies its meta to retries, and may have to pickle them."""
+    """Scrapy copies meta to retries and may have to pickle it."""
     metas: list[dict[str, Any]] = []
-    request = Request(serve(RULES).url, meta={"playwright": True, **own})
+    request = Request(serve(RULES).url, meta={"playwright": True, **user_meta})
 
-    def keep_meta(request: Request) -> None:
+    def record_meta(request: Request) -> None:
         if request.meta.get("playwright"):
             metas.append(request.meta)
 
     await crawl(
         request,
         settings={"DOWNLOADER_MIDDLEWARES": MIDDLEWARES},
-        listeners={signals.response_received: keep_meta},
+        listeners={signals.response_received: record_meta},
     )
 
     [meta] = metas
-    assert {key: meta[key] for key in meta if key.startswith("playwright_")} == own
+    assert {
+        key: meta[key] for key in meta if key.startswith("playwright_")
+    } == user_meta

@@ -1,4 +1,4 @@
-"""Our middleware behind the scheduler of scrapy-redis, with one server for both."""
+"""Our middleware with scrapy-redis's scheduler; both share one Redis server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ pytest.importorskip("scrapy_redis", reason="scrapy-redis is not installed")
 @pytest.mark.anyio
 @pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_requests_of_its_queue_are_checked(serve: Serve, valkey: Valkey) -> None:
+async def test_requests_from_the_redis_queue_are_checked(
+    serve: Serve, valkey: Valkey
+) -> None:
     rules = Reply(body=b"User-agent: *\nDisallow: /private\n")
     pages = {f"/{name}": Reply() for name in ("public", "private")}
     site = serve(Routes({"/robots.txt": rules, "/to": redirect("/private"), **pages}))

@@ -1,4 +1,4 @@
-"""Our middleware as most run it: Scrapy with its reactor, in a process of its own."""
+"""Our middleware in its usual setup: a separate process, with Scrapy's reactor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from robotsgate import SystemClock
-from tests.integrations.crawls import Plan, crawl_elsewhere
+from tests.integrations.crawls import Plan, crawl_in_subprocess
 from tests.servers.answers import Late, Raw, Reply, Routes, endless, redirect
 from tests.servers.loopback import Connection, dead_port
 
@@ -27,10 +27,10 @@ def head(*lines: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def test_crawl_delay_holds_on_each_host_whatever_autothrottle_says(
+def test_crawl_delay_applies_to_each_host_despite_autothrottle(
     serve: Serve,
 ) -> None:
-    """And no page of a herd behind a slow file is requested that it disallows."""
+    """And all disallowed pages are refused, although many wait for the slow file."""
     clock = SystemClock()
     times: dict[str, list[float]] = {}
 
@@ -45,7 +45,7 @@ def test_crawl_delay_holds_on_each_host_whatever_autothrottle_says(
     origins = [servers[0].url, servers[1].url.replace("127.0.0.1", "localhost")]
     paths = [*["/private"] * 8, *pages]
 
-    report = crawl_elsewhere(
+    report = crawl_in_subprocess(
         Plan(
             urls=[origin + path for path in paths for origin in origins],
             settings={
@@ -62,14 +62,14 @@ def test_crawl_delay_holds_on_each_host_whatever_autothrottle_says(
     assert len(report.pages) == 2 * len(pages)
     assert report.stats["robotstxt/forbidden"] == 2 * 8
     for first, *_, last in times.values():
-        # A busy machine may notice the first page late.
+        # On a busy machine, the first page may be recorded late.
         assert last - first > 4 * 0.5 - 0.6
 
 
-def test_example_shows_what_is_fetched_and_what_is_not() -> None:
+def test_example_prints_what_is_fetched_and_what_is_not() -> None:
     example = Path(__file__).parents[2] / "examples/scrapy_spider.py"
 
-    shown = subprocess.run(  # noqa: S603 (our own example)
+    output = subprocess.run(  # noqa: S603 (our own example)
         [sys.executable, "-W", "error", example],
         timeout=60,
         check=True,
@@ -77,11 +77,11 @@ def test_example_shows_what_is_fetched_and_what_is_not() -> None:
         text=True,
     ).stdout
 
-    assert shown.count("got http://127.0.0.1:") == 2
-    assert shown.count("not fetched: disallowed by line 2 (Disallow: /diary,") == 1
+    assert output.count("got http://127.0.0.1:") == 2
+    assert output.count("not fetched: disallowed by line 2 (Disallow: /diary,") == 1
 
 
-def test_failures_of_its_downloader_are_told_apart(
+def test_kinds_of_download_failure_are_distinguished(
     serve: Serve, server_tls: ssl.SSLContext
 ) -> None:
     half = Raw(head("HTTP/1.1 200 OK", "Content-Length: 99") + b"half")
@@ -102,6 +102,8 @@ def test_failures_of_its_downloader_are_told_apart(
         "http://nobody.invalid": "name-resolution",
     }
 
-    report = crawl_elsewhere(Plan(fetches=[f"{url}/robots.txt" for url in expected]))
+    report = crawl_in_subprocess(
+        Plan(fetches=[f"{url}/robots.txt" for url in expected])
+    )
 
     assert dict(zip(expected, report.fetched, strict=True)) == expected

@@ -1,4 +1,4 @@
-"""What the wraps of requests and niquests do; `test_behaviours.py` has the rest."""
+"""The requests and niquests wraps: what `test_behaviours.py` does not cover."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Site = Callable[..., LoopbackServer]
     Open = Callable[..., AbstractContextManager[tuple[Any, sync.PolitenessGate]]]
 
-_PATIENCE_SECONDS = 10.0
+_TIMEOUT_SECONDS = 10.0
 
 HALF = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf")
 
@@ -42,10 +42,10 @@ def library(request: pytest.FixtureRequest) -> ModuleType:
 
 
 @pytest.mark.parametrize("has_gate", [True, False])
-def test_path_that_urllib3_changes_for_a_proxy_is_asked_as_well(
+def test_path_that_urllib3_changes_for_a_proxy_is_checked_as_well(
     library: ModuleType, serve: Callable[..., LoopbackServer], *, has_gate: bool
 ) -> None:
-    """Without a proxy, the path of a redirect stays; urllib3 cuts it for a proxy."""
+    """urllib3 changes the path of a redirect only if it uses a proxy."""
     rules = Reply(body=b"User-agent: *\nDisallow: /private")
     routes = {"/robots.txt": rules, "/private": Reply()}
     server = serve(Routes(routes))
@@ -82,7 +82,7 @@ def site(serve: Callable[..., LoopbackServer]) -> Site:
 
 @pytest.fixture
 def opened(library: ModuleType) -> Open:
-    """Opens a session, and its gate without a delay."""
+    """Opens a session and its gate, with no delay."""
 
     @contextmanager
     def opened(*, wrapped: object = None) -> Iterator[tuple[Any, sync.PolitenessGate]]:
@@ -100,7 +100,7 @@ def opened(library: ModuleType) -> Open:
     return opened
 
 
-def read_raw(response: Any) -> None:  # noqa: ANN401 (of either library)
+def read_raw(response: Any) -> None:  # noqa: ANN401 (either library's)
     with response:
         shutil.copyfileobj(response.raw, BytesIO())
 
@@ -127,7 +127,7 @@ ENDS: dict[str, Callable[[Any], object]] = {
         Raw(b"HTTP/1.1 200 OK\r\n\r\npage"),
         Reply(),
     ],
-    ids=["length", "chunked", "until the end", "empty"],
+    ids=["length", "chunked", "until the connection closes", "empty"],
 )
 def test_turn_lasts_until_the_body_is_read_or_closed(
     opened: Open, end: Callable[[Any], object], page: Answer, site: Site
@@ -145,7 +145,9 @@ def test_turn_lasts_until_the_body_is_read_or_closed(
         assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
-def test_turn_goes_on_while_the_body_may_be_read_on(opened: Open, site: Site) -> None:
+def test_turn_stays_open_while_the_body_is_only_partly_read(
+    opened: Open, site: Site
+) -> None:
     server = site(Reply(body=b"one\ntwo"))
 
     with opened() as (session, gate):
@@ -161,7 +163,7 @@ def test_turn_goes_on_while_the_body_may_be_read_on(opened: Open, site: Site) ->
 
 
 @pytest.mark.parametrize("is_streamed", [True, False])
-def test_body_that_breaks_ends_its_turn(
+def test_broken_body_ends_its_turn(
     opened: Open, library: ModuleType, site: Site, *, is_streamed: bool
 ) -> None:
     server = site(HALF)
@@ -173,7 +175,7 @@ def test_body_that_breaks_ends_its_turn(
         assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
 
 
-def test_response_that_was_read_is_freed_at_once(opened: Open, site: Site) -> None:
+def test_fully_read_response_is_freed_at_once(opened: Open, site: Site) -> None:
     server = site(Reply(body=b"page"))
 
     with opened() as (session, _):
@@ -186,19 +188,19 @@ def test_response_that_was_read_is_freed_at_once(opened: Open, site: Site) -> No
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-def test_response_that_is_lost_ends_its_turn(opened: Open, site: Site) -> None:
+def test_garbage_collected_response_ends_its_turn(opened: Open, site: Site) -> None:
     server = site(Reply(body=b"page"))
 
     with ThreadPoolExecutor() as threads, opened() as (session, gate):
         session.get(f"{server.url}/page", stream=True)
         gc.collect()
-        visit = threads.submit(session.get, f"{server.url}/other")
+        future = threads.submit(session.get, f"{server.url}/other")
 
-        assert visit.result(_PATIENCE_SECONDS).content == b"page"
+        assert future.result(_TIMEOUT_SECONDS).content == b"page"
         assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
-def test_response_may_be_read_in_another_thread(opened: Open, site: Site) -> None:
+def test_response_can_be_closed_in_another_thread(opened: Open, site: Site) -> None:
     server = site(Reply(body=b"page"))
 
     with opened() as (session, gate):
@@ -211,10 +213,10 @@ def test_response_may_be_read_in_another_thread(opened: Open, site: Site) -> Non
 
 
 @pytest.mark.parametrize("status", [404, 302])
-def test_hook_that_raises_leaves_no_turn(
+def test_hook_that_raises_leaves_no_turn_open(
     opened: Open, library: ModuleType, site: Site, status: int
 ) -> None:
-    """Requests calls hooks before it reads the body, so nobody did."""
+    """requests calls hooks before it reads the body, so nothing ended the turn."""
     headers = {"Location": "/other"}
     server = site(Reply(status=status, headers=headers, body=b"gone"))
 
@@ -230,7 +232,7 @@ def test_hook_that_raises_leaves_no_turn(
 
 
 @pytest.mark.parametrize("headers", ["Content-Length: 9", "Content-Encoding: gzip"])
-def test_redirect_whose_body_is_broken_is_followed(
+def test_redirect_with_a_broken_body_is_followed(
     opened: Open, site: Site, headers: str
 ) -> None:
     head = f"HTTP/1.1 302 Found\r\nLocation: /other\r\n{headers}\r\n\r\n"
@@ -259,7 +261,7 @@ def test_each_hop_of_a_redirect_has_a_turn(
     assert other.targets == ["/robots.txt", "/page"]
 
 
-def test_answer_to_a_challenge_has_a_turn_of_its_own(
+def test_request_repeated_after_an_auth_challenge_has_its_own_turn(
     opened: Open, library: ModuleType, site: Site
 ) -> None:
     challenge = {"WWW-Authenticate": 'Digest realm="r", nonce="n", qop="auth"'}
@@ -274,7 +276,7 @@ def test_answer_to_a_challenge_has_a_turn_of_its_own(
     assert server.targets == ["/robots.txt", "/page", "/page"]
 
 
-def test_host_that_asks_for_less_is_left_alone(opened: Open, site: Site) -> None:
+def test_gate_backs_off_after_a_503_with_retry_after(opened: Open, site: Site) -> None:
     server = site(Reply(status=503, headers={"Retry-After": "99"}))
 
     with opened() as (session, gate):
@@ -285,7 +287,7 @@ def test_host_that_asks_for_less_is_left_alone(opened: Open, site: Site) -> None
         assert gate.stats.incidents == 1
 
 
-def test_request_that_fails_ends_its_turn_as_an_incident(
+def test_failed_request_ends_its_turn_as_an_incident(
     opened: Open, library: ModuleType, site: Site
 ) -> None:
     server = site(Raw(b"rubbish\r\n\r\n"))
@@ -337,7 +339,7 @@ def test_wrapped_adapter_retries_within_one_turn(
 
 @pytest.mark.parametrize("library", [requests])  # niquests needs urllib3-future
 @pytest.mark.parametrize("end", [ENDS["close"], ENDS["content"]])
-def test_body_that_is_not_of_urllib3_ends_its_turn(
+def test_body_not_from_urllib3_ends_its_turn(
     opened: Open, end: Callable[[Any], object], site: Site
 ) -> None:
     class Adapter(requests.adapters.HTTPAdapter):

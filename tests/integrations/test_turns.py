@@ -54,7 +54,7 @@ def site(serve: Callable[..., LoopbackServer]) -> Callable[..., LoopbackServer]:
 
 @asynccontextmanager
 async def opened(client: tuple[str, Any]) -> AsyncIterator[tuple[Send, PolitenessGate]]:
-    """What sends a request, and a gate without a delay."""
+    """Yield a function that sends requests, and its gate, with no delay."""
     with anyio.fail_after(PATIENCE_SECONDS):
         async with (
             RobotsChecker(user_agent=AGENT) as checker,
@@ -79,10 +79,10 @@ async def test_turn_lasts_until_the_response_is_closed(
         assert gate.stats.turns == 2
 
 
-async def test_turn_that_a_response_has_may_be_followed_by_one_of_the_gate(
+async def test_turn_of_a_response_may_be_followed_by_one_from_the_gate(
     client: tuple[str, Any], site: Callable[..., LoopbackServer]
 ) -> None:
-    """The end of the first one was not begun yet, so the gate saw a deadlock."""
+    """The first turn had not started to end, so the gate reported a deadlock."""
     server = site(HALF)
 
     async with opened(client) as (send, gate):
@@ -105,7 +105,7 @@ async def test_each_hop_of_a_redirect_has_a_turn(
     assert server.targets == ["/robots.txt", "/page", "/other"]
 
 
-async def test_host_that_asks_for_less_is_left_alone(
+async def test_gate_backs_off_after_a_503_with_retry_after(
     client: tuple[str, Any], site: Callable[..., LoopbackServer]
 ) -> None:
     server = site(Reply(status=503, headers={"Retry-After": "99"}))
@@ -123,10 +123,10 @@ async def test_host_that_asks_for_less_is_left_alone(
     assert "/other" not in server.targets
 
 
-async def test_request_that_fails_ends_its_turn_as_an_incident(
+async def test_failed_request_ends_its_turn_as_an_incident(
     client: tuple[str, Any], site: Callable[..., LoopbackServer]
 ) -> None:
-    # Not a connection that ends: aiohttp would send the request again.
+    # Not a closed connection: aiohttp would resend the request.
     server = site(Raw(b"rubbish\r\n\r\n"))
 
     async with opened(client) as (send, gate):
@@ -146,12 +146,12 @@ async def test_cancelled_request_ends_its_turn(
 
     async with opened(client) as (send, gate):
 
-        async def ask() -> None:
+        async def get() -> None:
             async with send(f"{server.url}/page"):
                 pass
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask)
+            tasks.start_soon(get)
             while "/page" not in server.targets:
                 await let_others_run()
             tasks.cancel_scope.cancel()
@@ -176,12 +176,12 @@ async def test_disallowed_page_has_no_turn(
 
 
 @pytest.mark.parametrize("client", [GATED["aiohttp"]])
-class TestGetThatAiohttpRepeats:
-    """It does so if a connection ends before the response."""
+class TestGetResentByAiohttp:
+    """aiohttp resends a GET if the connection closes before the response."""
 
     @pytest.fixture
     def server(self, serve: Callable[..., LoopbackServer]) -> LoopbackServer:
-        """Resets the second request of a kept connection."""
+        """Resets a reused connection on its second request."""
 
         def reset_once(_request: Request, connection: Connection) -> None:
             answers["/page"] = Reply()
@@ -190,7 +190,7 @@ class TestGetThatAiohttpRepeats:
         answers: dict[str, Answer] = {"/other": Reply(), "/page": reset_once}
         return serve(Routes(answers))
 
-    async def test_stays_in_the_turn_around_a_bare_session(
+    async def test_stays_in_the_turn_around_an_unwrapped_session(
         self, client: tuple[str, Any], server: LoopbackServer
     ) -> None:
         async with opened(client) as (_, gate), aiohttp.ClientSession() as session:
@@ -203,7 +203,7 @@ class TestGetThatAiohttpRepeats:
         assert server.targets == ["/robots.txt", "/other", "/page", "/page"]
 
     @pytest.mark.usefixtures("client")
-    async def test_waits_for_a_turn_of_its_own_behind_the_middleware(
+    async def test_waits_for_its_own_turn_with_the_middleware(
         self, server: LoopbackServer
     ) -> None:
         clock = ManualClock()
@@ -215,12 +215,12 @@ class TestGetThatAiohttpRepeats:
                 anyio.create_task_group() as tasks,
             ):
 
-                async def ask(path: str) -> None:
+                async def get(path: str) -> None:
                     async with send(f"{server.url}{path}") as response:
                         assert response.status == 200
 
-                await ask("/other")
-                tasks.start_soon(ask, "/page")
+                await get("/other")
+                tasks.start_soon(get, "/page")
                 while not gate.stats.waiting:
                     await let_others_run()
                 before = server.targets

@@ -1,4 +1,4 @@
-"""Archived robots.txt responses, out of WARC files that are built byte by byte."""
+"""Archived robots.txt responses read from WARC files built byte by byte."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.integrations.warc_files import (
     record,
     redirect,
     zipped,
-    zipped_at_once,
+    zipped_together,
 )
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def response_to(block: bytes, **headers: str) -> ArchivedResponse:
     return response
 
 
-@pytest.mark.parametrize("file", [plain, zipped, zipped_at_once, in_zstd])
-def test_every_capture_of_a_robots_txt_comes_in_the_order_of_the_file(
+@pytest.mark.parametrize("file", [plain, zipped, zipped_together, in_zstd])
+def test_all_robots_txt_captures_are_read_in_file_order(
     file: Callable[..., bytes],
 ) -> None:
     later = "2024-03-04T05:06:07.250Z"
@@ -109,7 +109,7 @@ def test_every_capture_of_a_robots_txt_comes_in_the_order_of_the_file(
         ("", []),
     ],
 )
-def test_url_of_a_capture_gives_its_origin(url: str, origins: list[str]) -> None:
+def test_capture_url_determines_its_origin(url: str, origins: list[str]) -> None:
     pairs, counts = read(record(url))
 
     assert [origin for origin, _ in pairs] == origins
@@ -117,7 +117,7 @@ def test_url_of_a_capture_gives_its_origin(url: str, origins: list[str]) -> None
 
 
 @pytest.mark.parametrize("kind", ["request", "metadata", "resource", "conversion"])
-def test_only_responses_and_revisits_count(kind: str) -> None:
+def test_other_record_types_are_ignored(kind: str) -> None:
     pairs, counts = read(robots(A, kind=kind))
 
     assert (pairs, counts) == ([], WarcCounts(records=1))
@@ -133,7 +133,7 @@ def test_only_responses_and_revisits_count(kind: str) -> None:
         ("yesterday", None),
     ],
 )
-def test_date_that_names_no_moment_is_unknown(date: str, seconds: float | None) -> None:
+def test_date_is_parsed_or_unknown(date: str, seconds: float | None) -> None:
     assert response_to(http(), date=date).fetched_at == seconds
 
 
@@ -149,11 +149,11 @@ def test_date_that_names_no_moment_is_unknown(date: str, seconds: float | None) 
         pytest.param(
             chunked(ZIPPED_RULES, size=1), CHUNKED + GZIP, id="chunks of one byte"
         ),
-        pytest.param(RULES, b"Content-Length: 12\r\n", id="longer than it says"),
+        pytest.param(RULES, b"Content-Length: 12\r\n", id="longer than its length"),
         pytest.param(
-            RULES, GZIP + CHUNKED + b"Content-Length: 999\r\n", id="decoded before"
+            RULES, GZIP + CHUNKED + b"Content-Length: 999\r\n", id="already decoded"
         ),
-        pytest.param(RULES, b"Content-Length: some\r\n", id="length that is none"),
+        pytest.param(RULES, b"Content-Length: some\r\n", id="invalid length"),
     ],
 )
 def test_body_is_decoded(body: bytes, head: bytes) -> None:
@@ -173,7 +173,7 @@ def test_body_is_decoded(body: bytes, head: bytes) -> None:
         ),
     ],
 )
-def test_head_is_read_as_crawlers_write_it(block: bytes) -> None:
+def test_unusual_response_head_is_read(block: bytes) -> None:
     response = response_to(block)
 
     assert (response.status, response.body) == (200, RULES)
@@ -182,23 +182,21 @@ def test_head_is_read_as_crawlers_write_it(block: bytes) -> None:
 @pytest.mark.parametrize(
     ("block", "headers"),
     [
-        pytest.param(http(head=b"Content-Length: 99\r\n"), {}, id="cut body"),
+        pytest.param(http(head=b"Content-Length: 99\r\n"), {}, id="truncated body"),
         pytest.param(http(b"", head=GZIP + b"Content-Length: 9\r\n"), {}, id="no body"),
-        pytest.param(http(ZIPPED_RULES[:-9], head=GZIP), {}, id="cut gzip"),
-        pytest.param(
-            http(b"\x1f\x8b" + RULES, head=GZIP), {}, id="gzip that is broken"
-        ),
+        pytest.param(http(ZIPPED_RULES[:-9], head=GZIP), {}, id="truncated gzip"),
+        pytest.param(http(b"\x1f\x8b" + RULES, head=GZIP), {}, id="corrupt gzip"),
         pytest.param(http(chunked(RULES)[:-5], head=CHUNKED), {}, id="no last chunk"),
-        pytest.param(http(b"", head=CHUNKED), {}, id="no chunk at all"),
+        pytest.param(http(b"", head=CHUNKED), {}, id="no chunks"),
         pytest.param(http(b"9\r\n" + RULES, head=CHUNKED), {}, id="broken chunk"),
         pytest.param(http(head=b"Content-Encoding: br\r\n"), {}, id="unknown coding"),
-        pytest.param(http(), {"WARC_Truncated": "length"}, id="truncated"),
+        pytest.param(http(), {"WARC_Truncated": "length"}, id="marked as truncated"),
         pytest.param(
             http(), {"WARC_Segment_Number": "1"}, id="one of several segments"
         ),
     ],
 )
-def test_body_that_is_not_whole_makes_its_origin_unreachable(
+def test_incomplete_body_makes_the_origin_unreachable(
     block: bytes, headers: dict[str, str]
 ) -> None:
     response = response_to(block, **headers)
@@ -208,7 +206,7 @@ def test_body_that_is_not_whole_makes_its_origin_unreachable(
 
 
 @pytest.mark.parametrize("status", [404, 429, 301, 503])
-def test_status_is_enough_where_the_body_does_not_matter(status: int) -> None:
+def test_status_suffices_if_the_body_does_not_matter(status: int) -> None:
     head = GZIP + b"Content-Length: 999\r\n"
     block = http(ZIPPED_RULES[:9], head=head, status=b"HTTP/1.1 %d X" % status)
 
@@ -217,7 +215,8 @@ def test_status_is_enough_where_the_body_does_not_matter(status: int) -> None:
     assert (response.status, response.body) == (status, b"")
 
 
-def test_page_of_an_error_is_kept_to_see_whether_it_says_not_found() -> None:
+def test_start_of_an_error_page_is_kept() -> None:
+    """It may say "not found", which can count as a 404."""
     block = http(b"<title>404</title>" * 1_000, status=b"HTTP/1.1 500 X")
 
     assert len(response_to(block).body) == 4_096
@@ -225,7 +224,7 @@ def test_page_of_an_error_is_kept_to_see_whether_it_says_not_found() -> None:
 
 @pytest.mark.parametrize("size", [512_001, 40 * 2**20])
 @pytest.mark.parametrize("headers", [{}, {"WARC_Truncated": "length"}])
-def test_body_beyond_the_limit_is_whole_as_far_as_it_counts(
+def test_body_beyond_the_limit_counts_as_complete(
     size: int, headers: dict[str, str]
 ) -> None:
     response = response_to(http(b"x" * size), **headers)
@@ -233,7 +232,7 @@ def test_body_beyond_the_limit_is_whole_as_far_as_it_counts(
     assert (response.status, len(response.body)) == (200, 512_001)
 
 
-def test_limit_is_that_of_the_policy() -> None:
+def test_policy_sets_the_body_limit() -> None:
     data = io.BytesIO(robots(A, http(RULES * 9), WARC_Truncated="length"))
 
     [(_, response)] = responses(data, policy=Policy(max_body_bytes=99))
@@ -269,7 +268,7 @@ LATER = "2024-05-06T07:08:09Z"
 @pytest.mark.parametrize("block", [b"", NOT_MODIFIED, http(b""), http(b"", head=GZIP)])
 @pytest.mark.parametrize("refers", [REFERS_BY_DATE, {"WARC_Refers_To": "<urn:x:1>"}])
 @pytest.mark.parametrize("is_first", [True, False])
-def test_revisit_has_the_body_that_it_refers_to(
+def test_revisit_has_the_body_it_refers_to(
     block: bytes, refers: dict[str, str], *, is_first: bool
 ) -> None:
     original = robots(A, record_id="<urn:x:1>")
@@ -293,7 +292,7 @@ def test_revisit_has_the_body_that_it_refers_to(
     ],
 )
 @pytest.mark.parametrize("block", [b"", NOT_MODIFIED, http(b"")])
-def test_revisit_of_what_is_not_there_is_skipped_and_counted(
+def test_revisit_of_a_missing_record_is_skipped_and_counted(
     block: bytes, refers: dict[str, str]
 ) -> None:
     """An empty body would allow everything."""
@@ -312,7 +311,7 @@ def test_revisit_of_a_revisit_is_not_resolved() -> None:
 
 
 def test_revisit_has_its_own_status_and_headers() -> None:
-    """Its payload is that of a page with another status, for which no body counts."""
+    """It refers to a page with another status, with which a body would not count."""
     original = record(f"{A}/", http(RULES, status=b"HTTP/1.1 404 X"))
     refers = {**REFERS_BY_DATE, "WARC_Refers_To_Target_URI": f"{A}/"}
     head = b"X: y\r\n"
@@ -324,7 +323,7 @@ def test_revisit_has_its_own_status_and_headers() -> None:
     assert pairs == [(A, ArchivedResponse(200, [("X", "y")], RULES, (), AT))]
 
 
-def test_revisit_whose_head_says_enough_needs_nothing_else() -> None:
+def test_revisit_with_a_404_status_needs_no_other_record() -> None:
     block = http(b"", status=b"HTTP/1.1 404 X")
 
     pairs, _ = read(robots(A, block, kind="revisit"))
@@ -355,9 +354,7 @@ def test_redirect_is_followed_wherever_its_target_is_in_the_file(
     assert counts == WarcCounts(records=3, captures=2)
 
 
-def test_target_of_a_redirect_that_nobody_asked_as_a_robots_txt_has_no_capture() -> (
-    None
-):
+def test_redirect_target_at_another_path_is_not_a_capture_itself() -> None:
     pairs, _ = read(
         redirect("http://a.example/robots.txt", f"{A}/r.txt") + record(f"{A}/r.txt")
     )
@@ -365,7 +362,7 @@ def test_target_of_a_redirect_that_nobody_asked_as_a_robots_txt_has_no_capture()
     assert [origin for origin, _ in pairs] == ["http://a.example"]
 
 
-def test_redirect_leads_to_the_capture_of_the_nearest_date() -> None:
+def test_redirect_leads_to_the_capture_nearest_in_time() -> None:
     bodies = {
         "2024-01-02T00:00:00Z": b"#1",
         "2024-01-02T04:00:00Z": b"#2",
@@ -388,8 +385,8 @@ def test_redirect_leads_to_the_capture_of_the_nearest_date() -> None:
         pytest.param(b"", id="nothing"),
     ],
 )
-def test_redirect_to_what_is_not_there_is_given_as_it_is(target: bytes) -> None:
-    """An archive with more files may follow it."""
+def test_redirect_to_a_missing_capture_is_returned_unfollowed(target: bytes) -> None:
+    """An archive of several files may still follow it."""
     pairs, counts = read(redirect(f"{A}/robots.txt", f"{B}/robots.txt") + target)
 
     response = dict(pairs)[A]
@@ -397,13 +394,13 @@ def test_redirect_to_what_is_not_there_is_given_as_it_is(target: bytes) -> None:
         301, [("Location", f"{B}/robots.txt")], b"", (), AT
     )
     assert counts.unfollowed_redirects == 1
-    found = {A: response, B: RULES}
-    assert RobotsArchive(found.get).can_fetch("Bot", f"{A}/private") is False
-    assert RobotsArchive(found.get).can_fetch("Bot", f"{A}/public") is True
+    archived = {A: response, B: RULES}
+    assert RobotsArchive(archived.get).can_fetch("Bot", f"{A}/private") is False
+    assert RobotsArchive(archived.get).can_fetch("Bot", f"{A}/public") is True
 
 
-def test_redirects_end_as_in_a_fetch() -> None:
-    """A loop, and one redirect more than the policy follows."""
+def test_redirect_loops_and_chains_end_as_in_a_fetch() -> None:
+    """The chain is one redirect longer than the policy follows."""
     loop = redirect(f"{A}/robots.txt", "/x") + redirect(f"{A}/x", "/robots.txt")
     hops = [redirect(f"{B}/robots.txt", "/1")]
     hops += [redirect(f"{B}/{n}", f"/{n + 1}") for n in range(1, 6)]
@@ -416,14 +413,14 @@ def test_redirects_end_as_in_a_fetch() -> None:
     assert counts.unfollowed_redirects == 0
 
 
-def test_redirect_into_a_member_with_several_records_is_never_mistaken() -> None:
+def test_redirect_into_a_shared_member_never_gets_the_wrong_record() -> None:
     targets = [record(f"{A}/{n}", http(b"#%d" % n)) for n in range(6)]
     sources = [
         redirect(f"https://{n}.example/robots.txt", f"{A}/{n}") for n in range(6)
     ]
 
     pairs, _ = read(
-        b"".join(zipped_at_once(*targets[n : n + 2]) for n in (0, 2, 4))
+        b"".join(zipped_together(*targets[n : n + 2]) for n in (0, 2, 4))
         + zipped(*sources)
     )
 
@@ -434,13 +431,13 @@ def test_redirect_into_a_member_with_several_records_is_never_mistaken() -> None
 def test_redirect_within_one_long_member_is_not_followed() -> None:
     pages = [record(f"{A}/{n}", http(os.urandom(100_000))) for n in range(4)]
 
-    pairs, counts = read(zipped_at_once(*pages, redirect(f"{A}/robots.txt", "/3")))
+    pairs, counts = read(zipped_together(*pages, redirect(f"{A}/robots.txt", "/3")))
 
     assert [(o, r.status) for o, r in pairs] == [(A, 301)]
     assert counts == WarcCounts(records=5, captures=1, unfollowed_redirects=1)
 
 
-def test_pipe_is_read_once_and_follows_nothing() -> None:
+def test_pipe_is_read_once_without_following_redirects() -> None:
     revisit = robots(B, b"", kind="revisit", **REFERS_BY_DATE)
     captures = responses(
         Pipe(zipped(robots(A), redirect(f"{C}/robots.txt", f"{A}/robots.txt"), revisit))
@@ -458,18 +455,18 @@ def test_pipe_is_read_once_and_follows_nothing() -> None:
     )
 
 
-def test_damaged_member_in_a_pipe_ends_the_iteration_with_the_counts() -> None:
-    """The last capture before it may be damaged as well, so it is not given."""
+def test_damaged_member_in_a_pipe_raises_an_error_with_the_counts() -> None:
+    """The capture just before it may be damaged as well, so it is not returned."""
     damage = b"\0" * 99 + zipped(robots(C))
     captures = responses(Pipe(zipped(robots(A), robots(B)) + damage))
 
     assert next(captures)[0] == A
-    with pytest.raises(DamagedWarcError, match="not seekable: ") as caught:
+    with pytest.raises(DamagedWarcError, match="not seekable: ") as error:
         next(captures)
 
-    assert caught.value.counts == WarcCounts(records=2, captures=1, damaged=1)
-    copy = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 (our own)
-    assert (str(copy), copy.counts) == (str(caught.value), caught.value.counts)
+    assert error.value.counts == WarcCounts(records=2, captures=1, damaged=1)
+    copy = pickle.loads(pickle.dumps(error.value))  # noqa: S301 (our own)
+    assert (str(copy), copy.counts) == (str(error.value), error.value.counts)
 
 
 @pytest.mark.parametrize("file", [plain, zipped])
@@ -478,8 +475,8 @@ def test_damaged_member_in_a_pipe_ends_the_iteration_with_the_counts() -> None:
     [
         pytest.param(b"garbage\r\n" * 9, id="garbage"),
         pytest.param(member(b""), id="empty member"),
-        pytest.param(member(b"garbage"), id="member that is no record"),
-        pytest.param(member(robots(C))[:-20], id="cut member"),
+        pytest.param(member(b"garbage"), id="member without a record"),
+        pytest.param(member(robots(C))[:-20], id="truncated member"),
         pytest.param(2 * member(robots(C))[:-8], id="two damaged members"),
         pytest.param(
             member(robots(C, length=10**6, WARC_Type="request")), id="wrong length"
@@ -498,14 +495,14 @@ def test_damage_is_skipped_and_counted(
     assert counts.damaged == 1
 
 
-def test_other_compression_than_gzip_ends_with_the_first_damage() -> None:
+def test_file_not_compressed_with_gzip_ends_at_the_first_damage() -> None:
     pairs, counts = read(in_zstd(robots(A)) + b"\0" * 99 + in_zstd(robots(B)))
 
     assert [origin for origin, _ in pairs] == [A]
     assert counts.damaged == 1
 
 
-def test_one_damaged_byte_costs_at_most_its_own_record() -> None:
+def test_damaged_byte_costs_at_most_its_own_record() -> None:
     members = [member(robots(origin)) for origin in (A, C, B)]
     for place in range(len(members[1])):
         damaged = bytearray(members[1])
@@ -520,7 +517,7 @@ def test_one_damaged_byte_costs_at_most_its_own_record() -> None:
 
 
 @pytest.mark.parametrize("file", [plain, zipped])
-def test_file_that_is_cut_anywhere_says_so(file: Callable[..., bytes]) -> None:
+def test_file_truncated_anywhere_counts_as_damaged(file: Callable[..., bytes]) -> None:
     first, second = file(robots(A)), file(robots(B))
     for length in range(1, len(second) - 4):
         pairs, counts = read(first + second[:length])
@@ -532,8 +529,8 @@ def test_file_that_is_cut_anywhere_says_so(file: Callable[..., bytes]) -> None:
 
 
 @pytest.mark.parametrize("place", [-50_000, -8])
-def test_damage_far_behind_the_head_of_a_record_is_seen(place: int) -> None:
-    """The whole body can be read before the checksum of its member."""
+def test_damage_far_into_a_record_is_detected(place: int) -> None:
+    """The whole body is read before its member's checksum."""
     damaged = bytearray(member(robots(B, http(os.urandom(300_000)))))
     damaged[place : place + 4] = b"oops"
     source = redirect(f"{A}/robots.txt", f"{B}/robots.txt")
@@ -545,7 +542,7 @@ def test_damage_far_behind_the_head_of_a_record_is_seen(place: int) -> None:
     assert counts.unfollowed_redirects == 1
 
 
-def test_redirect_to_a_body_that_is_cut_off_makes_the_origin_unreachable() -> None:
+def test_redirect_to_a_truncated_body_makes_the_origin_unreachable() -> None:
     pairs, _ = read(plain(redirect(f"{A}/robots.txt", "/r"), record(f"{A}/r"))[:-9])
 
     assert [(o, r.status) for o, r in pairs] == [(A, 206)]
@@ -559,7 +556,7 @@ def test_redirect_to_a_capture_before_damage_is_followed() -> None:
     assert [(o, r.status) for o, r in pairs] == [(A, 200), (B, 200)]
 
 
-def test_file_that_cannot_be_read_is_an_error_of_its_own() -> None:
+def test_read_error_is_raised_unchanged() -> None:
     class Failing(io.BytesIO):
         def read(self, _: int | None = -1, /) -> bytes:
             raise OSError(5, "the disk fails")
@@ -569,17 +566,17 @@ def test_file_that_cannot_be_read_is_an_error_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("data", [b"<Error>AccessDenied</Error>", b"\x1f\x8b", b"x"])
-def test_file_that_is_no_warc_is_an_error(data: bytes) -> None:
+def test_file_other_than_warc_raises(data: bytes) -> None:
     with pytest.raises(DamagedWarcError, match="expected a WARC file"):
         read(data)
 
 
-def test_file_without_a_byte_has_no_captures() -> None:
+def test_empty_file_has_no_captures() -> None:
     assert read(b"") == ([], WarcCounts())
 
 
-def test_iterator_closes_a_file_that_it_has_opened(tmp_path: Path) -> None:
-    """The suite takes a ResourceWarning for an error."""
+def test_iterator_closes_a_file_that_it_opened(tmp_path: Path) -> None:
+    """The test suite turns a ResourceWarning into an error."""
     path = tmp_path / "robots.warc.gz"
     path.write_bytes(zipped(robots(A), robots(B)))
 
@@ -590,7 +587,7 @@ def test_iterator_closes_a_file_that_it_has_opened(tmp_path: Path) -> None:
     responses(path).close()
 
 
-def test_iterator_begins_where_the_file_is_and_leaves_it_open() -> None:
+def test_iterator_starts_at_the_current_position_and_leaves_the_file_open() -> None:
     file = io.BytesIO(b"before" + robots(A))
     file.seek(6)
 
@@ -609,12 +606,12 @@ def test_archive_answers_as_of_a_date_between_two_snapshots(tmp_path: Path) -> N
 
     def archive(as_of: str) -> RobotsArchive:
         end = datetime.fromisoformat(as_of).timestamp()
-        found = {
+        archived = {
             origin: response
             for origin, response in responses(path)
             if response.fetched_at is not None and response.fetched_at <= end
         }
-        return RobotsArchive(found.get)
+        return RobotsArchive(archived.get)
 
     url = f"{A}/private"
     answers = [
@@ -624,7 +621,7 @@ def test_archive_answers_as_of_a_date_between_two_snapshots(tmp_path: Path) -> N
     assert answers == [None, False, True]
 
 
-def test_code_of_the_page_reads_several_files(
+def test_code_in_the_guide_reads_several_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = _PAGE.read_text(encoding="utf-8")
@@ -650,9 +647,9 @@ print(captures.counts.captures, followed, peak_kib)
 
 
 @pytest.mark.slow
-def test_many_records_and_long_ones_need_little_memory(tmp_path: Path) -> None:
-    def figures(origins: int, *, longest: int) -> tuple[int, int, int]:
-        """Captures, redirects and KiB at the peak, of a process that reads a file."""
+def test_many_or_long_records_need_little_memory(tmp_path: Path) -> None:
+    def measure(origins: int, *, longest: int) -> tuple[int, int, int]:
+        """Captures, redirects and peak KiB of a process that reads a file."""
         path = tmp_path / f"{origins}.warc"
         with path.open("wb") as file:
             file.write(robots(C, http(b"x" * longest)))
@@ -660,17 +657,17 @@ def test_many_records_and_long_ones_need_little_memory(tmp_path: Path) -> None:
                 host = f"{number}.example/robots.txt"
                 file.write(redirect(f"http://{host}", f"https://{host}"))
                 file.write(record(f"https://{host}"))
-        done = subprocess.run(  # noqa: S603 (our own words)
+        completed = subprocess.run(  # noqa: S603 (our own code)
             [sys.executable, "-c", _READER, str(path)],
             check=True,
             capture_output=True,
             text=True,
         )
-        captures, followed, peak = map(int, done.stdout.split())
+        captures, followed, peak = map(int, completed.stdout.split())
         return captures, followed, peak
 
-    *_, least = figures(1_000, longest=1_000)
-    captures, followed, peak = figures(20_000, longest=40 * 2**20)
+    *_, least = measure(1_000, longest=1_000)
+    captures, followed, peak = measure(20_000, longest=40 * 2**20)
 
     assert (captures, followed) == (40_001, 20_000)
     assert peak - least < 10 * 1024

@@ -1,4 +1,4 @@
-"""What the wraps of clients share."""
+"""What all client wraps share: argument checks, check counts and own requests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_refusal_counts_as_one_check() -> None:
 
 
 @pytest.mark.anyio
-async def test_turn_of_a_response_that_is_closed_twice_ends_once() -> None:
+async def test_turn_of_a_response_closed_twice_ends_once() -> None:
     checker = RobotsChecker(user_agent=AGENT, client=site_of())
     async with checker, PolitenessGate(checker, AGENT, default_delay=0) as gate:
         turn = await TurnOfResponse.begun(gate, PUBLIC)
@@ -63,7 +63,7 @@ async def test_turn_of_a_response_that_is_closed_twice_ends_once() -> None:
         assert gate.stats.under_way == 0
 
 
-def test_refusal_of_a_blocking_checker_counts_as_one_check() -> None:
+def test_blocking_refusal_counts_as_one_check() -> None:
     with sync.RobotsChecker(user_agent=AGENT, client=site_of()) as checker:
         for url in (PUBLIC, PRIVATE, PRIVATE, PUBLIC):
             checker.refusal(AGENT, url)
@@ -78,23 +78,23 @@ WRAPS: dict[Any, ModuleType] = {
     SyncRobotsTransport: sync,
     RobotsAdapter: sync,
 }
-"""By what wraps a client: the module of the checker and the gate that it needs."""
+"""The module that provides the checker and gate for each wrap."""
 
 
 @pytest.fixture
 def checkers() -> Iterator[dict[ModuleType, Any]]:
-    """A checker of each kind, by its module."""
+    """A checker of each kind, by module."""
     with sync.RobotsChecker(client=site_of()) as blocking:
         yield {robotsgate: RobotsChecker(client=site_of()), sync: blocking}
 
 
 @pytest.mark.parametrize(("wrap", "needed"), WRAPS.items())
 def test_checker_of_the_other_kind_is_refused_at_once(
-    wrap: Any,  # noqa: ANN401 (each has other arguments)
+    wrap: Any,  # noqa: ANN401 (their arguments differ)
     needed: ModuleType,
     checkers: dict[ModuleType, Any],
 ) -> None:
-    """The coroutines of an asynchronous one are true, so every page was fetched."""
+    """An async checker's coroutines are truthy, so every page used to be fetched."""
     other = checkers.keys() - {needed}
 
     with pytest.raises(TypeError) as error:
@@ -106,7 +106,7 @@ def test_checker_of_the_other_kind_is_refused_at_once(
 
 @pytest.mark.parametrize(("wrap", "needed"), WRAPS.items())
 def test_gate_of_the_other_kind_is_refused_at_once(
-    wrap: Any,  # noqa: ANN401 (each has other arguments)
+    wrap: Any,  # noqa: ANN401 (their arguments differ)
     needed: ModuleType,
     checkers: dict[ModuleType, Any],
 ) -> None:
@@ -121,7 +121,7 @@ def test_gate_of_the_other_kind_is_refused_at_once(
 
 
 @pytest.mark.parametrize("wrap", [robots_hook, *WRAPS])
-def test_arguments_that_are_swapped_are_refused_at_once(wrap: Any) -> None:  # noqa: ANN401 (each has other arguments)
+def test_swapped_arguments_are_refused_at_once(wrap: Any) -> None:  # noqa: ANN401 (their arguments differ)
     with pytest.raises(TypeError, match=r"a robotsgate.*\.RobotsChecker, got 'Exampl"):
         wrap(AGENT, RobotsChecker(client=site_of()))
 
@@ -132,7 +132,7 @@ def test_arguments_that_are_swapped_are_refused_at_once(wrap: Any) -> None:  # n
 )
 @pytest.mark.parametrize("agent", ["", "Mozilla/5.0 (Windows NT 10.0)"])
 def test_agent_that_names_no_crawler_is_refused_at_once(
-    wrap: Any,  # noqa: ANN401 (each has other arguments)
+    wrap: Any,  # noqa: ANN401 (their arguments differ)
     needed: ModuleType,
     agent: str,
     checkers: dict[ModuleType, Any],
@@ -142,7 +142,7 @@ def test_agent_that_names_no_crawler_is_refused_at_once(
 
 
 @pytest.mark.anyio
-async def test_hook_for_responses_is_refused() -> None:
+async def test_hook_registered_for_responses_is_refused() -> None:
     checker = RobotsChecker(client=site_of())
     hooks = {"response": [robots_hook(checker, AGENT)]}
 
@@ -152,18 +152,20 @@ async def test_hook_for_responses_is_refused() -> None:
 
 
 class OtherTaskFetcher:
-    """Sends through a client, which asks the checker, in a task of its own.
+    """A fetcher that sends in another task, through a client wrapped by its checker.
 
     Attributes:
-        client: set later, because its hook needs the checker of this fetcher.
-        url: what the task gets as well, once the fetch is over; `None`: nothing.
-        error: what that raised.
+        client: set later, because its hook needs the checker that uses this fetcher.
+        over_event: once set, the task requests `url`.
+        done_event: set after that request.
+        url: another URL for the task to request; `None` for none.
+        error: the error from that request.
     """
 
     def __init__(self, tasks: anyio.abc.TaskGroup, *, url: str | None = None) -> None:
         self.client: httpx.AsyncClient
-        self.is_over = anyio.Event()
-        self.is_left = anyio.Event()
+        self.over_event = anyio.Event()
+        self.done_event = anyio.Event()
         self.url = url
         self.error: Exception | None = None
         self._tasks = tasks
@@ -173,22 +175,22 @@ class OtherTaskFetcher:
     ) -> FetchedResponse:
         del headers, max_bytes
         responses: list[httpx.Response] = []
-        has_answered = anyio.Event()
+        answered_event = anyio.Event()
 
         async def send() -> None:
-            # In the spelling of another client than httpx.
+            # Spelled as a client other than httpx would.
             responses.append(await self.client.get(str(yarl.URL(url))))
-            has_answered.set()
+            answered_event.set()
             if self.url is not None:
-                await self.is_over.wait()
+                await self.over_event.wait()
                 try:
                     await self.client.get(self.url)
                 except DisallowedError as error:
                     self.error = error
-                self.is_left.set()
+                self.done_event.set()
 
         self._tasks.start_soon(send)
-        await has_answered.wait()
+        await answered_event.wait()
         (response,) = responses
         return FetchedResponse(
             status=response.status_code,
@@ -203,7 +205,7 @@ class OtherTaskFetcher:
     "/a~b", "/a%7Eb", "/a%7eb", "/a b", "/a%20b", "/a%2Cb", "/a?", "/é?é",
     "//b\u00fccher.example/a", "//EXAMPLE.com.:443/a", "/b/%2e%2e/a", "\\a\\b",
 ])  # fmt: skip
-async def test_own_request_in_another_task_does_not_wait_for_itself(
+async def test_fetch_sent_from_another_task_does_not_wait_for_itself(
     location: str,
 ) -> None:
     """If the hop is not recognised, the fetch waits for itself until its deadline."""
@@ -228,10 +230,10 @@ async def test_own_request_in_another_task_does_not_wait_for_itself(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("is_over", [False, True], ids=["during", "after"])
-async def test_task_that_begins_in_a_fetch_passes_with_its_current_get_only(
+async def test_task_started_by_a_fetch_sends_only_its_current_get_unchecked(
     *, is_over: bool
 ) -> None:
-    """All later requests of such a task passed unasked."""
+    """All later requests from such a task used to go unchecked."""
     async with anyio.create_task_group() as tasks:
         fetcher = OtherTaskFetcher(tasks, url=PRIVATE)
         async with checker_of(fetcher) as checker:
@@ -239,11 +241,11 @@ async def test_task_that_begins_in_a_fetch_passes_with_its_current_get_only(
             transport = site_of()
             fetcher.client = httpx.AsyncClient(transport=transport, event_hooks=hooks)
             if not is_over:
-                fetcher.is_over.set()
+                fetcher.over_event.set()
 
             await checker.check(AGENT, PUBLIC)
-            fetcher.is_over.set()
+            fetcher.over_event.set()
             with anyio.fail_after(5):
-                await fetcher.is_left.wait()
+                await fetcher.done_event.wait()
 
     assert isinstance(fetcher.error, DisallowedError)

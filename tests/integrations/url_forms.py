@@ -1,7 +1,7 @@
-"""URLs in every form that strangers write, as links and as the Location of a redirect.
+"""URLs in every form found in the wild, for links and for redirect Locations.
 
-Each is made of parts. A part of one kind meets the usual parts of all others, and some
-kinds that change each other's meaning meet in all pairs.
+Each is built from parts. Unusual parts of one kind are combined with ordinary parts of
+the others; kinds that change each other's meaning are combined in all pairs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import product
 
 ALLOWED = "allowed.test"
-"""The host that allows everything; all others disallow what begins with /private."""
+"""The host that allows everything; others disallow paths starting with /private."""
 
 _SCHEMES = (
     "http://", "HTTP://", "http:\\\\", "http:/\\", "http:\\/", "http:", "http:/",
@@ -84,7 +84,7 @@ _PATHS = (
 
 
 def ordinary_urls() -> list[str]:
-    """URLs that nobody reads in two ways, of pages that all hosts allow."""
+    """Unambiguous URLs of pages that every host allows."""
     starts = (
         "http://h.test",
         "HTTP://H.Test:80",
@@ -95,7 +95,7 @@ def ordinary_urls() -> list[str]:
 
 
 def url_forms() -> list[str]:
-    """More than 700 URLs, each once."""
+    """More than 700 distinct URLs."""
     forms = [f"http://h.test{path}" for path in (*ORDINARY_PATHS, *_PATHS)]
     forms += [f"http://H.TEST.:80{path}" for path in _PATHS]
     forms += [

@@ -18,7 +18,7 @@ _ids = count()
 def http(
     body: bytes = RULES, *, head: bytes = b"", status: bytes = b"HTTP/1.1 200 OK"
 ) -> bytes:
-    """A response; `head` is its header lines, each with its line end."""
+    """A response; `head` contains its header lines, each with its line ending."""
     return status + b"\r\n" + head + b"\r\n" + body
 
 
@@ -59,16 +59,16 @@ def plain(*records: bytes) -> bytes:
 
 
 def zipped(*records: bytes) -> bytes:
-    """Each record in a gzip member of its own, as the standard recommends."""
+    """Each record in its own gzip member, as the standard recommends."""
     return b"".join(map(member, records))
 
 
-def zipped_at_once(*records: bytes) -> bytes:
+def zipped_together(*records: bytes) -> bytes:
     return member(b"".join(records))
 
 
 def in_zstd(*records: bytes) -> bytes:
-    """Each record in a frame of its own, which has one raw block (RFC 8878)."""
+    """Each record in its own frame, as one raw block (RFC 8878)."""
     return b"".join(
         b"\x28\xb5\x2f\xfd\xa0"
         + len(data).to_bytes(4, "little")

@@ -1,8 +1,8 @@
 """Clients on a network where every name and address leads to one raw server.
 
-The server notes Host and target of each request as they came. `faults` says which of
-them robots.txt forbids. Run as a program, this is a crawl with a Twisted reactor, which
-can be started once in a process.
+The server records each request's Host and target as received. `faults` reports those
+that robots.txt disallows. Run as a program, this module crawls with a Twisted reactor,
+which can be started only once per process.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 AGENT = "ExampleBot"
 
-# Its path /7 redirects to the seventh form.
+# Its path /7 redirects to the form with index 7.
 _START = "start.test"
 _OPEN = {ALLOWED, _START}
 _RULES = b"User-agent: *\nDisallow: /private\n"
 
-_PATIENCE_SECONDS = 120
-_QUICKLY = {
+_TIMEOUT_SECONDS = 120
+_FAST_SETTINGS = {
     "CONCURRENT_REQUESTS": 32,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 32,
     "DOWNLOAD_DELAY": 0,
@@ -63,11 +63,11 @@ _DOTS = {"as given": "(?!)", "literal": r"\.\.?", "all": r"(\.|%2e){1,2}"}
 
 
 class Tally(NamedTuple):
-    """What came of a client's requests.
+    """The outcomes of a client's requests.
 
     Attributes:
-        counts: "sent", "refused" by robots.txt, or "error".
-        faults: requests that reached the wire and were forbidden.
+        counts: how many were "sent", "refused" by robots.txt, or ended in an "error".
+        faults: disallowed requests that reached the wire.
         lost: ordinary URLs that were not requested.
     """
 
@@ -77,7 +77,7 @@ class Tally(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """The servers, for both families of addresses."""
+    """The servers, one for each address family."""
 
     servers: tuple[LoopbackServer, ...]
 
@@ -87,7 +87,7 @@ class Wire(NamedTuple):
 
 
 def answer(request: Request, connection: Connection) -> None:
-    """A robots.txt, a redirect to a form, or a page."""
+    """Answer with a robots.txt, a redirect to a form, or a page."""
     host = _host(request)
     if request.target == "/robots.txt":
         reply = Reply(body=b"" if host in _OPEN else _RULES)
@@ -101,7 +101,7 @@ def answer(request: Request, connection: Connection) -> None:
 
 @contextmanager
 def wired() -> Iterator[Wire]:
-    """Let all connections of this process lead to one server."""
+    """Direct all of this process's connections to our servers."""
     with ExitStack() as stack:
         servers = {
             family: stack.enter_context(LoopbackServer(answer, host=host))
@@ -116,7 +116,7 @@ def wired() -> Iterator[Wire]:
             host = "127.0.0.1" if connection.family == socket.AF_INET else "::1"
             return host, server.port
 
-        def looked_up(host: object, port: object, *_: object, **__: object) -> object:
+        def look_up(host: object, port: object, *_: object, **__: object) -> object:
             is_ipv6 = ":" in (host.decode() if isinstance(host, bytes) else str(host))
             family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
             address = ("::1", port, 0, 0) if is_ipv6 else ("127.0.0.1", port)
@@ -131,7 +131,7 @@ def wired() -> Iterator[Wire]:
                     lambda one, _, plain=plain: plain(one, address_of(one)),
                 )
             )
-        stack.enter_context(patch.object(socket, "getaddrinfo", looked_up))
+        stack.enter_context(patch.object(socket, "getaddrinfo", look_up))
         by_name = patch.object(socket, "gethostbyname", lambda _: "127.0.0.1")
         stack.enter_context(by_name)
         yield Wire(tuple(servers.values()))
@@ -140,7 +140,7 @@ def wired() -> Iterator[Wire]:
 def _host(request: Request) -> str:
     host = request.headers.get("host", "").lower()
     host = re.sub(r"\.?(:80)?$", "", host)
-    with suppress(OSError):  # numbers that resolvers read as this address
+    with suppress(OSError):  # numeric forms that resolvers accept
         host = socket.inet_ntoa(socket.inet_aton(host))
     with suppress(ValueError):
         host = f"[{ipaddress.IPv6Address(host.strip('[]'))}]"
@@ -148,14 +148,14 @@ def _host(request: Request) -> str:
 
 
 def faults(requests: Sequence[Request]) -> Iterator[str]:
-    """Those of `requests` that must not have been sent."""
-    asked = {_host(one) for one in requests if one.target == "/robots.txt"}
+    """Yield a message for each of `requests` that must not have been sent."""
+    fetched = {_host(one) for one in requests if one.target == "/robots.txt"}
     for request in requests:
         host, target = _host(request), request.target
         if host in _OPEN or target == "/robots.txt":
             continue
-        if host not in asked:
-            yield f"{host} {target}: no robots.txt of this host was asked for"
+        if host not in fetched:
+            yield f"{host} {target}: this host's robots.txt was never requested"
         elif any(one.startswith("/private") for one in _readings(target)):
             yield f"{host} {target}: a reading is disallowed"
 
@@ -177,8 +177,8 @@ def _readings(target: str) -> Iterator[str]:
 Get = Any
 
 
-def _of_httpx(library: ModuleType) -> Callable[[], AsyncIterator[Get]]:
-    async def opened() -> AsyncIterator[Get]:
+def _httpx_client(library: ModuleType) -> Callable[[], AsyncIterator[Get]]:
+    async def open_client() -> AsyncIterator[Get]:
         async with (
             RobotsChecker(user_agent=AGENT) as checker,
             library.AsyncClient(
@@ -190,10 +190,10 @@ def _of_httpx(library: ModuleType) -> Callable[[], AsyncIterator[Get]]:
         ):
             yield client.get
 
-    return opened
+    return open_client
 
 
-async def _of_aiohttp() -> AsyncIterator[Get]:
+async def _aiohttp_client() -> AsyncIterator[Get]:
     async with (
         RobotsChecker(user_agent=AGENT) as checker,
         aiohttp.ClientSession(
@@ -209,10 +209,10 @@ async def _of_aiohttp() -> AsyncIterator[Get]:
         yield get
 
 
-def _of_session(
+def _session_client(
     library: ModuleType, wraps: ModuleType
 ) -> Callable[[], AsyncIterator[Get]]:
-    async def opened() -> AsyncIterator[Get]:
+    async def open_client() -> AsyncIterator[Get]:
         with (
             sync.RobotsChecker(user_agent=AGENT) as checker,
             library.Session() as session,
@@ -226,10 +226,10 @@ def _of_session(
 
             yield get
 
-    return opened
+    return open_client
 
 
-async def _of_robots_get() -> AsyncIterator[Get]:
+async def _robots_get_client() -> AsyncIterator[Get]:
     with sync.RobotsChecker(user_agent=AGENT) as checker, requests.Session() as session:
         session.trust_env = False
         send = robots_get(checker, AGENT, partial(session.get, timeout=5))
@@ -241,26 +241,26 @@ async def _of_robots_get() -> AsyncIterator[Get]:
 
 
 CLIENTS: dict[str, Callable[[], AsyncIterator[Get]]] = {
-    "httpx": _of_httpx(httpx),
-    "httpx2": _of_httpx(httpx2),
-    "aiohttp": _of_aiohttp,
-    "robots_get": _of_robots_get,
+    "httpx": _httpx_client(httpx),
+    "httpx2": _httpx_client(httpx2),
+    "aiohttp": _aiohttp_client,
+    "robots_get": _robots_get_client,
     **{
-        library.__name__: _of_session(library, SESSIONS[library])
+        library.__name__: _session_client(library, SESSIONS[library])
         for library in SESSIONS
     },
 }
 
 
 def _links(step: int) -> tuple[list[str], list[str]]:
-    """Each `step`th of the ordinary URLs, and of all: also as redirects to them."""
+    """Every `step`th ordinary URL, and every `step`th of all, including redirects."""
     ordinary = ordinary_urls()[::step]
     starts = [f"http://{_START}/{n}" for n in range(0, len(_LOCATIONS), step)]
     return ordinary, [*ordinary, *url_forms()[::step], *starts]
 
 
 async def tally(client: str, *, step: int = 1) -> Tally:
-    """What comes of each `step`th form as a link and as a Location."""
+    """Count the outcomes of every `step`th form, as a link and as a Location."""
     counts: Counter[str] = Counter(sent=0, refused=0, error=0)
     lost: list[str] = []
     ordinary, links = _links(step)
@@ -281,23 +281,23 @@ async def tally(client: str, *, step: int = 1) -> Tally:
         return Tally(dict(counts), list(faults(wire.requests)), lost)
 
 
-def tally_of_scrapy(*, step: int = 1) -> Tally:
-    """As `tally`, for a spider in a process of its own, with Scrapy's own reactor."""
-    done = subprocess.run(  # noqa: S603 (our own words)
+def tally_scrapy(*, step: int = 1) -> Tally:
+    """Like `tally`, for a spider in another process, with Scrapy's own reactor."""
+    completed = subprocess.run(  # noqa: S603 (our own code)
         [sys.executable, "-m", __name__, str(step)],
         cwd=Path(__file__).parents[2],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=_PATIENCE_SECONDS,
+        timeout=_TIMEOUT_SECONDS,
     )
-    return Tally(*json.loads(done.stdout))
+    return Tally(*json.loads(completed.stdout))
 
 
-def _crawled(step: int) -> Tally:
-    """What comes of the forms in a spider; only once in a process."""
+def _crawl(step: int) -> Tally:
+    """Tally a spider's crawl of the forms; call it only once per process."""
     with wired() as wire:
-        # Only now, because they bind what is wired.
+        # Imported late, because they keep references to what is patched.
         import scrapy  # noqa: PLC0415
         from scrapy import signals  # noqa: PLC0415
         from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415
@@ -306,20 +306,20 @@ def _crawled(step: int) -> Tally:
 
         counts: Counter[str] = Counter(sent=0, refused=0, error=0)
         ordinary, links = _links(step)
-        pages, asked = [], set()
+        pages, answered = [], set()
         for url in links:
             try:
                 pages.append(scrapy.Request(url, dont_filter=True, meta={"url": url}))
             except ValueError:
                 counts["error"] += 1
 
-        def note(response: object, request: scrapy.Request) -> None:
+        def record(response: object, request: scrapy.Request) -> None:
             del response
-            asked.add(request.meta.get("url"))
+            answered.add(request.meta.get("url"))
 
-        process = AsyncCrawlerProcess({**SETTINGS, **_QUICKLY})
+        process = AsyncCrawlerProcess({**SETTINGS, **_FAST_SETTINGS})
         crawler = process.create_crawler(CrawlSpider)
-        listeners = {signals.response_received: note}
+        listeners = {signals.response_received: record}
         process.crawl(crawler, requests=pages, listeners=listeners)
         process.start()
         spider = crawler.spider
@@ -328,9 +328,9 @@ def _crawled(step: int) -> Tally:
         for error in spider.errors:
             is_refusal = isinstance(error.__cause__, DisallowedError)
             counts["refused" if is_refusal else "error"] += 1
-        lost = [url for url in ordinary if url not in asked]
+        lost = [url for url in ordinary if url not in answered]
         return Tally(dict(counts), list(faults(wire.requests)), lost)
 
 
 if __name__ == "__main__":
-    json.dump(_crawled(int(sys.argv[1])), sys.stdout)
+    json.dump(_crawl(int(sys.argv[1])), sys.stdout)

@@ -1,4 +1,4 @@
-"""Clients of other people that obey robots.txt, opened and asked in one way."""
+"""A uniform way to open and use third-party clients that obey robots.txt."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ __all__ = ["SESSIONS", "WRAPS", "Get", "Setting", "Wrap"]
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What a test wants of a client and of its checker.
+    """How a test configures a client and its checker.
 
     Attributes:
-        tls: whom the client trusts.
-        proxy: the URL of one.
-        seconds: how long the client waits for an answer.
-        shares: whether the checker has the connections, or at least the proxy, of the
-            client.
-        delay: seconds between the turns of a gate; `None`: there is no gate.
-        clock: of the checker.
+        tls: the certificates that the client trusts.
+        proxy: the proxy's URL; `None` for no proxy.
+        seconds: the client's timeout for a response.
+        shares: whether the checker uses the client's connections, or at least its
+            proxy.
+        delay: seconds between the gate's turns; `None` for no gate.
+        clock: the checker's clock.
     """
 
     tls: ssl.SSLContext
@@ -79,9 +79,9 @@ class Get:
     """A wrapped client; call it to send a GET and follow its redirects.
 
     Attributes:
-        send: sends the GET, and gives the status.
-        send_ignoring: the same, without asking the checker.
-        close_checker: closes the checker behind the client.
+        send: sends the GET and returns the status.
+        send_ignoring: the same, without a check.
+        close_checker: closes the client's checker.
     """
 
     send: Callable[[str], Awaitable[int]]
@@ -89,7 +89,7 @@ class Get:
     close_checker: Callable[[], Awaitable[None]]
 
     async def __call__(self, url: str, *, is_ignoring: bool = False) -> int:
-        """The status of the last response."""
+        """Return the status of the last response."""
         return await (self.send_ignoring if is_ignoring else self.send)(url)
 
 
@@ -100,12 +100,12 @@ class Wrap:
     Attributes:
         backend: the event loop.
         open: opens a client around a new checker, both until the block ends.
-        error: what a refused request raises besides a `DisallowedError`.
-        timeout: what the client raises after its own time-out.
+        error: what a refused request raises; also a `DisallowedError`.
+        timeout: what the client raises after its own timeout.
         takes_gate: whether a request can wait for its turn.
-        is_blocking: whether it holds a thread, which nobody can cancel.
-        gives_bad_redirects: whether a redirect that cannot be followed is its answer,
-            not an error.
+        is_blocking: whether it blocks a thread, which cannot be cancelled.
+        returns_bad_redirects: whether it returns a redirect that cannot be followed,
+            rather than raising.
         is_http2: whether client and checker speak HTTP/2, which needs https and a
             shared client.
     """
@@ -116,7 +116,7 @@ class Wrap:
     timeout: type[Exception]
     takes_gate: bool = True
     is_blocking: bool = False
-    gives_bad_redirects: bool = False
+    returns_bad_redirects: bool = False
     is_http2: bool = False
 
 
@@ -124,7 +124,7 @@ class Wrap:
 async def _checker(
     setting: Setting, client: object
 ) -> AsyncIterator[tuple[RobotsChecker, PolitenessGate | None]]:
-    """A checker that may fetch through `client`, and perhaps its gate."""
+    """A checker that may fetch through `client`, and its gate, if any."""
     async with AsyncExitStack() as stack:
         checker = await stack.enter_async_context(
             RobotsChecker(
@@ -144,7 +144,7 @@ async def _checker(
 def _blocking_checker(
     setting: Setting,
 ) -> Iterator[tuple[sync.RobotsChecker, sync.PolitenessGate | None]]:
-    # Its client is asynchronous, so it cannot be that of the pages.
+    # Its client is async, so it cannot be the one that fetches the pages.
     client = httpx.AsyncClient(verify=setting.tls, proxy=setting.proxy)
     with ExitStack() as stack:
         checker = stack.enter_context(
@@ -161,12 +161,12 @@ def _blocking_checker(
         yield checker, gate
 
 
-def _timeout(library: ModuleType, setting: Setting) -> Any:  # noqa: ANN401 (of the library)
+def _timeout(library: ModuleType, setting: Setting) -> Any:  # noqa: ANN401 (the library's)
     return library.Timeout(5, read=setting.seconds)
 
 
-def _get(client: Any, checker: RobotsChecker) -> Get:  # noqa: ANN401 (of httpx or httpx2)
-    async def send(url: str, **options: Any) -> int:  # noqa: ANN401 (those of the client)
+def _get(client: Any, checker: RobotsChecker) -> Get:  # noqa: ANN401 (httpx's or httpx2's)
+    async def send(url: str, **options: Any) -> int:  # noqa: ANN401 (the client's)
         status: int = (await client.get(url, **options)).status_code
         return status
 
@@ -294,11 +294,11 @@ async def _aiohttp(setting: Setting) -> AsyncIterator[Get]:
 
 
 def _session(library: ModuleType, adapter_type: type) -> Wrap:
-    """That of requests or of niquests."""
+    """The wrap for requests or niquests."""
     http_adapter: Any = library.adapters.HTTPAdapter
 
     class TLSAdapter(http_adapter):
-        """Trusts the certificates of the tests."""
+        """Trusts the tests' certificates."""
 
         def __init__(self, tls: ssl.SSLContext) -> None:
             self._tls = tls
@@ -323,7 +323,7 @@ def _session(library: ModuleType, adapter_type: type) -> Wrap:
             session.proxies = {"all": setting.proxy} if setting.proxy else {}
             get = partial(session.get, timeout=(5, setting.seconds))
 
-            def get_ignoring(url: str) -> Any:  # noqa: ANN401 (of the library)
+            def get_ignoring(url: str) -> Any:  # noqa: ANN401 (the library's)
                 prefix = f"{url.rpartition('/')[0]}/"
                 session.mount(prefix, http_adapter())
                 try:
@@ -346,7 +346,7 @@ async def _curl_cffi(setting: Setting) -> AsyncIterator[Get]:
     async with (
         httpx.AsyncClient(verify=setting.tls, proxy=setting.proxy) as client,
         _checker(setting, client) as (checker, gate),
-        # It takes no TLS context.
+        # curl_cffi accepts no TLS context.
         curl_cffi.AsyncSession(
             verify=False, proxy=setting.proxy, timeout=setting.seconds
         ) as session,
@@ -402,13 +402,13 @@ for name, opened in {
         error=DisallowedError,
         timeout=curl_cffi.requests.exceptions.Timeout,
         is_blocking=opened is _blocking_curl_cffi,
-        gives_bad_redirects=True,
+        returns_bad_redirects=True,
     )
 
 SESSIONS: dict[ModuleType, ModuleType] = {requests: in_requests}
-"""By the library of sessions, what wraps them."""
+"""The integration module for each session library."""
 
-if find_spec("niquests"):  # in a venv of its own, because it replaces urllib3
+if find_spec("niquests"):  # in its own venv, because it replaces urllib3
     import niquests
 
     from robotsgate.integrations import niquests as in_niquests
