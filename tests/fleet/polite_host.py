@@ -119,7 +119,7 @@ class PoliteHost:
                 raise TimeoutError(f"{len(self.visits)} visits")
 
     def wait_until_it_holds(self) -> None:
-        """Wait until a held agent is waiting for its response."""
+        """Wait until the response to some agent is held back."""
         self.wait_until(lambda: bool(self.held_agent))
 
     def release(self) -> None:

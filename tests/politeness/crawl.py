@@ -131,7 +131,7 @@ class Crawl:
     async def is_cancelled_at(
         self, number: int, work: Callable[[], Awaitable[None]]
     ) -> bool:
-        """Cancel `work` when it suspends for the `number`-th time; whether it did."""
+        """Cancel `work` at its `number`-th suspension; return whether it got there."""
         outcomes: list[bool] = []
 
         async def cancel() -> None:
@@ -150,12 +150,12 @@ class Crawl:
         """Keep a turn of another task open during the block."""
         end = anyio.Event()
 
-        async def hold() -> None:
+        async def keep_open() -> None:
             async with self.gate.turn(url):
                 await end.wait()
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(hold)
+            tasks.start_soon(keep_open)
             await let_others_run()
             yield
             end.set()

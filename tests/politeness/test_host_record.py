@@ -444,7 +444,7 @@ def test_state_of_host(fields: dict[str, float], expected: HostState) -> None:
             {"blocked_until": NOW - 3_599, "slowed_delay": 4.0},
             {},
             0,
-            id="incident is remembered",
+            id="incident still matters",
         ),
         pytest.param(
             {"blocked_until": NOW - 3_600, "slowed_delay": 4.0},

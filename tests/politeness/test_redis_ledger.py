@@ -264,7 +264,7 @@ class TestUnreadableRecord:
         assert len(fleet.list_keys()) == 2
 
 
-class TestAlone:
+class TestWithoutServer:
     async def test_process_without_server_uses_its_share_of_the_rate(
         self, own_fleet: Fleet
     ) -> None:
@@ -390,7 +390,7 @@ class TestAlone:
             own_fleet.pass_time(2.01)
             await get_grant(other, pace=by_duration)
 
-    async def test_end_refused_for_one_host_does_not_keep_the_process_alone(
+    async def test_end_refused_for_one_host_does_not_prevent_return_to_the_fleet(
         self, own_fleet: Fleet
     ) -> None:
         server, prefix = own_fleet.valkey, own_fleet.prefix

@@ -186,7 +186,7 @@ def granted(replies: list[StartReply]) -> list[bool]:
     return [reply.is_granted for reply in replies]
 
 
-def test_delay_is_one_millisecond_longer_because_the_server_rounds(
+def test_delay_is_one_millisecond_longer_to_allow_for_rounding(
     valkey: Valkey,
 ) -> None:
     host = StoredHost(valkey)

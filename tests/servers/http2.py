@@ -36,8 +36,8 @@ class HTTP2Connection(Connection):
     def receive(self) -> bytes:
         """The heads of the next requests; empty once the client has disconnected."""
         heads = b""
-        while not heads and (octets := super().receive()):
-            for event in self._http2.receive_data(octets):
+        while not heads and (data := super().receive()):
+            for event in self._http2.receive_data(data):
                 if isinstance(event, RequestReceived):
                     self._streams.append(event.stream_id)
                     fields = dict(event.headers)

@@ -252,10 +252,10 @@ class LoopbackServer:
         received = b""
         while not connection.is_closed:
             while b"\r\n\r\n" not in received:
-                octets = connection.receive()
-                if not octets:
+                data = connection.receive()
+                if not data:
                     return
-                received += octets
+                received += data
             head, end, received = received.partition(b"\r\n\r\n")
             request = Request.of(head + end)
             with self._changed:

@@ -79,7 +79,7 @@ def _carry(
     sender = threading.Thread(target=deliver)
     sender.start()
     with suppress(OSError):
-        while octets := receive():
-            pieces.put((SystemClock().monotonic() + latency, octets))
+        while data := receive():
+            pieces.put((SystemClock().monotonic() + latency, data))
     pieces.put((0.0, b""))
     sender.join(_TIMEOUT_SECONDS)

@@ -259,8 +259,10 @@ def _is_ready(line: str) -> bool:
 
 
 def _send(connection: socket.socket, words: list[object] | tuple[object, ...]) -> None:
-    octets = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    parts = [b"$%d\r\n%b\r\n" % (len(word), word) for word in octets]
+    encoded = [
+        word if isinstance(word, bytes) else str(word).encode() for word in words
+    ]
+    parts = [b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded]
     connection.sendall(b"*%d\r\n" % len(words) + b"".join(parts))
 
 
@@ -275,8 +277,8 @@ def _read_reply(replies: BufferedReader) -> object:
     if kind == "$":
         if rest == "-1":
             return None
-        octets = replies.read(int(rest) + 2)[:-2]
-        return octets.decode(errors="replace")
+        data = replies.read(int(rest) + 2)[:-2]
+        return data.decode(errors="replace")
     if kind == "*":
         return [_read_reply(replies) for _ in range(int(rest))]
     if kind != "+":

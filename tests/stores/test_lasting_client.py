@@ -176,7 +176,7 @@ async def _expect(
         await lasting.result_of(work)
 
 
-class TestLife:
+class TestLifecycle:
     async def test_client_is_opened_when_needed_and_closed_at_the_end(
         self, own_valkey: Valkey, key: str
     ) -> None:

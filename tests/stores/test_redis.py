@@ -424,7 +424,7 @@ class TestURLs:
                 await store.update(KEY, to(b"1"))
 
 
-class TestLife:
+class TestLifecycle:
     async def test_entered_store_uses_a_single_connection(
         self, own_valkey: Valkey
     ) -> None:
@@ -482,16 +482,16 @@ class TestLife:
 
 
 class TestFailures:
-    @pytest.mark.parametrize("octets", [
+    @pytest.mark.parametrize("data", [
         b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x46",
     ], ids=["nothing", "HTTP", "TLS"])  # fmt: skip
     async def test_server_that_is_not_redis_raises(
         self,
         serve: Callable[..., LoopbackServer],
-        octets: bytes,
+        data: bytes,
         opened: Callable[..., Any],
     ) -> None:
-        server = serve(Raw(octets), reads_requests=False)
+        server = serve(Raw(data), reads_requests=False)
         store = RedisStore(f"redis://127.0.0.1:{server.port}")
 
         with anyio.fail_after(_TIMEOUT_SECONDS):

@@ -187,7 +187,7 @@ def a_directory(path: Path) -> None:
     path.mkdir()
 
 
-NO_STORES = {
+REFUSED_FILES = {
     a_text_file: "file is not a database",
     a_file_of_another_program: "expected a robotsgate store, got another",
     a_file_of_an_earlier_version: "unreleased version of robotsgate; delete it",
@@ -199,8 +199,8 @@ NO_STORES = {
 
 @pytest.mark.parametrize(
     ("make", "message"),
-    NO_STORES.items(),
-    ids=[make.__name__.replace("_", " ") for make in NO_STORES],
+    REFUSED_FILES.items(),
+    ids=[make.__name__.replace("_", " ") for make in REFUSED_FILES],
 )
 def test_file_that_is_not_a_store_is_refused_and_left_unchanged(
     path: Path, make: Callable[[Path], None], message: str
@@ -276,9 +276,9 @@ async def test_value_of_any_sqlite_type_is_read_as_bytes_or_none(
 
 
 def damage_all_but_the_first_page(path: Path) -> None:
-    octets = path.read_bytes()
+    data = path.read_bytes()
     with path.open("r+b") as file:  # the file that the store has open
-        file.write(octets[:PAGE].ljust(len(octets), b"\xff"))
+        file.write(data[:PAGE].ljust(len(data), b"\xff"))
 
 
 async def test_file_damaged_after_it_was_opened_raises(path: Path) -> None:
@@ -412,9 +412,9 @@ async def test_store_works_after_a_call_is_cancelled_at_any_point(
             await store.update(KEY, to(b"old"))
             with anyio.fail_after(TIMEOUT_SECONDS):
                 was_cancelled = await cancelled_at(number, lambda: CALLS[name](store))
-                kept = await store.get(KEY)
+                value = await store.get(KEY)
             allowed = {"update": {b"old", b"new"}, "delete": {b"old", None}}
-            assert kept in allowed.get(name, {b"old"})
+            assert value in allowed.get(name, {b"old"})
             if not was_cancelled:
                 break
         else:
@@ -542,7 +542,7 @@ def test_callers_that_give_up_on_a_locked_file_do_not_leak_threads(
     assert anyio.run(main) < 10  # one is working
 
 
-@pytest.mark.parametrize("is_new", [True, False], ids=["new file", "known file"])
+@pytest.mark.parametrize("is_new", [True, False], ids=["new file", "existing file"])
 async def test_checker_waits_for_a_locked_file_only_until_its_timeout(
     path: Path, *, is_new: bool
 ) -> None:
