@@ -1,8 +1,8 @@
-"""A process that asks one question with a store, and ends.
+"""A process that checks one URL with a store, and exits.
 
     python -m tests.fleet.asker sqlite:////folder/file http://127.0.0.1:80/x 1800000000
 
-Its clock stands at the last argument. Writes its answer as JSON.
+The last argument is the time. Prints the result as JSON.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from robotsgate import RobotsChecker
 from robotsgate.testing import ManualClock
 
 
-async def answer(store: str, url: str, now: float) -> dict[str, object]:
-    """What a new checker says about `url`, and whence."""
+async def check(store: str, url: str, now: float) -> dict[str, object]:
+    """Check `url` with a new checker; say whether the answer is stale or fetched."""
     async with RobotsChecker(
         user_agent="Bot", store=store, clock=ManualClock(now)
     ) as checker:
@@ -30,6 +30,6 @@ async def answer(store: str, url: str, now: float) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    _, given_store, given_url, given_now = sys.argv
-    found = anyio.run(answer, given_store, given_url, float(given_now))
-    sys.stdout.write(json.dumps(found))
+    _, store_argument, url_argument, now_argument = sys.argv
+    result = anyio.run(check, store_argument, url_argument, float(now_argument))
+    sys.stdout.write(json.dumps(result))

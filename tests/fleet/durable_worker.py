@@ -25,7 +25,7 @@ MAX_TURN_SECONDS = 3.0
 
 
 async def work(name: str, redis_url: str, page_url: str) -> None:
-    """Crawl from the page, together with other workers."""
+    """Crawl from the page, sharing the work with the other workers."""
     async with (
         Redis.from_url(redis_url, decode_responses=True) as redis,
         httpx.AsyncClient(headers={"User-Agent": name}) as client,
@@ -45,5 +45,5 @@ async def work(name: str, redis_url: str, page_url: str) -> None:
 
 
 if __name__ == "__main__":
-    logging.disable()  # nobody reads it, and a full pipe stops a worker
+    logging.disable()  # nobody reads the log, and a full pipe blocks a worker
     anyio.run(work, *sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Runs a fleet on one store against one server, and tells what was asked how often."""
+"""Runs a fleet with one store and one server, and counts the requests per site."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 _WORKER = "tests.fleet.worker"
 
-# A fleet that goes wrong must not hang a test.
-_PATIENCE_SECONDS = 120.0
+# A broken fleet must not hang a test.
+_TIMEOUT_SECONDS = 120.0
 
-# Of the sites, whose answers the worker that is killed waits for.
-_SHARE_TO_HOLD = 5
+# The worker to kill waits for one in this many sites.
+_SITES_PER_HELD_SITE = 5
 
-_LONGEST_ERROR = 2_000
+_MAX_ERROR_CHARACTERS = 2_000
 
 
 @dataclass(kw_only=True)
 class Figures:
-    """What came of a fleet.
+    """The results of a fleet.
 
     Attributes:
-        processes: how many workers there were.
-        sites: how many sites.
-        rounds: what each worker that was not killed says, round by round.
-        gets: how often each site was asked, in each round.
-        held: the sites whose answers a worker waited for when it was killed.
-        by_victim: the sites that this worker had asked.
+        processes: the number of workers.
+        sites: the number of sites.
+        rounds: the results of each worker that was not killed, by round.
+        gets: the number of requests to each site, by round.
+        held: the sites whose responses the killed worker was waiting for.
+        by_victim: the sites to which this worker had sent requests.
     """
 
     processes: int
@@ -54,28 +54,29 @@ class Figures:
 
     @property
     def gets_by_site(self) -> Counter[int]:
-        """How often each site was asked, in all rounds."""
+        """The number of requests to each site, in all rounds."""
         return sum(self.gets, Counter())
 
     @property
     def wrong(self) -> int:
-        """How many verdicts were wrong."""
-        return sum(one.wrong for done in self.rounds for one in done)
+        """The number of wrong verdicts."""
+        return sum(result.wrong for results in self.rounds for result in results)
 
     @property
     def verdicts(self) -> int:
-        """How many verdicts there were."""
-        return sum(one.verdicts for done in self.rounds for one in done)
+        """The number of verdicts."""
+        return sum(result.verdicts for results in self.rounds for result in results)
 
     @property
     def expected_verdicts(self) -> int:
-        """How many there must be of workers that were not killed."""
+        """The number of verdicts expected from workers that were not killed."""
         survivors = self.processes - bool(self.by_victim)
         return survivors * len(self.rounds) * self.sites * PAGES
 
     def failures(self, number: int) -> int:
-        """How often a store failed or was not tried in a round, 0 for the first."""
-        return sum(one.store_failures + one.store_skips for one in self.rounds[number])
+        """How often a store failed or was skipped in a round; 0 is the first round."""
+        results = self.rounds[number]
+        return sum(result.store_failures + result.store_skips for result in results)
 
 
 def run_fleet(
@@ -89,19 +90,19 @@ def run_fleet(
     fetch_deadline: float = 30.0,
     store_timeout: float = 5.0,
 ) -> Figures:
-    """Let a fleet ask all sites in all rounds.
+    """Run a fleet that checks pages of all sites in all rounds.
 
     Args:
-        processes: how many workers, ≥ 1; ≥ 2 for `kills`.
-        sites: how many.
-        rounds: how many; the workers begin each at the same time.
+        processes: the number of workers, ≥ 1; ≥ 2 for `kills`.
+        sites: the number of sites.
+        rounds: the number of rounds; the workers begin each one at the same time.
         store: "redis" or "sqlite".
         kills: whether a worker is killed in the first round, while the server
-            holds answers to it back.
-        restarts: whether the Redis server is killed in the first round when half
-            of the sites were asked, and started again, empty, a little later.
-        fetch_deadline: of the policy of the workers.
-        store_timeout: of the policy of the workers.
+            holds back responses to it.
+        restarts: whether the Redis server is killed in the first round, after
+            requests to half of the sites, and restarted, empty, a little later.
+        fetch_deadline: for the workers' policy.
+        store_timeout: for the workers' policy.
     """
     figures = Figures(processes=processes, sites=sites)
     with ExitStack() as stack:
@@ -129,17 +130,17 @@ def run_fleet(
             for number in range(processes)
         ]
         for worker in workers:
-            worker.hear()
+            worker.read_line()
         for number in range(rounds):
             gets_before = len(server.gets)
             if kills and number == 0:
-                workers = _begin_and_kill(workers, server, figures)
+                workers = _start_and_kill(workers, server, figures)
             else:
-                _begin(workers)
+                _start(workers)
             if restarts and number == 0:
                 assert redis is not None
-                _restart_in_the_middle(redis, server, sites)
-            figures.rounds.append([Round(**json.loads(w.hear())) for w in workers])
+                _restart_during_round(redis, server, sites)
+            figures.rounds.append([Round(**json.loads(w.read_line())) for w in workers])
             gets = server.gets[gets_before:]
             figures.gets.append(Counter(site for site, _ in gets))
     return figures
@@ -155,55 +156,55 @@ class _Worker:
         )
 
     def go(self) -> None:
-        """Let it begin a round."""
+        """Start a round."""
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
 
-    def hear(self) -> str:
-        """What it says next.
+    def read_line(self) -> str:
+        """The next line of its output.
 
         Raises:
-            RuntimeError: it has died or says nothing; with what it wrote.
+            RuntimeError: the worker has died or hangs; contains its error output.
         """
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        watchdog = threading.Timer(_PATIENCE_SECONDS, self._process.kill)
+        watchdog = threading.Timer(_TIMEOUT_SECONDS, self._process.kill)
         watchdog.start()
         line = self._process.stdout.readline()
         watchdog.cancel()
         if not line:
             self._process.kill()
-            error = self._process.stderr.read()[-_LONGEST_ERROR:]
+            error = self._process.stderr.read()[-_MAX_ERROR_CHARACTERS:]
             raise RuntimeError(f"worker {self.name} has ended:\n{error}")
         return line
 
     def kill(self) -> None:
-        """End it at once (SIGKILL)."""
+        """End it immediately (SIGKILL)."""
         self._process.kill()
-        self._process.wait(_PATIENCE_SECONDS)
+        self._process.wait(_TIMEOUT_SECONDS)
 
 
-def _begin(workers: Sequence[_Worker]) -> None:
+def _start(workers: Sequence[_Worker]) -> None:
     for worker in workers:
         worker.go()
 
 
-def _begin_and_kill(
+def _start_and_kill(
     workers: list[_Worker], server: CountingServer, figures: Figures
 ) -> list[_Worker]:
-    """Kill the first worker in mid-fetch; the others, which work meanwhile."""
+    """Kill the first worker during its fetches; return the others."""
     victim, *others = workers
-    most = max(figures.sites // _SHARE_TO_HOLD, 1)
-    server.hold(victim.name, most=most)
+    count = max(figures.sites // _SITES_PER_HELD_SITE, 1)
+    server.hold(victim.name, count=count)
     victim.go()
-    server.wait_until(lambda it: len(it.held) >= most)
-    _begin(others)
-    # They have begun: some have asked for what the other has not.
+    server.wait_until(lambda server: len(server.held) >= count)
+    _start(others)
+    # Wait until the others have sent requests, or there is nothing left to fetch.
     server.wait_until(
-        lambda it: (
-            any(name != victim.name for _, name in it.gets)
-            or len(it.gets) >= figures.sites
+        lambda server: (
+            any(name != victim.name for _, name in server.gets)
+            or len(server.gets) >= figures.sites
         )
     )
     victim.kill()
@@ -212,9 +213,9 @@ def _begin_and_kill(
     return others
 
 
-def _restart_in_the_middle(redis: Valkey, server: CountingServer, sites: int) -> None:
-    server.wait_until(lambda it: len(it.gets) >= sites // 2)
+def _restart_during_round(redis: Valkey, server: CountingServer, sites: int) -> None:
+    server.wait_until(lambda server: len(server.gets) >= sites // 2)
     redis.kill()
-    # Each worker asks for itself now what it does not know: it comes to that.
-    server.wait_until(lambda it: len(it.gets) >= sites * 3 // 2)
+    # Each worker now fetches for itself what it has not cached.
+    server.wait_until(lambda server: len(server.gets) >= sites * 3 // 2)
     redis.start()

@@ -1,4 +1,4 @@
-"""A host that writes down when it was asked, and how long each answer took."""
+"""A host that records when each request arrived and when its response was sent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from tests.servers.loopback import Connection, Request
 
-_LONGEST_ANSWER_SECONDS = 0.03
+_MAX_RESPONSE_SECONDS = 0.03
 
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +27,12 @@ class Visit:
     """One request.
 
     Attributes:
-        agent: who asked.
-        target: what for.
-        is_page: whether it was for a page, and not for the robots.txt.
-        is_alone: whether the worker had not reached the ledger's server.
-        began_at: when the request had come, monotonic.
-        ended_at: when the answer was sent.
+        agent: the User-Agent of the request.
+        target: the target of the request.
+        is_page: whether it was for a page, not for robots.txt.
+        is_alone: whether the worker could not reach the ledger's server.
+        began_at: when the request had arrived, in monotonic seconds.
+        ended_at: when the response was sent, in monotonic seconds.
     """
 
     agent: str
@@ -47,10 +47,10 @@ class PoliteHost:
     """Answers every request, in a thread, until its block ends.
 
     Attributes:
-        origin: its own.
-        url: of "/page" there.
-        visits: those that are over.
-        held_agent: who waits for `release`; "": nobody has yet.
+        origin: its origin.
+        url: the URL of its "/page".
+        visits: the finished visits.
+        held_agent: the agent whose response waits for `release`; "" if none does yet.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class PoliteHost:
         """Listen.
 
         Args:
-            crawl_delay: of its robots.txt, seconds.
-            pages: bodies by target, may still change; other pages are empty.
+            crawl_delay: the crawl-delay in its robots.txt, in seconds.
+            pages: bodies by target, which may still change; other pages are empty.
             address: where to listen.
-            agent_to_hold: gets no page before `release`.
-            target_to_hold: no one gets this page before `release`.
+            agent_to_hold: an agent that gets no page before `release`.
+            target_to_hold: a page that nobody gets before `release`.
         """
         self._rules = f"User-agent: *\nCrawl-delay: {crawl_delay}\nDisallow: /private\n"
         self._pages = {} if pages is None else pages
@@ -85,12 +85,12 @@ class PoliteHost:
         self.visits: list[Visit] = []
 
     def __enter__(self) -> Self:
-        """Begin to answer."""
+        """Start answering."""
         self._server.__enter__()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """End."""
+        """Stop."""
         self.release()
         self._server.__exit__(*exc_info)
 
@@ -108,22 +108,22 @@ class PoliteHost:
             for visit, following in pairwise(visits)
         ]
 
-    def wait_until(self, is_so: Callable[[], bool]) -> None:
-        """Return once it is so; asked again after each visit.
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds; it is checked after each visit.
 
         Raises:
-            TimeoutError: it does not come to that.
+            TimeoutError: the condition never holds.
         """
         with self._changed:
-            if not self._changed.wait_for(is_so, timeout=_PATIENCE_SECONDS):
+            if not self._changed.wait_for(condition, timeout=_TIMEOUT_SECONDS):
                 raise TimeoutError(f"{len(self.visits)} visits")
 
     def wait_until_it_holds(self) -> None:
-        """Return once the agent to hold waits for its answer."""
+        """Wait until the response to some agent is held back."""
         self.wait_until(lambda: bool(self.held_agent))
 
     def release(self) -> None:
-        """Answer what is held."""
+        """Send the responses that are held back."""
         self._released.set()
 
     def _answer(self, request: Request, connection: Connection) -> None:
@@ -137,7 +137,7 @@ class PoliteHost:
                 self.held_agent = self.held_agent or agent
                 self._changed.notify_all()
             self._released.wait()
-        threading.Event().wait(self._chance.uniform(0, _LONGEST_ANSWER_SECONDS))
+        threading.Event().wait(self._chance.uniform(0, _MAX_RESPONSE_SECONDS))
         with self._changed:
             self.visits.append(
                 Visit(

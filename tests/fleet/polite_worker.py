@@ -1,4 +1,4 @@
-"""One worker of a polite fleet: asks one host a number of times.
+"""One worker of a polite fleet: sends a number of requests to one host.
 
 python -m tests.fleet.polite_worker '{"name": …}'
 """
@@ -26,15 +26,15 @@ ALONE = "x-alone"
 
 @dataclass(frozen=True, kw_only=True)
 class PoliteAssignment:
-    """What a worker is to do.
+    """What a worker has to do.
 
     Attributes:
         name: its User-Agent.
         redis: the URL of the Redis server.
-        url: what to ask for.
-        workers: how many there are.
-        requests: how often to ask.
-        gate: options of the gate.
+        url: the URL to request.
+        workers: the number of workers.
+        requests: the number of requests.
+        gate: options for the gate.
     """
 
     name: str
@@ -54,7 +54,7 @@ async def crawl(
     on_event: Callable[[LedgerEvent], object],
     options: dict[str, float],
 ) -> None:
-    """Fetch each URL in the turn of its host."""
+    """Fetch each URL during a turn of its host."""
     async with (
         RedisLedger(redis, workers=workers, on_event=on_event) as ledger,
         RobotsChecker(user_agent="ExampleBot/1.0", store=redis) as checker,
@@ -70,7 +70,7 @@ async def crawl(
 
 
 async def work(assignment: PoliteAssignment) -> None:
-    """Ask as often as it is assigned."""
+    """Send the assigned number of requests."""
     events: list[LedgerEvent] = []
     async with httpx.AsyncClient(headers={"user-agent": assignment.name}) as client:
 
@@ -89,5 +89,5 @@ async def work(assignment: PoliteAssignment) -> None:
 
 
 if __name__ == "__main__":
-    logging.disable()  # nobody reads it, and a full pipe stops a worker
+    logging.disable()  # nobody reads the log, and a full pipe blocks a worker
     anyio.run(work, PoliteAssignment(**json.loads(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""What a fleet promises, as a pure function of the figures."""
+"""Checks the figures of a fleet against what a fleet guarantees."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.fleet.fleet import Figures
 
-# A checker of its own for every two rounds: those after a restart begin anew.
+# Workers get a new checker every two rounds, so this round has an empty memory.
 _FIRST_ROUND_AFTER_RESTART = 2
 
 
 def broken_promises(
     figures: Figures, *, has_leases: bool, was_restarted: bool
 ) -> list[str]:
-    """The promises that `figures` break, as sentences; empty if none.
+    """The guarantees that `figures` break, as sentences; empty if there are none.
 
     Args:
-        figures: of a whole fleet.
-        has_leases: whether its store had leases.
+        figures: the figures of the whole fleet.
+        has_leases: whether its store supports leases.
         was_restarted: whether its server was stopped in the first round.
     """
     broken = []
@@ -29,9 +29,9 @@ def broken_promises(
             f"BROKEN: expected {figures.expected_verdicts:,} verdicts,"
             f" got {figures.verdicts:,}"
         )
-    unasked = figures.sites - len(figures.gets_by_site)
-    if unasked:
-        broken.append(f"BROKEN: {unasked:,} origins were never asked")
+    missing = figures.sites - len(figures.gets_by_site)
+    if missing:
+        broken.append(f"BROKEN: {missing:,} origins got no request")
     if was_restarted:
         broken += _broken_by_restart(figures)
     elif has_leases:
@@ -40,14 +40,14 @@ def broken_promises(
 
 
 def _broken_by_leases(figures: Figures) -> list[str]:
-    """Once each; once more what a killed worker had asked and could not bring."""
+    """One request per origin, and one more for those that a killed worker fetched."""
     too_often = [
-        f"BROKEN: origin {site} was asked {count} times"
+        f"BROKEN: origin {site} got {count} requests"
         for site, count in sorted(figures.gets_by_site.items())
         if count > 1 + (site in figures.by_victim)
     ]
     not_again = [
-        f"BROKEN: nobody has taken over origin {site}"
+        f"BROKEN: no worker took over origin {site}"
         for site in figures.held
         if figures.gets_by_site[site] != 2
     ]
@@ -55,15 +55,15 @@ def _broken_by_leases(figures: Figures) -> list[str]:
 
 
 def _broken_by_restart(figures: Figures) -> list[str]:
-    """Once by each process while the server was gone, and then as ever."""
+    """One request per process while the server was down, then the usual ones."""
     broken = []
     if not figures.failures(0):
-        broken.append("BROKEN: no failure of the store was counted")
+        broken.append("BROKEN: no store failures were counted")
     if max(figures.gets[0].values()) > figures.processes:
-        broken.append("BROKEN: a process has asked an origin twice in one round")
+        broken.append("BROKEN: a process fetched an origin twice in one round")
     for number, gets in enumerate(figures.gets[1:], 1):
-        most = 1 if number == _FIRST_ROUND_AFTER_RESTART else 0
-        if max(gets.values(), default=0) > most:
+        maximum = 1 if number == _FIRST_ROUND_AFTER_RESTART else 0
+        if max(gets.values(), default=0) > maximum:
             broken.append(f"BROKEN: too many GETs in round {number + 1}")
         if figures.failures(number):
             broken.append(f"BROKEN: the store still fails in round {number + 1}")

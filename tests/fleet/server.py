@@ -1,4 +1,4 @@
-"""An HTTP server for the sites of a fleet, which counts who asks it for what."""
+"""An HTTP server for the sites of a fleet, which records all requests."""
 
 from __future__ import annotations
 
@@ -14,70 +14,70 @@ from tests.fleet.page import number_of, robots_txt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What a site takes to answer, so that there is something to wait for.
-_SECONDS_TO_ANSWER = 0.01
+# How long a response takes, so that workers have something to wait for.
+_RESPONSE_SECONDS = 0.01
 
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 
 
 class CountingServer:
-    """Answers at every loopback address, in a thread, until its block ends.
+    """Answers on every loopback address, in a thread, until its block ends.
 
     Attributes:
-        port: of all sites.
+        port: the port of all sites.
     """
 
     def __init__(self) -> None:
         """Listen."""
-        # At all addresses of 127.0.0.0/8, of which there is no list to listen at.
+        # Includes all addresses in 127.0.0.0/8, which cannot be listed one by one.
         self._listener = socket.create_server(("0.0.0.0", 0), backlog=4_096)  # noqa: S104
         self.port: int = self._listener.getsockname()[1]
         self._changed = threading.Condition(threading.RLock())
         self._gets: list[tuple[int, str]] = []
         self._agent_to_hold = ""
-        self._most_to_hold = 0
+        self._count_to_hold = 0
         self._held: list[int] = []
         self._answers: set[asyncio.Task[None]] = set()
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
 
     def __enter__(self) -> Self:
-        """Begin to answer."""
+        """Start answering."""
         self._thread.start()
-        self._is_ready.wait(_PATIENCE_SECONDS)
+        self._is_ready.wait(_TIMEOUT_SECONDS)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """End: what is still held is cut."""
+        """Stop, and cut connections whose responses are still held back."""
         self._loop.call_soon_threadsafe(self._is_over.set)
-        self._thread.join(_PATIENCE_SECONDS)
+        self._thread.join(_TIMEOUT_SECONDS)
 
     @property
     def gets(self) -> list[tuple[int, str]]:
-        """The site and the User-Agent of each request, in the order of arrival."""
+        """The site and the User-Agent of each request, in order of arrival."""
         with self._changed:
             return list(self._gets)
 
     @property
     def held(self) -> list[int]:
-        """The sites whose answers are or were held back."""
+        """The sites whose responses are or were held back."""
         with self._changed:
             return list(self._held)
 
-    def hold(self, agent: str, *, most: int) -> None:
-        """From now on give `agent` no answer to its first requests, `most` of them."""
+    def hold(self, agent: str, *, count: int) -> None:
+        """Hold back the responses to the next `count` requests from `agent`."""
         with self._changed:
-            self._agent_to_hold, self._most_to_hold = agent, most
+            self._agent_to_hold, self._count_to_hold = agent, count
 
-    def wait_until(self, is_so: Callable[[CountingServer], bool]) -> None:
-        """Return once it is so; asked again after each request.
+    def wait_until(self, condition: Callable[[CountingServer], bool]) -> None:
+        """Wait until a condition holds; it is checked after each request.
 
         Raises:
-            TimeoutError: it does not come to that.
+            TimeoutError: the condition never holds.
         """
-        deadline = _PATIENCE_SECONDS
+        deadline = _TIMEOUT_SECONDS
         with self._changed:
-            if not self._changed.wait_for(lambda: is_so(self), timeout=deadline):
+            if not self._changed.wait_for(lambda: condition(self), timeout=deadline):
                 raise TimeoutError(
                     f"{len(self._gets)} requests, {len(self._held)} of them held"
                 )
@@ -101,7 +101,7 @@ class CountingServer:
         assert task is not None
         self._answers.add(task)
         try:
-            # The client was killed or gave up, or all is over.
+            # The client was killed or gave up, or the server is stopping.
             with suppress(OSError, EOFError, asyncio.CancelledError):
                 await self._answer_one(reader, writer)
         finally:
@@ -119,7 +119,7 @@ class CountingServer:
         if self._must_hold(site, agent):
             await self._is_over.wait()
             return
-        await SystemClock().wait(_SECONDS_TO_ANSWER)
+        await SystemClock().wait(_RESPONSE_SECONDS)
         body = robots_txt(site)
         writer.write(
             b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
@@ -131,7 +131,7 @@ class CountingServer:
         with self._changed:
             self._gets.append((site, agent))
             must_hold = (
-                agent == self._agent_to_hold and len(self._held) < self._most_to_hold
+                agent == self._agent_to_hold and len(self._held) < self._count_to_hold
             )
             if must_hold:
                 self._held.append(site)

@@ -1,8 +1,9 @@
-"""One worker of a fleet: asks all sites in each round, and says what came of it.
+"""One worker of a fleet: checks pages of all sites in each round.
 
     python -m tests.fleet.worker '{"name": …}'
 
-Writes "ready", and after each line that it reads, one round as a line of JSON.
+Prints "ready". For each line that it reads, it runs a round and prints the results as
+a line of JSON.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ import anyio.to_thread
 from robotsgate import Policy, RobotsChecker
 from tests.fleet.page import PAGES, expected, host_of
 
-# So that later rounds are not answered from memory only.
-_ROUNDS_OF_A_CHECKER = 2
+# So that later rounds are not only answered from memory.
+_ROUNDS_PER_CHECKER = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """What a worker is to do.
+    """What a worker has to do.
 
     Attributes:
         name: its User-Agent, in lower case.
         store: the URL of its store.
-        port: of all sites.
-        sites: how many there are.
-        rounds: how often they are all asked.
-        fetch_deadline: of the policy.
-        store_timeout: of the policy.
+        port: the port of all sites.
+        sites: the number of sites.
+        rounds: the number of rounds.
+        fetch_deadline: for the policy.
+        store_timeout: for the policy.
     """
 
     name: str
@@ -49,13 +50,13 @@ class Assignment:
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What came of one round.
+    """The results of one round.
 
     Attributes:
-        verdicts: how many were given.
-        wrong: how many of them were wrong.
-        store_failures: how many there were.
-        store_skips: how many operations were not tried.
+        verdicts: the number of verdicts.
+        wrong: the number of wrong verdicts.
+        store_failures: the number of failed store operations.
+        store_skips: the number of skipped store operations.
     """
 
     verdicts: int
@@ -65,13 +66,13 @@ class Round:
 
 
 async def work(assignment: Assignment) -> None:
-    """Do all rounds."""
+    """Run all rounds."""
     chance = Random(assignment.name)  # noqa: S311 (reproducible, no secret)
     policy = Policy(
         fetch_deadline=assignment.fetch_deadline,
         store_timeout=assignment.store_timeout,
     )
-    await _say("ready")
+    await _print_line("ready")
     number = 0
     while number < assignment.rounds:
         async with AsyncExitStack() as stack:
@@ -79,22 +80,22 @@ async def work(assignment: Assignment) -> None:
                 user_agent=assignment.name, store=assignment.store, policy=policy
             )
             await stack.enter_async_context(checker)
-            for _ in range(min(_ROUNDS_OF_A_CHECKER, assignment.rounds - number)):
+            for _ in range(min(_ROUNDS_PER_CHECKER, assignment.rounds - number)):
                 number += 1
                 await anyio.to_thread.run_sync(sys.stdin.readline)
-                done = await one_round(checker, assignment, chance)
-                await _say(json.dumps(asdict(done)))
+                results = await run_round(checker, assignment, chance)
+                await _print_line(json.dumps(asdict(results)))
 
 
-async def one_round(
+async def run_round(
     checker: RobotsChecker, assignment: Assignment, chance: Random
 ) -> Round:
-    """Ask about all pages of all sites at once."""
+    """Check all pages of all sites concurrently."""
     sites = chance.sample(range(assignment.sites), assignment.sites)
     before = checker.stats
     verdicts: list[bool] = []
 
-    async def ask(site: int) -> None:
+    async def check(site: int) -> None:
         for page in range(PAGES):
             url = f"http://{host_of(site)}:{assignment.port}/page-{page}"
             answer = await checker.can_fetch(assignment.name, url)
@@ -102,7 +103,7 @@ async def one_round(
 
     async with anyio.create_task_group() as tasks:
         for site in sites:
-            tasks.start_soon(ask, site)
+            tasks.start_soon(check, site)
     after = checker.stats
     return Round(
         verdicts=len(verdicts),
@@ -112,7 +113,7 @@ async def one_round(
     )
 
 
-async def _say(line: str) -> None:
+async def _print_line(line: str) -> None:
     def write() -> None:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
@@ -121,6 +122,6 @@ async def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    # Nobody reads what it says about a store that fails, and a full pipe stops it.
+    # Nobody reads the log, and a full pipe would block the worker.
     logging.disable()
     anyio.run(work, Assignment(**json.loads(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""What every ledger must do, in memory or for a fleet."""
+"""The tests that every ledger must pass, whether in memory or for a fleet."""
 
 from __future__ import annotations
 
@@ -20,114 +20,114 @@ HOST = "example.com"
 ONE = pace(2.0)
 
 
-async def granted(
+async def get_grant(
     ledger: Ledger,
     host: str = HOST,
     *,
     pace: Pace = ONE,
     is_robots_txt: bool = False,
 ) -> Grant:
-    """Leave that must come at once."""
+    """Start a request that the ledger must grant immediately."""
     answer = await ledger.start(host, pace, is_robots_txt=is_robots_txt)
     assert isinstance(answer, Grant)
     return answer
 
 
-async def ask(ledger: Ledger, host: str = HOST, *, pace: Pace = ONE) -> None:
-    """One request that takes no time."""
-    await ledger.end(await granted(ledger, host, pace=pace), TurnEnd.GOOD)
+async def request_page(ledger: Ledger, host: str = HOST, *, pace: Pace = ONE) -> None:
+    """Make one request that takes no time."""
+    await ledger.end(await get_grant(ledger, host, pace=pace), TurnEnd.GOOD)
 
 
 async def wait_seconds(ledger: Ledger) -> float:
-    """How long a page must wait."""
+    """How long the ledger makes a page wait."""
     answer = await ledger.start(HOST, ONE)
     assert isinstance(answer, Wait)
     return answer.seconds
 
 
 class LedgerContract:
-    """The tests; the fixtures `ledger` and `pass_time` say of what.
+    """The tests; subclasses provide the fixtures `ledger` and `pass_time`.
 
     Attributes:
-        real_seconds: how much more may pass than what `pass_time` lets pass.
+        real_seconds: how much more time than `pass_time` specifies may pass.
     """
 
     real_seconds = 0.0
 
-    async def test_next_request_starts_when_the_delay_since_the_last_end_is_over(
+    async def test_next_request_starts_a_delay_after_the_last_one_ends(
         self, ledger: Ledger, pass_time: Callable[[float], None]
     ) -> None:
-        grant = await granted(ledger)
+        grant = await get_grant(ledger)
         pass_time(10)
         await ledger.end(grant, TurnEnd.GOOD)
         pass_time(0.5)
 
         assert await wait_seconds(ledger) == pytest.approx(1.5, abs=self.real_seconds)
         pass_time(1.51)
-        await granted(ledger)
+        await get_grant(ledger)
 
-    async def test_second_turn_waits_while_the_first_is_under_way(
+    async def test_second_turn_waits_while_the_first_is_open(
         self, ledger: Ledger, pass_time: Callable[[float], None]
     ) -> None:
-        await granted(ledger)
+        await get_grant(ledger)
         pass_time(10)
 
         assert await wait_seconds(ledger) == pytest.approx(2.0, abs=self.real_seconds)
 
-    async def test_several_turns_are_under_way_where_the_host_allows_it(
+    async def test_max_at_once_limits_the_number_of_open_turns(
         self, ledger: Ledger, pass_time: Callable[[float], None]
     ) -> None:
         two = pace(2.0, max_at_once=2)
 
         for _ in range(2):
-            await granted(ledger, pace=two)
+            await get_grant(ledger, pace=two)
             pass_time(2.01)
 
         assert isinstance(await ledger.start(HOST, two), Wait)
 
     async def test_hosts_do_not_wait_for_each_other(self, ledger: Ledger) -> None:
-        await granted(ledger, "one.example")
+        await get_grant(ledger, "one.example")
 
-        await granted(ledger, "two.example")
+        await get_grant(ledger, "two.example")
 
-    async def test_turn_that_was_not_used_leaves_no_delay(self, ledger: Ledger) -> None:
-        await ledger.end(await granted(ledger), TurnEnd.UNUSED)
+    async def test_unused_turn_causes_no_delay(self, ledger: Ledger) -> None:
+        await ledger.end(await get_grant(ledger), TurnEnd.UNUSED)
 
-        await granted(ledger)
+        await get_grant(ledger)
 
-    async def test_robots_txt_is_fetched_during_a_turn_and_spaces_the_next_one(
+    async def test_robots_txt_fetch_starts_during_a_turn_and_delays_the_next_one(
         self, ledger: Ledger, pass_time: Callable[[float], None]
     ) -> None:
-        turn = await granted(ledger)
+        turn = await get_grant(ledger)
         pass_time(2.01)
-        fetch = await granted(ledger, is_robots_txt=True)
+        fetch = await get_grant(ledger, is_robots_txt=True)
         await ledger.end(turn, TurnEnd.UNUSED)
         pass_time(5)
 
         assert await wait_seconds(ledger) == pytest.approx(2.0, abs=self.real_seconds)
         await ledger.end(fetch, TurnEnd.GOOD)
         pass_time(2.01)
-        await granted(ledger)
+        await get_grant(ledger)
 
-    async def test_incident_blocks_the_host_for_as_long_as_it_asks(
+    async def test_incident_blocks_the_host_for_its_retry_after(
         self, ledger: Ledger
     ) -> None:
-        grant = await granted(ledger)
+        grant = await get_grant(ledger)
         await ledger.end(grant, TurnEnd.INCIDENT, retry_after=500.0)
 
         seconds = await wait_seconds(ledger)
 
-        assert 500 < seconds < 550, "jitter goes upwards only"
+        assert 500 < seconds < 550, "jitter only lengthens the block"
 
-    async def test_turn_that_is_never_closed_ends_and_is_told_once(
+    async def test_turn_that_is_never_closed_ends_and_is_reported_once(
         self, ledger: Ledger, pass_time: Callable[[float], None]
     ) -> None:
-        await granted(ledger)
+        await get_grant(ledger)
         pass_time(301)
 
         first = await ledger.start(HOST, ONE)
         pass_time(1.01)
-        second = await granted(ledger)
+        second = await get_grant(ledger)
 
         assert isinstance(first, Wait)
         assert first.seconds == pytest.approx(1.0, abs=self.real_seconds)
@@ -136,7 +136,7 @@ class LedgerContract:
     @pytest.mark.parametrize(
         ("end", "seconds", "state", "numbers"),
         [
-            pytest.param(None, 0, HostState.OPEN, (2.0, 1, 2.0), id="under way"),
+            pytest.param(None, 0, HostState.OPEN, (2.0, 1, 2.0), id="turn is open"),
             pytest.param(
                 TurnEnd.GOOD, 0.5, HostState.OPEN, (2.0, 0, 1.5), id="delay pending"
             ),
@@ -157,7 +157,7 @@ class LedgerContract:
             ),
         ],
     )
-    async def test_peek_tells_how_a_host_stands(
+    async def test_peek_returns_the_state_of_a_host(
         self,
         *,
         ledger: Ledger,
@@ -167,7 +167,7 @@ class LedgerContract:
         state: HostState,
         numbers: tuple[float, int, float],
     ) -> None:
-        grant = await granted(ledger)
+        grant = await get_grant(ledger)
         if end is not None:
             await ledger.end(grant, end)
         pass_time(seconds)
@@ -179,11 +179,11 @@ class LedgerContract:
             numbers, abs=self.real_seconds
         )
 
-    async def test_fetch_of_robots_txt_is_under_way_too(self, ledger: Ledger) -> None:
-        await granted(ledger, is_robots_txt=True)
+    async def test_robots_txt_fetch_counts_as_under_way(self, ledger: Ledger) -> None:
+        await get_grant(ledger, is_robots_txt=True)
 
         assert ledger.peek(HOST, ONE).under_way == 1
 
-    async def test_closing_twice_does_nothing(self, ledger: Ledger) -> None:
+    async def test_closing_twice_is_harmless(self, ledger: Ledger) -> None:
         await ledger.aclose()
         await ledger.aclose()

@@ -1,4 +1,4 @@
-"""A crawler with a gate, on a clock that the test turns and a site in memory."""
+"""A crawler with a gate, a manual clock and an in-memory site."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RULES = "Disallow: /private\n"
 
 
 class SlowLedger(LocalLedger):
-    """Lets others run before it does anything, as one on a server does."""
+    """Lets other tasks run before each call, like a ledger on a server."""
 
     async def start(
         self, host: str, pace: Pace, *, is_robots_txt: bool = False
@@ -45,13 +45,13 @@ class SlowLedger(LocalLedger):
 
 
 class Crawl:
-    """A gate, and what a crawler does with it.
+    """A gate and a crawler that uses it.
 
     Attributes:
         site: has a robots.txt at `ORIGIN` with a crawl-delay of `DELAY`.
-        began: when each turn began, seconds since the crawl did, with its URL.
-        errors: what visits have raised.
-        events: what the gate told.
+        starts: when each turn began, in seconds since the crawl started, and its URL.
+        errors: the exceptions that visits have raised.
+        events: the events that the gate has reported.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Crawl:
         clock: ManualClock | None = None,
         store: Store | None = None,
         policy: Policy | None = None,
-        **arguments: Any,  # noqa: ANN401 (those of PolitenessGate)
+        **arguments: Any,  # noqa: ANN401 (PolitenessGate's)
     ) -> None:
         self.clock = clock or ManualClock()
         self.site = FakeSite(clock=self.clock)
@@ -70,20 +70,20 @@ class Crawl:
         )
         self.errors: list[Exception] = []
         self.events: list[GateEvent] = []
-        self.began: list[tuple[float, str]] = []
+        self.starts: list[tuple[float, str]] = []
         self.gate = PolitenessGate(
             self.checker, AGENT, on_event=self.events.append, **arguments
         )
 
     @property
     def seconds(self) -> float:
-        """How long the crawl has lasted."""
+        """How long the crawl has been running."""
         return self.clock.monotonic()
 
     @property
     def times(self) -> list[float]:
         """When each turn began."""
-        return [time for time, _ in self.began]
+        return [time for time, _ in self.starts]
 
     def serve(
         self,
@@ -91,11 +91,11 @@ class Crawl:
         *,
         origin: str = ORIGIN,
         crawl_delay: float | str = DELAY,
-        **how: Any,  # noqa: ANN401 (that of FakeSite.serve)
+        **options: Any,  # noqa: ANN401 (FakeSite.serve's)
     ) -> None:
-        """Give `origin` a robots.txt; `crawl_delay` in seconds."""
+        """Serve a robots.txt for `origin`; `crawl_delay` is in seconds."""
         body = f"User-agent: *\nCrawl-delay: {crawl_delay}\n{rules}"
-        self.site.serve(origin, body, **how)
+        self.site.serve(origin, body, **options)
 
     async def visit(
         self,
@@ -103,18 +103,18 @@ class Crawl:
         *,
         seconds: float = 0.0,
         patience: float | None = None,
-        **report: Any,  # noqa: ANN401 (that of Turn.report)
+        **report: Any,  # noqa: ANN401 (Turn.report's)
     ) -> None:
-        """One request that takes so many `seconds`."""
+        """Make one request that takes `seconds`."""
         async with self.gate.turn(url, patience=patience) as turn:
-            self.began.append((self.seconds, str(url)))
+            self.starts.append((self.seconds, str(url)))
             if seconds:
                 await self.clock.wait(seconds)
             if report:
                 turn.report(**report)
 
     async def run(self, seconds: float, *visits: Callable[[], Awaitable[None]]) -> None:
-        """Begin `visits` in their order, then let time pass."""
+        """Start `visits` in order, then let time pass."""
 
         async def keep_error(visit: Callable[[], Awaitable[None]]) -> None:
             try:
@@ -131,31 +131,31 @@ class Crawl:
     async def is_cancelled_at(
         self, number: int, work: Callable[[], Awaitable[None]]
     ) -> bool:
-        """Whether `work` suspends so often within some seconds, and is cancelled."""
-        outcome: list[bool] = []
+        """Cancel `work` at its `number`-th suspension; return whether it got there."""
+        outcomes: list[bool] = []
 
         async def cancel() -> None:
-            outcome.append(await cancelled_at(number, work))
+            outcomes.append(await cancelled_at(number, work))
 
         await self.run(10, cancel)
-        return outcome[0]
+        return outcomes[0]
 
     async def warm_up(self) -> None:
-        """Have robots.txt, and nothing to wait for."""
+        """Cache robots.txt and let the delay pass."""
         await self.checker.can_fetch(AGENT, PUBLIC)
         self.clock.advance(3_600)
 
     @asynccontextmanager
-    async def held(self, url: str = PUBLIC) -> AsyncIterator[None]:
-        """A turn of another task, for as long as the block."""
+    async def open_turn(self, url: str = PUBLIC) -> AsyncIterator[None]:
+        """Keep a turn of another task open during the block."""
         end = anyio.Event()
 
-        async def hold() -> None:
+        async def keep_open() -> None:
             async with self.gate.turn(url):
                 await end.wait()
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(hold)
+            tasks.start_soon(keep_open)
             await let_others_run()
             yield
             end.set()

@@ -1,9 +1,9 @@
-"""Crawls of many hosts over real sockets, and what the hosts see by their own clock.
+"""Crawls many hosts over real sockets; the hosts time the requests themselves.
 
     python -m tests.politeness.over_sockets --hosts 200 --pages 50 --delay 1
 
-Each client crawls twice: by the schedule of a gate, and wrapped by that gate. All pages
-of the command are good ones, and it tells how much longer the crawl took than it must.
+Each client crawls twice: following a gate's schedule, and wrapped by the gate. The
+command crawls only good pages, and prints how much longer than necessary this takes.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ CHAOS = ("good", "slow", "reset", "429", "503", "elsewhere", "hangs", "wrong", "
 
 _WORKERS = 20
 _SLOW_SECONDS = 0.05
-_MOST_SECONDS = 60  # for a crawl of the tests
+_MAX_SECONDS = 60  # for one crawl in the tests
 _ERRORS = (httpx.HTTPError, httpx2.HTTPError, aiohttp.ClientError, ValueError)
 
 
-class HurriedClock(SystemClock):
-    """A clock on which time passes faster, so that a minute can be waited for."""
+class FastClock(SystemClock):
+    """A clock that runs faster, so that tests can wait for a minute."""
 
     def __init__(self, speed: float) -> None:
         self.speed = speed
@@ -67,12 +67,12 @@ class HurriedClock(SystemClock):
 
 
 class Host:
-    """A loopback address with a delay, and what it sees.
+    """A loopback address with a crawl-delay, which records the requests it gets.
 
     Attributes:
-        spans: when each request came, and when it ended: just before its client can
-            know that.
-        hang_event: set while a request waits until its client gives up.
+        spans: when each request arrived and ended; the end is recorded just before
+            the client can notice it.
+        hang_event: set while a request hangs, until its client gives up.
     """
 
     def __init__(self, delay: float) -> None:
@@ -83,16 +83,16 @@ class Host:
 
     @property
     def gaps(self) -> list[float]:
-        """Seconds from the end of each request to the next one."""
-        return [came - ended for (_, ended), (came, _) in pairwise(self.spans)]
+        """Seconds from the end of each request to the start of the next."""
+        return [start - end for (_, end), (start, _) in pairwise(self.spans)]
 
     def end(self) -> None:
-        """The last request ends now."""
+        """Record that the last request ends now."""
         self.hang_event.clear()
         self.spans[-1][1] = time.monotonic()  # noqa: TID251 (the host's own clock)
 
     def answer(self, request: Request, connection: Connection) -> None:
-        """Answer as the target says."""
+        """Respond as the target specifies."""
         self.spans.append([time.monotonic(), math.inf])  # noqa: TID251
         self.targets.add(request.target)
         reply = Reply()
@@ -119,18 +119,18 @@ class Host:
 
 
 class Crawl:
-    """Hosts with pages of several kinds, and a crawler whose gate obeys them.
+    """Hosts with several kinds of pages, and a crawler with a gate.
 
     Attributes:
-        hosts: by their names.
-        urls: of all pages, the kinds in an order of its own for each host.
+        hosts: keyed by name.
+        urls: all pages; each host has the kinds in a different order.
     """
 
     def __init__(
         self, kinds: Sequence[str], *, hosts: int, delay: float, speed: float = 1.0
     ) -> None:
-        """Prepare; `delay` is in seconds of the clock, which runs at that `speed`."""
-        self._clock = HurriedClock(speed)
+        """Prepare a crawl; `delay` is in seconds of a clock that runs at `speed`."""
+        self._clock = FastClock(speed)
         self._delay = delay
         self.hosts: dict[str, Host] = defaultdict(lambda: Host(delay))
         self._kinds = kinds
@@ -139,18 +139,20 @@ class Crawl:
 
     @property
     def short_gaps(self) -> list[float]:
-        """The gaps below the delay."""
-        least = self._delay / self._clock.speed
-        return [gap for host in self.hosts.values() for gap in host.gaps if gap < least]
+        """The gaps shorter than the delay."""
+        minimum = self._delay / self._clock.speed
+        return [
+            gap for host in self.hosts.values() for gap in host.gaps if gap < minimum
+        ]
 
     @property
     def lateness(self) -> float:
-        """By which part the last host was done later than it could have been."""
+        """How much longer than necessary the slowest host took, as a fraction."""
         return max(map(self._lateness, self.hosts.values()))
 
     @asynccontextmanager
-    async def begun(self) -> AsyncIterator[tuple[RobotsChecker, PolitenessGate]]:
-        """A checker and a gate, while the hosts answer."""
+    async def started(self) -> AsyncIterator[tuple[RobotsChecker, PolitenessGate]]:
+        """Start the hosts; yield a checker and a gate."""
 
         def answer(request: Request, connection: Connection) -> None:
             self.hosts[request.headers["host"]].answer(request, connection)
@@ -162,10 +164,10 @@ class Crawl:
                 AGENT,
                 default_delay=0.0,
                 max_delay=2 * self._delay,
-                max_turn_seconds=_MOST_SECONDS * self._clock.speed,
+                max_turn_seconds=_MAX_SECONDS * self._clock.speed,
             ) as gate,
         ):
-            # At all addresses of the loopback network.
+            # Listens on all loopback addresses.
             with LoopbackServer(answer, host="0.0.0.0") as server:  # noqa: S104
                 chance = Random(7)  # noqa: S311 (no secret)
                 for number in range(1, self._count + 1):
@@ -176,7 +178,7 @@ class Crawl:
                 yield checker, gate
 
     async def follow(self, gate: PolitenessGate, get: Get) -> None:
-        """Crawl by a schedule."""
+        """Crawl in the order of the gate's schedule."""
         schedule = gate.schedule(self.urls)
 
         async def work() -> None:
@@ -187,7 +189,7 @@ class Crawl:
                         if response is None:
                             continue
                         if "/wrong/" in str(url):
-                            raise ValueError("a page that nobody can read")
+                            raise ValueError("unreadable page")
                         turn.report(response)
                         if "location" in response.headers:
                             schedule.add(f"{str(url).rsplit('/', 2)[0]}/good/again")
@@ -197,7 +199,7 @@ class Crawl:
                 tasks.start_soon(work)
 
     async def send_all(self, get: Get) -> None:
-        """Crawl with a client that waits for turns, in a task for each host."""
+        """Crawl with a client that waits for turns itself, in one task per host."""
         by_host: dict[str, list[str]] = defaultdict(list)
         for url in self.urls:
             by_host[url.split("/")[2]].append(url)
@@ -218,7 +220,7 @@ class Crawl:
         host = self.hosts[url.split("/")[2]]
 
         async def give_up() -> None:
-            wait = partial(host.hang_event.wait, _MOST_SECONDS)
+            wait = partial(host.hang_event.wait, _MAX_SECONDS)
             await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
             host.end()
             tasks.cancel_scope.cancel()
@@ -230,7 +232,7 @@ class Crawl:
 
     def _lateness(self, host: Host) -> float:
         took = host.spans[-1][1] - host.spans[0][0]
-        requests = sum(ended - came for came, ended in host.spans)
+        requests = sum(end - start for start, end in host.spans)
         ideal = requests + (len(host.spans) - 1) * self._delay / self._clock.speed
         return took / ideal - 1
 
@@ -244,7 +246,7 @@ async def _bare_httpx(library: ModuleType, _: RobotsChecker) -> AsyncIterator[Ge
 async def _send_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Do not let aiohttp repeat a request within a turn."""
+    """Prevent aiohttp from retrying a request within a turn."""
     try:
         return await handler(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
@@ -260,12 +262,12 @@ async def _bare_aiohttp(_: RobotsChecker) -> AsyncIterator[Get]:
 async def _by_schedule(
     opened: Callable[[RobotsChecker], AbstractAsyncContextManager[Get]], crawl: Crawl
 ) -> None:
-    async with crawl.begun() as (checker, gate), opened(checker) as get:
+    async with crawl.started() as (checker, gate), opened(checker) as get:
         await crawl.follow(gate, get)
 
 
 async def _wrapped(opened: Open, crawl: Crawl) -> None:
-    async with crawl.begun() as (checker, gate), opened(checker, gate) as send:
+    async with crawl.started() as (checker, gate), opened(checker, gate) as send:
 
         async def get(url: str) -> None:
             async with send(url):
@@ -287,18 +289,20 @@ CRAWLS: dict[str, tuple[str, Callable[[Crawl], Awaitable[None]]]] = {
     f"wrapped {name}": (backend, partial(_wrapped, opened))
     for name, (backend, opened) in GATED.items()
 }
-"""By name: the event loop, and what crawls."""
+"""The event loop and the function that crawls, by name."""
 
 
 def main() -> None:
-    """Do as the command line says."""
+    """Crawl with each client and print the results."""
     parser = argparse.ArgumentParser(prog="python -m tests.politeness.over_sockets")
     parser.add_argument("--hosts", type=int, default=200)
     parser.add_argument("--pages", type=int, default=50)
     parser.add_argument("--delay", type=float, default=1.0)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     for name, (backend, work) in CRAWLS.items():
-        crawl = Crawl(GOOD * given.pages, hosts=given.hosts, delay=given.delay)
+        crawl = Crawl(
+            GOOD * arguments.pages, hosts=arguments.hosts, delay=arguments.delay
+        )
         anyio.run(work, crawl, backend=backend)
         count = sum(len(host.spans) for host in crawl.hosts.values())
         print(  # noqa: T201 (a command)

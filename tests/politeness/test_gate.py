@@ -65,10 +65,10 @@ HTTP_ORIGIN = "http://example.com"
 OTHER_PAGE = f"{OTHER_ORIGIN}/page"
 
 
-# --- robots.txt first, then the host ------------------------------------------------
+# --- robots.txt first, then the page ------------------------------------------------
 
 
-async def test_first_page_waits_from_the_end_of_the_fetch_of_robots_txt() -> None:
+async def test_first_page_starts_a_delay_after_the_robots_txt_fetch_ends() -> None:
     crawl = Crawl()
     crawl.serve(delay=3)
 
@@ -77,7 +77,7 @@ async def test_first_page_waits_from_the_end_of_the_fetch_of_robots_txt() -> Non
     assert crawl.times == [3 + DELAY]
 
 
-async def test_pages_of_a_host_keep_its_delay_from_end_to_start() -> None:
+async def test_delay_runs_from_the_end_of_a_request_to_the_start_of_the_next() -> None:
     crawl = Crawl()
 
     await crawl.run(100, *[partial(crawl.visit, seconds=4)] * 3)
@@ -85,7 +85,7 @@ async def test_pages_of_a_host_keep_its_delay_from_end_to_start() -> None:
     assert crawl.times == [DELAY, 2 * DELAY + 4, 3 * DELAY + 8]
 
 
-async def test_slow_page_makes_the_delay_longer_if_there_is_a_factor() -> None:
+async def test_delay_factor_lengthens_the_delay_after_a_slow_page() -> None:
     crawl = Crawl(delay_factor=5.0)
 
     await crawl.run(100, *[partial(crawl.visit, seconds=4)] * 2)
@@ -99,7 +99,7 @@ async def test_hosts_do_not_wait_for_each_other() -> None:
 
     await crawl.run(100, crawl.visit, crawl.visit, other, other)
 
-    assert sorted(crawl.began) == [
+    assert sorted(crawl.starts) == [
         (1, OTHER_PAGE),
         (2, OTHER_PAGE),
         (DELAY, PUBLIC),
@@ -107,20 +107,20 @@ async def test_hosts_do_not_wait_for_each_other() -> None:
     ]
 
 
-async def test_turns_come_in_the_order_of_arrival() -> None:
+async def test_turns_are_granted_in_order_of_arrival() -> None:
     crawl = Crawl()
     urls = [f"{ORIGIN}/{number}" for number in range(5)]
 
     await crawl.run(100, *[partial(crawl.visit, url) for url in urls])
 
-    assert [url for _, url in crawl.began] == urls
+    assert [url for _, url in crawl.starts] == urls
 
 
-async def test_refused_url_waits_for_no_turn() -> None:
+async def test_disallowed_url_is_refused_without_waiting_for_a_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
-    async with crawl.held():
+    async with crawl.open_turn():
         with pytest.raises(DisallowedError) as caught:
             await crawl.visit(PRIVATE)
 
@@ -128,7 +128,7 @@ async def test_refused_url_waits_for_no_turn() -> None:
     assert crawl.gate.stats.disallowed == 1
 
 
-async def test_turn_that_need_not_wait_never_suspends() -> None:
+async def test_turn_that_is_ready_begins_without_suspending() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -136,7 +136,9 @@ async def test_turn_that_need_not_wait_never_suspends() -> None:
 
 
 @pytest.mark.parametrize("url", ["HTTPS://EXAMPLE.com:443/public", httpx.URL(PUBLIC)])
-async def test_turn_takes_urls_as_the_checker_does(url: str | httpx.URL) -> None:
+async def test_turn_normalizes_urls_and_accepts_url_objects(
+    url: str | httpx.URL,
+) -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -145,10 +147,10 @@ async def test_turn_takes_urls_as_the_checker_does(url: str | httpx.URL) -> None
     assert crawl.gate.status(PUBLIC).ready_at == crawl.clock.now() + DELAY
 
 
-# --- a file that changes during the wait --------------------------------------------
+# --- robots.txt changes during the wait ---------------------------------------------
 
 
-async def test_url_that_is_refused_after_the_wait_has_no_turn() -> None:
+async def test_url_that_becomes_disallowed_during_the_wait_gets_no_turn() -> None:
     crawl = Crawl()
     crawl.serve(headers={"Cache-Control": "max-age=3700"})
     await crawl.warm_up()
@@ -157,12 +159,14 @@ async def test_url_that_is_refused_after_the_wait_has_no_turn() -> None:
 
     await crawl.run(500, crawl.visit)
 
-    assert len(crawl.began) == 1
+    assert len(crawl.starts) == 1
     assert [type(error) for error in crawl.errors] == [DisallowedError]
     assert crawl.site.requests == [ROBOTS_TXT, ROBOTS_TXT]
 
 
-async def test_turn_after_the_next_fetch_keeps_its_place_and_the_delay() -> None:
+async def test_turns_keep_order_and_delay_if_robots_txt_expires_during_the_wait() -> (
+    None
+):
     crawl = Crawl()
     crawl.serve(headers={"Cache-Control": "max-age=3700"})
     await crawl.warm_up()
@@ -171,22 +175,22 @@ async def test_turn_after_the_next_fetch_keeps_its_place_and_the_delay() -> None
 
     await crawl.run(500, *[partial(crawl.visit, url) for url in urls])
 
-    assert [url for _, url in crawl.began[1:]] == urls
+    assert [url for _, url in crawl.starts[1:]] == urls
     assert crawl.times[1] >= 3_800 + 2 * DELAY, "the fetch comes before the page"
     assert crawl.site.requests == [ROBOTS_TXT, ROBOTS_TXT]
 
 
-async def test_file_that_is_fresh_for_less_than_the_delay_stops_nobody() -> None:
+async def test_pages_get_turns_even_if_robots_txt_expires_within_the_delay() -> None:
     crawl = Crawl(policy=Policy(min_lifetime=60))
     crawl.serve(crawl_delay=300, headers={"Cache-Control": "max-age=60"})
 
     await crawl.run(10_000, *[crawl.visit] * 3)
 
-    assert len(crawl.began) == 3
+    assert len(crawl.starts) == 3
     assert len(crawl.site.requests) <= 4
 
 
-async def test_file_that_another_task_has_fetched_meanwhile_is_obeyed() -> None:
+async def test_robots_txt_refreshed_by_another_task_during_the_wait_is_obeyed() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
@@ -200,10 +204,8 @@ async def test_file_that_another_task_has_fetched_meanwhile_is_obeyed() -> None:
     assert [type(error) for error in crawl.errors] == [DisallowedError]
 
 
-async def test_delay_of_a_file_that_another_task_has_fetched_meanwhile_is_kept() -> (
-    None
-):
-    """The first page after the fetch came too soon."""
+async def test_crawl_delay_refreshed_by_another_task_during_the_wait_is_kept() -> None:
+    """The first page after the fetch used to start too soon."""
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
@@ -219,20 +221,20 @@ async def test_delay_of_a_file_that_another_task_has_fetched_meanwhile_is_kept()
 
 
 class CountingLedger(LocalLedger):
-    """Counts the calls of `start`, and the turns that it begins."""
+    """Counts the calls to `start` and the grants."""
 
-    called = started = 0
+    calls = grants = 0
 
     async def start(
         self, host: str, pace: Pace, *, is_robots_txt: bool = False
     ) -> Grant | Wait:
-        self.called += 1
+        self.calls += 1
         answer = await super().start(host, pace, is_robots_txt=is_robots_txt)
-        self.started += isinstance(answer, Grant)
+        self.grants += isinstance(answer, Grant)
         return answer
 
 
-async def test_ledger_is_not_called_if_a_caller_behind_others_gives_up() -> None:
+async def test_ledger_is_not_called_when_a_queued_caller_gives_up() -> None:
     clock = ManualClock()
     ledger = CountingLedger(clock=clock)
     crawl = Crawl(clock=clock, ledger=ledger)
@@ -242,19 +244,17 @@ async def test_ledger_is_not_called_if_a_caller_behind_others_gives_up() -> None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(crawl.visit)
         await let_others_run()
-        called = ledger.called
+        calls = ledger.calls
         with anyio.move_on_after(0):
             await crawl.visit()
         await let_others_run()
 
-        assert ledger.called == called
+        assert ledger.calls == calls
         await clock.pass_time(100)
-    assert len(crawl.began) == 2
+    assert len(crawl.starts) == 2
 
 
-async def test_permission_that_has_not_changed_during_the_wait_is_not_asked_again() -> (
-    None
-):
+async def test_unchanged_permission_needs_no_second_grant_from_the_ledger() -> None:
     clock = ManualClock()
     ledger = CountingLedger(clock=clock)
     crawl = Crawl(clock=clock, ledger=ledger)
@@ -262,14 +262,14 @@ async def test_permission_that_has_not_changed_during_the_wait_is_not_asked_agai
 
     await crawl.run(100, crawl.visit, crawl.visit)
 
-    assert len(crawl.began) == ledger.started == 2
+    assert len(crawl.starts) == ledger.grants == 2
 
 
-# --- 429 and 503 of robots.txt ------------------------------------------------------
+# --- 429 and 503 for robots.txt -----------------------------------------------------
 
 
 async def busy_crawl(*, store: MemoryStore | None = None) -> Crawl:
-    """A crawl with a copy of a robots.txt that has just been answered by a 429."""
+    """A crawl with a stale copy of robots.txt, whose server now returns 429."""
     crawl = Crawl(store=store)
     await crawl.warm_up()
     crawl.site.serve(ORIGIN, status=429, headers={"Retry-After": "3600"})
@@ -277,8 +277,8 @@ async def busy_crawl(*, store: MemoryStore | None = None) -> Crawl:
     return crawl
 
 
-async def test_page_waits_for_the_retry_after_that_a_plain_question_has_seen() -> None:
-    """A stale copy allowed the page, and its turn came at once."""
+async def test_page_waits_for_the_retry_after_seen_by_a_direct_check() -> None:
+    """The stale copy used to let the page start immediately."""
     crawl = await busy_crawl()
     assert await crawl.checker.can_fetch(AGENT, PUBLIC)
     crawl.serve()
@@ -290,7 +290,7 @@ async def test_page_waits_for_the_retry_after_that_a_plain_question_has_seen() -
     assert crawl.times == [began_at + 3_600 + DELAY]  # robots.txt first
 
 
-async def test_page_waits_for_the_retry_after_that_another_process_has_seen() -> None:
+async def test_page_waits_for_the_retry_after_seen_by_another_process() -> None:
     store = MemoryStore()
     crawl = await busy_crawl(store=store)
     other = checker_of(crawl.site, store=store, clock=crawl.clock)
@@ -303,8 +303,8 @@ async def test_page_waits_for_the_retry_after_that_another_process_has_seen() ->
     assert crawl.times == [began_at + 3_600 + DELAY]
 
 
-async def test_page_waits_for_the_retry_after_of_a_429_that_is_an_answer() -> None:
-    """Where a 429 counts as "no file", its Retry-After bound nobody."""
+async def test_page_waits_for_the_retry_after_of_a_429_that_allows_everything() -> None:
+    """Retry-After used to be ignored if the policy treats a 429 as "no file"."""
     crawl = Crawl(policy=Policy.rfc9309())
     crawl.site.serve(ORIGIN, status=429, headers={"Retry-After": "7200"})
     assert await crawl.checker.can_fetch(AGENT, PUBLIC)
@@ -316,7 +316,7 @@ async def test_page_waits_for_the_retry_after_of_a_429_that_is_an_answer() -> No
     assert crawl.times == [began_at + 7_200]
 
 
-async def test_patience_shorter_than_the_retry_after_tells_when_that_is_over() -> None:
+async def test_too_little_patience_raises_with_the_end_of_the_retry_after() -> None:
     crawl = await busy_crawl()
     await crawl.checker.can_fetch(AGENT, PUBLIC)
 
@@ -326,7 +326,7 @@ async def test_patience_shorter_than_the_retry_after_tells_when_that_is_over() -
     assert caught.value.ready_at == crawl.clock.now() + 3_600
 
 
-async def test_origin_that_asks_for_less_holds_up_no_other_origin_of_its_host() -> None:
+async def test_retry_after_of_one_origin_does_not_delay_other_origins() -> None:
     crawl = await busy_crawl()
     await crawl.checker.can_fetch(AGENT, PUBLIC)
     await crawl.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/")
@@ -335,12 +335,12 @@ async def test_origin_that_asks_for_less_holds_up_no_other_origin_of_its_host() 
 
     await crawl.run(4_000, crawl.visit, partial(crawl.visit, f"{HTTP_ORIGIN}/"))
 
-    assert crawl.began[0] == (began_at, f"{HTTP_ORIGIN}/")
-    assert crawl.began[1][0] >= began_at + 3_600
+    assert crawl.starts[0] == (began_at, f"{HTTP_ORIGIN}/")
+    assert crawl.starts[1][0] >= began_at + 3_600
 
 
-async def test_clock_that_is_set_back_makes_no_old_file_new() -> None:
-    """An entry from our future seemed to have been fetched during the wait."""
+async def test_clock_set_back_does_not_make_an_old_file_look_new() -> None:
+    """An entry from the future used to count as fetched during the wait."""
     crawl = Crawl()
     await crawl.warm_up()
     crawl.serve("Disallow: /\n")
@@ -351,7 +351,7 @@ async def test_clock_that_is_set_back_makes_no_old_file_new() -> None:
     assert [type(error) for error in crawl.errors] == [DisallowedError]
 
 
-async def test_closed_gate_ends_the_wait_for_the_retry_after() -> None:
+async def test_closing_the_gate_ends_the_wait_for_the_retry_after() -> None:
     crawl = await busy_crawl()
     await crawl.checker.can_fetch(AGENT, PUBLIC)
 
@@ -363,7 +363,7 @@ async def test_closed_gate_ends_the_wait_for_the_retry_after() -> None:
 # --- patience -----------------------------------------------------------------------
 
 
-async def test_patience_that_ends_before_the_turn_tells_when_that_would_come() -> None:
+async def test_too_little_patience_raises_at_once_with_the_time_of_the_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
@@ -377,17 +377,17 @@ async def test_patience_that_ends_before_the_turn_tells_when_that_would_come() -
     assert crawl.gate.stats.not_in_time == 2
 
 
-async def test_patience_that_is_long_enough_brings_the_turn() -> None:
+async def test_enough_patience_gets_the_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
 
     await crawl.run(100, partial(crawl.visit, patience=DELAY))
 
-    assert len(crawl.began) == 2
+    assert len(crawl.starts) == 2
 
 
-async def test_patience_of_one_behind_others_counts_their_delays() -> None:
+async def test_patience_must_cover_the_delays_of_callers_ahead() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
@@ -402,11 +402,11 @@ async def test_patience_of_one_behind_others_counts_their_delays() -> None:
         await crawl.clock.pass_time(3 * DELAY)
 
     assert caught.value.ready_at == NOW + 3_600 + 3 * DELAY
-    assert len(crawl.began) == 4
+    assert len(crawl.starts) == 4
 
 
-async def test_patience_counts_on_good_answers_to_those_before() -> None:
-    """Those who came in time were sent away while an incident was wearing off."""
+async def test_patience_assumes_good_responses_for_callers_ahead() -> None:
+    """Callers with enough patience used to be refused while an incident wore off."""
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit(status=429, retry_after="5")
@@ -417,7 +417,7 @@ async def test_patience_counts_on_good_answers_to_those_before() -> None:
     assert crawl.errors == []
 
 
-async def test_patience_ends_behind_a_turn_that_takes_longer_than_thought() -> None:
+async def test_patience_runs_out_behind_an_unexpectedly_long_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -431,7 +431,7 @@ async def test_patience_ends_behind_a_turn_that_takes_longer_than_thought() -> N
     assert [type(error) for error in crawl.errors] == [TurnNotInTimeError]
 
 
-async def test_patience_covers_the_fetch_of_robots_txt_too() -> None:
+async def test_patience_includes_the_robots_txt_fetch() -> None:
     crawl = Crawl()
     crawl.serve(delay=8)
 
@@ -439,11 +439,11 @@ async def test_patience_covers_the_fetch_of_robots_txt_too() -> None:
     await crawl.run(20, partial(crawl.visit, patience=DELAY))
 
     assert [type(error) for error in crawl.errors] == [TurnNotInTimeError]
-    assert crawl.site.requests == [ROBOTS_TXT], "the fetch went on"
+    assert crawl.site.requests == [ROBOTS_TXT], "the fetch continued"
     assert crawl.times == [8 + DELAY]
 
 
-async def test_without_patience_the_fetch_of_robots_txt_begins_all_the_same() -> None:
+async def test_robots_txt_fetch_starts_even_without_patience() -> None:
     crawl = Crawl()
 
     with pytest.raises(TurnNotInTimeError):
@@ -453,7 +453,7 @@ async def test_without_patience_the_fetch_of_robots_txt_begins_all_the_same() ->
     await crawl.visit(patience=0)
 
 
-# --- what the site says of its load -------------------------------------------------
+# --- reports and incidents ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -462,7 +462,7 @@ async def test_without_patience_the_fetch_of_robots_txt_begins_all_the_same() ->
         ({"status": 429}, FIRST_BACK_OFF),
         ({"status": 503}, FIRST_BACK_OFF),
         ({"failure": True}, FIRST_BACK_OFF),
-        # aiohttp accepts such a status, and some clients do over HTTP/2.
+        # aiohttp accepts such a status, and so do some clients over HTTP/2.
         ({"response": SimpleNamespace(status=0, headers={})}, FIRST_BACK_OFF),
         ({"status": 429, "retry_after": "500"}, 500),
         ({"status": 429, "retry_after": "Fri, 15 Jan 2027 09:10:00 GMT"}, 600),
@@ -494,7 +494,7 @@ async def test_incident_blocks_the_host(report: dict[str, Any], seconds: float) 
     ],
     ids=str,
 )
-async def test_any_other_end_leaves_the_host_open(report: dict[str, Any]) -> None:
+async def test_any_other_result_leaves_the_host_open(report: dict[str, Any]) -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -504,7 +504,7 @@ async def test_any_other_end_leaves_the_host_open(report: dict[str, Any]) -> Non
     assert crawl.events == []
 
 
-async def test_last_report_counts() -> None:
+async def test_last_report_wins() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -515,7 +515,7 @@ async def test_last_report_counts() -> None:
     assert crawl.gate.status(PUBLIC).state is HostState.OPEN
 
 
-async def test_retry_after_that_makes_no_sense_is_told_and_cut() -> None:
+async def test_invalid_retry_after_is_reported_and_truncated() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -534,7 +534,7 @@ async def test_retry_after_that_makes_no_sense_is_told_and_cut() -> None:
     ],
     ids=["exception", "exception after a report", "interrupt"],
 )
-async def test_turn_that_is_left_by_an_exception_has_failed_unless_reported(
+async def test_exception_in_a_turn_is_a_failure_unless_a_report_was_made(
     error: BaseException, report: dict[str, Any], state: HostState
 ) -> None:
     crawl = Crawl()
@@ -553,7 +553,7 @@ async def test_turn_that_is_left_by_an_exception_has_failed_unless_reported(
 
 
 @pytest.mark.parametrize("url", [PRIVATE, PUBLIC])
-async def test_redirect_that_has_no_turn_is_no_failure_of_the_host(url: str) -> None:
+async def test_refused_redirect_is_not_a_failure_of_the_host(url: str) -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -568,7 +568,7 @@ async def test_redirect_that_has_no_turn_is_no_failure_of_the_host(url: str) -> 
     ("error", "state"),
     [(None, HostState.OPEN), (ValueError("broken"), HostState.BLOCKED)],
 )
-async def test_turn_that_is_left_by_a_group_of_errors_is_judged_by_all_of_them(
+async def test_exception_group_blocks_the_host_only_if_it_contains_a_failure(
     error: Exception | None, state: HostState
 ) -> None:
     crawl = Crawl()
@@ -589,7 +589,7 @@ async def test_turn_that_is_left_by_a_group_of_errors_is_judged_by_all_of_them(
     assert crawl.gate.status(PUBLIC).state is state
 
 
-async def test_cancelled_turn_is_no_failure_of_the_host() -> None:
+async def test_cancelled_turn_is_not_a_failure_of_the_host() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -602,7 +602,7 @@ async def test_cancelled_turn_is_no_failure_of_the_host() -> None:
     assert crawl.gate.status(PUBLIC).under_way == 0
 
 
-# --- cancellation, and turns that nobody ends ---------------------------------------
+# --- cancellation, and turns that are never closed ----------------------------------
 
 
 async def test_place_of_a_cancelled_waiter_goes_to_the_next() -> None:
@@ -620,11 +620,11 @@ async def test_place_of_a_cancelled_waiter_goes_to_the_next() -> None:
                 scope.cancel()
         await crawl.clock.pass_time(DELAY)
 
-    assert crawl.began[1:] == [(3_600 + DELAY, f"{ORIGIN}/next")]
+    assert crawl.starts[1:] == [(3_600 + DELAY, f"{ORIGIN}/next")]
 
 
 @pytest.mark.parametrize("delay", [0.0, 1.0])
-async def test_turn_that_is_cancelled_anywhere_leaves_nothing_behind(
+async def test_turn_cancelled_at_any_point_leaves_nothing_behind(
     delay: float,
 ) -> None:
     for number in range(1, 100):
@@ -642,7 +642,7 @@ async def test_turn_that_is_cancelled_anywhere_leaves_nothing_behind(
     assert number > 2
 
 
-async def test_turn_that_is_never_closed_ends_when_it_is_too_old() -> None:
+async def test_turn_that_is_never_closed_ends_when_overdue() -> None:
     crawl = Crawl(max_turn_seconds=60)
     await crawl.warm_up()
     leaked = crawl.gate.turn(PUBLIC)
@@ -660,19 +660,19 @@ async def test_turn_that_is_never_closed_ends_when_it_is_too_old() -> None:
 # --- several turns at once ----------------------------------------------------------
 
 
-async def test_only_turns_that_are_too_old_are_ended() -> None:
+async def test_only_overdue_turns_are_ended() -> None:
     crawl = Crawl(max_concurrent_per_host=2, default_delay=1.0, max_turn_seconds=60)
     leaked = crawl.gate.turn(OTHER_PAGE)
 
     visits = [partial(crawl.visit, OTHER_PAGE, seconds=59.5)] * 2
     await crawl.run(200, leaked.__aenter__, *visits)
 
-    assert crawl.times == [2, 62.5]  # a delay after the end of the second
+    assert crawl.times == [2, 62.5]  # a delay after the second one ends
     assert [type(event) for event in crawl.events] == [TurnsOverdue]
     assert crawl.gate.stats.under_way == 0
 
 
-async def test_same_task_cannot_wait_for_itself() -> None:
+async def test_task_cannot_wait_for_its_own_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -685,10 +685,8 @@ async def test_same_task_cannot_wait_for_itself() -> None:
     assert crawl.gate.status(PUBLIC).waiting == 0
 
 
-async def test_same_task_cannot_wait_for_itself_while_a_host_has_one_at_a_time() -> (
-    None
-):
-    """After an incident it waited for `max_turn_seconds`."""
+async def test_task_cannot_wait_for_its_own_turn_after_an_incident() -> None:
+    """It used to wait for `max_turn_seconds`."""
     crawl = Crawl(max_concurrent_per_host=2, default_delay=1.0)
 
     async def visit_twice() -> None:
@@ -702,7 +700,7 @@ async def test_same_task_cannot_wait_for_itself_while_a_host_has_one_at_a_time()
     assert [type(error) for error in crawl.errors] == [RuntimeError]
 
 
-async def test_child_task_waits_for_the_turn_of_its_parent() -> None:
+async def test_child_task_waits_for_its_parents_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -715,7 +713,7 @@ async def test_child_task_waits_for_the_turn_of_its_parent() -> None:
     assert crawl.times == [3_630 + DELAY]
 
 
-async def test_several_turns_of_a_host_start_a_delay_apart() -> None:
+async def test_concurrent_turns_of_a_host_start_a_delay_apart() -> None:
     crawl = Crawl(max_concurrent_per_host=2, default_delay=1.0)
 
     visits = [partial(crawl.visit, OTHER_PAGE, seconds=time) for time in (20, 30, 20)]
@@ -724,17 +722,17 @@ async def test_several_turns_of_a_host_start_a_delay_apart() -> None:
     assert crawl.times == [1, 2, 22]
 
 
-async def test_end_of_a_turn_wakes_the_next_where_there_is_no_delay() -> None:
+async def test_end_of_a_turn_wakes_the_next_if_there_is_no_delay() -> None:
     crawl = Crawl(default_delay=0.0)
     await crawl.run(10, *[partial(crawl.visit, OTHER_PAGE, seconds=0.01)] * 3)
 
     assert crawl.times == pytest.approx([0, 0.01, 0.02])
 
 
-# --- the fetches of robots.txt ------------------------------------------------------
+# --- robots.txt fetches -------------------------------------------------------------
 
 
-async def test_robots_txt_is_fetched_while_a_page_of_its_host_has_the_turn() -> None:
+async def test_robots_txt_is_fetched_while_a_turn_of_its_host_is_open() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -746,7 +744,7 @@ async def test_robots_txt_is_fetched_while_a_page_of_its_host_has_the_turn() -> 
     assert crawl.times == [3_600, 3_600 + 50 + DELAY]
 
 
-async def test_fetch_of_robots_txt_goes_before_waiting_pages() -> None:
+async def test_robots_txt_fetch_goes_ahead_of_waiting_pages() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
@@ -761,7 +759,7 @@ async def test_fetch_of_robots_txt_goes_before_waiting_pages() -> None:
     assert crawl.times[1:] == [3_600 + wait * DELAY for wait in (3, 4, 5)]
 
 
-async def test_question_beside_a_gate_waits_for_no_turn() -> None:
+async def test_direct_check_does_not_wait_for_the_gate() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit(status=429, retry_after="1000")
@@ -779,7 +777,7 @@ async def test_question_beside_a_gate_waits_for_no_turn() -> None:
         (500, {}, HostState.OPEN),
     ],
 )
-async def test_robots_txt_tells_of_incidents_too(
+async def test_only_429_and_503_for_robots_txt_block_the_host(
     status: int, headers: dict[str, str], state: HostState
 ) -> None:
     crawl = Crawl()
@@ -793,7 +791,7 @@ async def test_robots_txt_tells_of_incidents_too(
     assert causes == [str(status)] * (state is HostState.BLOCKED)
 
 
-async def test_429_that_counts_as_an_answer_is_an_incident_too() -> None:
+async def test_429_for_robots_txt_is_an_incident_even_if_it_allows_everything() -> None:
     site, policy = site_of(status=429), Policy.rfc9309()
     async with PolitenessGate(checker_of(site, policy=policy), AGENT) as gate:
         with pytest.raises(TurnNotInTimeError):
@@ -802,7 +800,7 @@ async def test_429_that_counts_as_an_answer_is_an_incident_too() -> None:
         assert gate.status(PUBLIC).state is HostState.BLOCKED
 
 
-async def test_fetch_that_was_never_sent_keeps_no_delay() -> None:
+async def test_fetch_that_was_never_sent_causes_no_delay() -> None:
     crawl = Crawl()
     crawl.site.fail(ORIGIN, httpx.PoolTimeout("all connections are in use"))
 
@@ -811,10 +809,10 @@ async def test_fetch_that_was_never_sent_keeps_no_delay() -> None:
     assert crawl.gate.status(PUBLIC).ready_at == crawl.clock.now()
 
 
-async def test_mistake_of_a_client_reaches_a_caller_without_patience(
+async def test_bug_in_the_client_is_raised_even_without_patience(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A schedule fetched again and again, and nobody learned of the mistake."""
+    """A schedule used to fetch again and again without reporting the bug."""
     crawl = Crawl()
     crawl.site.fail(ORIGIN, TypeError("a mistake"))
 
@@ -830,7 +828,7 @@ async def test_mistake_of_a_client_reaches_a_caller_without_patience(
     ]
 
 
-async def test_fetch_that_failed_keeps_the_delay_and_blocks_nobody() -> None:
+async def test_failed_fetch_causes_a_delay_but_no_block() -> None:
     crawl = Crawl()
     crawl.site.fail(ORIGIN, httpx.ConnectError("refused"))
 
@@ -840,7 +838,7 @@ async def test_fetch_that_failed_keeps_the_delay_and_blocks_nobody() -> None:
     assert crawl.gate.status(PUBLIC).ready_at == crawl.clock.now() + 1
 
 
-async def test_fetch_that_failed_does_not_end_the_probing_of_a_host() -> None:
+async def test_failed_fetch_does_not_end_probing() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit(failure=True)
@@ -852,7 +850,7 @@ async def test_fetch_that_failed_does_not_end_the_probing_of_a_host() -> None:
     assert crawl.gate.status(PUBLIC).state is HostState.PROBING
 
 
-async def test_file_of_the_store_needs_no_turn() -> None:
+async def test_file_in_the_store_needs_no_turn() -> None:
     store = MemoryStore()
     crawl = Crawl(store=store)
     crawl.serve(origin=HTTP_ORIGIN)
@@ -861,14 +859,14 @@ async def test_file_of_the_store_needs_no_turn() -> None:
     await other.can_fetch(AGENT, HTTP_ORIGIN)
 
     private = partial(crawl.visit, f"{HTTP_ORIGIN}/private", patience=0.1)
-    async with crawl.held():
+    async with crawl.open_turn():
         await crawl.run(1, private)
 
     assert [type(error) for error in crawl.errors] == [DisallowedError]
 
 
 class LateStore(GatedStore):
-    """Reads at once, and gives what it has read when its gate is opened."""
+    """Reads immediately, but returns the data only once its gate is open."""
 
     async def get(self, key: str) -> bytes | None:
         data = await self.behind.get(key)
@@ -876,7 +874,7 @@ class LateStore(GatedStore):
         return data
 
 
-async def test_file_that_is_forgotten_while_the_store_reads_it_is_fetched() -> None:
+async def test_file_forgotten_while_the_store_reads_it_is_fetched_again() -> None:
     store = LateStore("get")
     crawl = Crawl(store=store)
     other = checker_of(crawl.site, store=store.behind, clock=crawl.clock)
@@ -894,7 +892,7 @@ async def test_file_that_is_forgotten_while_the_store_reads_it_is_fetched() -> N
     assert crawl.site.requests == [ROBOTS_TXT] * 2
 
 
-async def test_turn_for_a_file_that_another_process_has_fetched_is_given_back() -> None:
+async def test_turn_for_a_file_fetched_by_another_process_is_given_back() -> None:
     store = MemoryStore()
     crawl = Crawl(store=store)
     await crawl.warm_up()
@@ -910,23 +908,21 @@ async def test_turn_for_a_file_that_another_process_has_fetched_is_given_back() 
     assert crawl.times == [3_600, 3_600 + DELAY]
 
 
-async def test_turn_for_a_file_that_a_plain_question_has_fetched_is_given_back() -> (
-    None
-):
+async def test_turn_for_a_file_fetched_by_a_direct_check_is_given_back() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     url = f"{HTTP_ORIGIN}/"
 
-    async def ask() -> None:
+    async def check() -> None:
         await crawl.checker.can_fetch(AGENT, url)
 
-    await crawl.run(100, crawl.visit, partial(crawl.visit, url), ask)
+    await crawl.run(100, crawl.visit, partial(crawl.visit, url), check)
 
     assert crawl.site.requests.count(f"{HTTP_ORIGIN}/robots.txt") == 1
     assert crawl.times == [3_600, 3_600 + DELAY]
 
 
-async def test_caller_that_gives_up_ends_neither_the_turn_nor_the_fetch() -> None:
+async def test_fetch_and_its_turn_continue_after_the_caller_gives_up() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
@@ -939,7 +935,7 @@ async def test_caller_that_gives_up_ends_neither_the_turn_nor_the_fetch() -> Non
     assert crawl.checker.peek(AGENT, url) is True
 
 
-async def test_turn_of_a_fetch_ends_before_a_slow_store_has_its_result() -> None:
+async def test_turn_of_a_fetch_ends_before_a_slow_store_saves_the_result() -> None:
     store = GatedStore("update")
     crawl = Crawl(store=store)
 
@@ -954,10 +950,10 @@ async def test_turn_of_a_fetch_ends_before_a_slow_store_has_its_result() -> None
         await crawl.clock.pass_time(DELAY)
 
     assert under_way == 0
-    assert len(crawl.began) == 1
+    assert len(crawl.starts) == 1
 
 
-async def test_gates_that_share_a_ledger_keep_one_pace() -> None:
+async def test_gates_that_share_a_ledger_share_delays() -> None:
     clock = ManualClock()
     ledger = LocalLedger(clock=clock)
     crawl = Crawl(clock=clock, ledger=ledger)
@@ -971,10 +967,10 @@ async def test_gates_that_share_a_ledger_keep_one_pace() -> None:
     assert caught.value.ready_at == clock.now() + DELAY
 
 
-# --- which host, and its delay ------------------------------------------------------
+# --- hosts and their delays ---------------------------------------------------------
 
 
-async def test_delay_is_the_largest_over_the_origins_of_the_host() -> None:
+async def test_delay_of_a_host_is_the_longest_of_its_origins() -> None:
     crawl = Crawl()
     crawl.site.serve(HTTP_ORIGIN, "User-agent: *\nRequest-rate: 1/30\n")
     await crawl.warm_up()
@@ -985,7 +981,7 @@ async def test_delay_is_the_largest_over_the_origins_of_the_host() -> None:
     assert crawl.times == [3_600, 3_600 + DELAY + 30, 3_600 + DELAY + 60]
 
 
-async def test_delay_is_taken_back_when_the_file_no_longer_asks_for_it() -> None:
+async def test_delay_removed_from_robots_txt_is_dropped_at_the_next_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
@@ -998,7 +994,7 @@ async def test_delay_is_taken_back_when_the_file_no_longer_asks_for_it() -> None
     assert crawl.gate.status(PUBLIC).delay == 1
 
 
-async def test_delay_beyond_the_largest_is_cut_and_told_once() -> None:
+async def test_delay_above_max_delay_is_clamped_and_reported_once() -> None:
     crawl = Crawl()
     crawl.serve(crawl_delay="2h")
     await crawl.warm_up()
@@ -1013,7 +1009,7 @@ async def test_delay_beyond_the_largest_is_cut_and_told_once() -> None:
     ]
 
 
-async def test_hosts_beyond_the_bound_lose_their_delay_until_their_next_turn() -> None:
+async def test_evicted_host_has_its_delay_again_after_its_next_turn() -> None:
     crawl = Crawl(max_hosts=1)
     crawl.serve(origin=OTHER_ORIGIN)
     await crawl.warm_up()
@@ -1035,11 +1031,11 @@ async def test_hosts_beyond_the_bound_lose_their_delay_until_their_next_turn() -
         ("http://a.com./", "a.com"),
     ],
 )
-async def test_host_is_the_host_name_whatever_the_port(url: str, host: str) -> None:
+async def test_host_is_the_host_name_without_the_port(url: str, host: str) -> None:
     assert Crawl().gate.status(url).host == host
 
 
-async def test_hosts_may_be_named_otherwise() -> None:
+async def test_host_of_can_group_origins_into_one_host() -> None:
     crawl = Crawl(host_of=lambda url: url.split("/")[2].rpartition(".")[2])
 
     await crawl.run(100, crawl.visit, partial(crawl.visit, "https://b.com/"))
@@ -1047,10 +1043,10 @@ async def test_hosts_may_be_named_otherwise() -> None:
     assert crawl.times == [2 * DELAY, 3 * DELAY]
 
 
-async def test_host_of_many_origins_keeps_the_longest_delay_and_a_few_of_them() -> None:
-    """Each origin more took as long, and as much memory, as all before it."""
+async def test_host_with_many_origins_keeps_a_few_and_the_longest_delay() -> None:
+    """Each new origin used to take as much time and memory as all earlier ones."""
     crawl = Crawl(host_of=lambda _: HOST)
-    await crawl.gate.aclose()  # nothing waits
+    await crawl.gate.aclose()  # so that nothing waits
     for number in range(60):
         origin = f"https://{number}.com"
         crawl.serve(origin=origin, crawl_delay=60 - number)
@@ -1061,8 +1057,8 @@ async def test_host_of_many_origins_keeps_the_longest_delay_and_a_few_of_them() 
     assert len(crawl.gate._hosts._hosts[HOST].stated) < 60
 
 
-async def test_host_of_gets_the_url_with_its_normalised_origin() -> None:
-    """`http://A.com.` and `http://a.com` were two hosts for most functions."""
+async def test_host_of_gets_the_url_with_a_normalized_origin() -> None:
+    """Most functions used to treat `http://A.com.` and `http://a.com` as two hosts."""
     seen = []
     gate = Crawl(host_of=lambda url: seen.append(url) or HOST).gate
 
@@ -1072,7 +1068,7 @@ async def test_host_of_gets_the_url_with_its_normalised_origin() -> None:
 
 
 @pytest.mark.parametrize("host", [None, "", 7])
-async def test_host_of_that_names_no_host_is_an_error(host: object) -> None:
+async def test_host_of_that_returns_no_host_name_raises(host: object) -> None:
     crawl = Crawl(host_of=lambda _: host)
 
     with pytest.raises(
@@ -1081,14 +1077,14 @@ async def test_host_of_that_names_no_host_is_an_error(host: object) -> None:
         await crawl.visit()
 
 
-# --- what it tells ------------------------------------------------------------------
+# --- status, stats and events -------------------------------------------------------
 
 
-async def test_status_tells_how_the_host_stands() -> None:
+async def test_status_and_stats_count_open_and_waiting_turns() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
-    async with crawl.held(), anyio.create_task_group() as tasks:
+    async with crawl.open_turn(), anyio.create_task_group() as tasks:
         tasks.start_soon(crawl.visit)
         await let_others_run()
         status, stats = crawl.gate.status(PUBLIC), crawl.gate.stats
@@ -1114,9 +1110,9 @@ async def test_status_tells_how_the_host_stands() -> None:
         (None, {"status": 200, "failure": True}, "failure"),
         (TypeError("a mistake"), {}, "TypeError"),
     ],
-    ids=["status", "failure", "no page in spite of a 200", "exception"],
+    ids=["status", "failure", "failure despite a 200", "exception"],
 )
-async def test_host_that_is_blocked_is_told_with_the_cause(
+async def test_block_is_reported_and_logged_with_its_cause(
     error: Exception | None,
     report: dict[str, Any],
     cause: str,
@@ -1141,7 +1137,7 @@ async def test_host_that_is_blocked_is_told_with_the_cause(
     assert caplog.messages == [f"backing off from {HOST} for {seconds:.1f} s: {cause}"]
 
 
-async def test_waits_for_turns_are_counted_even_if_no_turn_comes() -> None:
+async def test_waiting_time_is_counted_even_if_no_turn_is_granted() -> None:
     crawl = Crawl()
     crawl.serve(delay=3)
 
@@ -1152,12 +1148,12 @@ async def test_waits_for_turns_are_counted_even_if_no_turn_comes() -> None:
         waited = crawl.gate.stats.seconds_waited
         await crawl.clock.pass_time(40)
 
-    # After 53 seconds it asked again, and would have had to wait for DELAY at least.
+    # After 53 s it tried again, and another DELAY would have exceeded its patience.
     assert waited == (3 + DELAY) + 53
     assert crawl.gate.stats.not_in_time == 1
 
 
-async def test_host_that_is_forgotten_while_it_is_blocked_is_told() -> None:
+async def test_eviction_of_a_blocked_host_is_reported() -> None:
     crawl = Crawl(max_hosts=1)
     await crawl.warm_up()
     await crawl.visit(status=429, retry_after="600")
@@ -1168,14 +1164,14 @@ async def test_host_that_is_forgotten_while_it_is_blocked_is_told() -> None:
     assert crawl.gate.stats.blocks_forgotten == 1
 
 
-async def test_host_is_ready_now_where_nothing_is_known() -> None:
+async def test_unknown_host_is_ready_now() -> None:
     crawl = Crawl()
 
     assert crawl.gate.ready_at(PUBLIC) == crawl.clock.now()
     assert crawl.site.requests == []
 
 
-async def test_failing_listener_is_counted_and_stops_nothing() -> None:
+async def test_failing_listener_is_counted_and_otherwise_ignored() -> None:
     crawl = Crawl()
     crawl.gate._listener._on_event = lambda _: 1 / 0  # type: ignore[assignment,return-value]
     await crawl.warm_up()
@@ -1185,14 +1181,14 @@ async def test_failing_listener_is_counted_and_stops_nothing() -> None:
     assert crawl.gate.stats.event_failures == 2
 
 
-# --- the end ------------------------------------------------------------------------
+# --- closing the gate ---------------------------------------------------------------
 
 
-async def test_closed_gate_sends_waiters_away_and_lets_turns_end() -> None:
+async def test_closing_the_gate_fails_waiters_but_lets_open_turns_end() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
-    async with crawl.held(), anyio.create_task_group() as tasks:
+    async with crawl.open_turn(), anyio.create_task_group() as tasks:
 
         async def wait() -> None:
             with pytest.raises(RuntimeError, match="the gate is closed"):
@@ -1207,7 +1203,7 @@ async def test_closed_gate_sends_waiters_away_and_lets_turns_end() -> None:
 
 
 class GatedLedger(LocalLedger):
-    """Gives its answers once its gate is open."""
+    """Answers only once its gate is open."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock=clock)
@@ -1222,7 +1218,7 @@ class GatedLedger(LocalLedger):
 
 
 @pytest.mark.parametrize("is_busy", [False, True], ids=["a grant", "a wait"])
-async def test_answer_of_a_ledger_after_the_close_begins_no_turn(
+async def test_ledger_answer_after_the_gate_is_closed_begins_no_turn(
     *, is_busy: bool
 ) -> None:
     clock = ManualClock()
@@ -1240,11 +1236,11 @@ async def test_answer_of_a_ledger_after_the_close_begins_no_turn(
     await crawl.run(0, crawl.visit, crawl.gate.aclose, open_ledger)
 
     assert [str(error) for error in crawl.errors] == ["the gate is closed"]
-    assert len(crawl.began) == is_busy
+    assert len(crawl.starts) == is_busy
     assert crawl.gate.status(PUBLIC).under_way == 0
 
 
-async def test_closed_gate_ends_the_wait_for_robots_txt() -> None:
+async def test_closing_the_gate_ends_the_wait_for_robots_txt() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
@@ -1258,7 +1254,7 @@ async def test_closed_gate_ends_the_wait_for_robots_txt() -> None:
     assert await crawl.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/")
 
 
-async def test_closed_gate_ends_the_turn_of_a_fetch_and_lets_the_fetch_go_on() -> None:
+async def test_closing_the_gate_ends_a_fetchs_turn_but_not_the_fetch() -> None:
     clock = ManualClock()
     ledger = LocalLedger(clock=clock)
     crawl = Crawl(clock=clock, ledger=ledger)
@@ -1273,7 +1269,7 @@ async def test_closed_gate_ends_the_turn_of_a_fetch_and_lets_the_fetch_go_on() -
     assert [str(error) for error in crawl.errors] == ["the gate is closed"]
 
 
-# --- what callers do wrong ----------------------------------------------------------
+# --- bad arguments and misuse -------------------------------------------------------
 
 
 BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
@@ -1282,43 +1278,55 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         ValueError,
         "default_delay to be finite and 0 or more",
     ),
-    "delay nan": (
+    "delay is nan": (
         {"default_delay": math.nan},
         ValueError,
         "default_delay to be finite and 0 or more, got nan",
     ),
-    "delay infinite": ({"default_delay": math.inf}, ValueError, "got inf"),
-    "delay no number": ({"default_delay": "1"}, TypeError, "to be a float, got '1'"),
-    "delay a bool": ({"default_delay": True}, TypeError, "to be a float, got True"),
-    "max below default": (
+    "delay is infinite": ({"default_delay": math.inf}, ValueError, "got inf"),
+    "delay is a str": ({"default_delay": "1"}, TypeError, "to be a float, got '1'"),
+    "delay is a bool": ({"default_delay": True}, TypeError, "to be a float, got True"),
+    "max_delay below default_delay": (
         {"max_delay": 0.5},
         ValueError,
         "max_delay to be finite and 1",
     ),
-    "max infinite": ({"max_delay": math.inf}, ValueError, "got inf"),
+    "max_delay is infinite": ({"max_delay": math.inf}, ValueError, "got inf"),
     "factor below 0": (
         {"delay_factor": -1},
         ValueError,
         "delay_factor to be finite and 0 or more",
     ),
-    "turn of no time": ({"max_turn_seconds": 0}, ValueError, "above 0, got 0"),
-    "no turn": ({"max_concurrent_per_host": 0}, ValueError, "to be 1 or more, got 0"),
+    "max_turn_seconds is 0": ({"max_turn_seconds": 0}, ValueError, "above 0, got 0"),
+    "zero turns": (
+        {"max_concurrent_per_host": 0},
+        ValueError,
+        "to be 1 or more, got 0",
+    ),
     "half a turn": ({"max_concurrent_per_host": 0.5}, TypeError, "an int, got 0.5"),
-    "no host": ({"max_hosts": 0}, ValueError, "max_hosts to be 1 or more, got 0"),
-    "host_of a name": (
+    "zero hosts": ({"max_hosts": 0}, ValueError, "max_hosts to be 1 or more, got 0"),
+    "host_of is a name": (
         {"host_of": "example"},
         TypeError,
         "to be callable, got 'example'",
     ),
-    "ledger no ledger": ({"ledger": {}}, TypeError, "ledger to have start, end, peek"),
-    "on_event no callable": ({"on_event": 7}, TypeError, "a sync callable, got 7"),
-    "agent a browser": ({"agent": "!"}, InvalidProductTokenError, "a crawler's name"),
-    "no checker": ({"checker": AGENT}, TypeError, "a RobotsChecker, got 'ExampleBot'"),
+    "ledger is a dict": ({"ledger": {}}, TypeError, "ledger to have start, end, peek"),
+    "on_event is an int": ({"on_event": 7}, TypeError, "a sync callable, got 7"),
+    "agent is not a name": (
+        {"agent": "!"},
+        InvalidProductTokenError,
+        "a crawler's name",
+    ),
+    "checker is a name": (
+        {"checker": AGENT},
+        TypeError,
+        "a RobotsChecker, got 'ExampleBot'",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", BAD_ARGUMENTS)
-async def test_bad_argument_is_a_clear_error_and_opens_nothing(case: str) -> None:
+async def test_bad_argument_raises_and_leaves_the_checker_usable(case: str) -> None:
     arguments, error, message = BAD_ARGUMENTS[case]
     checker = checker_of(site_of())
 
@@ -1332,7 +1340,7 @@ async def test_bad_argument_is_a_clear_error_and_opens_nothing(case: str) -> Non
     ("patience", "error"),
     [(-1, ValueError), (math.nan, ValueError), ("1", TypeError)],
 )
-async def test_bad_patience_is_a_clear_error(
+async def test_bad_patience_raises(
     patience: Any,  # noqa: ANN401
     error: type[Exception],
 ) -> None:
@@ -1353,7 +1361,7 @@ async def test_bad_patience_is_a_clear_error(
     ],
     ids=str,
 )
-async def test_bad_report_is_a_clear_error(
+async def test_bad_report_raises(
     report: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     crawl = Crawl()
@@ -1367,9 +1375,9 @@ async def test_bad_report_is_a_clear_error(
 @pytest.mark.parametrize("response", [
     httpx.Response(429, headers=[("Retry-After", "60"), ("Retry-After", "500")]),
     SimpleNamespace(status_code=429, headers={"retry-after": "500"}),
-    SimpleNamespace(status=429, headers={"Retry-After": "500"}),  # as aiohttp has it
+    SimpleNamespace(status=429, headers={"Retry-After": "500"}),
 ], ids=["httpx", "requests", "aiohttp"])  # fmt: skip
-async def test_turn_takes_the_response_of_any_client(response: object) -> None:
+async def test_report_accepts_a_response_from_any_client(response: object) -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -1379,7 +1387,7 @@ async def test_turn_takes_the_response_of_any_client(response: object) -> None:
     assert crawl.gate.ready_at(PUBLIC) >= crawl.clock.now() + 500
 
 
-async def test_report_outside_of_the_turn_is_a_clear_error() -> None:
+async def test_reporting_outside_the_turn_or_reentering_it_raises() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     turn = crawl.gate.turn(PUBLIC)
@@ -1399,7 +1407,7 @@ async def test_report_outside_of_the_turn_is_a_clear_error() -> None:
     ("url", "error"),
     [("example.com/", InvalidURLError), ("ftp://example.com/", UnsupportedError)],
 )
-async def test_url_without_robots_txt_is_a_clear_error(
+async def test_url_that_cannot_have_a_robots_txt_raises(
     url: str, error: type[Exception]
 ) -> None:
     crawl = Crawl()

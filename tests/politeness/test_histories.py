@@ -1,4 +1,4 @@
-"""What a host sees of any history, judged without a look at what is known about it."""
+"""Random histories of a host, judged only by the requests that the host sees."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_TURN_SECONDS = 8.0
 MAX_DELAY = 50.0
 FIRST_PACE = pace(max_delay=MAX_DELAY, max_turn_seconds=MAX_TURN_SECONDS)
 
-# Multiples of 1/4 are exact, and so is what is added to them: no gap needs a tolerance.
+# Multiples of 1/4 and their sums are exact, so gaps are compared without tolerance.
 SECONDS = st.integers(0, 100).map(lambda number: number / 4)
 PACES = st.builds(
     pace,
@@ -64,19 +64,19 @@ class Request:
 
 @dataclass
 class Judge:
-    """What a host sees, and what it must not see."""
+    """Checks that what a host sees obeys the rules."""
 
     ended_at: float = -math.inf
     under_way: list[Request] = field(default_factory=list)
     pace: Pace = FIRST_PACE
-    """Of the last start."""
+    """At the last start."""
     incident_at: float = -math.inf
     blocked_until: float = -math.inf
     probing_delay: float | None = None
-    """After an incident, as long as there is no good answer."""
+    """From an incident until the next good response."""
 
     def begin(self, now: float, host_pace: Pace, *, is_robots_txt: bool) -> Request:
-        """Judge a start."""
+        """Check a start."""
         self.end_overdue(now)
         last_at = max((self.ended_at, *(each.began_at for each in self.under_way)))
         assert now - last_at >= max(host_pace.delay, self.probing_delay or 0.0)
@@ -94,7 +94,7 @@ class Judge:
     def end(
         self, request: Request, now: float, end: TurnEnd, retry_after: float | None
     ) -> None:
-        """See a request end; one that is not used was never seen."""
+        """Record the end of a request; the host never saw an unused one."""
         if request in self.under_way:
             self.under_way.remove(request)
         if end is not TurnEnd.UNUSED:
@@ -111,7 +111,7 @@ class Judge:
             self.probing_delay = None
 
     def end_overdue(self, now: float) -> None:
-        """Take what has been under way for too long for ended."""
+        """Consider overdue requests ended."""
         for request in list(self.under_way):
             ended_at = request.began_at + MAX_TURN_SECONDS
             if ended_at <= now:
@@ -121,15 +121,15 @@ class Judge:
 
 @dataclass
 class Crawler:
-    """Asks one host as often as it may."""
+    """Sends requests to one host as often as permitted."""
 
     now: float = 0.0
     pace: Pace = FIRST_PACE
     record: HostRecord = field(default_factory=lambda: HostRecord(FIRST_PACE))
     judge: Judge = field(default_factory=Judge)
     waiting: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
-    """How many wait to fetch a robots.txt, and how many to fetch a page."""
-    held: list[Request] = field(default_factory=list)
+    """How many requests for robots.txt are waiting, and how many for pages."""
+    open_requests: list[Request] = field(default_factory=list)
 
     def arrive(self, is_robots_txt: bool) -> None:  # noqa: FBT001 (drawn)
         self.waiting[is_robots_txt] += 1
@@ -139,9 +139,9 @@ class Crawler:
         self.waiting[is_robots_txt] = max(0, self.waiting[is_robots_txt] - 1)
 
     def end(self, which: int, end: TurnEnd, retry_after: float | None) -> None:
-        if not self.held:
+        if not self.open_requests:
             return
-        request = self.held.pop(which % len(self.held))
+        request = self.open_requests.pop(which % len(self.open_requests))
         self.judge.end(request, self.now, end, retry_after)
         self.record = after_end(
             self.record,
@@ -158,14 +158,14 @@ class Crawler:
         self.pass_time(0.0)
 
     def pass_time(self, seconds: float) -> None:
-        """Let each request that waits start at the first moment when it may."""
+        """Let time pass, and start each waiting request as soon as it may start."""
         end = self.now + seconds
         while (moment := self.next_start()) <= end:
             self.now = moment
         self.now = end
 
     def next_start(self) -> float:
-        """Start what may start now; when to ask again, on the grid of the times."""
+        """Start what may start now; return when to try again, a multiple of 1/4."""
         moments = [math.inf]
         for is_robots_txt in (True, False):
             while self.waiting[is_robots_txt]:
@@ -177,7 +177,7 @@ class Crawler:
         return min(moments)
 
     def start(self, *, is_robots_txt: bool) -> float:
-        """Start a request if it may start; when it might."""
+        """Start a request if it may start; return the earliest time it may."""
         self.record, _ = after_time(self.record, self.now)
         moment = ready_at(
             self.record, self.now, pace=self.pace, is_robots_txt=is_robots_txt
@@ -186,14 +186,14 @@ class Crawler:
             self.record = after_start(
                 self.record, self.now, pace=self.pace, is_robots_txt=is_robots_txt
             )
-            self.held.append(
+            self.open_requests.append(
                 self.judge.begin(self.now, self.pace, is_robots_txt=is_robots_txt)
             )
         return moment
 
 
 @given(steps=STEPS, are_closed=st.booleans())
-def test_any_history_keeps_the_rules_and_lets_all_have_their_turn(
+def test_any_history_obeys_the_rules_and_starves_no_request(
     steps: list[tuple[str, ...]], *, are_closed: bool
 ) -> None:
     crawler = Crawler()
@@ -202,13 +202,13 @@ def test_any_history_keeps_the_rules_and_lets_all_have_their_turn(
         getattr(crawler, name)(*arguments)
 
     longest = MAX_DELAY + MAX_TURN_SECONDS + 1
-    turns = sum(crawler.waiting.values()) + len(crawler.held) + 1
+    turns = sum(crawler.waiting.values()) + len(crawler.open_requests) + 1
     deadline = max(crawler.now, crawler.record.blocked_until) + turns * longest
     while any(crawler.waiting.values()) and crawler.now < deadline:
-        while are_closed and crawler.held:
+        while are_closed and crawler.open_requests:
             crawler.end(0, TurnEnd.GOOD, None)
         crawler.pass_time(1.0)
-    assert not any(crawler.waiting.values()), "somebody starves"
+    assert not any(crawler.waiting.values()), "a request starves"
 
     crawler.now += MAX_TURN_SECONDS
     record, _ = after_time(crawler.record, crawler.now)

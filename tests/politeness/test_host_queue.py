@@ -9,7 +9,7 @@ from robotsgate.testing import ManualClock
 pytestmark = pytest.mark.anyio
 
 
-async def test_moments_that_are_replaced_pile_up_no_memory() -> None:
+async def test_replaced_moments_do_not_accumulate() -> None:
     queue = HostQueue(ManualClock())
     host = HostAtWork("host")
 
@@ -20,12 +20,12 @@ async def test_moments_that_are_replaced_pile_up_no_memory() -> None:
     assert queue.first_moment == 1_001
 
 
-async def test_earlier_moment_wakes_the_worker_on_watch() -> None:
+async def test_earlier_moment_wakes_the_waiting_worker() -> None:
     clock = ManualClock()
     queue = HostQueue(clock)
     late, early = HostAtWork("late"), HostAtWork("early")
     queue.put_at(late, 5.0)
-    queue.put_at(late, 100.0)  # in place of that
+    queue.put_at(late, 100.0)  # replaces the 5.0
     popped: list[tuple[float, str]] = []
 
     async def work() -> None:

@@ -53,34 +53,37 @@ def test_stated_delay(
 @pytest.mark.parametrize(
     ("origins", "limits", "expected"),
     [
-        pytest.param([], {}, (1.0, 4), id="no origin known: the default"),
+        pytest.param([], {}, (1.0, 4), id="no origins: the default"),
         pytest.param([(None, None)], {}, (1.0, 4), id="nothing stated: the default"),
         pytest.param([(0.5, None)], {}, (1.0, 1), id="shorter than the default"),
         pytest.param([(10.0, None)], {}, (10.0, 1), id="crawl-delay: one at a time"),
         pytest.param([(None, TEN_PER_MINUTE)], {}, (6.0, 4), id="request rate"),
         pytest.param(
-            [(2.0, None), (10.0, None), (None, None)], {}, (10.0, 1), id="most of all"
+            [(2.0, None), (10.0, None), (None, None)],
+            {},
+            (10.0, 1),
+            id="the longest of all",
         ),
         pytest.param([(1e9, None)], {"max_delay": 3_600.0}, (3_600.0, 1), id="clamped"),
         pytest.param([], {"max_delay": 0.5}, (0.5, 4), id="default is clamped too"),
-        pytest.param([], {"default_delay": 0.0}, (0.0, 4), id="no delay at all"),
+        pytest.param([], {"default_delay": 0.0}, (0.0, 4), id="no delay"),
     ],
 )
-def test_pace_of_host(
+def test_pace_of(
     origins: list[tuple[float | None, RequestRate | None]],
     limits: dict[str, float],
     expected: tuple[float, int],
 ) -> None:
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "default_delay": 1.0,
         "max_delay": 3_600.0,
         "max_at_once": 4,
         "max_turn_seconds": 300.0,
     }
 
-    answer = pace_of(origins, **(usual | limits))
+    result = pace_of(origins, **(defaults | limits))
 
-    assert (answer.delay, answer.max_at_once) == expected
+    assert (result.delay, result.max_at_once) == expected
 
 
 TWO_AT_ONCE = pace(2.0, max_at_once=2)
@@ -90,41 +93,49 @@ TWO_AT_ONCE = pace(2.0, max_at_once=2)
     ("fields", "pace_now", "for_page", "for_robots_txt"),
     [
         pytest.param({}, pace(), NEVER, NEVER, id="nothing known"),
-        pytest.param({"ended_at": NOW}, pace(), 1.0, 1.0, id="request has ended"),
-        pytest.param({"ended_at": NOW - 9}, pace(10.0), 1.0, 1.0, id="longer delay"),
+        pytest.param({"ended_at": NOW}, pace(), 1.0, 1.0, id="after a request"),
+        pytest.param(
+            {"ended_at": NOW - 9}, pace(10.0), 1.0, 1.0, id="delay is longer now"
+        ),
         pytest.param({"ended_at": NOW}, pace(0.0), 0.0, 0.0, id="no delay"),
         pytest.param(
             {"ended_at": NOW, "slowed_delay": 4.0}, pace(), 4.0, 4.0, id="slowed down"
         ),
         pytest.param(
-            {"ended_at": NOW, "slowed_delay": 4.0}, pace(9.0), 9.0, 9.0, id="own delay"
+            {"ended_at": NOW, "slowed_delay": 4.0},
+            pace(9.0),
+            9.0,
+            9.0,
+            id="own delay is longer",
         ),
-        pytest.param(
-            {"turns": (NOW - 7,)}, pace(2.0), 2.0, -5.0, id="its place is taken"
-        ),
+        pytest.param({"turns": (NOW - 7,)}, pace(2.0), 2.0, -5.0, id="turn is open"),
         pytest.param(
             {"turns": (NOW - 7,)},
             pace(0.0),
             SHORTEST_WAIT_FOR_PLACE,
             -7.0,
-            id="its place is taken, no delay",
+            id="turn is open, no delay",
         ),
         pytest.param(
-            {"turns": (NOW - 7, NOW - 1)}, TWO_AT_ONCE, 2.0, 1.0, id="both are taken"
+            {"turns": (NOW - 7, NOW - 1)},
+            TWO_AT_ONCE,
+            2.0,
+            1.0,
+            id="both turns are open",
         ),
         pytest.param(
             {"turns": (NOW - 1,), "ended_at": NOW - 9},
             TWO_AT_ONCE,
             1.0,
             1.0,
-            id="one of two is taken: from its start",
+            id="one of two turns is open: from its start",
         ),
         pytest.param(
             {"turns": (NOW - 9,), "ended_at": NOW - 1},
             TWO_AT_ONCE,
             1.0,
             1.0,
-            id="one of two has ended: from its end",
+            id="one of two turns has ended: from its end",
         ),
         pytest.param(
             {"turns": (NOW - 7,), "back_off": 60.0, "blocked_until": NOW - 5},
@@ -134,17 +145,25 @@ TWO_AT_ONCE = pace(2.0, max_at_once=2)
             id="probing: one at a time",
         ),
         pytest.param(
-            {"fetch_began_at": NOW - 7}, TWO_AT_ONCE, 2.0, 2.0, id="robots.txt comes"
+            {"fetch_began_at": NOW - 7},
+            TWO_AT_ONCE,
+            2.0,
+            2.0,
+            id="robots.txt is being fetched",
         ),
         pytest.param(
-            {"ended_at": NOW, "blocked_until": NOW + 60}, pace(), 60.0, 60.0, id="block"
+            {"ended_at": NOW, "blocked_until": NOW + 60},
+            pace(),
+            60.0,
+            60.0,
+            id="blocked",
         ),
         pytest.param(
             {"turns": (NOW,), "blocked_until": NOW + 60},
             pace(),
             60.0,
             60.0,
-            id="blocked and taken",
+            id="blocked, turn is open",
         ),
         pytest.param(
             {"ended_at": NOW, "blocked_until": NOW + 2},
@@ -155,7 +174,7 @@ TWO_AT_ONCE = pace(2.0, max_at_once=2)
         ),
     ],
 )
-def test_next_request_is_ready(
+def test_ready_at(
     fields: dict[str, Any], pace_now: Pace, for_page: float, for_robots_txt: float
 ) -> None:
     record = HostRecord(pace(), **fields)
@@ -168,13 +187,13 @@ def test_next_request_is_ready(
     assert answers == [NOW + for_page, NOW + for_robots_txt]
 
 
-def test_start_takes_a_place_and_the_pace_of_now() -> None:
+def test_start_records_the_turn_and_the_current_pace() -> None:
     record = after_start(HostRecord(pace(), turns=(NOW,)), NOW + 5, pace=TWO_AT_ONCE)
 
     assert record == HostRecord(TWO_AT_ONCE, turns=(NOW, NOW + 5))
 
 
-def test_end_of_robots_txt_leaves_the_turns_under_way() -> None:
+def test_end_of_a_robots_txt_fetch_leaves_turns_open() -> None:
     record = HostRecord(pace(), turns=(NOW,))
 
     record = after_start(record, NOW, pace=pace(), is_robots_txt=True)
@@ -194,7 +213,7 @@ def test_end_of_robots_txt_leaves_the_turns_under_way() -> None:
         (TurnEnd.UNUSED, NOW - 5),
     ],
 )
-def test_end_frees_the_place_and_spaces_what_comes_if_there_was_a_request(
+def test_end_closes_the_turn_and_starts_the_delay_unless_it_was_unused(
     end: TurnEnd, ended_at: float
 ) -> None:
     record = HostRecord(pace(), ended_at=NOW - 5, turns=(NOW - 1, NOW, NOW + 1))
@@ -204,80 +223,96 @@ def test_end_frees_the_place_and_spaces_what_comes_if_there_was_a_request(
     assert (record.turns, record.ended_at) == ((NOW - 1, NOW + 1), ended_at)
 
 
-def test_block_is_doubled_with_each_incident_in_a_row() -> None:
+def test_block_doubles_with_each_consecutive_incident() -> None:
     host = Host(HostRecord(pace(max_delay=1.0)))
 
-    waits = [host.ask(TurnEnd.INCIDENT) for _ in range(9)]
+    waits = [host.request(TurnEnd.INCIDENT) for _ in range(9)]
 
     assert waits[:4] == [0, FIRST_BACK_OFF, 2 * FIRST_BACK_OFF, 4 * FIRST_BACK_OFF]
     assert waits[-2:] == [LONGEST_BACK_OFF, LONGEST_BACK_OFF]
 
 
-def test_block_is_short_again_after_a_good_answer() -> None:
+def test_block_is_short_again_after_a_good_response() -> None:
     host = Host(HostRecord(pace(max_delay=1.0)))
     for end in (TurnEnd.INCIDENT, TurnEnd.INCIDENT, TurnEnd.GOOD, TurnEnd.INCIDENT):
-        host.ask(end)
+        host.request(end)
 
-    assert host.ask() == FIRST_BACK_OFF
+    assert host.request() == FIRST_BACK_OFF
 
 
 @pytest.mark.parametrize(
-    ("how", "expected"),
+    ("details", "expected"),
     [
-        pytest.param({"retry_after": 7.0}, 7.0, id="shorter than the back-off"),
-        pytest.param({"retry_after": 86_400.0}, 86_400.0, id="longer than it"),
-        pytest.param({"retry_after": 0.0}, 2.0, id="at once: the doubled delay"),
-        pytest.param({"retry_after": -9e9}, 2.0, id="a date that has passed"),
-        pytest.param({"retry_after": 10.0, "jitter": 1.1}, 11.0, id="with jitter"),
+        pytest.param(
+            {"retry_after": 7.0}, 7.0, id="Retry-After is shorter than the back-off"
+        ),
+        pytest.param(
+            {"retry_after": 86_400.0},
+            86_400.0,
+            id="Retry-After is longer than the back-off",
+        ),
+        pytest.param(
+            {"retry_after": 0.0}, 2.0, id="Retry-After is 0: the doubled delay"
+        ),
+        pytest.param(
+            {"retry_after": -9e9}, 2.0, id="Retry-After is a date in the past"
+        ),
+        pytest.param(
+            {"retry_after": 10.0, "jitter": 1.1}, 11.0, id="Retry-After with jitter"
+        ),
         pytest.param({"jitter": 1.1}, 1.1 * FIRST_BACK_OFF, id="back-off with jitter"),
     ],
 )
-def test_block_lasts_as_long_as_the_host_asks(
-    how: dict[str, float], expected: float
-) -> None:
+def test_wait_after_an_incident(details: dict[str, float], expected: float) -> None:
     host = Host(HostRecord(pace()))
-    host.ask(TurnEnd.INCIDENT, **how)
+    host.request(TurnEnd.INCIDENT, **details)
 
-    assert host.ask() == pytest.approx(expected)
+    assert host.request() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("pace_of_host", "ends", "expected"),
+    ("host_pace", "ends", "expected"),
     [
         pytest.param(pace(3.0), "G", 3.0, id="no incident"),
         pytest.param(pace(3.0), "I", 6.0, id="incident doubles it"),
-        pytest.param(pace(3.0), "II", 12.0, id="again"),
-        pytest.param(pace(3.0), "I?", 6.0, id="an end without answer changes nothing"),
-        pytest.param(pace(3.0), "IG", 4.8, id="good answer takes it down"),
-        pytest.param(pace(3.0), "IGGG", 3.072, id="each does"),
-        pytest.param(pace(3.0), "IGGGG", 3.0, id="never below the delay of the site"),
+        pytest.param(pace(3.0), "II", 12.0, id="second incident doubles it again"),
+        pytest.param(pace(3.0), "I?", 6.0, id="unjudged end changes nothing"),
+        pytest.param(pace(3.0), "IG", 4.8, id="good response shortens it"),
+        pytest.param(
+            pace(3.0), "IGGG", 3.072, id="more good responses shorten it further"
+        ),
+        pytest.param(pace(3.0), "IGGGG", 3.0, id="never below the site's delay"),
         pytest.param(pace(3.0, max_delay=5.0), "II", 5.0, id="at most max_delay"),
-        pytest.param(pace(0.0), "I", 1.0, id="where there is no delay, one appears"),
-        pytest.param(pace(0.0), "II", 2.0, id="and is doubled"),
+        pytest.param(pace(0.0), "I", 1.0, id="without a delay, incident adds one"),
+        pytest.param(
+            pace(0.0), "II", 2.0, id="without a delay, second incident doubles it"
+        ),
     ],
 )
-def test_delay_after_incidents(pace_of_host: Pace, ends: str, expected: float) -> None:
-    host = Host(HostRecord(pace_of_host))
+def test_delay_after_incidents(host_pace: Pace, ends: str, expected: float) -> None:
+    host = Host(HostRecord(host_pace))
     for end in ends:
-        host.ask({"G": TurnEnd.GOOD, "I": TurnEnd.INCIDENT, "?": TurnEnd.UNJUDGED}[end])
+        host.request(
+            {"G": TurnEnd.GOOD, "I": TurnEnd.INCIDENT, "?": TurnEnd.UNJUDGED}[end]
+        )
 
-    assert delay_in_force(host.record, pace_of_host) == pytest.approx(expected)
+    assert delay_in_force(host.record, host_pace) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("pace_of_host", "seconds", "expected"),
+    ("host_pace", "seconds", "expected"),
     [
-        pytest.param(pace(delay_factor=3.0), 2.0, 6.0, id="three times as long"),
+        pytest.param(pace(delay_factor=3.0), 2.0, 6.0, id="three times the duration"),
         pytest.param(pace(delay_factor=3.0), 0.1, 1.0, id="never below the delay"),
         pytest.param(
             pace(max_delay=5.0, delay_factor=3.0), 20.0, 5.0, id="at most max_delay"
         ),
     ],
 )
-def test_delay_after_a_request_grows_with_its_length(
-    pace_of_host: Pace, seconds: float, expected: float
+def test_delay_after_a_request_grows_with_its_duration(
+    host_pace: Pace, seconds: float, expected: float
 ) -> None:
-    host = Host(HostRecord(pace_of_host))
+    host = Host(HostRecord(host_pace))
     began_at = host.start()
     ended_at = host.now = began_at + seconds
     host.end(began_at)
@@ -288,11 +323,11 @@ def test_delay_after_a_request_grows_with_its_length(
 @pytest.mark.parametrize(
     ("slowed_delay", "next_delay"),
     [
-        pytest.param(0.0, 4.0, id="longer, as a robots.txt has just asked"),
-        pytest.param(4.0, 1.0, id="shorter, as an incident wears off"),
+        pytest.param(0.0, 4.0, id="longer, because robots.txt has changed"),
+        pytest.param(4.0, 1.0, id="shorter, because an incident wears off"),
     ],
 )
-def test_rest_after_a_long_request_stays_where_the_delay_changes(
+def test_rest_after_a_slow_request_is_kept_when_the_delay_changes(
     slowed_delay: float, next_delay: float
 ) -> None:
     host = Host(HostRecord(pace(delay_factor=3.0), slowed_delay=slowed_delay))
@@ -308,47 +343,48 @@ def test_rest_after_a_long_request_stays_where_the_delay_changes(
     "ends",
     [
         pytest.param([TurnEnd.GOOD], id="no incident"),
-        pytest.param(
-            [TurnEnd.INCIDENT, *[TurnEnd.GOOD] * 4], id="incident that is over"
-        ),
+        pytest.param([TurnEnd.INCIDENT, *[TurnEnd.GOOD] * 4], id="past incident"),
     ],
 )
-def test_delay_that_a_site_takes_back_is_in_force_at_once(ends: list[TurnEnd]) -> None:
+def test_shortened_delay_applies_immediately(ends: list[TurnEnd]) -> None:
     host = Host(HostRecord(pace(60.0)))
     for end in ends:
-        host.ask(end)
+        host.request(end)
 
     assert ready_at(host.record, host.now, pace=pace(2.0)) == host.now + 2
 
 
 @pytest.mark.parametrize(
-    ("end", "how", "change"),
+    ("end", "details", "change"),
     [
         pytest.param(TurnEnd.INCIDENT, {}, {}, id="incident is not counted twice"),
         pytest.param(
             TurnEnd.INCIDENT,
             {"retry_after": 500.0},
             {"blocked_until": NOW + 501},
-            id="its Retry-After counts",
+            id="its Retry-After applies",
         ),
         pytest.param(
-            TurnEnd.INCIDENT, {"retry_after": 5.0}, {}, id="unless it is shorter"
+            TurnEnd.INCIDENT,
+            {"retry_after": 5.0},
+            {},
+            id="shorter Retry-After is ignored",
         ),
-        pytest.param(TurnEnd.GOOD, {}, {}, id="good answer does not open the host"),
+        pytest.param(TurnEnd.GOOD, {}, {}, id="good response does not open the host"),
     ],
 )
-def test_answer_of_a_request_that_began_before_the_incident(
-    end: TurnEnd, how: dict[str, float], change: dict[str, Any]
+def test_response_to_a_request_started_before_the_incident(
+    end: TurnEnd, details: dict[str, float], change: dict[str, Any]
 ) -> None:
     host = Host(HostRecord(pace(0.0, max_at_once=2)))
     first, second = host.start(), host.start()
     host.end(first, TurnEnd.INCIDENT)
-    known = host.record
+    before = host.record
 
     host.now += 1
-    host.end(second, end, **how)
+    host.end(second, end, **details)
 
-    assert host.record == known._replace(turns=(), ended_at=host.now, **change)
+    assert host.record == before._replace(turns=(), ended_at=host.now, **change)
 
 
 @pytest.mark.parametrize(
@@ -361,9 +397,11 @@ def test_answer_of_a_request_that_began_before_the_incident(
             id="block",
         ),
         pytest.param(
-            {"back_off": 60.0, "blocked_until": NOW}, HostState.PROBING, id="block over"
+            {"back_off": 60.0, "blocked_until": NOW},
+            HostState.PROBING,
+            id="block is over",
         ),
-        pytest.param({"blocked_until": NOW}, HostState.OPEN, id="good answer since"),
+        pytest.param({"blocked_until": NOW}, HostState.OPEN, id="good response since"),
         pytest.param(
             {"blocked_until": NOW + 0.5}, HostState.BLOCKED, id="late Retry-After"
         ),
@@ -376,16 +414,19 @@ def test_state_of_host(fields: dict[str, float], expected: HostState) -> None:
 @pytest.mark.parametrize(
     ("fields", "change", "count"),
     [
-        pytest.param({}, {}, 0, id="nothing under way"),
-        pytest.param({"turns": (NOW - 299.5,)}, {}, 0, id="a moment is left"),
+        pytest.param({}, {}, 0, id="no open turns"),
+        pytest.param({"turns": (NOW - 299.5,)}, {}, 0, id="almost overdue"),
         pytest.param(
-            {"turns": (NOW - 300,)}, {"turns": (), "ended_at": NOW}, 1, id="just over"
+            {"turns": (NOW - 300,)},
+            {"turns": (), "ended_at": NOW},
+            1,
+            id="just overdue",
         ),
         pytest.param(
             {"turns": (NOW - 350, NOW - 340, NOW)},
             {"turns": (NOW,), "ended_at": NOW - 40},
             2,
-            id="two of three",
+            id="two of three are overdue",
         ),
         pytest.param(
             {"turns": (NOW - 350,), "ended_at": NOW - 1},
@@ -397,13 +438,13 @@ def test_state_of_host(fields: dict[str, float], expected: HostState) -> None:
             {"fetch_began_at": NOW - 301, "turns": (NOW,)},
             {"fetch_began_at": NEVER, "ended_at": NOW - 1},
             1,
-            id="fetch of robots.txt",
+            id="robots.txt fetch is overdue",
         ),
         pytest.param(
             {"blocked_until": NOW - 3_599, "slowed_delay": 4.0},
             {},
             0,
-            id="incident is remembered",
+            id="incident still matters",
         ),
         pytest.param(
             {"blocked_until": NOW - 3_600, "slowed_delay": 4.0},
@@ -412,11 +453,14 @@ def test_state_of_host(fields: dict[str, float], expected: HostState) -> None:
             id="incident is forgotten",
         ),
         pytest.param(
-            {"turns": (NOW - 3_900,)}, {"turns": ()}, 1, id="turn and host forgotten"
+            {"turns": (NOW - 3_900,)},
+            {"turns": ()},
+            1,
+            id="turn is overdue, host is forgotten",
         ),
     ],
 )
-def test_time_ends_overdue_turns_and_old_incidents(
+def test_passing_time_ends_overdue_turns_and_old_incidents(
     fields: dict[str, Any], change: dict[str, Any], count: int
 ) -> None:
     record = HostRecord(pace(), **fields)
@@ -425,7 +469,7 @@ def test_time_ends_overdue_turns_and_old_incidents(
 
 
 @pytest.mark.parametrize("is_robots_txt", [False, True], ids=["page", "robots.txt"])
-def test_request_of_an_overdue_turn_spaces_what_comes_when_it_ends(
+def test_delay_runs_from_the_actual_end_of_an_overdue_turn(
     *, is_robots_txt: bool
 ) -> None:
     record = HostRecord(pace(), turns=(NOW + 301,), fetch_began_at=NOW + 302)
@@ -444,10 +488,16 @@ def test_request_of_an_overdue_turn_spaces_what_comes_when_it_ends(
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        pytest.param({}, NEVER, id="nothing known: at once"),
-        pytest.param({"ended_at": NOW}, 3_600.0, id="longest delay after its end"),
-        pytest.param({"turns": (NOW,)}, 3_900.0, id="turn under way is overdue first"),
-        pytest.param({"fetch_began_at": NOW}, 3_900.0, id="so is a fetch"),
+        pytest.param({}, NEVER, id="nothing known: immediately"),
+        pytest.param({"ended_at": NOW}, 3_600.0, id="max_delay after the last end"),
+        pytest.param(
+            {"turns": (NOW,)}, 3_900.0, id="open turn has to become overdue first"
+        ),
+        pytest.param(
+            {"fetch_began_at": NOW},
+            3_900.0,
+            id="open fetch has to become overdue first",
+        ),
         pytest.param(
             {"ended_at": NOW, "blocked_until": NOW + 60},
             60 + INCIDENT_MEMORY,
@@ -455,5 +505,5 @@ def test_request_of_an_overdue_turn_spaces_what_comes_when_it_ends(
         ),
     ],
 )
-def test_host_is_forgotten(fields: dict[str, Any], expected: float) -> None:
+def test_forget_at(fields: dict[str, Any], expected: float) -> None:
     assert forget_at(HostRecord(pace(), **fields)) - NOW == expected

@@ -9,7 +9,7 @@ from robotsgate.politeness._host_record import FIRST_BACK_OFF, HostState, TurnEn
 from robotsgate.politeness._ledger import LocalLedger, Wait
 from robotsgate.testing import ManualClock
 
-from .contract import HOST, ONE, LedgerContract, ask, granted
+from .contract import HOST, ONE, LedgerContract, get_grant, request_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +33,12 @@ class TestLocalLedger(LedgerContract):
         return clock.advance
 
 
-async def test_hosts_that_fail_together_are_not_asked_together(
+async def test_hosts_that_fail_together_are_retried_at_different_times(
     ledger: LocalLedger,
 ) -> None:
     hosts = ["one.example", "two.example", "three.example"]
     for host in hosts:
-        await ledger.end(await granted(ledger, host), TurnEnd.INCIDENT)
+        await ledger.end(await get_grant(ledger, host), TurnEnd.INCIDENT)
 
     waits = {ledger.peek(host, ONE).wait_seconds for host in hosts}
 
@@ -46,51 +46,53 @@ async def test_hosts_that_fail_together_are_not_asked_together(
     assert all(FIRST_BACK_OFF < wait < 1.1 * FIRST_BACK_OFF for wait in waits)
 
 
-async def test_late_end_of_a_forgotten_host_spaces_the_next_request(
+async def test_late_incident_of_a_forgotten_host_still_blocks_it(
     ledger: LocalLedger, clock: ManualClock
 ) -> None:
-    grant = await granted(ledger)
+    grant = await get_grant(ledger)
     clock.advance(1_000_000)
     for number in range(4):
-        await ask(ledger, f"{number}.example")
+        await request_page(ledger, f"{number}.example")
 
     await ledger.end(grant, TurnEnd.INCIDENT, retry_after=100.0)
 
     assert ledger.peek(HOST, ONE).state is HostState.BLOCKED
 
 
-async def test_clock_that_is_set_changes_no_wait(
+async def test_setting_the_clock_does_not_change_waits(
     ledger: LocalLedger, clock: ManualClock
 ) -> None:
-    await ask(ledger)
+    await request_page(ledger)
 
     clock.set(clock.now() - 86_400)
 
     assert await ledger.start(HOST, ONE) == Wait(seconds=2.0, overdue=0)
 
 
-async def test_hosts_that_no_longer_matter_make_room(clock: ManualClock) -> None:
+async def test_obsolete_hosts_are_dropped_as_new_ones_arrive(
+    clock: ManualClock,
+) -> None:
     ledger = LocalLedger(clock=clock)
     for number in range(100):
-        await ask(ledger, f"{number}.old.example")
+        await request_page(ledger, f"{number}.old.example")
     clock.advance(ONE.max_delay)
 
     for number in range(34):
-        await ask(ledger, f"{number}.new.example")
+        await request_page(ledger, f"{number}.new.example")
 
     assert len(ledger._records) == 34
     assert len(ledger._round) == 34
 
 
-async def test_idle_host_is_forgotten_over_the_bound_unless_it_is_blocked(
+async def test_only_idle_unblocked_hosts_are_evicted_above_max_hosts(
     ledger: LocalLedger,
 ) -> None:
-    await ledger.end(await granted(ledger, "blocked.example"), TurnEnd.INCIDENT)
-    held = [await granted(ledger, "busy.example")]
-    held.append(await granted(ledger, "robots.example", is_robots_txt=True))
+    await ledger.end(await get_grant(ledger, "blocked.example"), TurnEnd.INCIDENT)
+    await get_grant(ledger, "busy.example")
+    await get_grant(ledger, "robots.example", is_robots_txt=True)
 
     for number in range(20):
-        await ask(ledger, f"{number}.example")
+        await request_page(ledger, f"{number}.example")
 
     assert len(ledger._records) == 4
     states = {host: ledger.peek(host, ONE) for host in ledger._records}
@@ -99,16 +101,16 @@ async def test_idle_host_is_forgotten_over_the_bound_unless_it_is_blocked(
     assert states["robots.example"].under_way == 1
 
 
-async def test_blocked_hosts_are_forgotten_after_all_others(
+async def test_blocked_hosts_are_evicted_last(
     clock: ManualClock,
 ) -> None:
-    """As many as fit were kept only if they happened to be looked at with others."""
+    """They used to survive only if considered along with other hosts."""
     ledger = LocalLedger(clock=clock, max_hosts=100)
     blocked = [f"{number}.blocked.example" for number in range(90)]
     for host in blocked:
-        await ledger.end(await granted(ledger, host), TurnEnd.INCIDENT)
+        await ledger.end(await get_grant(ledger, host), TurnEnd.INCIDENT)
         for number in range(10):
-            await ask(ledger, f"{number}.of.{host}")
+            await request_page(ledger, f"{number}.of.{host}")
 
     states = {ledger.peek(host, ONE).state for host in blocked}
 
@@ -116,17 +118,17 @@ async def test_blocked_hosts_are_forgotten_after_all_others(
     assert len(ledger._records) == 100
 
 
-async def test_hosts_with_a_turn_under_way_are_kept_over_the_bound(
+async def test_hosts_with_an_open_turn_are_kept_above_max_hosts(
     ledger: LocalLedger,
 ) -> None:
     hosts = [f"{number}.example" for number in range(20)]
     for host in hosts:
-        await granted(ledger, host)
+        await get_grant(ledger, host)
 
     assert [ledger.peek(host, ONE).under_way for host in hosts] == [1] * 20
 
 
 @pytest.mark.parametrize("max_hosts", [0, -1])
-async def test_bound_below_one_is_an_error(max_hosts: int) -> None:
+async def test_max_hosts_below_one_raises(max_hosts: int) -> None:
     with pytest.raises(ValueError, match=re.escape(f"1 or more, got {max_hosts}")):
         LocalLedger(max_hosts=max_hosts)

@@ -1,4 +1,4 @@
-"""The ledger of a fleet, on a real Valkey server."""
+"""A fleet's ledger on a real Valkey server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.servers.valkey_sentinel import NAME, running_sentinel
 from tests.tables import cases
 
 from .builders import pace
-from .contract import HOST, ONE, LedgerContract, ask, granted, wait_seconds
+from .contract import HOST, ONE, LedgerContract, get_grant, request_page, wait_seconds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -38,12 +38,12 @@ pytestmark = pytest.mark.anyio
 
 _NUMBERS = itertools.count()
 
-# Far more than anything here takes.
-_PATIENCE_SECONDS = 10.0
+# Far longer than anything here takes.
+_TIMEOUT_SECONDS = 10.0
 
 
 class Fleet:
-    """Processes on one server, whose time passes when the test says so."""
+    """Processes that share a server; the test controls the time of both."""
 
     def __init__(self, valkey: Valkey) -> None:
         self.valkey = valkey
@@ -51,35 +51,35 @@ class Fleet:
         self.prefix = f"test{next(_NUMBERS)}:"
         self.events: list[LedgerEvent] = []
 
-    def ledger(self, **options: Any) -> RedisLedger:  # noqa: ANN401 (those of RedisLedger)
-        usual = {"workers": 1, "prefix": self.prefix, "clock": self.clock}
+    def ledger(self, **options: Any) -> RedisLedger:  # noqa: ANN401 (RedisLedger's)
+        defaults = {"workers": 1, "prefix": self.prefix, "clock": self.clock}
         return RedisLedger(
-            self.valkey.url, on_event=self.events.append, **{**usual, **options}
+            self.valkey.url, on_event=self.events.append, **{**defaults, **options}
         )
 
     def pass_time(self, seconds: float) -> None:
         self.clock.advance(seconds)
-        for key in self.listed_keys():
-            left = self.valkey.ask("PTTL", key)
-            assert isinstance(left, int)
-            self.valkey.ask("PEXPIRE", key, left - int(seconds * 1_000))
+        for key in self.list_keys():
+            ttl_ms = self.valkey.ask("PTTL", key)
+            assert isinstance(ttl_ms, int)
+            self.valkey.ask("PEXPIRE", key, ttl_ms - int(seconds * 1_000))
 
-    async def returned(self) -> None:
-        """Once a process that was alone is back in the fleet."""
-        with anyio.fail_after(_PATIENCE_SECONDS):
+    async def wait_for_return(self) -> None:
+        """Wait until a process that was alone has returned to the fleet."""
+        with anyio.fail_after(_TIMEOUT_SECONDS):
             while not isinstance(self.events[-1], LedgerReturned):
                 await self.clock.pass_time(1.0)
 
-    def listed_keys(self) -> list[object]:
+    def list_keys(self) -> list[object]:
         keys = self.valkey.ask("KEYS", f"{self.prefix}*")
         assert isinstance(keys, list)
         return keys
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is not a server that hangs."""
-    monkeypatch.setattr(redis_ledger, "_ANSWER_SECONDS", _PATIENCE_SECONDS)
+def response_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a busy machine from looking like a hung server."""
+    monkeypatch.setattr(redis_ledger, "_ANSWER_SECONDS", _TIMEOUT_SECONDS)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def fleet(valkey: Valkey) -> Fleet:
 
 @pytest.fixture
 def own_fleet(own_valkey: Valkey) -> Fleet:
-    """On a server to pause and to kill."""
+    """A fleet on a server that the test may pause or kill."""
     return Fleet(own_valkey)
 
 
@@ -98,7 +98,7 @@ class TestRedisLedger(LedgerContract):
 
     @pytest.fixture
     async def ledger(self, fleet: Fleet) -> AsyncIterator[RedisLedger]:
-        """Opened in one task, and closed in another."""
+        """A ledger that is opened in one task and closed in another."""
         ledger = fleet.ledger()
         async with anyio.create_task_group() as opening:
             opening.start_soon(ledger.__aenter__)
@@ -112,15 +112,17 @@ class TestRedisLedger(LedgerContract):
 
 
 class TestFleet:
-    async def test_turn_of_one_process_holds_up_the_others(self, fleet: Fleet) -> None:
+    async def test_turn_of_one_process_makes_the_others_wait(
+        self, fleet: Fleet
+    ) -> None:
         async with fleet.ledger() as one, fleet.ledger() as other:
-            grant = await granted(one)
+            grant = await get_grant(one)
             fleet.pass_time(10)
             during = await wait_seconds(other)
             await one.end(grant, TurnEnd.GOOD)
             after = await wait_seconds(other)
             fleet.pass_time(2.01)
-            await granted(other)
+            await get_grant(other)
 
         assert (during, after) == pytest.approx((2.0, 2.0), abs=1.0)
 
@@ -128,41 +130,39 @@ class TestFleet:
         self, fleet: Fleet
     ) -> None:
         async with fleet.ledger() as one, fleet.ledger() as other:
-            grant = await granted(one)
+            grant = await get_grant(one)
             await one.end(grant, TurnEnd.INCIDENT, retry_after=500.0)
 
             assert 490 < await wait_seconds(other) < 550
             assert 490 < other.peek(HOST, ONE).wait_seconds < 550
 
-    async def test_process_that_dies_holds_its_turn_until_it_is_overdue(
-        self, fleet: Fleet
-    ) -> None:
+    async def test_turn_of_a_dead_process_ends_when_overdue(self, fleet: Fleet) -> None:
         short = pace(2.0, max_turn_seconds=5.0)
         async with fleet.ledger() as victim:
-            await granted(victim, pace=short)
+            await get_grant(victim, pace=short)
 
         async with fleet.ledger() as other:
             fleet.pass_time(4.0)
             first = await other.start(HOST, short)
             fleet.pass_time(3.01)
-            second = await granted(other, pace=short)
+            second = await get_grant(other, pace=short)
 
         assert isinstance(first, Wait)
         assert second.overdue == 1
 
-    async def test_every_key_ends_by_itself(self, fleet: Fleet) -> None:
+    async def test_every_key_expires(self, fleet: Fleet) -> None:
         async with fleet.ledger() as one, fleet.ledger() as other:
-            await granted(one, "busy.example")
-            await ask(one, "idle.example")
-            await one.end(await granted(one), TurnEnd.INCIDENT, retry_after=86_400.0)
+            await get_grant(one, "busy.example")
+            await request_page(one, "idle.example")
+            await one.end(await get_grant(one), TurnEnd.INCIDENT, retry_after=86_400.0)
             await wait_seconds(other)
 
-        keys = fleet.listed_keys()
-        lives = [fleet.valkey.ask("PTTL", key) for key in keys]
-        assert len(lives) == 3
-        assert all(isinstance(life, int) and life > 0 for life in lives)
+        keys = fleet.list_keys()
+        ttls = [fleet.valkey.ask("PTTL", key) for key in keys]
+        assert len(ttls) == 3
+        assert all(isinstance(ttl, int) and ttl > 0 for ttl in ttls)
 
-    async def test_user_needs_few_rights_and_not_the_time_of_the_server(
+    async def test_redis_user_needs_only_a_few_permissions(
         self, own_fleet: Fleet
     ) -> None:
         own_fleet.valkey.ask(
@@ -174,12 +174,12 @@ class TestFleet:
         async with RedisLedger(
             url, workers=1, on_event=own_fleet.events.append
         ) as ledger:
-            await ask(ledger)
+            await request_page(ledger)
 
         assert own_fleet.events == []
 
     @pytest.mark.slow
-    async def test_cluster_keeps_each_host_at_one_node(self) -> None:
+    async def test_ledger_works_on_a_cluster(self) -> None:
         events: list[LedgerEvent] = []
         with running_cluster() as (first, *_):
 
@@ -188,12 +188,12 @@ class TestFleet:
 
             async with RedisLedger(client, workers=1, on_event=events.append) as ledger:
                 for number in range(30):
-                    await ask(ledger, f"{number}.example")
+                    await request_page(ledger, f"{number}.example")
 
         assert events == []
 
     @pytest.mark.slow
-    async def test_replica_that_takes_over_knows_which_hosts_are_blocked(self) -> None:
+    async def test_block_survives_the_failover_to_a_replica(self) -> None:
         events: list[LedgerEvent] = []
         with running_sentinel() as (primary, replica, server):
             async with Sentinel([TCPLocation(NODE, server.port)]) as sentinel:
@@ -205,12 +205,12 @@ class TestFleet:
                     client, workers=1, on_event=events.append
                 ) as ledger:
                     await ledger.end(
-                        await granted(ledger), TurnEnd.INCIDENT, retry_after=500.0
+                        await get_grant(ledger), TurnEnd.INCIDENT, retry_after=500.0
                     )
                     primary.ask("WAIT", 1, 0)
                     primary.kill()
-                    await ask(ledger, "another.example")
-                    with anyio.fail_after(3 * _PATIENCE_SECONDS):
+                    await request_page(ledger, "another.example")
+                    with anyio.fail_after(3 * _TIMEOUT_SECONDS):
                         while not isinstance(events[-1], LedgerReturned):
                             await anyio.lowlevel.checkpoint()
                 async with RedisLedger(client, workers=1) as other:
@@ -221,68 +221,68 @@ class TestFleet:
         assert 450 < seconds < 550
 
 
-_NUMBERS_OF_A_RECORD = "1 2 3 4 5 6 7 8 9 10 11 12"
+_RECORD_NUMBERS = "1 2 3 4 5 6 7 8 9 10 11 12"
 
 
 class TestUnreadableRecord:
     @cases("command value", {
         "wrong type": ("RPUSH", "a"),
-        "foreign text": ("SET", "a b"),
+        "other text": ("SET", "a b"),
         "empty": ("SET", ""),
         "too short": ("SET", "1 2 3"),
-        "fewer turns than it says": ("SET", f"{_NUMBERS_OF_A_RECORD} 2 1"),
-        "half a place in the queue": ("SET", f"{_NUMBERS_OF_A_RECORD} 0 1"),
-        "no number": ("SET", f"{_NUMBERS_OF_A_RECORD} nan"),
-        "infinite": ("SET", f"{_NUMBERS_OF_A_RECORD} 0 1 inf"),
+        "fewer turns than stated": ("SET", f"{_RECORD_NUMBERS} 2 1"),
+        "half a queue entry": ("SET", f"{_RECORD_NUMBERS} 0 1"),
+        "not a number": ("SET", f"{_RECORD_NUMBERS} nan"),
+        "infinite": ("SET", f"{_RECORD_NUMBERS} 0 1 inf"),
         "minus infinity in each place": ("SET", "-inf " * 12 + "0"),
-        "no life of a key": ("SET", "9e99 " * 12 + "0"),
-        "a far future": ("SET", "4e9 " * 12 + "0"),
+        "impossible expiry": ("SET", "9e99 " * 12 + "0"),
+        "far future": ("SET", "4e9 " * 12 + "0"),
         "hexadecimal": ("SET", "0x10 " * 12 + "0"),
-        "more turns than Lua unpacks": ("SET", "1 " * 12 + "9000 " + "1 " * 9_000),
-        "numbers that make sense": ("SET", f"{_NUMBERS_OF_A_RECORD} 0"),
-        "another hash": ("SET", f"{'0' * 40} {_NUMBERS_OF_A_RECORD} 0"),
+        "more turns than Lua can unpack": ("SET", "1 " * 12 + "9000 " + "1 " * 9_000),
+        "no hash": ("SET", f"{_RECORD_NUMBERS} 0"),
+        "wrong hash": ("SET", f"{'0' * 40} {_RECORD_NUMBERS} 0"),
     })  # fmt: skip
-    async def test_unreadable_record_is_replaced_and_concerns_its_host_alone(
+    async def test_unreadable_record_is_replaced_and_affects_only_its_host(
         self, fleet: Fleet, command: str, value: str
     ) -> None:
-        """The process sent its end again and again, and stayed alone for good."""
+        """The process used to resend its end forever, and never rejoined the fleet."""
         key = f"{fleet.prefix}{{{HOST}}}"
         async with fleet.ledger() as one, fleet.ledger() as other:
-            grant = await granted(one)
-            for needs_record in (
+            grant = await get_grant(one)
+            for use_record in (
                 lambda: one.end(grant, TurnEnd.GOOD),
                 lambda: wait_seconds(other),
             ):
                 fleet.valkey.ask("DEL", key)
                 fleet.valkey.ask(command, key, value)
-                await needs_record()
-            await ask(one, "another.example")
+                await use_record()
+            await request_page(one, "another.example")
             fleet.pass_time(2.01)
-            await granted(other)
+            await get_grant(other)
 
         assert fleet.events == [HostRecordReplaced(host=HOST)] * 2
-        assert len(fleet.listed_keys()) == 2
+        assert len(fleet.list_keys()) == 2
 
 
-class TestAlone:
-    async def test_process_without_its_server_takes_its_share_of_a_host(
+class TestWithoutServer:
+    async def test_process_without_server_uses_its_share_of_the_rate(
         self, own_fleet: Fleet
     ) -> None:
         own_fleet.valkey.kill()
 
         async with own_fleet.ledger(workers=3) as ledger:
-            await ask(ledger)
+            await request_page(ledger)
             own_fleet.clock.advance(5.9)
             assert isinstance(await ledger.start(HOST, ONE), Wait)
             assert ledger.peek(HOST, ONE).delay == 6.0
             own_fleet.clock.advance(0.1)
-            await granted(ledger)
+            await get_grant(ledger)
 
         (event,) = own_fleet.events
         assert isinstance(event, LedgerFailed)
         assert isinstance(event.error, StoreError)
 
-    async def test_process_without_its_server_takes_its_share_of_the_places(
+    async def test_process_without_server_uses_its_share_of_the_turns(
         self, own_fleet: Fleet
     ) -> None:
         own_fleet.valkey.kill()
@@ -293,12 +293,12 @@ class TestAlone:
 
         assert [type(answer) for answer in answers] == [Grant, Grant, Wait]
 
-    async def test_process_goes_on_by_what_it_knows_of_the_host(
+    async def test_process_without_server_remembers_blocks(
         self, own_fleet: Fleet
     ) -> None:
-        """Also by what it has heard of other processes."""
+        """Including blocks that it learned about from other processes."""
         async with own_fleet.ledger() as one, own_fleet.ledger() as other:
-            grant = await granted(one)
+            grant = await get_grant(one)
             await one.end(grant, TurnEnd.INCIDENT, retry_after=500.0)
             await wait_seconds(other)
             own_fleet.valkey.kill()
@@ -307,30 +307,30 @@ class TestAlone:
             assert isinstance(await one.start(HOST, ONE), Wait)
             assert isinstance(await other.start(HOST, ONE), Wait)
             own_fleet.clock.advance(60)
-            await granted(other)
+            await get_grant(other)
 
-    async def test_process_that_waits_alone_looks_for_its_server_soon(
+    async def test_process_without_server_tries_again_within_five_seconds(
         self, own_fleet: Fleet
     ) -> None:
         own_fleet.valkey.kill()
 
         async with own_fleet.ledger(workers=100) as ledger:
-            await ask(ledger)
+            await request_page(ledger)
             own_fleet.clock.advance(2)
 
             assert await ledger.start(HOST, ONE) == Wait(seconds=5.0, overdue=0)
 
     async def test_server_that_comes_back_is_used_again(self, own_fleet: Fleet) -> None:
-        """Without a call that looks for it."""
+        """Without being called, the ledger notices that the server is back."""
         async with own_fleet.ledger() as one, own_fleet.ledger() as other:
             own_fleet.valkey.kill()
-            await ask(one)
+            await request_page(one)
             own_fleet.valkey.start()
             own_fleet.clock.advance(10)
-            await own_fleet.returned()
+            await own_fleet.wait_for_return()
             await wait_seconds(one)  # the server has lost the host
             own_fleet.pass_time(2.01)
-            await granted(one)
+            await get_grant(one)
             assert isinstance(await other.start(HOST, ONE), Wait)
 
         failed, returned = own_fleet.events
@@ -338,125 +338,123 @@ class TestAlone:
         assert isinstance(returned, LedgerReturned)
         assert returned.elapsed_seconds >= 10.0
 
-    async def test_host_is_left_alone_for_a_delay_where_the_server_has_lost_it(
+    async def test_host_that_the_server_has_lost_is_not_contacted_for_a_delay(
         self, own_fleet: Fleet
     ) -> None:
-        """Another process may have asked the host, which this one cannot know."""
+        """Another process may have contacted the host without this one knowing."""
         async with own_fleet.ledger() as ledger:
-            await ask(ledger)
+            await request_page(ledger)
             own_fleet.pass_time(10)
             own_fleet.valkey.ask("FLUSHALL")
 
             assert await wait_seconds(ledger) == pytest.approx(2.0, abs=1.0)
 
-    async def test_end_of_a_turn_that_the_server_missed_is_sent_later(self) -> None:
+    async def test_end_that_the_server_missed_is_sent_later(self) -> None:
         with running_valkey(appendonly="yes", appendfsync="always") as server:
             fleet = Fleet(server)
             async with fleet.ledger() as one, fleet.ledger() as other:
-                grant = await granted(one)
+                grant = await get_grant(one)
                 server.kill()
                 await one.end(grant, TurnEnd.GOOD)
                 server.start()
-                await fleet.returned()
+                await fleet.wait_for_return()
                 fleet.pass_time(2.01)
-                await granted(other)
+                await get_grant(other)
 
-    async def test_end_of_a_turn_is_sent_again_until_the_server_takes_it(
+    async def test_end_is_resent_until_the_server_accepts_it(
         self, own_fleet: Fleet
     ) -> None:
-        """The first attempt lost it: the others waited for `max_turn_seconds`."""
+        """It used to be sent only once: others waited for `max_turn_seconds`."""
         server = own_fleet.valkey
         async with own_fleet.ledger() as one, own_fleet.ledger() as other:
-            grant = await granted(one)
+            grant = await get_grant(one)
             server.ask("ACL", "SETUSER", "default", "-evalsha")
             await one.end(grant, TurnEnd.GOOD)
             await anyio.wait_all_tasks_blocked()
             server.ask("ACL", "SETUSER", "default", "+evalsha")
-            await own_fleet.returned()
+            await own_fleet.wait_for_return()
             own_fleet.pass_time(2.01)
-            await granted(other)
+            await get_grant(other)
 
-    async def test_turn_is_no_longer_because_the_server_hears_of_its_end_later(
+    async def test_late_report_of_an_end_does_not_lengthen_the_turn(
         self, own_fleet: Fleet
     ) -> None:
-        server, by_length = own_fleet.valkey, pace(2.0, delay_factor=5.0)
+        server, by_duration = own_fleet.valkey, pace(2.0, delay_factor=5.0)
         async with own_fleet.ledger() as one, own_fleet.ledger() as other:
-            grant = await granted(one, pace=by_length)
+            grant = await get_grant(one, pace=by_duration)
             server.ask("ACL", "SETUSER", "default", "-evalsha")
             await one.end(grant, TurnEnd.GOOD)
             own_fleet.pass_time(30)
             server.ask("ACL", "SETUSER", "default", "+evalsha")
-            await own_fleet.returned()
+            await own_fleet.wait_for_return()
             own_fleet.pass_time(2.01)
-            await granted(other, pace=by_length)
+            await get_grant(other, pace=by_duration)
 
-    async def test_end_that_the_server_refuses_for_one_host_keeps_none_alone(
+    async def test_end_refused_for_one_host_does_not_prevent_return_to_the_fleet(
         self, own_fleet: Fleet
     ) -> None:
         server, prefix = own_fleet.valkey, own_fleet.prefix
         async with own_fleet.ledger() as one, own_fleet.ledger() as other:
-            grant = await granted(one)
+            grant = await get_grant(one)
             server.ask(
                 *("ACL", "SETUSER", "default", "resetkeys"),
                 *(f"~{prefix}{{}}", f"~{prefix}{{another.example}}"),
             )
             await one.end(grant, TurnEnd.GOOD)
-            await own_fleet.returned()
-            await granted(one, "another.example")
+            await own_fleet.wait_for_return()
+            await get_grant(one, "another.example")
 
             assert isinstance(await other.start("another.example", ONE), Wait)
 
-    async def test_server_that_refuses_the_script_is_as_good_as_gone(
+    async def test_server_that_refuses_the_script_counts_as_unreachable(
         self, own_fleet: Fleet
     ) -> None:
         own_fleet.valkey.ask("ACL", "SETUSER", "default", "-eval")
 
         async with own_fleet.ledger() as ledger:
-            await ask(ledger)
+            await request_page(ledger)
 
         assert [type(event) for event in own_fleet.events] == [LedgerFailed]
 
 
 class TestHungServer:
     @pytest.fixture(autouse=True)
-    def patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def response_timeout(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(redis_ledger, "_ANSWER_SECONDS", 0.5)
 
-    async def test_only_the_first_turns_wait_and_the_server_is_used_when_it_answers(
+    async def test_only_the_first_turns_wait_and_the_server_is_used_once_it_responds(
         self, own_fleet: Fleet
     ) -> None:
-        """Each start and each end waited for it again."""
+        """Each start and each end used to wait for it again."""
         async with own_fleet.ledger() as ledger:
-            await ask(ledger)
+            await request_page(ledger)
             own_fleet.valkey.pause()
             async with anyio.create_task_group() as first:
-                first.start_soon(ask, ledger, "first.example")
-                first.start_soon(ask, ledger, "second.example")
+                first.start_soon(request_page, ledger, "first.example")
+                first.start_soon(request_page, ledger, "second.example")
             with anyio.fail_after(5):
                 for number in range(20):
-                    await ask(ledger, f"{number}.example")
+                    await request_page(ledger, f"{number}.example")
             own_fleet.valkey.resume()
-            await own_fleet.returned()
+            await own_fleet.wait_for_return()
 
         assert str(own_fleet.events[0]) == (
             "LedgerFailed(error=TimeoutError('no response within 0.5 s'))"
         )
         assert len(own_fleet.events) == 2
 
-    async def test_turn_that_is_granted_too_late_is_given_back(
-        self, own_fleet: Fleet
-    ) -> None:
+    async def test_turn_granted_too_late_is_given_back(self, own_fleet: Fleet) -> None:
         async with own_fleet.ledger() as one, own_fleet.ledger() as other:
-            await ask(one, "another.example")
+            await request_page(one, "another.example")
             own_fleet.valkey.pause()
-            await granted(one)
+            await get_grant(one)
             own_fleet.valkey.resume()
 
-            await _granted_soon(other)
+            await _wait_for_grant(other)
 
 
 class TestCancellation:
-    async def test_start_that_is_cancelled_anywhere_begins_nothing(
+    async def test_start_cancelled_at_any_point_begins_no_turn(
         self, fleet: Fleet
     ) -> None:
         number = 0
@@ -464,20 +462,20 @@ class TestCancellation:
         free = pace(0.0)
 
         async with fleet.ledger() as one, fleet.ledger() as other:
-            await ask(one, "another.example")
+            await request_page(one, "another.example")
             while is_cancelled:
                 number += 1
                 is_cancelled = await cancelled_at(number, lambda: one.start(HOST, free))
                 if is_cancelled:
-                    with anyio.fail_after(_PATIENCE_SECONDS):
-                        grant = await _granted_soon(other, free)
+                    with anyio.fail_after(_TIMEOUT_SECONDS):
+                        grant = await _wait_for_grant(other, free)
                     await other.end(grant, TurnEnd.GOOD)
 
         assert number > 1
 
 
 class TestBadInput:
-    async def test_ledger_that_is_not_entered_says_so(self, fleet: Fleet) -> None:
+    async def test_start_outside_async_with_raises(self, fleet: Fleet) -> None:
         with pytest.raises(RuntimeError, match="inside async with"):
             await fleet.ledger().start(HOST, ONE)
 
@@ -499,9 +497,9 @@ class TestBadInput:
             RedisLedger(**{"url": "redis://host", **options})
 
 
-async def _granted_soon(ledger: RedisLedger, host_pace: Pace = ONE) -> Grant:
-    """Leave that comes when the server has taken another back."""
-    with anyio.fail_after(_PATIENCE_SECONDS):
+async def _wait_for_grant(ledger: RedisLedger, host_pace: Pace = ONE) -> Grant:
+    """A grant, once the server has taken another one back."""
+    with anyio.fail_after(_TIMEOUT_SECONDS):
         while not isinstance(answer := await ledger.start(HOST, host_pace), Grant):
             await anyio.lowlevel.checkpoint()
     return answer

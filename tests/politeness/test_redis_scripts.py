@@ -1,4 +1,4 @@
-"""The scripts of Redis follow the rules of the schedule, and add an order."""
+"""The Redis scripts follow the rules of `_host_record.py`, and add a queue."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 _NUMBERS = itertools.count()
 
-# Within a script the time stands still, so that a key has exactly this life.
-_SET_LIFE = "redis.call('PEXPIRE', KEYS[1], ARGV[#ARGV])\n"
+# Time stands still within a script, so the key has exactly this long to live.
+_SET_EXPIRY = "redis.call('PEXPIRE', KEYS[1], ARGV[#ARGV])\n"
 
 
-class KeptHost:
-    """The record of a host at a server, at times that the test chooses."""
+class StoredHost:
+    """A host's record on a server, at times that the test chooses."""
 
     def __init__(self, valkey: Valkey, *, tick: float = TICK) -> None:
         self._valkey = valkey
@@ -70,44 +70,44 @@ class KeptHost:
             is_remembered=is_remembered,
         )
         reply = self._run(START, now, arguments)
-        self._see(reply[3])
+        self._note_expiry(reply[3])
         return StartReply.of((reply[0], reply[1].encode(), reply[2], reply[3].encode()))
 
-    def end(self, now: float, host_pace: Pace, **how: Any) -> HostRecord:  # noqa: ANN401 (those of after_end)
-        usual = {"is_robots_txt": False, "seconds": now - how["began_at"]}
+    def end(self, now: float, host_pace: Pace, **how: Any) -> HostRecord:  # noqa: ANN401 (after_end's)
+        defaults = {"is_robots_txt": False, "seconds": now - how["began_at"]}
         reply = self._run(
-            END, now, end_arguments(host_pace, now=now, **{**usual, **how})
+            END, now, end_arguments(host_pace, now=now, **{**defaults, **how})
         )
-        self._see(reply[0])
-        kept_at, record = record_in(reply[0].encode())
-        assert kept_at == now
+        self._note_expiry(reply[0])
+        recorded_at, record = record_in(reply[0].encode())
+        assert recorded_at == now
         return record
 
     def set_clock_back(self, seconds: float) -> None:
-        """As at a server: until the next script, the key has so much longer to live."""
+        """As on a server: until the next script, the key lives that much longer."""
         self._forget_ms += seconds * 1_000
 
     def _run(self, script: Script, now: float, arguments: list[str]) -> Any:  # noqa: ANN401 (a reply)
-        life_ms = int(max(0, self._forget_ms - now * 1_000))
+        ttl_ms = int(max(0, self._forget_ms - now * 1_000))
         text = script.text.replace(f"TICK = {TICK!r}", f"TICK = {self._tick!r}")
         return self._valkey.ask(
-            "EVAL", _SET_LIFE + text, 1, self.key, *arguments, life_ms
+            "EVAL", _SET_EXPIRY + text, 1, self.key, *arguments, ttl_ms
         )
 
-    def _see(self, text: str) -> None:
-        now_ms, life_ms, *_ = map(float, text.split())
-        self._forget_ms = now_ms + life_ms
+    def _note_expiry(self, text: str) -> None:
+        now_ms, ttl_ms, *_ = map(float, text.split())
+        self._forget_ms = now_ms + ttl_ms
 
 
 @dataclass(kw_only=True)
-class TwoSchedules:
-    """A host in memory and at a server, which are asked the same."""
+class HostPair:
+    """A host in memory and one on a server, which get the same calls."""
 
-    kept: KeptHost
+    stored: StoredHost
     now: float = NOW
     pace: Pace = field(default_factory=pace)
     record: HostRecord = field(default_factory=lambda: HostRecord(pace()))
-    held: list[tuple[float, bool]] = field(default_factory=list)
+    open_requests: list[tuple[float, bool]] = field(default_factory=list)
     """When each request began, and whether it fetches a robots.txt."""
 
     def pass_time(self, seconds: float) -> None:
@@ -121,9 +121,9 @@ class TwoSchedules:
         moment = ready_at(record, self.now, **how)
         if moment <= self.now:
             record = after_start(record, self.now, **how)
-            self.held.append((self.now, is_robots_txt))
+            self.open_requests.append((self.now, is_robots_txt))
 
-        reply = self.kept.start(self.now, self.pace, is_robots_txt=is_robots_txt)
+        reply = self.stored.start(self.now, self.pace, is_robots_txt=is_robots_txt)
 
         assert reply == StartReply(
             moment <= self.now,
@@ -135,9 +135,11 @@ class TwoSchedules:
         self.record = record
 
     def end(self, which: int, end: TurnEnd, retry_after: float | None = None) -> None:
-        if not self.held:
+        if not self.open_requests:
             return
-        began_at, is_robots_txt = self.held.pop(which % len(self.held))
+        began_at, is_robots_txt = self.open_requests.pop(
+            which % len(self.open_requests)
+        )
         how: dict[str, Any] = {
             "began_at": began_at,
             "end": end,
@@ -147,13 +149,13 @@ class TwoSchedules:
         }
         self.record = after_end(self.record, self.now, **how)
 
-        assert self.kept.end(self.now, self.record.pace, **how) == self.record
+        assert self.stored.end(self.now, self.record.pace, **how) == self.record
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_server_and_memory_agree_on_long_histories(valkey: Valkey, seed: int) -> None:
     chance = Random(seed)  # noqa: S311 (reproducible, no secret)
-    both = TwoSchedules(kept=KeptHost(valkey, tick=0))
+    both = HostPair(stored=StoredHost(valkey, tick=0))
 
     for _ in range(2_000):
         step = chance.choices(range(5), weights=[8, 6, 3, 6, 1])[0]
@@ -184,10 +186,10 @@ def granted(replies: list[StartReply]) -> list[bool]:
     return [reply.is_granted for reply in replies]
 
 
-def test_delay_is_kept_though_a_millisecond_may_be_shorter_than_it_seems(
+def test_delay_is_one_millisecond_longer_to_allow_for_rounding(
     valkey: Valkey,
 ) -> None:
-    host = KeptHost(valkey)
+    host = StoredHost(valkey)
     host.start(NOW, ONE)
     host.end(NOW, ONE, began_at=NOW, end=TurnEnd.GOOD)
 
@@ -197,11 +199,11 @@ def test_delay_is_kept_though_a_millisecond_may_be_shorter_than_it_seems(
     assert replies[0].seconds == pytest.approx(0.001)
 
 
-def test_processes_have_their_turns_in_the_order_of_their_arrival(
+def test_processes_get_turns_in_order_of_arrival(
     valkey: Valkey,
 ) -> None:
-    """Though the first of them is always the first to ask again."""
-    host, now, order = KeptHost(valkey), NOW, []
+    """Even though the first process is always the first to try again."""
+    host, now, order = StoredHost(valkey), NOW, []
 
     for _ in range(12):
         now += 2.25
@@ -212,36 +214,36 @@ def test_processes_have_their_turns_in_the_order_of_their_arrival(
     assert order == [0, 1, 2] * 4
 
 
-def test_process_asks_again_when_those_ahead_of_it_can_have_had_their_turns(
+def test_process_tries_again_once_the_turns_ahead_of_it_should_be_over(
     valkey: Valkey,
 ) -> None:
-    """Each asked again after every delay: 365 scripts a turn with 256 processes."""
-    host = KeptHost(valkey)
+    """Each used to try again after every delay: 365 scripts per turn with 256."""
+    host = StoredHost(valkey)
     host.start(NOW, ONE, process=1)
     host.end(NOW + 1, ONE, began_at=NOW, end=TurnEnd.GOOD)
 
     replies = [host.start(NOW + 2, ONE, process=process) for process in range(2, 50)]
 
-    told = [reply.seconds for reply in replies]
+    waits = [reply.seconds for reply in replies]
     turns_of_one_second = [1.001 + 3.001 * ahead for ahead in range(20)]
-    assert told[:20] == pytest.approx(turns_of_one_second)
-    assert max(told) == pytest.approx(61.001), "those ahead may have died"
+    assert waits[:20] == pytest.approx(turns_of_one_second)
+    assert max(waits) == pytest.approx(61.001), "processes ahead may have died"
 
 
-def test_one_long_turn_does_not_keep_the_others_away(valkey: Valkey) -> None:
-    host = KeptHost(valkey)
+def test_one_long_turn_does_not_make_the_others_wait_as_long(valkey: Valkey) -> None:
+    host = StoredHost(valkey)
     host.start(NOW, ONE, process=1)
     host.end(NOW + 120, ONE, began_at=NOW, seconds=120.0, end=TurnEnd.GOOD)
 
-    told = [host.start(NOW + 120, ONE, process=number).seconds for number in (2, 3)]
+    waits = [host.start(NOW + 120, ONE, process=number).seconds for number in (2, 3)]
 
-    assert told == pytest.approx([2.001, 2.001 + 4.001])
+    assert waits == pytest.approx([2.001, 2.001 + 4.001])
 
 
-def test_host_that_is_ready_is_not_kept_for_a_process_that_asks_much_later(
+def test_ready_host_is_not_reserved_for_a_process_that_tries_much_later(
     valkey: Valkey,
 ) -> None:
-    host = KeptHost(valkey)
+    host = StoredHost(valkey)
     host.start(NOW, ONE, process=1)
     host.end(NOW + 1, ONE, began_at=NOW, end=TurnEnd.GOOD)
     for process in (2, 3):
@@ -255,12 +257,12 @@ def test_host_that_is_ready_is_not_kept_for_a_process_that_asks_much_later(
 
 
 @pytest.mark.parametrize(("processes", "most_scripts"), [(16, 4.0), (64, 5.0)])
-def test_few_scripts_run_for_each_turn_however_many_processes_want_a_host(
+def test_few_scripts_run_per_turn_even_with_many_processes(
     valkey: Valkey, processes: int, most_scripts: float
 ) -> None:
-    host, scripts = KeptHost(valkey), 0
+    host, scripts = StoredHost(valkey), 0
     begins: list[float] = []
-    # When each process asks next, and when its turn began, or 0.
+    # When each process tries next, and when its turn began (0 if it has none).
     steps = [(NOW, process, 0.0) for process in range(processes)]
 
     while len(begins) < 3 * processes:
@@ -281,22 +283,22 @@ def test_few_scripts_run_for_each_turn_however_many_processes_want_a_host(
     assert begins[-1] - begins[processes] < 2.55 * turns
 
 
-def test_process_that_asks_again_too_late_loses_its_place(valkey: Valkey) -> None:
-    host = KeptHost(valkey)
+def test_process_that_tries_again_too_late_loses_its_place(valkey: Valkey) -> None:
+    host = StoredHost(valkey)
     host.start(NOW, ONE, process=1)
     host.end(NOW, ONE, began_at=NOW, end=TurnEnd.GOOD)
-    told, _ = (host.start(NOW + 1, ONE, process=process) for process in (2, 3))
-    in_time = NOW + 1 + told.seconds + LATENESS - 0.01
+    reply, _ = (host.start(NOW + 1, ONE, process=process) for process in (2, 3))
+    in_time = NOW + 1 + reply.seconds + LATENESS - 0.01
 
     replies = [host.start(at, ONE, process=3) for at in (in_time, in_time + 0.01)]
 
     assert granted(replies) == [False, True]
 
 
-def test_fetch_of_robots_txt_goes_before_pages_that_have_waited_longer(
+def test_robots_txt_fetch_goes_ahead_of_pages_that_waited_longer(
     valkey: Valkey,
 ) -> None:
-    host = KeptHost(valkey)
+    host = StoredHost(valkey)
     host.start(NOW, ONE, process=1)
     host.end(NOW, ONE, began_at=NOW, end=TurnEnd.GOOD)
     host.start(NOW + 1, ONE, process=2)
@@ -308,8 +310,8 @@ def test_fetch_of_robots_txt_goes_before_pages_that_have_waited_longer(
     assert granted([page, fetch]) == [False, True]
 
 
-def test_clock_of_the_server_that_is_set_back_stops_no_host(valkey: Valkey) -> None:
-    host = KeptHost(valkey)
+def test_server_clock_set_back_does_not_block_a_host(valkey: Valkey) -> None:
+    host = StoredHost(valkey)
     host.start(NOW, ONE)
     host.end(NOW, ONE, began_at=NOW, end=TurnEnd.GOOD)
 
@@ -319,11 +321,11 @@ def test_clock_of_the_server_that_is_set_back_stops_no_host(valkey: Valkey) -> N
     assert granted(replies) == [False, True]
 
 
-def test_server_drops_a_host_when_nothing_of_it_can_matter(valkey: Valkey) -> None:
-    host = KeptHost(valkey)
+def test_server_drops_a_host_once_it_no_longer_matters(valkey: Valkey) -> None:
+    host = StoredHost(valkey)
 
     host.start(NOW, ONE)
 
-    left = valkey.ask("PTTL", host.key)
-    assert isinstance(left, int)
-    assert 3_890_000 < left <= 3_900_000
+    ttl_ms = valkey.ask("PTTL", host.key)
+    assert isinstance(ttl_ms, int)
+    assert 3_890_000 < ttl_ms <= 3_900_000

@@ -50,33 +50,33 @@ OTHER_PAGES = [f"{OTHER_ORIGIN}/{number}" for number in range(3)]
 
 
 async def enter(crawl: Crawl, url: object, turn: Turn, seconds: float = 0.0) -> None:
-    """One request that takes so many `seconds`."""
+    """Make one request that takes `seconds`."""
     async with turn:
-        crawl.began.append((crawl.seconds, str(url)))
+        crawl.starts.append((crawl.seconds, str(url)))
         await crawl.clock.wait(seconds)
 
 
-async def crawl_all(crawl: Crawl, urls: Any, seconds: float = 0.0) -> None:  # noqa: ANN401 (those of schedule)
-    """Ask for each of `urls` in a task of its own."""
+async def crawl_all(crawl: Crawl, urls: Any, seconds: float = 0.0) -> None:  # noqa: ANN401 (schedule's)
+    """Visit each of `urls` in its own task."""
     async with anyio.create_task_group() as tasks:
         async for url, turn in crawl.gate.schedule(urls):
             tasks.start_soon(enter, crawl, url, turn, seconds)
 
 
-async def test_urls_come_as_their_hosts_become_free() -> None:
+async def test_urls_are_returned_as_their_hosts_become_ready() -> None:
     crawl = Crawl(default_delay=1.0)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(crawl_all, crawl, PAGES + OTHER_PAGES, 3.0)
         await crawl.clock.pass_time(100)
 
-    own = [(round(time, 6), url) for time, url in crawl.began if url in PAGES]
-    others = [(round(time, 6), url) for time, url in crawl.began if url in OTHER_PAGES]
+    own = [(round(time, 6), url) for time, url in crawl.starts if url in PAGES]
+    others = [(round(time, 6), url) for time, url in crawl.starts if url in OTHER_PAGES]
     assert own == list(zip([10, 23, 36], PAGES, strict=True))
     assert others == list(zip([1, 5, 9], OTHER_PAGES, strict=True))
 
 
-async def test_urls_may_be_fetched_in_the_loop() -> None:
+async def test_urls_can_be_fetched_inside_the_loop() -> None:
     crawl = Crawl()
 
     async def work() -> None:
@@ -88,7 +88,7 @@ async def test_urls_may_be_fetched_in_the_loop() -> None:
     assert crawl.times == pytest.approx([DELAY, 2 * DELAY + 3, 3 * DELAY + 6])
 
 
-async def test_turn_that_nobody_enters_within_a_second_goes_back() -> None:
+async def test_turn_not_entered_within_a_second_is_given_back() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -99,12 +99,12 @@ async def test_turn_that_nobody_enters_within_a_second_goes_back() -> None:
 
     await crawl.run(10, work)
 
-    assert crawl.began == [(3_602, PAGES[2])]
+    assert crawl.starts == [(3_602, PAGES[2])]
     assert crawl.gate.stats.under_way == 0
 
 
-async def test_turn_goes_back_if_the_loop_is_left_before_it_is_entered() -> None:
-    """The host stood still for `max_turn_seconds`."""
+async def test_turn_is_given_back_if_the_loop_ends_before_it_is_entered() -> None:
+    """The host used to be blocked for `max_turn_seconds`."""
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -116,7 +116,7 @@ async def test_turn_goes_back_if_the_loop_is_left_before_it_is_entered() -> None
     assert len(crawl.gate._sources) == 0
 
 
-async def test_turn_that_is_entered_after_it_went_back_waits_again() -> None:
+async def test_turn_entered_after_being_given_back_waits_again() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     schedule = crawl.gate.schedule(PAGES[:2])
@@ -129,20 +129,20 @@ async def test_turn_that_is_entered_after_it_went_back_waits_again() -> None:
 
     await crawl.run(2 * DELAY, work)
 
-    assert crawl.began == [(3_601, PAGES[1]), (3_601 + DELAY, PAGES[0])]
+    assert crawl.starts == [(3_601, PAGES[1]), (3_601 + DELAY, PAGES[0])]
     with pytest.raises(StopAsyncIteration):
         await anext(schedule)
 
 
-async def test_urls_that_may_not_be_fetched_are_left_out_and_told() -> None:
+async def test_urls_that_cannot_be_fetched_are_skipped_and_reported() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     urls = ["relative", PRIVATE, "ftp://example.com/", "https://me:secret@x y/", PUBLIC]
 
     await crawl.run(DELAY, lambda: crawl_all(crawl, urls))
 
-    told = [(event.url, type(event.error)) for event in left_out(crawl)]
-    assert sorted(told) == sorted(
+    reported = [(event.url, type(event.error)) for event in left_out(crawl)]
+    assert sorted(reported) == sorted(
         [
             ("relative", InvalidURLError),
             ("ftp://example.com/", UnsupportedError),
@@ -150,8 +150,10 @@ async def test_urls_that_may_not_be_fetched_are_left_out_and_told() -> None:
             (PRIVATE, DisallowedError),
         ]
     )
-    assert [url for _, url in crawl.began] == [PUBLIC]
-    assert "secret" not in f"{crawl.events} {[one.as_dict() for one in crawl.events]}"
+    assert [url for _, url in crawl.starts] == [PUBLIC]
+    assert (
+        "secret" not in f"{crawl.events} {[event.as_dict() for event in crawl.events]}"
+    )
 
 
 def left_out(crawl: Crawl) -> Iterator[URLLeftOut]:
@@ -161,7 +163,7 @@ def left_out(crawl: Crawl) -> Iterator[URLLeftOut]:
             yield event
 
 
-async def test_endless_source_is_read_a_window_ahead() -> None:
+async def test_endless_source_is_read_only_one_window_ahead() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     read: list[str] = []
@@ -180,7 +182,7 @@ async def test_endless_source_is_read_a_window_ahead() -> None:
     assert len(read) == 6
 
 
-async def test_source_may_wait_for_what_is_found_on_earlier_pages() -> None:
+async def test_source_can_wait_for_links_from_earlier_pages() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     send, receive = anyio.create_memory_object_stream[str](5)
@@ -197,10 +199,10 @@ async def test_source_may_wait_for_what_is_found_on_earlier_pages() -> None:
     await crawl.run(100, work)
     receive.close()
 
-    assert [url for _, url in crawl.began] == PAGES
+    assert [url for _, url in crawl.starts] == PAGES
 
 
-async def test_error_of_the_source_comes_after_what_it_gave_before() -> None:
+async def test_error_in_the_source_is_raised_after_its_earlier_urls() -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -214,20 +216,20 @@ async def test_error_of_the_source_comes_after_what_it_gave_before() -> None:
 
     await crawl.run(100, work)
 
-    assert len(crawl.began) == 1
+    assert len(crawl.starts) == 1
 
 
-async def crawl_one_by_one(crawl: Crawl, urls: Any) -> None:  # noqa: ANN401 (those of schedule)
+async def crawl_one_by_one(crawl: Crawl, urls: Any) -> None:  # noqa: ANN401 (schedule's)
     async for url, turn in crawl.gate.schedule(urls):
         await enter(crawl, url, turn)
 
 
-async def test_what_is_no_url_at_all_is_an_error() -> None:
+async def test_value_that_is_not_a_url_raises() -> None:
     with pytest.raises(InvalidURLError):
         await crawl_one_by_one(Crawl(), [None])
 
 
-async def test_schedule_that_is_closed_gives_the_last_turn_back() -> None:
+async def test_closing_a_schedule_gives_its_last_turn_back() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     schedule = crawl.gate.schedule(PAGES)
@@ -240,7 +242,7 @@ async def test_schedule_that_is_closed_gives_the_last_turn_back() -> None:
         await anext(schedule)
 
 
-async def test_wait_ends_when_the_gate_is_closed() -> None:
+async def test_closing_the_gate_ends_the_wait() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
@@ -252,18 +254,18 @@ async def test_wait_ends_when_the_gate_is_closed() -> None:
         await crawl_one_by_one(crawl, PAGES)
 
 
-async def test_loop_that_is_cancelled_anywhere_loses_no_url() -> None:
+async def test_loop_cancelled_at_any_point_loses_no_url() -> None:
     for number in range(1, 100):
         crawl = Crawl(default_delay=0.0)
         crawl.serve(crawl_delay=0)
         schedule = crawl.gate.schedule([PUBLIC])
 
-        async def one(schedule: Any = schedule) -> None:  # noqa: ANN401 (a TurnSchedule)
+        async def get_one(schedule: Any = schedule) -> None:  # noqa: ANN401 (a TurnSchedule)
             await anext(schedule)
 
-        if not await crawl.is_cancelled_at(number, one):
+        if not await crawl.is_cancelled_at(number, get_one):
             break
-        await crawl.run(1, one)
+        await crawl.run(1, get_one)
         assert crawl.errors == []
     assert number > 2
 
@@ -275,14 +277,14 @@ async def test_loop_that_is_cancelled_anywhere_loses_no_url() -> None:
     ({"patience": -1}, ValueError),
     ({"patience": "1"}, TypeError),
 ])  # fmt: skip
-async def test_bad_arguments_of_a_schedule_are_clear_errors(
+async def test_bad_schedule_argument_raises(
     arguments: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         Crawl().gate.schedule(**arguments)
 
 
-# --- Many workers -------------------------------------------------------------------
+# --- Several workers ----------------------------------------------------------------
 
 
 async def worker(crawl: Crawl, schedule: TurnSchedule, seconds: float = 1.0) -> None:
@@ -291,7 +293,7 @@ async def worker(crawl: Crawl, schedule: TurnSchedule, seconds: float = 1.0) -> 
 
 
 async def work_for(crawl: Crawl, seconds: float, schedule: TurnSchedule) -> None:
-    """Let a worker work for so long, and no longer."""
+    """Run a worker for `seconds`, then close the schedule."""
     await end_within(crawl, seconds, partial(worker, crawl, schedule))
     await schedule.aclose()
 
@@ -299,17 +301,17 @@ async def work_for(crawl: Crawl, seconds: float, schedule: TurnSchedule) -> None
 async def end_within(
     crawl: Crawl, seconds: float, *visits: Callable[[], Awaitable[None]]
 ) -> bool:
-    """Whether all `visits` end within so many seconds; they are cancelled then."""
+    """Whether all `visits` end within `seconds`; then cancel the others."""
     ended = 0
 
-    async def count(visit: Callable[[], Awaitable[None]]) -> None:
+    async def count_end(visit: Callable[[], Awaitable[None]]) -> None:
         nonlocal ended
         await visit()
         ended += 1
 
     async with anyio.create_task_group() as tasks:
         for visit in visits:
-            tasks.start_soon(count, visit)
+            tasks.start_soon(count_end, visit)
             await let_others_run()
         await crawl.clock.pass_time(seconds)
         tasks.cancel_scope.cancel()
@@ -320,49 +322,49 @@ def sites(count: int) -> list[str]:
     return [f"https://site{number}.example/" for number in range(count)]
 
 
-async def test_workers_share_a_schedule_and_are_as_many_as_the_requests() -> None:
+async def test_each_worker_of_a_shared_schedule_makes_one_request_at_a_time() -> None:
     crawl = Crawl()
-    most = 0
+    max_at_once = 0
 
-    async def counting(schedule: TurnSchedule) -> None:
-        nonlocal most
+    async def count_requests(schedule: TurnSchedule) -> None:
+        nonlocal max_at_once
         async for url, turn in schedule:
             async with turn:
-                crawl.began.append((crawl.seconds, str(url)))
-                most = max(most, crawl.gate.stats.under_way)
+                crawl.starts.append((crawl.seconds, str(url)))
+                max_at_once = max(max_at_once, crawl.gate.stats.under_way)
                 await crawl.clock.wait(1)
 
     schedule = crawl.gate.schedule(sites(30))
-    await crawl.run(100, *[partial(counting, schedule)] * 3)
+    await crawl.run(100, *[partial(count_requests, schedule)] * 3)
 
-    assert sorted(url for _, url in crawl.began) == sorted(sites(30))
-    assert most == 3
+    assert sorted(url for _, url in crawl.starts) == sorted(sites(30))
+    assert max_at_once == 3
     assert crawl.times[-1] == pytest.approx(1 + 9, abs=0.1)
 
 
-async def test_host_that_is_left_alone_holds_up_no_other() -> None:
+async def test_host_with_a_long_delay_does_not_delay_other_hosts() -> None:
     crawl = Crawl()
     crawl.serve(crawl_delay=3_600)
     urls = [url for site in sites(50) for url in (site, f"{ORIGIN}/of-{site[8:-1]}")]
 
     await work_for(crawl, 60, crawl.gate.schedule(urls))
 
-    assert sorted(url for _, url in crawl.began) == sorted(sites(50))
+    assert sorted(url for _, url in crawl.starts) == sorted(sites(50))
 
 
-async def test_full_window_of_hosts_that_rest_is_told_once_a_minute() -> None:
+async def test_window_full_of_one_waiting_host_is_reported_once() -> None:
     crawl = Crawl()
     crawl.serve(crawl_delay=3_600)
     urls = (f"{ORIGIN}/{number}" for number in count())
 
     await work_for(crawl, 3_599, crawl.gate.schedule(urls, window=5))
 
-    events = [one for one in crawl.events if isinstance(one, WindowFilled)]
-    assert [one.hosts for one in events] == [1]
+    events = [event for event in crawl.events if isinstance(event, WindowFilled)]
+    assert [event.hosts for event in events] == [1]
     assert events[0].ready_at == crawl.clock.now() + 1
 
 
-async def test_nothing_polls_while_hosts_rest() -> None:
+async def test_waiting_for_hosts_does_not_poll() -> None:
     crawl = Crawl()
     begun: list[object] = []
     begin = crawl.gate._turns.begin
@@ -380,7 +382,7 @@ async def test_nothing_polls_while_hosts_rest() -> None:
     assert sorted(map(str, begun)) == urls
 
 
-async def test_few_robots_txt_are_fetched_ahead(
+async def test_only_a_few_robots_txt_files_are_fetched_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_permissions, "_MOST_HOSTS_AHEAD", 5)
@@ -395,7 +397,7 @@ async def test_few_robots_txt_are_fetched_ahead(
     )
 
     assert before == 5
-    assert len(crawl.began) == 30
+    assert len(crawl.starts) == 30
 
 
 async def first_of(crawl: Crawl, schedule: TurnSchedule) -> ScheduledTurn:
@@ -408,7 +410,7 @@ async def first_of(crawl: Crawl, schedule: TurnSchedule) -> ScheduledTurn:
     return scheduled[0]
 
 
-async def test_worker_that_is_cancelled_leaves_its_wake_up_to_another() -> None:
+async def test_cancelled_worker_leaves_its_wake_up_to_another() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit()
@@ -427,7 +429,7 @@ async def test_worker_that_is_cancelled_leaves_its_wake_up_to_another() -> None:
     assert crawl.times == [3_600, 3_600 + DELAY]
 
 
-async def test_error_of_the_source_is_raised_to_one_worker() -> None:
+async def test_error_in_the_source_is_raised_in_one_worker() -> None:
     crawl = Crawl()
 
     async def broken() -> AsyncIterator[str]:
@@ -445,13 +447,13 @@ async def test_error_of_the_source_is_raised_to_one_worker() -> None:
 
     await crawl.run(100, work, work, work)
 
-    assert len(errors) == len(crawl.began) == 1
+    assert len(errors) == len(crawl.starts) == 1
 
 
-# --- What an attack has found ---------------------------------------------------------
+# --- Found by adversarial testing ---------------------------------------------------
 
 
-async def test_turn_that_is_dropped_before_it_is_entered_goes_back() -> None:
+async def test_turn_dropped_before_it_is_entered_is_given_back() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     schedule = crawl.gate.schedule(PAGES[:2])
@@ -465,8 +467,8 @@ async def test_turn_that_is_dropped_before_it_is_entered_goes_back() -> None:
     assert crawl.times == [3_600 + DELAY]
 
 
-async def test_host_that_has_left_does_not_come_again_at_its_old_moment() -> None:
-    """The schedule ended before its last URLs."""
+async def test_host_that_left_the_schedule_does_not_return_at_its_old_time() -> None:
+    """The schedule used to end before its last URLs."""
     crawl = Crawl(default_delay=1.0)
     crawl.serve(crawl_delay=1)
     await crawl.warm_up()
@@ -479,27 +481,27 @@ async def test_host_that_has_left_does_not_come_again_at_its_old_moment() -> Non
                     schedule.add("https://b.example/0")
                     turn.report(status=429, retry_after="3600")
                     continue
-                crawl.began.append((crawl.seconds, str(url)))
+                crawl.starts.append((crawl.seconds, str(url)))
                 await crawl.clock.wait(100)
                 number = int(str(url)[-1])
                 if number < 5:
                     schedule.add(f"https://b.example/{number + 1}")
 
     assert await end_within(crawl, 5_000, work)
-    assert [url[-1] for _, url in crawl.began] == list("012345")
+    assert [url[-1] for _, url in crawl.starts] == list("012345")
 
 
-async def test_several_turns_of_a_host_at_once_give_each_url_once() -> None:
+async def test_concurrent_turns_of_a_host_return_each_url_once() -> None:
     crawl = Crawl(default_delay=0.0, max_concurrent_per_host=4)
     crawl.site.serve(ORIGIN)
     await crawl.warm_up()
     todo = [f"{ORIGIN}/{number}" for number in range(40)]
-    urls, under_way, most = sorted(todo), 0, 0
+    urls, under_way, max_at_once = sorted(todo), 0, 0
 
     async def next_url(_host: str) -> str | None:
-        nonlocal under_way, most
+        nonlocal under_way, max_at_once
         under_way += 1
-        most = max(most, under_way)
+        max_at_once = max(max_at_once, under_way)
         await crawl.clock.wait(0.01)
         under_way -= 1
         return todo.pop() if todo else None
@@ -512,26 +514,26 @@ async def test_several_turns_of_a_host_at_once_give_each_url_once() -> None:
             await enter(crawl, url, turn, next(seconds))
 
     assert await end_within(crawl, 1_000, work, work, work)
-    assert sorted(url for _, url in crawl.began) == urls
-    assert most == 1
+    assert sorted(url for _, url in crawl.starts) == urls
+    assert max_at_once == 1
 
 
-async def test_hosts_come_although_their_robots_txt_was_fetched_elsewhere(
+async def test_hosts_whose_robots_txt_was_fetched_elsewhere_are_crawled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_permissions, "_MOST_HOSTS_AHEAD", 5)
     crawl = Crawl()
     schedule = crawl.gate.schedule(sites(30))
 
-    async def ask() -> None:
+    async def fetch_all() -> None:
         for site in sites(30):
             await crawl.checker.can_fetch(AGENT, site)
 
-    assert await end_within(crawl, 100, partial(worker, crawl, schedule), ask)
-    assert len(crawl.began) == 30
+    assert await end_within(crawl, 100, partial(worker, crawl, schedule), fetch_all)
+    assert len(crawl.starts) == 30
 
 
-async def test_slow_hosts_take_no_place_of_those_whose_robots_txt_comes_next(
+async def test_slow_hosts_do_not_use_up_the_limit_on_hosts_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_permissions, "_MOST_HOSTS_AHEAD", 5)
@@ -541,24 +543,20 @@ async def test_slow_hosts_take_no_place_of_those_whose_robots_txt_comes_next(
 
     await work_for(crawl, 600, crawl.gate.schedule(sites(40)))
 
-    assert len(crawl.began) == 20
+    assert len(crawl.starts) == 20
 
 
-async def test_robots_txt_that_memory_has_lost_is_not_fetched_again_for_a_turn() -> (
-    None
-):
+async def test_evicted_robots_txt_is_not_fetched_again_for_a_turn() -> None:
     crawl = Crawl()
     checker = checker_of(crawl.site, clock=crawl.clock, max_origins=4)
     crawl.gate = PolitenessGate(checker, AGENT)
     schedule = crawl.gate.schedule(sites(50))
 
     assert await end_within(crawl, 600, *[partial(worker, crawl, schedule)] * 4)
-    assert len(crawl.site.requests) == len(crawl.began) == 50
+    assert len(crawl.site.requests) == len(crawl.starts) == 50
 
 
-async def test_turn_comes_although_robots_txt_expires_before_the_delay_is_over() -> (
-    None
-):
+async def test_turn_is_granted_even_if_robots_txt_expires_during_the_delay() -> None:
     crawl = Crawl()
     crawl.serve(crawl_delay=3_600, headers={"Cache-Control": "no-store"})
 
@@ -567,7 +565,7 @@ async def test_turn_comes_although_robots_txt_expires_before_the_delay_is_over()
     assert crawl.times == [3_600]
 
 
-async def test_host_that_waits_within_the_patience_is_not_left_out() -> None:
+async def test_host_that_is_ready_within_the_patience_is_not_skipped() -> None:
     crawl = Crawl()
     urls = Urls(crawl, *PAGES)
     schedule = crawl.gate.schedule_hosts(urls.urls, urls.next_url, patience=15)
@@ -575,10 +573,10 @@ async def test_host_that_waits_within_the_patience_is_not_left_out() -> None:
     await crawl.run(100, partial(worker, crawl, schedule, 0.0))
 
     assert crawl.events == []
-    assert len(crawl.began) == 3
+    assert len(crawl.starts) == 3
 
 
-async def test_source_is_read_on_when_late_urls_have_made_room() -> None:
+async def test_source_is_read_further_once_late_urls_have_been_skipped() -> None:
     crawl = Crawl(default_delay=1.0)
     crawl.serve(crawl_delay=50)
     urls = [*(f"{ORIGIN}/{number}" for number in range(10)), OTHER_PAGES[0]]
@@ -586,11 +584,11 @@ async def test_source_is_read_on_when_late_urls_have_made_room() -> None:
     schedule = crawl.gate.schedule(urls, patience=60, window=10)
     await crawl.run(100, partial(worker, crawl, schedule))
 
-    assert crawl.began[0][1] == OTHER_PAGES[0]
+    assert crawl.starts[0][1] == OTHER_PAGES[0]
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_source_that_was_cancelled_is_an_error() -> None:
+async def test_cancelled_source_raises() -> None:
     crawl = Crawl()
 
     async def broken() -> AsyncIterator[str]:
@@ -607,7 +605,7 @@ async def test_source_that_was_cancelled_is_an_error() -> None:
     assert [str(error) for error in crawl.errors] == ["the source was cancelled"]
 
 
-async def test_schedule_that_is_closed_while_turns_begin_keeps_none(
+async def test_schedule_closed_while_turns_begin_keeps_no_turn(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     for steps in range(20):
@@ -630,7 +628,7 @@ async def test_schedule_that_is_closed_while_turns_begin_keeps_none(
     assert caplog.records == []
 
 
-async def test_turn_that_was_entered_and_lost_keeps_no_schedule_open() -> None:
+async def test_turn_lost_after_being_entered_does_not_keep_the_schedule_open() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     schedule = crawl.gate.schedule(PAGES[:1])
@@ -644,7 +642,7 @@ async def test_turn_that_was_entered_and_lost_keeps_no_schedule_open() -> None:
     assert await end_within(crawl, 1_000, work)
 
 
-async def test_listener_may_add_urls() -> None:
+async def test_listener_can_add_urls() -> None:
     crawl = Crawl()
     crawl.serve(crawl_delay=3_600)
 
@@ -662,13 +660,13 @@ async def test_listener_may_add_urls() -> None:
 
     schedule = crawl.gate.schedule((f"{ORIGIN}/{n}" for n in count()), window=5)
     await work_for(crawl, 100, schedule)
-    assert [url for _, url in crawl.began] == [OTHER_PAGES[0]]
+    assert [url for _, url in crawl.starts] == [OTHER_PAGES[0]]
 
 
 # --- Patience -----------------------------------------------------------------------
 
 
-async def test_urls_whose_turn_comes_too_late_are_handed_back() -> None:
+async def test_urls_that_would_exceed_the_patience_are_skipped() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     pages = [f"{ORIGIN}/{number}" for number in range(5)]
@@ -676,16 +674,16 @@ async def test_urls_whose_turn_comes_too_late_are_handed_back() -> None:
 
     await crawl.run(100, partial(worker, crawl, schedule, 0.0))
 
-    assert [url for _, url in crawl.began] == pages[:3]
+    assert [url for _, url in crawl.starts] == pages[:3]
     start = crawl.clock.now() - 100
     assert [(event.url, event.ready_at) for event in left_out(crawl)] == [
         (pages[4], start + 4 * DELAY),
         (pages[3], start + 3 * DELAY),
     ]
-    assert all(isinstance(one.error, TurnNotInTimeError) for one in left_out(crawl))
+    assert all(isinstance(event.error, TurnNotInTimeError) for event in left_out(crawl))
 
 
-async def test_urls_of_a_host_with_a_long_delay_are_handed_back() -> None:
+async def test_urls_of_a_host_with_a_long_delay_are_skipped() -> None:
     crawl = Crawl()
     crawl.serve(crawl_delay=3_600)
 
@@ -693,10 +691,10 @@ async def test_urls_of_a_host_with_a_long_delay_are_handed_back() -> None:
     await crawl.run(10, partial(worker, crawl, schedule))
 
     assert sorted(event.url for event in left_out(crawl)) == PAGES
-    assert crawl.began == []
+    assert crawl.starts == []
 
 
-async def test_urls_of_a_host_that_is_blocked_before_its_try_are_handed_back() -> None:
+async def test_urls_of_a_host_blocked_before_the_crawl_are_skipped() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     schedule = crawl.gate.schedule(patience=60)
@@ -709,7 +707,7 @@ async def test_urls_of_a_host_that_is_blocked_before_its_try_are_handed_back() -
     assert [event.url for event in left_out(crawl)] == [PAGES[1], PAGES[0]]
 
 
-async def test_urls_of_a_host_that_is_blocked_meanwhile_are_handed_back() -> None:
+async def test_urls_of_a_host_blocked_during_the_crawl_are_skipped() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     schedule = crawl.gate.schedule(PAGES, patience=60)
@@ -726,7 +724,7 @@ async def test_urls_of_a_host_that_is_blocked_meanwhile_are_handed_back() -> Non
     assert all((event.ready_at or 0) >= retry_at for event in left_out(crawl))
 
 
-async def test_urls_of_an_origin_that_is_down_come_at_once_with_the_next_try() -> None:
+async def test_urls_of_an_unreachable_origin_are_skipped_with_the_retry_time() -> None:
     crawl = Crawl()
     crawl.serve(status=503)
 
@@ -741,7 +739,7 @@ async def test_urls_of_an_origin_that_is_down_come_at_once_with_the_next_try() -
 # --- A crawl that grows -------------------------------------------------------------
 
 
-async def test_crawl_that_adds_links_ends_by_itself() -> None:
+async def test_crawl_that_adds_links_ends_after_the_last_one() -> None:
     crawl = Crawl()
     schedule = crawl.gate.schedule()
     schedule.add(PAGES[0])
@@ -749,7 +747,7 @@ async def test_crawl_that_adds_links_ends_by_itself() -> None:
     async def work() -> None:
         async for url, turn in schedule:
             async with turn:
-                crawl.began.append((crawl.seconds, str(url)))
+                crawl.starts.append((crawl.seconds, str(url)))
                 if url in PAGES[:2]:
                     schedule.add(PAGES[PAGES.index(str(url)) + 1])
 
@@ -760,7 +758,7 @@ async def test_crawl_that_adds_links_ends_by_itself() -> None:
         schedule.add(PUBLIC)
 
 
-async def test_added_urls_count_in_the_window() -> None:
+async def test_added_urls_count_towards_the_window() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     read: list[str] = []
@@ -779,7 +777,7 @@ async def test_added_urls_count_in_the_window() -> None:
     assert read == PAGES[:1]
 
 
-async def test_add_in_another_thread_is_an_error() -> None:
+async def test_add_raises_in_another_thread_or_if_given_no_url() -> None:
     crawl = Crawl()
     schedule = crawl.gate.schedule()
 
@@ -789,7 +787,7 @@ async def test_add_in_another_thread_is_an_error() -> None:
         schedule.add(7)  # type: ignore[arg-type]
 
 
-async def test_turn_that_nobody_enters_keeps_a_schedule_open_until_it_is_gone() -> None:
+async def test_turn_never_entered_keeps_the_schedule_open_until_it_is_dropped() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     schedule = crawl.gate.schedule(PAGES[:1])
@@ -811,31 +809,31 @@ async def test_turn_that_nobody_enters_keeps_a_schedule_open_until_it_is_gone() 
     assert ended
 
 
-# --- A frontier of the caller -------------------------------------------------------
+# --- A frontier supplied by the caller ----------------------------------------------
 
 
 class Urls:
-    """A frontier in memory.
+    """An in-memory frontier.
 
     Attributes:
-        urls: those that wait, by host.
-        asked: when it was asked for which host.
+        urls: the waiting URLs, by host.
+        calls: the time and the host of each call.
     """
 
     def __init__(self, crawl: Crawl, *urls: str) -> None:
         self.crawl = crawl
         self.urls: dict[str, list[str]] = {}
-        self.asked: list[tuple[float, str]] = []
+        self.calls: list[tuple[float, str]] = []
         for url in urls:
             self.urls.setdefault(Origin.from_url(url).host, []).append(url)
 
     async def next_url(self, host: str) -> str | None:
-        self.asked.append((self.crawl.seconds, host))
+        self.calls.append((self.crawl.seconds, host))
         await let_others_run()
         return next(iter(self.urls.get(host, ())), None) and self.urls[host].pop(0)
 
 
-async def test_frontier_is_asked_when_a_host_may_be_asked() -> None:
+async def test_frontier_is_called_when_a_host_is_ready() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     frontier = Urls(crawl, *PAGES)
@@ -844,13 +842,11 @@ async def test_frontier_is_asked_when_a_host_may_be_asked() -> None:
     await crawl.run(100, partial(worker, crawl, schedule, 3.0))
 
     times = [3_600, 3_613, 3_626]
-    assert crawl.began == list(zip(times, PAGES, strict=True))
-    assert [time for time, _ in frontier.asked] == [*times, 3_639]
+    assert crawl.starts == list(zip(times, PAGES, strict=True))
+    assert [time for time, _ in frontier.calls] == [*times, 3_639]
 
 
-async def test_host_that_comes_again_while_its_url_is_looked_up_is_asked_again() -> (
-    None
-):
+async def test_host_that_reappears_during_its_lookup_is_looked_up_again() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     send, receive = anyio.create_memory_object_stream[str](5)
@@ -868,10 +864,10 @@ async def test_host_that_comes_again_while_its_url_is_looked_up_is_asked_again()
     await crawl.run(100, partial(worker, crawl, schedule))
     receive.close()
 
-    assert [url for _, url in crawl.began] == [PUBLIC]
+    assert [url for _, url in crawl.starts] == [PUBLIC]
 
 
-async def test_url_of_another_host_ends_the_schedule() -> None:
+async def test_url_on_another_host_ends_the_schedule() -> None:
     crawl = Crawl()
     schedule = crawl.gate.schedule_hosts(["example.com"], lambda _: "http://other/")
 
@@ -881,7 +877,7 @@ async def test_url_of_another_host_ends_the_schedule() -> None:
         await anext(schedule)
 
 
-async def test_host_that_is_blocked_for_too_long_leaves_the_schedule() -> None:
+async def test_host_blocked_beyond_the_patience_leaves_the_schedule() -> None:
     crawl = Crawl()
     await crawl.warm_up()
     await crawl.visit(status=429, retry_after="3600")
@@ -894,11 +890,11 @@ async def test_host_that_is_blocked_for_too_long_leaves_the_schedule() -> None:
     assert isinstance(event, HostLeftOut)
     assert event.host == "example.com"
     assert event.ready_at >= crawl.clock.now() - 100 + 3_600
-    assert crawl.began[1:] == [(3_601, "https://other.example/")]
+    assert crawl.starts[1:] == [(3_601, "https://other.example/")]
     assert frontier.urls["example.com"] == PAGES
 
 
-async def test_hosts_are_read_as_far_as_the_window_takes() -> None:
+async def test_hosts_are_read_only_until_the_window_is_full() -> None:
     crawl = Crawl()
     read: list[int] = []
 
@@ -920,7 +916,7 @@ async def test_hosts_are_read_as_far_as_the_window_takes() -> None:
     ("example.com", print, TypeError),
     (["example.com"], None, TypeError),
 ])  # fmt: skip
-async def test_bad_arguments_of_a_schedule_of_hosts_are_clear_errors(
+async def test_bad_schedule_hosts_argument_raises(
     hosts: Any,  # noqa: ANN401 (the mistake under test)
     next_url: Any,  # noqa: ANN401 (the mistake under test)
     error: type[Exception],
@@ -929,7 +925,7 @@ async def test_bad_arguments_of_a_schedule_of_hosts_are_clear_errors(
         Crawl().gate.schedule_hosts(hosts, next_url)
 
 
-async def test_what_is_no_name_of_a_host_is_an_error() -> None:
+async def test_value_that_is_not_a_host_name_raises() -> None:
     schedule = Crawl().gate.schedule_hosts([7], print)  # type: ignore[list-item]
 
     with pytest.raises(

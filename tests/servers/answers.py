@@ -1,4 +1,4 @@
-"""Answers for a `LoopbackServer`: well-formed ones, and the parts of broken ones."""
+"""Answers for a `LoopbackServer`: valid ones, and building blocks for broken ones."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Reply:
 
     Attributes:
         status: 100 to 999.
-        headers: sent after Content-Length, which is not repeated if it is here.
-        body: as it goes over the wire.
+        headers: sent after Content-Length, which they can replace.
+        body: the body as sent over the wire.
     """
 
     status: int = 200
@@ -48,7 +48,7 @@ class Reply:
     def octets(self) -> bytes:
         """The whole response."""
         phrase = ""
-        if self.status in {known.value for known in HTTPStatus}:
+        if self.status in {status.value for status in HTTPStatus}:
             phrase = HTTPStatus(self.status).phrase
         headers = {"Content-Length": str(len(self.body)), **self.headers}
         if "Transfer-Encoding" in self.headers:
@@ -58,33 +58,33 @@ class Reply:
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.body
 
     def __call__(self, _request: Request, connection: Connection) -> None:
-        """Send it; the connection stays open."""
+        """Send the response; the connection stays open."""
         connection.send(self.octets)
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Octets that need not be HTTP, and how the connection goes on after them.
+    """Bytes that need not be HTTP, and what happens to the connection after them.
 
     Attributes:
-        octets: sent first; may be empty.
-        then: what is done afterwards, with the connection.
+        octets: the bytes to send first; may be empty.
+        then: called with the connection afterwards.
     """
 
     octets: bytes
     then: Callable[[Connection], None] = Connection.close
 
     def __call__(self, _request: Request, connection: Connection) -> None:
-        """Send it and do what comes then."""
+        """Send the bytes, then call `then`."""
         connection.send(self.octets)
         self.then(connection)
 
 
 class Routes:
-    """Answers by the target of the request; 404 for what is not there."""
+    """Answers depending on the request's target; 404 for unknown targets."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
-        """Look up in `answers`, which may still change."""
+        """Use the answers in `answers`, which may still change."""
         self._answers = answers
 
     def __call__(self, request: Request, connection: Connection) -> None:
@@ -94,14 +94,14 @@ class Routes:
 
 
 class Crowd:
-    """An answer that is held back until enough requests wait for it.
+    """An answer that is held back until enough requests are waiting for it.
 
     Attributes:
-        peak: how many requests waited at once at most.
+        peak: the maximum number of requests that were waiting at once.
     """
 
     def __init__(self, count: int, answer: Answer) -> None:
-        """Give `answer` once `count` requests have been here at the same time."""
+        """Give `answer` once `count` requests have been waiting at the same time."""
         self._count = count
         self._answer = answer
         self._waiting = 0
@@ -115,7 +115,7 @@ class Crowd:
             self.peak = max(self.peak, self._waiting)
             self._changed.notify_all()
             self._changed.wait_for(lambda: self.peak >= self._count, timeout=2)
-            # Before the answer: after it, the client may send the next request.
+            # Not after the answer, when the client may send its next request.
             self._waiting -= 1
         self._answer(request, connection)
 
@@ -124,22 +124,22 @@ class Held:
     """An answer that is held back until `release` is called."""
 
     def __init__(self, answer: Answer) -> None:
-        """Give `answer` in the end."""
+        """Give `answer` after `release`."""
         self._answer = answer
-        self._may_go = threading.Event()
+        self._released = threading.Event()
 
     def __call__(self, request: Request, connection: Connection) -> None:
         """Wait, then answer."""
-        self._may_go.wait(timeout=5)
+        self._released.wait(timeout=5)
         self._answer(request, connection)
 
     def release(self) -> None:
-        """Let all requests be answered, those to come as well."""
-        self._may_go.set()
+        """Answer all requests, including later ones."""
+        self._released.set()
 
 
 class Late:
-    """An answer that takes its time."""
+    """An answer that is sent late."""
 
     def __init__(self, seconds: float, answer: Answer) -> None:
         """Give `answer` after `seconds`."""
@@ -153,12 +153,12 @@ class Late:
 
 
 def endless(octets: bytes) -> Callable[[Connection], None]:
-    """Sends `octets` again and again, as fast as they are taken."""
+    """Sends `octets` repeatedly, as fast as the client reads."""
     return lambda connection: connection.send_for_ever(octets)
 
 
 def dripping(octets: bytes) -> Callable[[Connection], None]:
-    """Sends `octets` again and again, slowly."""
+    """Sends `octets` repeatedly and slowly."""
 
     def drip(connection: Connection) -> None:
         while True:
@@ -174,6 +174,6 @@ def redirect(location: str, *, status: int = 302) -> Reply:
 
 
 def chunked(*pieces: bytes) -> bytes:
-    """The chunked coding of `pieces`, with its end."""
+    """`pieces` in chunked coding, including the last chunk."""
     coded = (b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
     return b"".join([*coded, b"0\r\n\r\n"])

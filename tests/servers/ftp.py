@@ -1,4 +1,4 @@
-"""FTP servers on loopback ports: a real one, and one that plays a part."""
+"""FTP servers on loopback ports: a real one and a scripted one."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _REPLIES = {
 
 
 class FtpServer:
-    """A server of pyftpdlib, in a thread, until its `with` block ends.
+    """A pyftpdlib server in a thread, until its `with` block ends.
 
     Attributes:
-        url: of its origin, without a final slash.
+        url: the URL of its origin, without a final slash.
     """
 
     def __init__(self, folder: Path, *, host: str = "127.0.0.1") -> None:
-        """Listen; anybody sees `folder`."""
+        """Listen; anyone may read `folder`."""
         with warnings.catch_warnings():
-            # It stands on asyncore, which Python 3.11 deprecates.
+            # It uses asyncore, which Python 3.11 deprecates.
             warnings.simplefilter("ignore", DeprecationWarning)
             from pyftpdlib import authorizers, handlers, servers  # noqa: PLC0415
         users = authorizers.DummyAuthorizer()
@@ -53,7 +53,7 @@ class FtpServer:
         self._thread = threading.Thread(target=self._serve)
 
     def __enter__(self) -> Self:
-        """Begin to answer."""
+        """Start answering."""
         self._thread.start()
         return self
 
@@ -70,15 +70,15 @@ class FtpServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FtpPart:
-    """Plays a server; an `Answer` of a `LoopbackServer` that reads no requests.
+    """A scripted server: an `Answer` for a `LoopbackServer` that reads no requests.
 
     Attributes:
-        greeting: sent at once.
-        replies: by the command, in place of the usual ones; a function is called
-            with the control connection.
-        host: what PASV names, with commas.
-        data: what is done with the data connection.
-        end: the reply behind the data.
+        greeting: sent immediately.
+        replies: by command, replacing the default ones; a function is called with the
+            control connection.
+        host: the host in the reply to PASV, with commas.
+        data: called with the data connection.
+        end: the reply after the data.
     """
 
     greeting: bytes = b"220 hello"
@@ -90,18 +90,18 @@ class FtpPart:
     end: bytes = b"226 done"
 
     def __call__(self, _request: Request, connection: Connection) -> None:
-        """Play to the end of the connection."""
+        """Reply until the connection ends."""
         connection.send(self.greeting + b"\r\n")
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.settimeout(10)
             high, low = divmod(listener.getsockname()[1], 256)
-            usual = {
+            defaults = {
                 **_REPLIES,
                 "PASV": f"227 ({self.host},{high},{low})".encode(),
             }
             while line := connection.receive():
                 command = line.split()[0].decode()
-                reply = self.replies.get(command, usual.get(command, b"500 what?"))
+                reply = self.replies.get(command, defaults.get(command, b"500 what?"))
                 if callable(reply):
                     reply(connection)
                     continue

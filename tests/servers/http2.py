@@ -1,4 +1,4 @@
-"""HTTP/2 for a `LoopbackServer`, whose answers still write HTTP/1.1."""
+"""HTTP/2 for a `LoopbackServer`; its answers still write HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ __all__ = ["HTTP2Connection"]
 
 
 class HTTP2Connection(Connection):
-    """Reads each request from a stream of HTTP/2, and sends its response there."""
+    """Reads each request from an HTTP/2 stream, and sends its response there."""
 
     def __init__(self, accepted: socket.socket) -> None:
-        """Talk over `accepted`, once TLS has chosen HTTP/2."""
+        """Use the socket `accepted`, once TLS has negotiated HTTP/2."""
         super().__init__(accepted)
         self._http2 = H2Connection(H2Configuration(client_side=False))
         self._streams: deque[int] = deque()
 
     def shake_hands(self, context: ssl.SSLContext) -> None:
-        """Go over to TLS, and to HTTP/2 in it."""
+        """Switch to TLS, and to HTTP/2 inside it."""
         super().shake_hands(context)
         self._http2.initiate_connection()
         super().send(self._http2.data_to_send())
 
     def receive(self) -> bytes:
-        """The heads of the next requests; empty once the client has left."""
+        """The heads of the next requests; empty once the client has disconnected."""
         heads = b""
-        while not heads and (octets := super().receive()):
-            for event in self._http2.receive_data(octets):
+        while not heads and (data := super().receive()):
+            for event in self._http2.receive_data(data):
                 if isinstance(event, RequestReceived):
                     self._streams.append(event.stream_id)
                     fields = dict(event.headers)
@@ -49,7 +49,7 @@ class HTTP2Connection(Connection):
         return heads
 
     def send(self, octets: bytes) -> None:
-        """Send the response that `octets` are, if any."""
+        """Send the HTTP/1.1 response `octets`, if not empty, on its stream."""
         if not octets:
             return
         head, _, body = octets.partition(b"\r\n\r\n")

@@ -1,7 +1,7 @@
-"""An HTTP server on a loopback port that may answer anything, right or wrong.
+"""An HTTP server on a loopback port that can send any response, valid or not.
 
-Real sockets, blocking, in threads: what it does cannot depend on the event loop
-that is tested. Every answer is a plain function of a request and a connection.
+It uses real blocking sockets in threads, so its behaviour cannot depend on the event
+loop under test. An answer is a plain function of a request and a connection.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["Answer", "Connection", "LoopbackServer", "Request", "dead_port"]
 
 _RECEIVE_BYTES = 65_536
 
-# A test that goes wrong must not hang: no step of the server takes longer.
+# A broken test must not hang: no step of the server takes longer.
 _STEP_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request as it came.
+    """A request as received.
 
     Attributes:
-        head: all octets up to and including the empty line.
-        target: of the request line.
-        headers: lower-case name to value, the last of each name.
+        head: all bytes up to and including the empty line.
+        target: the target in the request line.
+        headers: values by lower-case name; if a name is repeated, the last value.
     """
 
     head: bytes
@@ -41,7 +41,7 @@ class Request:
 
     @classmethod
     def of(cls, head: bytes) -> Request:
-        """Read what is well-formed of `head`."""
+        """Parse the valid parts of `head`."""
         request_line, *lines = head.decode("latin-1").split("\r\n")
         words = request_line.split(" ")
         pairs = (line.partition(":") for line in lines if line)
@@ -56,36 +56,36 @@ class Connection:
     """One accepted connection."""
 
     def __init__(self, accepted: socket.socket) -> None:
-        """Talk over `accepted`."""
+        """Use the socket `accepted`."""
         self._socket = accepted
         self.is_closed = False
 
     def send(self, octets: bytes) -> None:
-        """Send all of `octets`; OSError if the client has left."""
+        """Send all of `octets`; raise OSError if the client has disconnected."""
         self._socket.sendall(octets)
 
     def send_for_ever(self, octets: bytes) -> None:
-        """Send `octets` again and again until the client has left."""
+        """Send `octets` repeatedly until the client disconnects."""
         while True:
             self._socket.sendall(octets)
 
     def hang(self) -> None:
-        """Say nothing until the client has left."""
+        """Send nothing until the client disconnects."""
         with suppress(OSError):
             while self._socket.recv(_RECEIVE_BYTES):
                 pass
         self.close()
 
     def receive(self) -> bytes:
-        """What comes next; empty once the client has left."""
+        """The next bytes received; empty once the client has disconnected."""
         return self._socket.recv(_RECEIVE_BYTES)
 
     def accept(self, listener: socket.socket) -> Connection:
-        """Another connection of the same client."""
+        """Accept another connection from the same client."""
         return Connection(listener.accept()[0])
 
     def close(self) -> None:
-        """End the connection in order (FIN)."""
+        """Close the connection normally (FIN)."""
         if not self.is_closed:
             self.is_closed = True
             with suppress(OSError):
@@ -93,21 +93,21 @@ class Connection:
             self._socket.close()
 
     def reset(self) -> None:
-        """End the connection rudely (RST)."""
+        """Abort the connection (RST)."""
         linger = struct.pack("ii", 1, 0)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.is_closed = True
         self._socket.close()
 
     def interrupt(self) -> None:
-        """Wake whoever is in a call of this connection; from another thread."""
-        # Not the method of an SSLSocket, which takes its TLS layer away from a
-        # thread that reads.
+        """Wake a thread that is blocked in a call on this connection."""
+        # An SSLSocket's own method would remove the TLS layer from under a thread
+        # that is reading.
         with suppress(OSError):
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def shake_hands(self, context: ssl.SSLContext) -> None:
-        """Go over to TLS, as its server."""
+        """Switch to TLS, as the server side."""
         self._socket = context.wrap_socket(
             self._socket, server_side=True, do_handshake_on_connect=False
         )
@@ -115,15 +115,15 @@ class Connection:
 
 
 Answer = Callable[[Request, Connection], None]
-"""Answers one request; afterwards the next one of the connection is read."""
+"""Answers one request; afterwards, the next request on the connection is read."""
 
 
 class LoopbackServer:
     """Answers every request with a function, until its `with` block ends.
 
     Attributes:
-        url: of its origin, without a final slash.
-        port: where it listens.
+        url: the URL of its origin, without a final slash.
+        port: the port on which it listens.
     """
 
     def __init__(
@@ -138,11 +138,11 @@ class LoopbackServer:
         """Listen.
 
         Args:
-            answer: called for each request, in the thread of its connection.
-            host: the loopback address to listen at.
-            ssl_context: makes it https.
-            connection_type: what it speaks; HTTP/1.1 by default.
-            reads_requests: if not, `answer` is called once for each connection,
+            answer: called for each request, in the connection's thread.
+            host: the loopback address to listen on.
+            ssl_context: makes it an HTTPS server.
+            connection_type: the protocol; HTTP/1.1 by default.
+            reads_requests: if `False`, `answer` is called once for each connection,
                 before anything is read, with an empty request.
         """
         self._answer = answer
@@ -164,16 +164,16 @@ class LoopbackServer:
         self._is_stopping = False
 
     def __enter__(self) -> Self:
-        """Begin to answer."""
+        """Start answering."""
         self._start(self._accept_all)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Stop: what is still open is cut."""
+        """Stop, and cut open connections."""
         with self._changed:
             self._is_stopping = True
             open_connections = list(self._connections)
-        # Closing a listener does not wake its accept(); a connection does.
+        # Closing a listener does not wake its accept(), but a connection does.
         with suppress(OSError):
             socket.create_connection(self._address, timeout=_STEP_SECONDS).close()
         for connection in open_connections:
@@ -184,7 +184,7 @@ class LoopbackServer:
 
     @property
     def requests(self) -> list[Request]:
-        """What was asked until now, in order of arrival."""
+        """The requests received so far, in order of arrival."""
         with self._changed:
             return list(self._requests)
 
@@ -195,19 +195,19 @@ class LoopbackServer:
 
     @property
     def accepted(self) -> int:
-        """How many connections came until now."""
+        """How many connections the server has accepted so far."""
         with self._changed:
             return self._accepted
 
     def is_left_alone(self) -> bool:
-        """Whether every client closes its connections, soon if not yet."""
+        """Whether all clients have closed their connections; waits briefly for that."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: not self._connections, timeout=_STEP_SECONDS / 5
             )
 
     def has_accepted(self, count: int) -> bool:
-        """Whether `count` connections have come, soon if not yet."""
+        """Whether `count` connections have been accepted; waits a while for that."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: self._accepted >= count, timeout=_STEP_SECONDS
@@ -234,7 +234,7 @@ class LoopbackServer:
 
     def _serve(self, connection: Connection) -> None:
         try:
-            # OSError: the client has left, or the server was stopped.
+            # OSError: the client has disconnected, or the server was stopped.
             with suppress(OSError):
                 if self._ssl_context is not None:
                     connection.shake_hands(self._ssl_context)
@@ -252,10 +252,10 @@ class LoopbackServer:
         received = b""
         while not connection.is_closed:
             while b"\r\n\r\n" not in received:
-                octets = connection.receive()
-                if not octets:
+                data = connection.receive()
+                if not data:
                     return
-                received += octets
+                received += data
             head, end, received = received.partition(b"\r\n\r\n")
             request = Request.of(head + end)
             with self._changed:
@@ -265,7 +265,7 @@ class LoopbackServer:
 
 
 def dead_port() -> int:
-    """A loopback port where nothing listens."""
+    """A loopback port on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

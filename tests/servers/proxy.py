@@ -1,4 +1,4 @@
-"""Servers that pass on: what comes in a connection, or requests as a proxy does."""
+"""Answers that forward: all bytes of a connection, or requests like a proxy."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 __all__ = ["forward_proxy", "pass_on"]
 
-_PATIENCE_SECONDS = 5.0
+_TIMEOUT_SECONDS = 5.0
 _RECEIVE_BYTES = 65_536
 
 
 def forward_proxy(request: Request, connection: Connection) -> None:
-    """An answer: of a proxy for http, and by CONNECT for https."""
+    """An `Answer` of a proxy, for http, and for https through CONNECT."""
     if request.head.startswith(b"CONNECT "):
         host, _, port = request.target.rpartition(":")
         connection.send(b"HTTP/1.1 200 OK\r\n\r\n")
         pass_on(connection, (host, int(port)))
         return
     url = urlsplit(request.target)
-    with closing(HTTPConnection(url.netloc, timeout=_PATIENCE_SECONDS)) as upstream:
+    with closing(HTTPConnection(url.netloc, timeout=_TIMEOUT_SECONDS)) as upstream:
         upstream.request("GET", url.path, headers=request.headers)
         response = upstream.getresponse()
         headers = dict(response.getheaders())
@@ -43,12 +43,12 @@ def forward_proxy(request: Request, connection: Connection) -> None:
 def pass_on(
     connection: Connection, address: tuple[str, int], *, latency: float = 0.0
 ) -> None:
-    """Pass on to `address`, and back, what comes until one side leaves.
+    """Forward bytes to and from `address` until one side disconnects.
 
     Args:
-        connection: that of the client.
-        address: where to.
-        latency: how much later each byte arrives, in each direction, seconds.
+        connection: the client's connection.
+        address: where to connect.
+        latency: the additional delay in each direction, in seconds.
     """
     with socket.create_connection(address) as plain:
 
@@ -60,14 +60,14 @@ def pass_on(
         _carry(connection.receive, plain.sendall, latency)
         with suppress(OSError):
             plain.shutdown(socket.SHUT_RDWR)
-        back.join(_PATIENCE_SECONDS)
+        back.join(_TIMEOUT_SECONDS)
     connection.close()
 
 
 def _carry(
     receive: Callable[[], bytes], send: Callable[[bytes], object], latency: float
 ) -> None:
-    """Send what comes, each piece `latency` seconds later, until one side leaves."""
+    """Send what is received, `latency` seconds later, until one side disconnects."""
     pieces: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
 
     def deliver() -> None:
@@ -79,7 +79,7 @@ def _carry(
     sender = threading.Thread(target=deliver)
     sender.start()
     with suppress(OSError):
-        while octets := receive():
-            pieces.put((SystemClock().monotonic() + latency, octets))
+        while data := receive():
+            pieces.put((SystemClock().monotonic() + latency, data))
     pieces.put((0.0, b""))
-    sender.join(_PATIENCE_SECONDS)
+    sender.join(_TIMEOUT_SECONDS)

@@ -1,7 +1,7 @@
-"""A real Valkey server on a free loopback port: the binary of the test extra.
+"""A real Valkey server on a free loopback port, with the binary of the test extra.
 
-It needs no root and no network. Where it cannot start, whoever asked for it is told
-why, with what the server wrote.
+It needs neither root nor a network. If it cannot start, the exception contains its
+output.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ __all__ = ["Valkey", "far_from", "running_valkey", "tls_before"]
 
 _HOST = "127.0.0.1"
 
-# A server that goes wrong must not hang a test: nothing takes a tenth of this.
-_PATIENCE_SECONDS = 30.0
+# A broken server must not hang a test; nothing takes a tenth of this.
+_TIMEOUT_SECONDS = 30.0
 
 # Between choosing a free port and listening there, another process may take it.
 _ATTEMPTS_TO_START = 5
 
 _LINES_TO_SHOW = 30
 
-# A sentinel says the second one.
+# A sentinel prints the second one.
 _READY = ("Ready to accept connections", "Sentinel ID is")
 
 _RECEIVE_BYTES = 65_536
 
 
 class Valkey:
-    """A server process; stopped, killed, paused and started again at will.
+    """A server process that can be stopped, killed, paused and restarted.
 
     Attributes:
-        port: where it listens, the same after each start.
-        url: of its database 0, without a password.
+        port: the port on which it listens; it stays the same after a restart.
+        url: the URL of database 0, without a password.
     """
 
     def __init__(self, port: int, config: dict[str, object]) -> None:
-        """Prepare.
+        """Prepare a server without starting it.
 
         Args:
             port: where to listen.
@@ -64,27 +64,27 @@ class Valkey:
         self.port = port
         self.url = f"redis://{_HOST}:{port}"
         self._is_sentinel = "sentinel" in config
-        usual = {} if self._is_sentinel else {"save": "", "appendonly": "no"}
-        self._config = {"bind": _HOST, **usual, **config}
+        defaults = {} if self._is_sentinel else {"save": "", "appendonly": "no"}
+        self._config = {"bind": _HOST, **defaults, **config}
         self._folder = tempfile.TemporaryDirectory(prefix="valkey-")
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
-        self._said: deque[str] = deque(maxlen=_LINES_TO_SHOW)
+        self._output: deque[str] = deque(maxlen=_LINES_TO_SHOW)
 
     def start(self) -> None:
-        """Start, and return once it answers.
+        """Start the server, and return once it is ready.
 
         Raises:
-            RuntimeError: it ended or is too slow; says what it wrote.
+            RuntimeError: it exited or is too slow; contains its output.
         """
         is_settled = threading.Event()
-        self._said.clear()
+        self._output.clear()
         files = []
-        if self._is_sentinel:  # which writes down what it finds
+        if self._is_sentinel:  # it stores its state in its configuration file
             files.append(Path(self._folder.name, "sentinel.conf"))
             files[0].touch()
         command = [get_binary_path(), *files, "--port", self.port, *self._arguments()]
-        process = self._process = subprocess.Popen(  # noqa: S603 (of our test extra)
+        process = self._process = subprocess.Popen(  # noqa: S603 (from our test extra)
             [str(word) for word in command],
             cwd=self._folder.name,
             text=True,
@@ -93,75 +93,75 @@ class Valkey:
         )
         self._reader = threading.Thread(target=self._read, args=(process, is_settled))
         self._reader.start()
-        is_settled.wait(_PATIENCE_SECONDS)
-        if not any(map(_is_ready, self._said)):
+        is_settled.wait(_TIMEOUT_SECONDS)
+        if not any(map(_is_ready, self._output)):
             self.kill()
-            said = "".join(self._said)
-            raise RuntimeError(f"the Valkey server did not start; it wrote:\n{said}")
+            output = "".join(self._output)
+            raise RuntimeError(f"the Valkey server did not start; it wrote:\n{output}")
 
     def stop(self) -> None:
-        """End it in order, if it runs; what it held is lost."""
+        """Stop the server normally, if it is running; its data is lost."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it at once, if it runs."""
+        """Kill the server, if it is running."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Let it hang, with all its connections, until `resume`."""
+        """Make the server hang, with all its connections, until `resume`."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """End a `pause`."""
+        """End the effect of `pause`."""
         self._signal(signal.SIGCONT)
 
     def clean(self) -> None:
-        """End it, and remove its files."""
+        """Kill the server, and remove its files."""
         self.kill()
         self._folder.cleanup()
 
     def ask(self, *words: object) -> object:
-        """What the server answers to one command, in a connection of its own.
+        """Send a command on a new connection, and return the reply.
 
-        Integers, lists and text (UTF-8, what is none of it replaced) come as such.
+        The reply is an int, a list, a str (invalid UTF-8 is replaced) or `None`.
 
         Raises:
-            RuntimeError: it answers with an error.
-            OSError: it does not answer.
+            RuntimeError: the reply is an error.
+            OSError: there is no reply.
         """
         with self.connection() as (connection, replies):
             _send(connection, words)
-            return _reply(replies)
+            return _read_reply(replies)
 
     @contextmanager
     def monitored(self) -> Iterator[list[str]]:
-        """The commands that come during the block, complete after it."""
+        """The commands received during the block; complete after it."""
         seen: list[str] = []
         with self.connection() as (connection, replies):
             _send(connection, ["MONITOR"])
-            _reply(replies)
+            _read_reply(replies)
             yield seen
             self.ask("ECHO", "end of the block")
-            while "end of the block" not in (line := str(_reply(replies))):
+            while "end of the block" not in (line := str(_read_reply(replies))):
                 seen.append(line)
 
     @contextmanager
     def connection(self) -> Iterator[tuple[socket.socket, BufferedReader]]:
-        """A connection to it, and what comes back there."""
+        """A new connection to the server, and a file with its replies."""
         address = (_HOST, self.port)
         with (
-            socket.create_connection(address, timeout=_PATIENCE_SECONDS) as connection,
+            socket.create_connection(address, timeout=_TIMEOUT_SECONDS) as connection,
             connection.makefile("rb") as replies,
         ):
             if password := self._config.get("requirepass"):
                 _send(connection, ["AUTH", password])
-                _reply(replies)
+                _read_reply(replies)
             yield connection, replies
 
     def _arguments(self) -> Iterator[str]:
         for name, value in self._config.items():
             yield f"--{name.replace('_', '-')}"
-            # A list is several words of one directive or none, "" an empty one.
+            # A list is any number of words for one directive; "" is an empty word.
             yield from map(str, value if isinstance(value, list) else [value])
 
     def _read(
@@ -169,7 +169,7 @@ class Valkey:
     ) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            self._said.append(line)
+            self._output.append(line)
             if _is_ready(line):
                 is_settled.set()
         is_settled.set()
@@ -183,31 +183,31 @@ class Valkey:
         if process is None:
             return
         process.send_signal(number)
-        process.send_signal(signal.SIGCONT)  # a paused one ends only then
+        process.send_signal(signal.SIGCONT)  # a paused process ends only then
         try:
-            process.wait(_PATIENCE_SECONDS)
+            process.wait(_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(_PATIENCE_SECONDS)
+            process.wait(_TIMEOUT_SECONDS)
         if self._reader is not None:
-            self._reader.join(_PATIENCE_SECONDS)
+            self._reader.join(_TIMEOUT_SECONDS)
         assert process.stdout is not None
         process.stdout.close()
 
 
 @contextmanager
 def running_valkey(**config: object) -> Iterator[Valkey]:
-    """A server that ends with the block.
+    """A server that runs until the end of the block.
 
     Args:
         config: directives of valkey.conf, with "_" for "-".
 
     Raises:
-        RuntimeError: it cannot be started; says why.
+        RuntimeError: the server did not start; contains its output.
     """
     for attempt in range(_ATTEMPTS_TO_START):
         ports: dict[str, object] = {}
-        if config.get("cluster_enabled"):  # its own would be out of range for some
+        if config.get("cluster_enabled"):  # the default would be out of range for some
             ports["cluster_port"] = dead_port()
         server = Valkey(dead_port(), {**ports, **config})
         with ExitStack() as on_failure:
@@ -229,7 +229,7 @@ def running_valkey(**config: object) -> Iterator[Valkey]:
 
 @contextmanager
 def far_from(server: Valkey, *, seconds: float) -> Iterator[str]:
-    """A URL of `server` at which each round trip takes so much longer."""
+    """A URL for `server` that makes each round trip `seconds` longer."""
 
     def answer(_request: Request, connection: Connection) -> None:
         pass_on(connection, (_HOST, server.port), latency=seconds / 2)
@@ -240,11 +240,11 @@ def far_from(server: Valkey, *, seconds: float) -> Iterator[str]:
 
 @contextmanager
 def tls_before(server: Valkey, context: ssl.SSLContext) -> Iterator[LoopbackServer]:
-    """A port that speaks TLS and passes on to `server`, whose binary has no TLS.
+    """A TLS port that forwards to `server`, whose binary does not support TLS.
 
     Args:
-        server: where everything goes.
-        context: of the TLS server.
+        server: where to forward to.
+        context: the context of the TLS server.
     """
 
     def answer(_request: Request, connection: Connection) -> None:
@@ -259,13 +259,15 @@ def _is_ready(line: str) -> bool:
 
 
 def _send(connection: socket.socket, words: list[object] | tuple[object, ...]) -> None:
-    octets = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    parts = [b"$%d\r\n%b\r\n" % (len(word), word) for word in octets]
+    encoded = [
+        word if isinstance(word, bytes) else str(word).encode() for word in words
+    ]
+    parts = [b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded]
     connection.sendall(b"*%d\r\n" % len(words) + b"".join(parts))
 
 
-def _reply(replies: BufferedReader) -> object:
-    """One reply of RESP2."""
+def _read_reply(replies: BufferedReader) -> object:
+    """Read one RESP2 reply."""
     line = replies.readline().decode(errors="replace").rstrip("\r\n")
     kind, rest = line[:1], line[1:]
     if kind == "-":
@@ -275,10 +277,10 @@ def _reply(replies: BufferedReader) -> object:
     if kind == "$":
         if rest == "-1":
             return None
-        octets = replies.read(int(rest) + 2)[:-2]
-        return octets.decode(errors="replace")
+        data = replies.read(int(rest) + 2)[:-2]
+        return data.decode(errors="replace")
     if kind == "*":
-        return [_reply(replies) for _ in range(int(rest))]
+        return [_read_reply(replies) for _ in range(int(rest))]
     if kind != "+":
         raise ConnectionError(f"expected a reply, got {line!r}")
     return rest

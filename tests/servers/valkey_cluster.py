@@ -19,24 +19,24 @@ HOST = "127.0.0.1"
 
 _SLOTS = 16_384
 
-# Nodes hear of each other within two or three seconds.
+# Nodes discover each other within two or three seconds.
 _PAUSE_SECONDS = 0.02
-_MOST_PAUSES = 1_500
+_MAX_PAUSES = 1_500
 
-# A node that does not answer for so long is replaced.
+# A node that does not respond for this long is replaced.
 _NODE_TIMEOUT_MS = 500
 
 
 @contextmanager
 def running_cluster(*, primaries: int = 3, replicas: int = 0) -> Iterator[list[Valkey]]:
-    """The nodes of a cluster that ends with the block.
+    """The nodes of a cluster that runs until the end of the block.
 
     Args:
-        primaries: how many share the slots, ≥ 1; they come first.
-        replicas: how many follow the first of them.
+        primaries: the number of nodes that share the slots, ≥ 1; they come first.
+        replicas: the number of replicas of the first primary.
 
     Raises:
-        RuntimeError: it cannot be started; says why.
+        RuntimeError: the cluster did not start; says why.
     """
     with ExitStack() as running:
         nodes = [
@@ -66,7 +66,7 @@ def running_cluster(*, primaries: int = 3, replicas: int = 0) -> Iterator[list[V
 
 
 def _is_complete(node: Valkey, names: list[str]) -> bool:
-    """Whether `node` knows all the others, and who has which slot."""
+    """Whether `node` knows all other nodes and all slots."""
     known = str(node.ask("CLUSTER", "NODES"))
     is_ok = "cluster_state:ok" in str(node.ask("CLUSTER", "INFO"))
     return is_ok and all(name in known for name in names) and "handshake" not in known
@@ -76,13 +76,13 @@ def _follows(node: Valkey) -> bool:
     return "master_link_status:up" in str(node.ask("INFO", "replication"))
 
 
-def _wait_for(is_so: Callable[[], bool], nodes: list[Valkey]) -> None:
-    for _ in range(_MOST_PAUSES):
-        if is_so():
+def _wait_for(condition: Callable[[], bool], nodes: list[Valkey]) -> None:
+    for _ in range(_MAX_PAUSES):
+        if condition():
             return
         threading.Event().wait(_PAUSE_SECONDS)
-    said = [str(node.ask("CLUSTER", "NODES")) for node in nodes]
-    raise RuntimeError("the cluster did not form:\n" + "\n".join(said))
+    outputs = [str(node.ask("CLUSTER", "NODES")) for node in nodes]
+    raise RuntimeError("the cluster did not form:\n" + "\n".join(outputs))
 
 
 def _list(reply: object) -> list[object]:

@@ -1,4 +1,4 @@
-"""A Valkey server with a replica, and a sentinel that lets that take over."""
+"""A Valkey server, its replica, and a sentinel that can promote the replica."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["HOST", "NAME", "running_sentinel"]
 HOST = "127.0.0.1"
 NAME = "crawl"
 
-# A primary that does not answer for so long is replaced.
+# A primary that does not respond for this long is replaced.
 _DOWN_AFTER_MS = 500
 
-# The sentinel looks for replicas once in ten seconds.
+# The sentinel looks for replicas every ten seconds.
 _PAUSE_SECONDS = 0.05
-_MOST_PAUSES = 600
+_MAX_PAUSES = 600
 
 
 @contextmanager
 def running_sentinel() -> Iterator[tuple[Valkey, Valkey, Valkey]]:
-    """A primary, its replica and their sentinel, which end with the block.
+    """A primary, its replica and their sentinel, until the end of the block.
 
     Raises:
-        RuntimeError: they cannot be started; says why.
+        RuntimeError: they did not start; says why.
     """
     with (
         running_valkey(repl_diskless_sync_delay=0) as primary,
@@ -47,8 +47,8 @@ def running_sentinel() -> Iterator[tuple[Valkey, Valkey, Valkey]]:
 
 
 def _wait_for(text: str, server: Valkey, *words: object) -> None:
-    for _ in range(_MOST_PAUSES):
+    for _ in range(_MAX_PAUSES):
         if text in str(server.ask(*words)):
             return
         threading.Event().wait(_PAUSE_SECONDS)
-    raise RuntimeError(f"{words} never says {text!r}")
+    raise RuntimeError(f"the reply to {words} never contains {text!r}")

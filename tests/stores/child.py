@@ -1,4 +1,4 @@
-"""Processes of their own for the tests of a store, and what they write."""
+"""Runs child processes for the store tests, and defines the values they write."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).parents[2]
 
-# A child that goes wrong must not hang the test: nothing takes a tenth of this.
-_PATIENCE_SECONDS = 60.0
+# A broken child must not hang the test; nothing takes a tenth of this.
+_TIMEOUT_SECONDS = 60.0
 
-_MOST_BYTES = 4_000
+_MAX_BYTES = 4_000
 
 
 def bytes_of(key: str) -> bytes:
-    """The one value of `key`: a reader that gets another has got a wrong one."""
+    """The only value that is ever written for `key`."""
     chance = Random(key)  # noqa: S311 (reproducible, no secret)
-    return chance.randbytes(chance.randrange(_MOST_BYTES))
+    return chance.randbytes(chance.randrange(_MAX_BYTES))
 
 
 @contextmanager
 def child(module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """Run `module` with pipes; killed at the end of the block, if not before."""
+    """Run `module` with pipes, and kill it at the end of the block."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     with subprocess.Popen(  # noqa: S603 (this very interpreter)
         command,
@@ -42,4 +42,4 @@ def child(module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
-            process.wait(_PATIENCE_SECONDS)
+            process.wait(_TIMEOUT_SECONDS)

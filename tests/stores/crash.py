@@ -1,4 +1,4 @@
-"""Kills processes that write to one SQLite file, and looks for what they had kept.
+"""Kills processes that write to one SQLite file, then checks what they had written.
 
     python -m tests.stores.crash --kills 200
 
@@ -26,20 +26,20 @@ from tests.stores.child import bytes_of, child
 
 _MODULE = "tests.stores.crash"
 
-# Several tasks, so that there are transactions of several keys.
-_TASKS_OF_A_WRITER = 5
+# Several tasks, so that transactions contain several keys.
+_TASKS_PER_WRITER = 5
 _WRITERS = 2
 
-# Long enough for a commit or a checkpoint to be under way, or none.
-_MOST_ACKNOWLEDGED_BEFORE = 80
-_MOST_SECONDS_BEFORE = 0.02
+# Long enough that a commit or a checkpoint may be in progress.
+_MAX_KEYS_BEFORE_KILL = 80
+_MAX_SECONDS_BEFORE_KILL = 0.02
 
 _KILLS_BETWEEN_REPORTS = 20
 
 
 @dataclass(kw_only=True)
 class Losses:
-    """What came of some kills."""
+    """The results of some kills."""
 
     kills: int = 0
     acknowledged: list[str] = field(default_factory=list)
@@ -54,29 +54,29 @@ class Losses:
 
 
 def kill_writers(path: Path, *, kills: int, seed: int) -> Losses:
-    """Let two processes write at a time, and kill first one and then the other.
+    """Run two writers at a time, killing first one and then the other.
 
     Args:
-        path: of the file, which they all share.
-        kills: how many at least.
-        seed: of the moments.
+        path: the file that they share.
+        kills: the minimum number of kills.
+        seed: the seed for the times of the kills.
     """
     chance = Random(seed)  # noqa: S311 (reproducible, no secret)
     losses = Losses()
     while losses.kills < kills:
-        written = _killed(path, chance, name=f"{seed}-{losses.kills}")
+        written = _write_and_kill(path, chance, name=f"{seed}-{losses.kills}")
         losses.kills += _WRITERS
         losses.acknowledged += written
-        _look_at(path, written, losses)
+        _check(path, written, losses)
         if losses.kills % _KILLS_BETWEEN_REPORTS == 0:
             sys.stderr.write(f"{losses}\n")
-    # Nothing that came later has taken an earlier one away.
-    _look_at(path, losses.acknowledged, losses)
+    # Later kills must not have destroyed earlier keys.
+    _check(path, losses.acknowledged, losses)
     return losses
 
 
-def _killed(path: Path, chance: Random, *, name: str) -> list[str]:
-    """Which keys some writers had written when they were killed."""
+def _write_and_kill(path: Path, chance: Random, *, name: str) -> list[str]:
+    """Run some writers, kill them, and return the keys that they had written."""
     written: list[str] = []
     with ExitStack() as children:
         writers = [
@@ -85,53 +85,53 @@ def _killed(path: Path, chance: Random, *, name: str) -> list[str]:
         ]
         for writer in writers:
             assert writer.stdout is not None
-            for _ in range(chance.randrange(_MOST_ACKNOWLEDGED_BEFORE) + 1):
+            for _ in range(chance.randrange(_MAX_KEYS_BEFORE_KILL) + 1):
                 written += _lines(writer.stdout.readline())
             with suppress(subprocess.TimeoutExpired):
-                writer.wait(chance.uniform(0, _MOST_SECONDS_BEFORE))
-            # It writes for ever: if it has ended, that was a failure of its own.
+                writer.wait(chance.uniform(0, _MAX_SECONDS_BEFORE_KILL))
+            # A writer never ends by itself, unless it fails.
             if writer.poll() is not None:
-                raise AssertionError(_said(writer.stderr))
+                raise AssertionError(_text_of(writer.stderr))
             writer.kill()
             written += _lines(writer.stdout.read())
     return written
 
 
 def _lines(text: str) -> list[str]:
-    """The whole lines of `text`."""
+    """The complete lines of `text`."""
     return [line.rstrip() for line in text.splitlines(keepends=True) if "\n" in line]
 
 
-def _said(stream: TextIO | None) -> str:
+def _text_of(stream: TextIO | None) -> str:
     return "" if stream is None else stream.read()
 
 
-def _look_at(path: Path, keys: list[str], losses: Losses) -> None:
-    """Open the file as it was left, and look for the `keys`."""
+def _check(path: Path, keys: list[str], losses: Losses) -> None:
+    """Open the file as the writers left it, and check the `keys`."""
     losses.lost += anyio.run(_lost, path, keys)
     with closing(sqlite3.connect(path)) as connection:
-        ((said,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
-    if said != "ok":
-        losses.damage.append(said)
+        ((result,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    if result != "ok":
+        losses.damage.append(result)
 
 
 async def _lost(path: Path, keys: list[str]) -> list[str]:
     lost: list[str] = []
     async with aclosing(SQLiteStore(path)) as store:
 
-        async def look_for(some: list[str]) -> None:
+        async def check(some: list[str]) -> None:
             for key in some:
-                found = await store.get(key)
-                lost.extend([key] if found != bytes_of(key) else [])
+                value = await store.get(key)
+                lost.extend([key] if value != bytes_of(key) else [])
 
         async with anyio.create_task_group() as tasks:
             for first in range(50):
-                tasks.start_soon(look_for, keys[first::50])
+                tasks.start_soon(check, keys[first::50])
     return lost
 
 
 async def _write(path: str, name: str) -> None:
-    """Write keys for ever, and tell each once it is written."""
+    """Write keys forever, and print each one once it is written."""
     store = SQLiteStore(path)
 
     async def write(first: int) -> None:
@@ -141,31 +141,35 @@ async def _write(path: str, name: str) -> None:
             await store.update(key, to(bytes_of(key)))
             sys.stdout.write(f"{key}\n")
             sys.stdout.flush()
-            number += _TASKS_OF_A_WRITER
+            number += _TASKS_PER_WRITER
 
     async with anyio.create_task_group() as tasks:
-        for first in range(_TASKS_OF_A_WRITER):
+        for first in range(_TASKS_PER_WRITER):
             tasks.start_soon(write, first)
 
 
 def main() -> int:
-    """Kill: 0 if nothing was lost."""
+    """Kill writers; return 0 if nothing was lost or damaged."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {_MODULE}",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--kills", type=int, default=200, help="how many")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments")
     parser.add_argument(
-        "--write", nargs=2, metavar=("PATH", "NAME"), help="be one of the writers"
+        "--kills", type=int, default=200, help="how many writers to kill"
     )
-    chosen = parser.parse_args()
-    if chosen.write:
-        anyio.run(_write, *chosen.write)
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed for the times of the kills"
+    )
+    parser.add_argument(
+        "--write", nargs=2, metavar=("PATH", "NAME"), help="run as one of the writers"
+    )
+    arguments = parser.parse_args()
+    if arguments.write:
+        anyio.run(_write, *arguments.write)
     with tempfile.TemporaryDirectory() as folder:
         losses = kill_writers(
-            Path(folder) / "robots.db", kills=chosen.kills, seed=chosen.seed
+            Path(folder) / "robots.db", kills=arguments.kills, seed=arguments.seed
         )
     sys.stdout.write(f"{losses}\n")
     return 1 if losses.lost or losses.damage else 0

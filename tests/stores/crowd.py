@@ -1,4 +1,4 @@
-"""Lets several processes write and read one SQLite file at once.
+"""Runs several processes that read and write one SQLite file at once.
 
     python -m tests.stores.crowd --processes 8 --calls 5000
 
@@ -31,14 +31,14 @@ _MODULE = "tests.stores.crowd"
 _TASKS = 20
 _KEYS = 500
 
-# Of the calls of one task that are made before it opens the file again, so that
-# there are first and last connections at any time.
+# How many calls each task makes before the file is reopened, so that first and last
+# connections come and go all the time.
 _CALLS_BETWEEN_OPENINGS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """What came of some processes on one file."""
+    """The results of several processes on one file."""
 
     processes: int
     calls: int
@@ -53,7 +53,7 @@ class Crowd:
 
 
 def crowd_on(path: Path, *, processes: int, calls: int) -> Crowd:
-    """Let `processes` make `calls` each, on a file that they make themselves."""
+    """Run `processes` that make `calls` each, on a file that they create."""
     with ExitStack() as children:
         members = [
             children.enter_context(child(_MODULE, "--join", path, calls, number))
@@ -61,80 +61,85 @@ def crowd_on(path: Path, *, processes: int, calls: int) -> Crowd:
         ]
         for member in members:
             assert member.stdout is not None
-            member.stdout.readline()  # it is ready
+            member.stdout.readline()  # ready
         for member in members:
             assert member.stdin is not None
             member.stdin.write("go\n")
             member.stdin.flush()
-        said = [member.communicate() for member in members]
-    ended = [out.split() for out, _ in said if out]
+        outputs = [member.communicate() for member in members]
+    results = [out.split() for out, _ in outputs if out]
     return Crowd(
         processes=processes,
-        calls=sum(int(done) for done, _ in ended),
-        slowest_seconds=max((float(slowest) for _, slowest in ended), default=0.0),
+        calls=sum(int(done) for done, _ in results),
+        slowest_seconds=max((float(slowest) for _, slowest in results), default=0.0),
         errors=tuple(
             error
-            for member, (_, error) in zip(members, said, strict=True)
+            for member, (_, error) in zip(members, outputs, strict=True)
             if member.returncode
         ),
     )
 
 
 async def _join(path: str, calls: int, number: int) -> None:
-    """Make calls in many tasks; what any of them raises ends the process."""
+    """Make calls in many tasks; an exception in any of them ends the process."""
     seconds: list[float] = []
     chance = Random(number)  # noqa: S311 (reproducible, no secret)
     keys = [f"https://{host}.example" for host in range(_KEYS)]
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    left = calls
-    while left:
-        some = min(left, _TASKS * _CALLS_BETWEEN_OPENINGS)
-        left -= some
+    remaining = calls
+    while remaining:
+        count = min(remaining, _TASKS * _CALLS_BETWEEN_OPENINGS)
+        remaining -= count
         async with (
             aclosing(SQLiteStore(path)) as store,
             anyio.create_task_group() as tasks,
         ):
             for task in range(_TASKS):
-                chosen = chance.choices(keys, k=len(range(task, some, _TASKS)))
+                chosen = chance.choices(keys, k=len(range(task, count, _TASKS)))
                 tasks.start_soon(_call, store, chosen, seconds)
     sys.stdout.write(f"{len(seconds)} {max(seconds):.3f}\n")
 
 
 async def _call(store: Store, keys: list[str], seconds: list[float]) -> None:
-    for place, key in enumerate(keys):
+    for number, key in enumerate(keys):
         begin = time.perf_counter()
-        if place % 2:
+        if number % 2:
             await store.update(key, to(bytes_of(key)))
         else:
-            kept = await store.get(key)
-            assert kept in (None, bytes_of(key)), f"wrong bytes under {key}"
+            value = await store.get(key)
+            assert value in (None, bytes_of(key)), f"wrong value for {key}"
         seconds.append(time.perf_counter() - begin)
 
 
 def main() -> int:
-    """Let them call: 0 if no call failed."""
+    """Run the processes; return 0 if no call failed."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {_MODULE}",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--processes", type=int, default=8, help="how many")
-    parser.add_argument("--calls", type=int, default=5_000, help="of each")
+    parser.add_argument("--processes", type=int, default=8, help="how many processes")
     parser.add_argument(
-        "--join", nargs=3, metavar=("PATH", "CALLS", "NUMBER"), help="be one of them"
+        "--calls", type=int, default=5_000, help="how many calls each makes"
     )
-    chosen = parser.parse_args()
-    if chosen.join:
-        path, calls, number = chosen.join
+    parser.add_argument(
+        "--join",
+        nargs=3,
+        metavar=("PATH", "CALLS", "NUMBER"),
+        help="run as one of the processes",
+    )
+    arguments = parser.parse_args()
+    if arguments.join:
+        path, calls, number = arguments.join
         anyio.run(_join, path, int(calls), int(number))
         return 0
     with tempfile.TemporaryDirectory() as folder:
         crowd = crowd_on(
             Path(folder) / "robots.db",
-            processes=chosen.processes,
-            calls=chosen.calls,
+            processes=arguments.processes,
+            calls=arguments.calls,
         )
     for error in crowd.errors:
         sys.stderr.write(error)

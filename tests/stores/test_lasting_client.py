@@ -1,4 +1,4 @@
-"""The client that lasts, on real servers that hang, fall silent and cut it off."""
+"""The lasting client on real servers that hang, fall silent or cut connections."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_is_left")]
 
 _NUMBERS = itertools.count()
 
-# Far more than anything here takes.
-_PATIENCE_SECONDS = 10.0
+# Far longer than anything here takes.
+_TIMEOUT_SECONDS = 10.0
 
-# As few connections as let a lost place be noticed soon.
-_PLACES = 8
+# Few connections, so that a leaked one is soon noticed.
+_MAX_CONNECTIONS = 8
 
-# Of connections, before several clients have been replaced: a few hundred do.
-_MOST_CUTS = 50_000
-_REPLACED = 1
+# How often connections are cut before the test gives up on seeing a client replaced:
+# usually, a few hundred times suffice.
+_MAX_CUTS = 50_000
+_CLIENTS_BEFORE = 1
 
 _FAILURES = (RedisError, OSError, EOFError, ExceptionGroup)
 
@@ -51,28 +52,28 @@ def key() -> str:
 
 
 @pytest.fixture
-def allow(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Sets how long a call that begins from now on may take, in seconds."""
+def set_timeout(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets the timeout for calls that start from now on, in seconds."""
     return lambda seconds: monkeypatch.setattr(_lasting_client, "CALL_SECONDS", seconds)
 
 
-class Maker:
-    """Makes clients, the first ones of them by `first`, and counts them."""
+class ClientFactory:
+    """Creates and counts clients; the functions `first` create the first ones."""
 
     def __init__(self, port: int, *first: Callable[[], Any]) -> None:
         self.count = 0
         self._port = port
         self._first = first
 
-    def __call__(self) -> Any:  # noqa: ANN401 (a client, or what stands for one)
+    def __call__(self) -> Any:  # noqa: ANN401 (a client or a substitute)
         self.count += 1
         if self.count <= len(self._first):
             return self._first[self.count - 1]()
-        return Redis("127.0.0.1", self._port, max_connections=_PLACES)
+        return Redis("127.0.0.1", self._port, max_connections=_MAX_CONNECTIONS)
 
 
-class NeverOpen:
-    """A client whose context is entered for ever."""
+class HangingClient:
+    """A client that hangs while it is being opened."""
 
     async def __aenter__(self) -> None:
         await anyio.sleep_forever()
@@ -81,8 +82,8 @@ class NeverOpen:
         """Nothing: it is never entered."""
 
 
-class NotOpen:
-    """A client whose context cannot be entered."""
+class FailingClient:
+    """A client that cannot be opened."""
 
     async def __aenter__(self) -> None:
         raise ExceptionGroup("of its tasks", [ConnectionRefusedError()])
@@ -96,21 +97,21 @@ def no_client() -> None:
 
 
 CANNOT_BE_OPENED: dict[str, Callable[[], object]] = {
-    "cannot be made": no_client,
-    "cannot be opened": NotOpen,
-    "is opened for ever": NeverOpen,
+    "cannot be created": no_client,
+    "cannot be opened": FailingClient,
+    "hangs while it is being opened": HangingClient,
 }
 
 
 class ForgetfulProxy:
-    """Passes on to `server`; nothing comes back in a connection it has forgotten."""
+    """Forwards to `server`, but returns no responses on forgotten connections."""
 
     def __init__(self, server: Valkey) -> None:
         self._server = server
         self._forgotten = 0
 
     def forget(self) -> None:
-        """All connections there are, without closing any."""
+        """Forget all current connections, without closing them."""
         self._forgotten += 1
 
     def __call__(self, _request: Request, connection: Connection) -> None:
@@ -119,23 +120,23 @@ class ForgetfulProxy:
 
             def pass_back() -> None:
                 with suppress(OSError):
-                    while octets := plain.recv(65_536):
+                    while data := plain.recv(65_536):
                         if forgotten == self._forgotten:
-                            connection.send(octets)
+                            connection.send(data)
 
             back = threading.Thread(target=pass_back)
             back.start()
             with suppress(OSError):
-                while octets := connection.receive():
-                    plain.sendall(octets)
+                while data := connection.receive():
+                    plain.sendall(data)
             with suppress(OSError):
                 plain.shutdown(socket.SHUT_RDWR)
-            back.join(_PATIENCE_SECONDS)
+            back.join(_TIMEOUT_SECONDS)
 
 
 @asynccontextmanager
 async def opened(make: Callable[[], Any]) -> AsyncIterator[LastingClient]:
-    with anyio.fail_after(3 * _PATIENCE_SECONDS):
+    with anyio.fail_after(3 * _TIMEOUT_SECONDS):
         async with aclosing(LastingClient(make)) as lasting:
             yield lasting
 
@@ -148,19 +149,19 @@ async def fail(_client: object) -> None:
     raise ConnectionResetError
 
 
-async def _until(is_so: Callable[[], bool]) -> None:
-    with anyio.fail_after(_PATIENCE_SECONDS):
-        while not is_so():
+async def _wait_until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(_TIMEOUT_SECONDS):
+        while not condition():
             await anyio.lowlevel.checkpoint()
 
 
-async def _until_settled(lasting: LastingClient) -> None:
-    """No client is being opened any more: it is there, or could not be."""
-    await _until(lambda: lasting._next is None)
+async def _wait_until_settled(lasting: LastingClient) -> None:
+    """Wait until no client is being opened any more, successfully or not."""
+    await _wait_until(lambda: lasting._next is None)
 
 
 def _open_connections(server: Valkey) -> int:
-    """How many connections there are, without the one of the question."""
+    """How many connections are open, except the one used to find out."""
     return len(str(server.ask("CLIENT", "LIST")).strip().splitlines()) - 1
 
 
@@ -175,198 +176,200 @@ async def _expect(
         await lasting.result_of(work)
 
 
-class TestLife:
-    async def test_client_is_opened_when_it_is_needed_and_closed_at_the_end(
+class TestLifecycle:
+    async def test_client_is_opened_when_needed_and_closed_at_the_end(
         self, own_valkey: Valkey, key: str
     ) -> None:
-        maker = Maker(own_valkey.port)
+        factory = ClientFactory(own_valkey.port)
 
-        async with opened(maker) as lasting:
-            before = (maker.count, _open_connections(own_valkey))
-            found = [await lasting.result_of(get(key)) for _ in range(5)]
-            meanwhile = (maker.count, _open_connections(own_valkey))
+        async with opened(factory) as lasting:
+            before = (factory.count, _open_connections(own_valkey))
+            values = [await lasting.result_of(get(key)) for _ in range(5)]
+            meanwhile = (factory.count, _open_connections(own_valkey))
 
-        await _until(lambda: _open_connections(own_valkey) == 0)
+        await _wait_until(lambda: _open_connections(own_valkey) == 0)
         assert before == (0, 0)
         assert meanwhile == (1, 1)
-        assert found == [None] * 5
+        assert values == [None] * 5
 
-    async def test_calls_at_once_share_the_client_that_is_being_opened(
+    async def test_concurrent_calls_share_the_client_being_opened(
         self, valkey: Valkey, key: str
     ) -> None:
-        maker = Maker(valkey.port)
+        factory = ClientFactory(valkey.port)
 
-        async with opened(maker) as lasting, anyio.create_task_group() as tasks:
-            for _ in range(3 * _PLACES):
+        async with opened(factory) as lasting, anyio.create_task_group() as tasks:
+            for _ in range(3 * _MAX_CONNECTIONS):
                 tasks.start_soon(lasting.result_of, get(key))
 
-        assert maker.count == 1
+        assert factory.count == 1
 
-    async def test_call_whose_caller_gives_up_goes_on(
+    async def test_call_continues_after_its_caller_gives_up(
         self, valkey: Valkey, key: str
     ) -> None:
-        maker, gate = Maker(valkey.port), anyio.Event()
+        factory, gate = ClientFactory(valkey.port), anyio.Event()
 
         async def put_late(client: Client) -> None:
             await gate.wait()
             await client.set(key, "late")
 
-        async with opened(maker) as lasting:
+        async with opened(factory) as lasting:
             with anyio.CancelScope() as scope:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(lasting.result_of, put_late)
                     await anyio.wait_all_tasks_blocked()
                     scope.cancel()
             gate.set()
-            await _until(lambda: valkey.ask("EXISTS", key) == 1)
-            found = await lasting.result_of(get(key))
+            await _wait_until(lambda: valkey.ask("EXISTS", key) == 1)
+            value = await lasting.result_of(get(key))
 
         assert scope.cancelled_caught
-        assert found == b"late"
-        assert maker.count == 1
+        assert value == b"late"
+        assert factory.count == 1
 
 
 class TestReplacing:
-    async def test_error_that_the_server_answers_with_replaces_no_client(
+    async def test_error_response_does_not_replace_the_client(
         self, own_valkey: Valkey, key: str
     ) -> None:
-        maker = Maker(own_valkey.port)
+        factory = ClientFactory(own_valkey.port)
         own_valkey.ask("LPUSH", key, "element")
 
-        async with opened(maker) as lasting:
+        async with opened(factory) as lasting:
             for _ in range(3):
                 await _expect(ResponseError, lasting, get(key), match="wrong kind")
-            found = await lasting.result_of(get("another"))
+            value = await lasting.result_of(get("another"))
             connections = _open_connections(own_valkey)
 
-        assert found is None
-        assert (maker.count, connections) == (1, 1)
+        assert value is None
+        assert (factory.count, connections) == (1, 1)
 
-    @pytest.mark.parametrize("calls", [1, _PLACES, 3 * _PLACES])
+    @pytest.mark.parametrize("calls", [1, _MAX_CONNECTIONS, 3 * _MAX_CONNECTIONS])
     @pytest.mark.parametrize("is_warm", [False, True])
     async def test_calls_work_again_after_the_server_has_hung(
         self,
         own_valkey: Valkey,
         key: str,
-        allow: Callable[[float], None],
+        set_timeout: Callable[[float], None],
         *,
         calls: int,
         is_warm: bool,
     ) -> None:
-        maker = Maker(own_valkey.port)
+        factory = ClientFactory(own_valkey.port)
 
-        async with opened(maker) as lasting:
+        async with opened(factory) as lasting:
             if is_warm:
                 await lasting.result_of(get(key))
-            allow(0.3)
+            set_timeout(0.3)
             own_valkey.pause()
             async with anyio.create_task_group() as tasks:
                 for _ in range(calls):
                     tasks.start_soon(_expect, _FAILURES, lasting, get(key))
             own_valkey.resume()
-            allow(_PATIENCE_SECONDS)
-            await _until_settled(lasting)
-            with anyio.fail_after(_PATIENCE_SECONDS):
-                found = [await lasting.result_of(get(key)) for _ in range(_PLACES)]
+            set_timeout(_TIMEOUT_SECONDS)
+            await _wait_until_settled(lasting)
+            with anyio.fail_after(_TIMEOUT_SECONDS):
+                values = [
+                    await lasting.result_of(get(key)) for _ in range(_MAX_CONNECTIONS)
+                ]
 
-        assert found == [None] * _PLACES
-        # All the calls have failed with the same one.
-        assert maker.count == 2
+        assert values == [None] * _MAX_CONNECTIONS
+        # All the failed calls used the same client.
+        assert factory.count == 2
 
     async def test_connection_that_falls_silent_is_replaced(
         self,
         valkey: Valkey,
         key: str,
         serve: Callable[..., LoopbackServer],
-        allow: Callable[[float], None],
+        set_timeout: Callable[[float], None],
     ) -> None:
         proxy = ForgetfulProxy(valkey)
         server = serve(proxy, reads_requests=False)
-        maker = Maker(server.port)
+        factory = ClientFactory(server.port)
         valkey.ask("SET", key, "value")
-        found: list[object] = []
+        values: list[object] = []
 
-        async with opened(maker) as lasting:
+        async with opened(factory) as lasting:
             for _ in range(3):
-                allow(_PATIENCE_SECONDS)
-                found.append(await lasting.result_of(get(key)))
+                set_timeout(_TIMEOUT_SECONDS)
+                values.append(await lasting.result_of(get(key)))
                 proxy.forget()
-                allow(0.3)
+                set_timeout(0.3)
                 await _expect(TimeoutError, lasting, get(key))
-                await _until_settled(lasting)
-            allow(_PATIENCE_SECONDS)
-            found.append(await lasting.result_of(get(key)))
+                await _wait_until_settled(lasting)
+            set_timeout(_TIMEOUT_SECONDS)
+            values.append(await lasting.result_of(get(key)))
 
-        assert found == [b"value"] * 4
-        assert maker.count == server.accepted == 4
+        assert values == [b"value"] * 4
+        assert factory.count == server.accepted == 4
         assert server.is_left_alone()
 
     @pytest.mark.slow
-    async def test_connections_cut_again_and_again_leave_a_client_that_works(
-        self, own_valkey: Valkey, key: str, allow: Callable[[float], None]
+    async def test_client_works_after_its_connections_were_cut_repeatedly(
+        self, own_valkey: Valkey, key: str, set_timeout: Callable[[float], None]
     ) -> None:
-        maker = Maker(own_valkey.port)
+        factory = ClientFactory(own_valkey.port)
         is_over = False
 
-        async def call_again_and_again() -> None:
+        async def call_repeatedly() -> None:
             while not is_over:
                 with suppress(*_FAILURES):
                     await lasting.result_of(get(key))
                 await anyio.lowlevel.checkpoint()
 
-        def cut_again_and_again() -> None:
+        def cut_repeatedly() -> None:
             with own_valkey.connection() as (connection, replies):
-                for _ in range(_MOST_CUTS):
-                    if maker.count > _REPLACED:
+                for _ in range(_MAX_CUTS):
+                    if factory.count > _CLIENTS_BEFORE:
                         break
                     connection.sendall(b"CLIENT KILL TYPE normal SKIPME yes\r\n")
                     replies.readline()
 
-        allow(_PATIENCE_SECONDS / 2)
-        async with opened(maker) as lasting:
+        set_timeout(_TIMEOUT_SECONDS / 2)
+        async with opened(factory) as lasting:
             async with anyio.create_task_group() as tasks:
                 for _ in range(20):
-                    tasks.start_soon(call_again_and_again)
-                await anyio.to_thread.run_sync(cut_again_and_again)
+                    tasks.start_soon(call_repeatedly)
+                await anyio.to_thread.run_sync(cut_repeatedly)
                 is_over = True
-            with anyio.fail_after(_PATIENCE_SECONDS):
-                await _until_it_works(lasting, key)
+            with anyio.fail_after(_TIMEOUT_SECONDS):
+                await _wait_until_it_works(lasting, key)
                 async with anyio.create_task_group() as tasks:
-                    for _ in range(3 * _PLACES):
+                    for _ in range(3 * _MAX_CONNECTIONS):
                         tasks.start_soon(lasting.result_of, get(key))
-            await _until(lambda: _open_connections(own_valkey) <= _PLACES)
+            await _wait_until(lambda: _open_connections(own_valkey) <= _MAX_CONNECTIONS)
 
-        assert maker.count > _REPLACED
+        assert factory.count > _CLIENTS_BEFORE
 
-    async def test_other_calls_come_to_their_end_on_the_client_that_is_replaced(
+    async def test_other_calls_finish_on_the_client_being_replaced(
         self, own_valkey: Valkey, key: str
     ) -> None:
-        maker, gate = Maker(own_valkey.port), anyio.Event()
+        factory, gate = ClientFactory(own_valkey.port), anyio.Event()
         own_valkey.ask("SET", key, "value")
-        found: list[object] = []
+        values: list[object] = []
 
         async def get_late(client: Client) -> None:
             await client.get(key)
             await gate.wait()
-            found.append(await client.get(key))
+            values.append(await client.get(key))
 
-        async with opened(maker) as lasting:
+        async with opened(factory) as lasting:
             async with anyio.create_task_group() as tasks:
                 for _ in range(3):
                     tasks.start_soon(lasting.result_of, get_late)
                 await anyio.wait_all_tasks_blocked()
                 await _expect(ConnectionResetError, lasting, fail)
-                await _until_settled(lasting)
-                found.append(await lasting.result_of(get(key)))
+                await _wait_until_settled(lasting)
+                values.append(await lasting.result_of(get(key)))
                 replaced = _open_connections(own_valkey)
                 gate.set()
-            # The one that was replaced has gone when its last call is over.
-            await _until(lambda: _open_connections(own_valkey) < replaced)
-            found.append(await lasting.result_of(get(key)))
-            left = _open_connections(own_valkey)
+            # The replaced client is closed once its last call is over.
+            await _wait_until(lambda: _open_connections(own_valkey) < replaced)
+            values.append(await lasting.result_of(get(key)))
+            remaining = _open_connections(own_valkey)
 
-        assert found == [b"value"] * 5
-        assert (maker.count, left) == (2, 1)
+        assert values == [b"value"] * 5
+        assert (factory.count, remaining) == (2, 1)
 
 
 class TestOpening:
@@ -376,78 +379,78 @@ class TestOpening:
         valkey: Valkey,
         key: str,
         first: Callable[[], object],
-        allow: Callable[[float], None],
+        set_timeout: Callable[[float], None],
     ) -> None:
-        maker = Maker(valkey.port, first, first)
+        factory = ClientFactory(valkey.port, first, first)
 
-        async with RedisStore(maker, prefix=key) as store:
-            allow(0.1)
+        async with RedisStore(factory, prefix=key) as store:
+            set_timeout(0.1)
             for _ in range(2):
                 with pytest.raises(StoreError, match="Redis failed"):
                     await store.get(KEY)
                 assert store._server._lasting_client is not None
-                await _until_settled(store._server._lasting_client)
-            allow(_PATIENCE_SECONDS)
+                await _wait_until_settled(store._server._lasting_client)
+            set_timeout(_TIMEOUT_SECONDS)
             await store.update(KEY, to(b"1"))
-            found = await store.get(KEY)
+            value = await store.get(KEY)
 
-        assert found == b"1"
-        assert maker.count == 3
+        assert value == b"1"
+        assert factory.count == 3
 
-    async def test_call_ends_with_the_time_to_open_its_client(
-        self, valkey: Valkey, key: str, allow: Callable[[float], None]
+    async def test_call_fails_when_opening_its_client_times_out(
+        self, valkey: Valkey, key: str, set_timeout: Callable[[float], None]
     ) -> None:
-        """Though it has begun later, and would have more time."""
-        maker = Maker(valkey.port, NeverOpen)
+        """Even if the call started later and has time left."""
+        factory = ClientFactory(valkey.port, HangingClient)
 
-        with anyio.fail_after(_PATIENCE_SECONDS):
-            async with opened(maker) as lasting:
+        with anyio.fail_after(_TIMEOUT_SECONDS):
+            async with opened(factory) as lasting:
                 async with anyio.create_task_group() as tasks:
-                    allow(1.0)
+                    set_timeout(1.0)
                     tasks.start_soon(_expect, _FAILURES, lasting, get(key))
-                    await _until(lambda: maker.count == 1)
-                    allow(10 * _PATIENCE_SECONDS)
+                    await _wait_until(lambda: factory.count == 1)
+                    set_timeout(10 * _TIMEOUT_SECONDS)
                     await _expect(ConnectionError, lasting, get(key))
-                found = await lasting.result_of(get(key))
+                value = await lasting.result_of(get(key))
 
-        assert found is None
-        assert maker.count == 2
+        assert value is None
+        assert factory.count == 2
 
     @pytest.mark.parametrize("then", CANNOT_BE_OPENED.values(), ids=CANNOT_BE_OPENED)
-    async def test_client_goes_on_while_no_other_can_be_opened(
+    async def test_client_stays_in_use_while_no_other_can_be_opened(
         self,
         own_valkey: Valkey,
         key: str,
         then: Callable[[], object],
-        allow: Callable[[float], None],
+        set_timeout: Callable[[float], None],
     ) -> None:
-        maker = Maker(own_valkey.port, Maker(own_valkey.port), then, then)
-        found: list[object] = []
+        factory = ClientFactory(
+            own_valkey.port, ClientFactory(own_valkey.port), then, then
+        )
+        values: list[object] = []
         counts = []
 
-        async with opened(maker) as lasting:
+        async with opened(factory) as lasting:
             for _ in range(3):
-                found.append(await lasting.result_of(get(key)))
-                allow(0.1)
+                values.append(await lasting.result_of(get(key)))
+                set_timeout(0.1)
                 await _expect(_FAILURES, lasting, fail)
-                await _until_settled(lasting)
-                counts.append(maker.count)
-                allow(_PATIENCE_SECONDS)
-            found.append(await lasting.result_of(get(key)))
-            await _until(lambda: _open_connections(own_valkey) == 1)
+                await _wait_until_settled(lasting)
+                counts.append(factory.count)
+                set_timeout(_TIMEOUT_SECONDS)
+            values.append(await lasting.result_of(get(key)))
+            await _wait_until(lambda: _open_connections(own_valkey) == 1)
 
-        assert found == [None] * 4
+        assert values == [None] * 4
         assert counts == [2, 3, 4]
 
     @pytest.mark.slow
-    async def test_cluster_whose_first_node_is_dead_goes_on_with_the_others(
-        self, key: str
-    ) -> None:
+    async def test_cluster_works_without_its_first_node(self, key: str) -> None:
         with running_cluster() as (first, *others):
             for node in (first, *others):
                 node.ask("CONFIG", "SET", "cluster-require-full-coverage", "no")
             names = [f"{key}:{number}" for number in range(30)]
-            held = [name for name in names if _is_held(first, name)]
+            on_first = [name for name in names if _has_slot(first, name)]
             count = 0
 
             def make() -> RedisCluster[bytes]:
@@ -459,52 +462,52 @@ class TestOpening:
                 before = [await lasting.result_of(get(name)) for name in names]
                 first.kill()
                 for _ in range(2):
-                    await _expect(_FAILURES, lasting, get(held[0]))
-                    await _until_settled(lasting)
+                    await _expect(_FAILURES, lasting, get(on_first[0]))
+                    await _wait_until_settled(lasting)
                 after = [
                     await lasting.result_of(get(name))
                     for name in names
-                    if name not in held
+                    if name not in on_first
                 ]
 
         assert before == [None] * 30
-        assert after == [None] * (30 - len(held))
-        assert 0 < len(held) < 30
+        assert after == [None] * (30 - len(on_first))
+        assert 0 < len(on_first) < 30
         assert count == 3
 
 
 class TestClosing:
-    async def test_client_that_is_being_opened_is_given_up_at_once(
-        self, valkey: Valkey, key: str, allow: Callable[[float], None]
+    async def test_closing_abandons_a_client_being_opened(
+        self, valkey: Valkey, key: str, set_timeout: Callable[[float], None]
     ) -> None:
-        allow(10 * _PATIENCE_SECONDS)
+        set_timeout(10 * _TIMEOUT_SECONDS)
 
-        with anyio.fail_after(_PATIENCE_SECONDS):
+        with anyio.fail_after(_TIMEOUT_SECONDS):
             async with (
                 anyio.create_task_group() as tasks,
-                opened(Maker(valkey.port, NeverOpen)) as lasting,
+                opened(ClientFactory(valkey.port, HangingClient)) as lasting,
             ):
                 for _ in range(3):
                     tasks.start_soon(_expect_closed, lasting, get(key))
                 await anyio.wait_all_tasks_blocked()
 
-    @pytest.mark.parametrize("calls", [1, 3 * _PLACES])
+    @pytest.mark.parametrize("calls", [1, 3 * _MAX_CONNECTIONS])
     @pytest.mark.parametrize("is_warm", [False, True])
-    async def test_calls_that_hang_are_given_up_at_once(
+    async def test_closing_abandons_hanging_calls(
         self,
         own_valkey: Valkey,
         key: str,
-        allow: Callable[[float], None],
+        set_timeout: Callable[[float], None],
         *,
         calls: int,
         is_warm: bool,
     ) -> None:
-        allow(10 * _PATIENCE_SECONDS)
+        set_timeout(10 * _TIMEOUT_SECONDS)
 
-        with anyio.fail_after(_PATIENCE_SECONDS):
+        with anyio.fail_after(_TIMEOUT_SECONDS):
             async with (
                 anyio.create_task_group() as tasks,
-                opened(Maker(own_valkey.port)) as lasting,
+                opened(ClientFactory(own_valkey.port)) as lasting,
             ):
                 if is_warm:
                     await lasting.result_of(get(key))
@@ -513,26 +516,26 @@ class TestClosing:
                     tasks.start_soon(_expect_closed, lasting, get(key))
                 await anyio.wait_all_tasks_blocked()
             own_valkey.resume()
-            await _until(lambda: _open_connections(own_valkey) == 0)
+            await _wait_until(lambda: _open_connections(own_valkey) == 0)
 
-    async def test_cancellation_around_it_ends_everything_at_once(
-        self, own_valkey: Valkey, key: str, allow: Callable[[float], None]
+    async def test_cancellation_abandons_hanging_calls(
+        self, own_valkey: Valkey, key: str, set_timeout: Callable[[float], None]
     ) -> None:
-        allow(10 * _PATIENCE_SECONDS)
+        set_timeout(10 * _TIMEOUT_SECONDS)
 
-        with anyio.fail_after(_PATIENCE_SECONDS):
+        with anyio.fail_after(_TIMEOUT_SECONDS):
             async with anyio.create_task_group() as tasks:
                 with anyio.CancelScope() as scope:
-                    async with opened(Maker(own_valkey.port)) as lasting:
+                    async with opened(ClientFactory(own_valkey.port)) as lasting:
                         await lasting.result_of(get(key))
                         own_valkey.pause()
-                        for _ in range(3 * _PLACES):
+                        for _ in range(3 * _MAX_CONNECTIONS):
                             tasks.start_soon(_expect_closed, lasting, get(key))
                         await anyio.wait_all_tasks_blocked()
                         scope.cancel()
                         await anyio.lowlevel.checkpoint()
             own_valkey.resume()
-            await _until(lambda: _open_connections(own_valkey) == 0)
+            await _wait_until(lambda: _open_connections(own_valkey) == 0)
 
         assert scope.cancelled_caught
 
@@ -543,8 +546,8 @@ async def _expect_closed(
     await _expect(StoreError, lasting, work, match="closed")
 
 
-async def _until_it_works(lasting: LastingClient, key: str) -> None:
-    """Calls that fail are those to a connection that was cut."""
+async def _wait_until_it_works(lasting: LastingClient, key: str) -> None:
+    """Retry until a call succeeds; calls on cut connections still fail."""
     works = False
     while not works:
         with suppress(*_FAILURES):
@@ -552,10 +555,10 @@ async def _until_it_works(lasting: LastingClient, key: str) -> None:
             works = True
 
 
-def _is_held(node: Valkey, key: str) -> bool:
-    """Whether the slot of `key` is one of `node`."""
+def _has_slot(node: Valkey, key: str) -> bool:
+    """Whether `node` has the slot of `key`."""
     try:
         node.ask("GET", key)
-    except RuntimeError:  # it names another
+    except RuntimeError:  # it names another node
         return False
     return True

@@ -1,4 +1,4 @@
-"""The contract of stores, as `docs/how-to/write-a-store.md` shows it."""
+"""The store contract, as shown in `docs/how-to/write-a-store.md`."""
 
 from __future__ import annotations
 

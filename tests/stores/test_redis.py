@@ -1,4 +1,4 @@
-"""The store of a fleet, on a real Valkey server."""
+"""The Redis store on a real Valkey server."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_is_left")]
 
-# Far more than anything here takes.
-_PATIENCE_SECONDS = 10.0
+# Far longer than anything here takes.
+_TIMEOUT_SECONDS = 10.0
 
-# What a password may consist of, and a URL may not.
+# Characters that a password may contain and that a URL must percent-encode.
 _PASSWORD = "p@ss/w:rd %#?"
 
 OPERATIONS: dict[str, Callable[[RedisStore], Awaitable[object]]] = {
@@ -68,7 +68,7 @@ class TestRedisStore(StoreContract):
 
     @pytest.fixture
     def make_shared(self, make_store: Callable[[], Store]) -> Callable[[], Store]:
-        """Without their contexts: each operation has a connection of its own."""
+        """Creates stores that are not entered: each operation opens a connection."""
         return make_store
 
 
@@ -79,7 +79,7 @@ class TestRedisLease(LeaseContract):
 
 
 class TestUpdate:
-    async def test_change_is_called_again_when_another_writer_was_faster(
+    async def test_change_is_called_again_if_another_writer_is_faster(
         self, valkey: Valkey, prefix: str, opened: Callable[..., Any]
     ) -> None:
         seen: list[bytes | None] = []
@@ -94,12 +94,12 @@ class TestUpdate:
         store = RedisStore(valkey.url, prefix=prefix)
         async with opened(store):
             await store.update(KEY, change)
-            kept = await store.get(KEY)
+            value = await store.get(KEY)
 
         assert seen == [None, b"", b"other", bytes(600_000)]
-        assert kept == b"ours"
+        assert value == b"ours"
 
-    async def test_ten_faster_writers_are_an_error_that_changes_nothing(
+    async def test_update_raises_and_changes_nothing_after_ten_faster_writers(
         self, valkey: Valkey, prefix: str
     ) -> None:
         calls = 0
@@ -113,13 +113,13 @@ class TestUpdate:
         async with RedisStore(valkey.url, prefix=prefix) as store:
             with pytest.raises(StoreError, match="first, 10 times in a row"):
                 await store.update(KEY, change)
-            kept = await store.get(KEY)
+            value = await store.get(KEY)
 
         assert calls == 10
-        assert kept == b"x" * 10
+        assert value == b"x" * 10
 
     @pytest.mark.parametrize("error", [OSError, ExceptionGroup])
-    async def test_error_of_a_change_is_no_failure_of_the_server(
+    async def test_exception_in_change_is_raised_unchanged(
         self, valkey: Valkey, prefix: str, error: type[Exception]
     ) -> None:
         raised = error("mine", [ValueError()]) if error is ExceptionGroup else error()
@@ -154,7 +154,7 @@ class TestLease:
         assert is_free
         assert valkey.ask("GET", prefix + KEY) == "new"
 
-    async def test_bytes_read_under_a_lease_are_read_again_if_another_wrote(
+    async def test_value_read_under_a_lease_is_read_again_if_another_process_wrote(
         self, valkey: Valkey, prefix: str
     ) -> None:
         seen: list[bytes | None] = []
@@ -172,7 +172,7 @@ class TestLease:
 
         assert seen == [None, b"theirs", b"theirs and ours"]
 
-    async def test_write_leaves_the_lease_of_another_owner(
+    async def test_update_and_release_keep_the_lease_of_another_owner(
         self, valkey: Valkey, prefix: str
     ) -> None:
         async with RedisStore(valkey.url, prefix=prefix) as store:
@@ -184,7 +184,7 @@ class TestLease:
         assert valkey.ask("GET", f"{prefix}lease:{KEY}") == "other"
 
     @pytest.mark.parametrize("is_read", [True, False])
-    async def test_lease_under_which_nothing_was_written_is_released(
+    async def test_lease_without_a_write_is_released(
         self, valkey: Valkey, prefix: str, *, is_read: bool
     ) -> None:
         async with RedisStore(valkey.url, prefix=prefix) as store:
@@ -199,34 +199,34 @@ class TestLease:
 
 class TestExpiry:
     @cases("keep_until expected", {
-        "ages": (LATER + 0.0005, LATER * 1_000 + 1),
-        "no end": (float("inf"), 253_402_300_799_000),
-        "too late": (1e300, 253_402_300_799_000),
-        "for ever": (None, -1),
-        "long over": (1.8, -2),
-        "never": (-1e300, -2),
+        "finite": (LATER + 0.0005, LATER * 1_000 + 1),
+        "infinite": (float("inf"), 253_402_300_799_000),
+        "too far in the future": (1e300, 253_402_300_799_000),
+        "unknown": (None, -1),
+        "past": (1.8, -2),
+        "too far in the past": (-1e300, -2),
     })  # fmt: skip
-    async def test_server_drops_a_key_when_nothing_can_use_it(
+    async def test_key_expires_at_keep_until(
         self, valkey: Valkey, prefix: str, keep_until: float | None, expected: float
     ) -> None:
         async with RedisStore(valkey.url, prefix=prefix) as store:
             await store.update(KEY, to(b"", LATER - 1))
             await store.update(KEY, to(b"", keep_until))
 
-        # -1: it has no end; -2: it has gone already.
+        # -1: it never expires; -2: it has expired already.
         assert valkey.ask("PEXPIRETIME", prefix + KEY) == expected
 
-    async def test_lease_ends_by_itself(self, valkey: Valkey, prefix: str) -> None:
+    async def test_lease_expires(self, valkey: Valkey, prefix: str) -> None:
         async with RedisStore(valkey.url, prefix=prefix) as store:
             await store.acquire(KEY, "one", 45.0)
 
-        left = valkey.ask("PTTL", f"{prefix}lease:{KEY}")
-        assert isinstance(left, int)
-        assert 35_000 < left <= 45_000
+        ttl_ms = valkey.ask("PTTL", f"{prefix}lease:{KEY}")
+        assert isinstance(ttl_ms, int)
+        assert 35_000 < ttl_ms <= 45_000
 
 
 class TestKeys:
-    async def test_keys_stand_behind_the_prefix_and_leases_are_not_listed(
+    async def test_keys_start_with_the_prefix_and_leases_are_not_listed(
         self, own_valkey: Valkey
     ) -> None:
         async with (
@@ -243,7 +243,7 @@ class TestKeys:
         assert set(keys) == {"robotsgate:a", "robotsgate:lease:b", "robots*[a]\\c"}
         assert listed == (["a"], ["c"])
 
-    async def test_many_keys_are_listed_each_once(
+    async def test_each_of_many_keys_is_listed_once(
         self, valkey: Valkey, prefix: str
     ) -> None:
         names = [f"{number:05}" for number in range(3_000)]
@@ -254,7 +254,7 @@ class TestKeys:
             assert await store.count() == 3_000
 
     @pytest.mark.parametrize("operation", [*WRITING, "get", "release"])
-    async def test_each_command_is_about_one_key(
+    async def test_each_command_uses_only_one_key(
         self, valkey: Valkey, prefix: str, operation: str
     ) -> None:
         async with RedisStore(valkey.url, prefix=prefix) as store:
@@ -287,7 +287,7 @@ class TestAuthentication:
         with running_valkey(requirepass=_PASSWORD) as server:
             yield server
 
-    async def test_password_may_hold_what_is_percent_encoded(
+    async def test_password_in_the_url_can_be_percent_encoded(
         self, guarded: Valkey
     ) -> None:
         url = guarded.url.replace("//", f"//:{quote(_PASSWORD, safe='')}@")
@@ -307,7 +307,7 @@ class TestAuthentication:
 
         assert "wr0ng" not in "".join(traceback.format_exception(raised.value))
 
-    async def test_user_needs_few_rights_and_only_for_the_prefix(
+    async def test_user_needs_only_a_few_permissions_for_the_prefix(
         self, own_valkey: Valkey
     ) -> None:
         own_valkey.ask(
@@ -323,7 +323,7 @@ class TestAuthentication:
             with pytest.raises(StoreError):
                 await store.get(KEY)
 
-    async def test_database_of_the_url_is_used(self, own_valkey: Valkey) -> None:
+    async def test_database_in_the_url_is_used(self, own_valkey: Valkey) -> None:
         async with RedisStore(f"{own_valkey.url}/3") as store:
             await store.update(KEY, to(b"1"))
 
@@ -333,7 +333,7 @@ class TestAuthentication:
 class TestTLS:
     @pytest.fixture
     def url(self, valkey: Valkey, server_tls: ssl.SSLContext) -> Iterator[str]:
-        """Of a port with TLS before the server."""
+        """The URL of a TLS port in front of the server."""
         with tls_before(valkey, server_tls) as proxy:
             yield f"rediss://127.0.0.1:{proxy.port}"
 
@@ -341,7 +341,7 @@ class TestTLS:
     def url_of_another(
         self, valkey: Valkey, certificate_authority: trustme.CA
     ) -> Iterator[str]:
-        """Of a port whose certificate is good, but has another name."""
+        """The URL of a port with a valid certificate for another name."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         certificate_authority.issue_cert("other.example").configure_cert(context)
         with tls_before(valkey, context) as proxy:
@@ -356,7 +356,7 @@ class TestTLS:
             await store.update(KEY, to(value))
             assert await store.get(KEY) == value
 
-    async def test_certificate_of_an_unknown_authority_is_refused(
+    async def test_certificate_from_an_unknown_authority_is_refused(
         self, url: str, opened: Callable[..., Any]
     ) -> None:
         store = RedisStore(url)
@@ -365,7 +365,7 @@ class TestTLS:
             with pytest.raises(StoreError):
                 await store.get(KEY)
 
-    async def test_certificate_of_another_name_is_refused(
+    async def test_certificate_for_another_name_is_refused(
         self,
         *,
         url: str,
@@ -375,7 +375,7 @@ class TestTLS:
         tmp_path: Path,
         client_tls: ssl.SSLContext,
     ) -> None:
-        """As far as the system's authorities go, anybody has a good certificate."""
+        """Anybody can get a certificate from one of the system's authorities."""
         pem = tmp_path / "authorities.pem"
         certificate_authority.cert_pem.write_to_path(str(pem))
         monkeypatch.setenv("SSL_CERT_FILE", str(pem))
@@ -395,7 +395,7 @@ class TestURLs:
         "redis://user:s3cret@host/0/1", "redis://user:s3cret@host/-1",
         "redis://:s3cret@", "user:s3cret@host:6379", None, b"redis://host",
     ])  # fmt: skip
-    def test_wrong_url_raises_without_showing_the_password(self, url: Any) -> None:  # noqa: ANN401 (a mistake)
+    def test_invalid_url_raises_without_showing_the_password(self, url: Any) -> None:  # noqa: ANN401 (a mistake)
         with pytest.raises(StoreError) as raised:
             RedisStore(url)
 
@@ -403,7 +403,7 @@ class TestURLs:
         shown = [line for line in lines if not line.lstrip().startswith("File ")]
         assert "s3cret" not in "".join(shown)
 
-    async def test_client_may_be_made_by_a_function(
+    async def test_function_can_create_the_client(
         self, valkey: Valkey, prefix: str, opened: Callable[..., Any]
     ) -> None:
         store = RedisStore(lambda: Redis("127.0.0.1", valkey.port), prefix=prefix)
@@ -412,11 +412,11 @@ class TestURLs:
             await store.update(KEY, to(b"1"))
             assert await store.get(KEY) == b"1"
 
-    async def test_server_may_be_at_a_unix_socket(
+    async def test_server_can_listen_on_a_unix_socket(
         self, opened: Callable[..., Any]
     ) -> None:
         with (
-            tempfile.TemporaryDirectory() as folder,  # short, as such paths must be
+            tempfile.TemporaryDirectory() as folder,  # its path must be short
             running_valkey(unixsocket=f"{folder}/socket"),
         ):
             store = RedisStore(f"unix://{folder}/socket")
@@ -424,18 +424,20 @@ class TestURLs:
                 await store.update(KEY, to(b"1"))
 
 
-class TestLife:
-    async def test_kept_store_uses_few_connections(self, own_valkey: Valkey) -> None:
+class TestLifecycle:
+    async def test_entered_store_uses_a_single_connection(
+        self, own_valkey: Valkey
+    ) -> None:
         async with RedisStore(own_valkey.url) as store:
             for operation in list(OPERATIONS.values()) * 20:
                 await operation(store)
 
         lines = str(own_valkey.ask("INFO", "stats")).splitlines()
         stats = dict(line.split(":") for line in lines if ":" in line)
-        # That of the store, and that of the question.
+        # The store's, and the one used to ask.
         assert int(stats["total_connections_received"]) <= 1 + 1
 
-    async def test_exception_inside_comes_out_as_it_was_when_the_server_is_gone(
+    async def test_exception_in_the_block_is_raised_unchanged_if_the_server_is_gone(
         self, own_valkey: Valkey
     ) -> None:
         error = KeyError("mine")
@@ -453,7 +455,7 @@ class TestLife:
 
         assert raised.value is error
 
-    async def test_cancellation_inside_ends_where_it_should(
+    async def test_cancellation_in_the_block_closes_the_store(
         self, valkey: Valkey
     ) -> None:
         with anyio.CancelScope() as scope:
@@ -480,24 +482,24 @@ class TestLife:
 
 
 class TestFailures:
-    @pytest.mark.parametrize("octets", [
+    @pytest.mark.parametrize("data", [
         b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x46",
     ], ids=["nothing", "HTTP", "TLS"])  # fmt: skip
-    async def test_server_that_is_another_raises(
+    async def test_server_that_is_not_redis_raises(
         self,
         serve: Callable[..., LoopbackServer],
-        octets: bytes,
+        data: bytes,
         opened: Callable[..., Any],
     ) -> None:
-        server = serve(Raw(octets), reads_requests=False)
+        server = serve(Raw(data), reads_requests=False)
         store = RedisStore(f"redis://127.0.0.1:{server.port}")
 
-        with anyio.fail_after(_PATIENCE_SECONDS):
+        with anyio.fail_after(_TIMEOUT_SECONDS):
             async with opened(store):
                 with pytest.raises(StoreError):
                     await store.get(KEY)
 
-    async def test_store_comes_back_with_the_server(
+    async def test_store_works_again_once_the_server_is_back(
         self, own_valkey: Valkey, opened: Callable[..., Any]
     ) -> None:
         store = RedisStore(own_valkey.url)
@@ -513,7 +515,7 @@ class TestFailures:
             await store.update(KEY, to(b"2"))
             assert await store.get(KEY) == b"2"
 
-    async def test_replica_raises_for_writing_until_it_is_the_primary(
+    async def test_writing_to_a_replica_raises_until_it_is_promoted(
         self, own_valkey: Valkey
     ) -> None:
         async with RedisStore(own_valkey.url) as store:
@@ -526,7 +528,7 @@ class TestFailures:
             own_valkey.ask("REPLICAOF", "NO", "ONE")
             await store.update(KEY, to(b"2"))
 
-    async def test_full_server_raises_for_writing_until_there_is_room(
+    async def test_writing_to_a_full_server_raises_until_there_is_room(
         self, own_valkey: Valkey
     ) -> None:
         async with RedisStore(own_valkey.url) as store:
@@ -546,7 +548,7 @@ class TestFailures:
 
 class TestCancellation:
     @pytest.mark.parametrize("operation", OPERATIONS)
-    async def test_call_cancelled_anywhere_leaves_a_store_that_works(
+    async def test_store_works_after_a_call_is_cancelled_at_any_point(
         self, valkey: Valkey, prefix: str, operation: str, opened: Callable[..., Any]
     ) -> None:
         number = 0
@@ -566,7 +568,7 @@ class TestCancellation:
 
         assert number > 1
 
-    async def test_cancelled_calls_mix_up_no_replies(
+    async def test_cancelled_calls_do_not_mix_up_replies(
         self, valkey: Valkey, prefix: str
     ) -> None:
         chance = Random(1)  # noqa: S311 (reproducible, no secret)
@@ -603,12 +605,12 @@ class TestCancellation:
 
         assert wrong == []
 
-    async def test_calls_cancelled_while_they_connect_use_up_no_connections(
+    async def test_calls_cancelled_while_connecting_do_not_use_up_connections(
         self, own_valkey: Valkey
     ) -> None:
-        """A server that hangs for a while: each call in it ends with a timeout."""
+        """The server hangs for a while, so that each call times out."""
 
-        async def be_late(store: RedisStore) -> None:
+        async def time_out(store: RedisStore) -> None:
             with anyio.move_on_after(0.05):
                 await store.get(KEY)
 
@@ -616,12 +618,12 @@ class TestCancellation:
             own_valkey.pause()
             async with anyio.create_task_group() as tasks:
                 for _ in range(200):
-                    tasks.start_soon(be_late, store)
+                    tasks.start_soon(time_out, store)
             own_valkey.resume()
-            with anyio.fail_after(_PATIENCE_SECONDS):
+            with anyio.fail_after(_TIMEOUT_SECONDS):
                 await store.update(KEY, to(b"1"))
 
-    async def test_lease_whose_caller_gave_up_meanwhile_is_free(
+    async def test_lease_whose_caller_gave_up_while_acquiring_it_is_free(
         self, own_valkey: Valkey
     ) -> None:
         async with AsyncExitStack() as stack:
@@ -631,6 +633,6 @@ class TestCancellation:
             with anyio.move_on_after(0.05):
                 await store.acquire(KEY, "one", 60.0)
             own_valkey.resume()
-            with anyio.fail_after(_PATIENCE_SECONDS):
+            with anyio.fail_after(_TIMEOUT_SECONDS):
                 while not await store.acquire(KEY, "other", 60.0):
                     await anyio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""The store of a fleet on a real cluster of three Valkey servers."""
+"""The Redis store on a real cluster of three Valkey servers."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ pytestmark = [
     pytest.mark.usefixtures("nothing_is_left"),
 ]
 
-# Far more than a cluster needs to replace a node.
-_PATIENCE_SECONDS = 30.0
+# Far longer than a cluster needs to replace a node.
+_TIMEOUT_SECONDS = 30.0
 
 _KEYS = [f"http://{number:02}.example" for number in range(60)]
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[list[Valkey]]:
-    """Three nodes that many tests share; each has a prefix of its own."""
+    """Three nodes that the tests share; each test has its own prefix."""
     with running_cluster() as nodes:
         yield nodes
 
@@ -59,7 +59,7 @@ class TestRedisLeaseInCluster(LeaseContract):
         return lambda: RedisStore(client_of(cluster[0]), prefix=prefix)
 
 
-async def test_keys_are_spread_over_the_nodes_and_listed_from_all(
+async def test_keys_are_spread_across_the_nodes_and_listed_from_all(
     cluster: list[Valkey], prefix: str
 ) -> None:
     async with RedisStore(client_of(cluster[0]), prefix=prefix) as store:
@@ -70,43 +70,42 @@ async def test_keys_are_spread_over_the_nodes_and_listed_from_all(
         for key in _KEYS:
             await store.release(key, "one")
 
-    held = [_held(node, prefix) for node in cluster]
+    counts = [_key_count(node, prefix) for node in cluster]
     assert listed == _KEYS
-    assert min(held) > 0
-    assert sum(held) == len(_KEYS)
+    assert min(counts) > 0
+    assert sum(counts) == len(_KEYS)
 
 
-async def test_key_is_found_where_its_slot_was_moved_to(
+async def test_key_is_found_after_its_slot_has_moved(
     cluster: list[Valkey], prefix: str
 ) -> None:
     key = f"{prefix}{_KEYS[0]}"
 
     async with RedisStore(client_of(cluster[0]), prefix=prefix) as store:
         await store.update(_KEYS[0], to(b"1"))
-        source = next(node for node in cluster if _held(node, key))
+        source = next(node for node in cluster if _key_count(node, key))
         target = next(node for node in cluster if node is not source)
         _move_slot(key, source, target)
-        kept = await store.get(_KEYS[0])
+        value = await store.get(_KEYS[0])
         await store.update(_KEYS[0], to(b"2"))
 
-        assert kept == b"1"
+        assert value == b"1"
         assert await store.get(_KEYS[0]) == b"2"
-    assert (_held(source, key), _held(target, key)) == (0, 1)
+    assert (_key_count(source, key), _key_count(target, key)) == (0, 1)
 
 
-async def test_store_goes_on_when_a_replica_has_taken_over() -> None:
-    """Nothing takes over before the failure was seen.
+async def test_store_works_again_once_a_replica_has_taken_over() -> None:
+    """The replica takes over only after the store has failed.
 
-    On a busy machine the replica was once faster than the first question, and the
-    test, which counted on failures, saw none.
+    On a busy machine, it used to take over before the first call, which then succeeded.
     """
     with running_cluster(replicas=1) as (first, second, *_, replica):
         replica.ask("CONFIG", "SET", "cluster-replica-no-failover", "yes")
         async with RedisStore(client_of(second)) as store:
             for key in _KEYS:
                 await store.update(key, to(bytes_of(key)))
-            lost = next(key for key in _KEYS if _held(first, f"robotsgate:{key}"))
-            while _held(replica, "robotsgate:") < _held(first, "robotsgate:"):
+            lost = next(key for key in _KEYS if _key_count(first, f"robotsgate:{key}"))
+            while _key_count(replica, "robotsgate:") < _key_count(first, "robotsgate:"):
                 await anyio.lowlevel.checkpoint()
 
             first.kill()
@@ -114,7 +113,7 @@ async def test_store_goes_on_when_a_replica_has_taken_over() -> None:
                 with pytest.raises(StoreError):
                     await call
             replica.ask("CONFIG", "SET", "cluster-replica-no-failover", "no")
-            with anyio.fail_after(_PATIENCE_SECONDS):
+            with anyio.fail_after(_TIMEOUT_SECONDS):
                 while not await _is_whole(store):
                     await anyio.lowlevel.checkpoint()
             await store.update(lost, to(b"new"))
@@ -122,7 +121,7 @@ async def test_store_goes_on_when_a_replica_has_taken_over() -> None:
             assert await store.get(lost) == b"new"
 
 
-async def test_cluster_that_is_not_there_is_an_error_of_the_store() -> None:
+async def test_unreachable_cluster_raises_store_error() -> None:
     port = dead_port()
 
     async with RedisStore(lambda: RedisCluster(HOST, port)) as store:
@@ -132,22 +131,22 @@ async def test_cluster_that_is_not_there_is_an_error_of_the_store() -> None:
 
 
 async def _is_whole(store: RedisStore) -> bool:
-    """Whether all keys can be read, and are as they were written."""
+    """Whether all keys can be read and have their original values."""
     try:
         return all([await store.get(key) == bytes_of(key) for key in _KEYS])
     except StoreError:
         return False
 
 
-def _held(node: Valkey, prefix: str) -> int:
-    """How many keys that begin with `prefix` are at `node`."""
+def _key_count(node: Valkey, prefix: str) -> int:
+    """How many keys on `node` start with `prefix`."""
     keys = node.ask("KEYS", f"{prefix}*")
     assert isinstance(keys, list)
     return len(keys)
 
 
 def _move_slot(key: str, source: Valkey, target: Valkey) -> None:
-    """Let `target` have the slot of `key` with all that is in it."""
+    """Move the slot of `key`, including `key` itself, to `target`."""
     slot = source.ask("CLUSTER", "KEYSLOT", key)
     names = [node.ask("CLUSTER", "MYID") for node in (source, target)]
     target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", names[0])

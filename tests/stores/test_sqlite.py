@@ -1,4 +1,4 @@
-"""The store in one file: the contract, and what can happen to a file."""
+"""The SQLite store: the contract, and what can happen to a file."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 MEBIBYTE = 2**20
-PAGE = 4_096  # SQLite's own; the first holds the table of tables
-PATIENCE_SECONDS = 20.0
+PAGE = 4_096  # SQLite's default; the first page contains the schema
+TIMEOUT_SECONDS = 20.0
 
 # A call suspends a handful of times; more than that would be a loop.
-MOST_CHECKPOINTS = 100
+MAX_CHECKPOINTS = 100
 
 CALLS: dict[str, Callable[[SQLiteStore], Coroutine[object, object, object]]] = {
     "get": lambda store: store.get(KEY),
@@ -68,15 +68,17 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "robots.db"
 
 
-def executed(path: Path, statement: str, *values: object) -> list[tuple[object, ...]]:
-    """What `statement` gives, committed, as another program would do it."""
+def execute_sql(
+    path: Path, statement: str, *values: object
+) -> list[tuple[object, ...]]:
+    """Execute and commit `statement` as another program would; return the rows."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         return connection.execute(statement, values).fetchall()
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Nobody else can write to the file."""
+    """Keep all others from writing to the file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
@@ -89,10 +91,10 @@ async def update_together(store: Store, values: dict[str, bytes]) -> None:
             tasks.start_soon(store.update, key, to(value))
 
 
-# --- a file that lasts -------------------------------------------------------------
+# --- persistence -------------------------------------------------------------------
 
 
-async def test_bytes_are_there_when_the_file_is_opened_again(path: Path) -> None:
+async def test_values_persist_when_the_file_is_reopened(path: Path) -> None:
     async with SQLiteStore(str(path)) as store:
         await store.update("a", to(b"1"))
         await store.update("b", to(b"2"))
@@ -104,7 +106,7 @@ async def test_bytes_are_there_when_the_file_is_opened_again(path: Path) -> None
         assert await keys_of(store) == ["a"]
 
 
-async def test_many_keys_are_read_together(path: Path) -> None:
+async def test_get_many_returns_the_keys_that_exist(path: Path) -> None:
     async with SQLiteStore(path) as store:
         await update_together(store, {"a": b"1", "b": b"", "c": b"3"})
 
@@ -112,7 +114,7 @@ async def test_many_keys_are_read_together(path: Path) -> None:
         assert await store.get_many([]) == {}
 
 
-async def test_new_file_can_be_opened_by_many_at_once(path: Path) -> None:
+async def test_new_file_can_be_opened_by_several_stores_at_once(path: Path) -> None:
     stores: list[SQLiteStore] = []
 
     async def open_one() -> None:
@@ -130,7 +132,7 @@ async def test_new_file_can_be_opened_by_many_at_once(path: Path) -> None:
     assert counts == [8] * 8
 
 
-async def test_list_and_purge_go_in_slices_and_let_others_write_between(
+async def test_keys_and_purge_work_in_slices_so_that_others_can_write(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "_ROWS_OF_A_SLICE", 10)
@@ -159,24 +161,24 @@ def a_text_file(path: Path) -> None:
     path.write_text("User-agent: *\n" * 1_000, encoding="ascii")
 
 
-def the_file_of_another_program(path: Path) -> None:
-    executed(path, "CREATE TABLE kept (key TEXT PRIMARY KEY, value BLOB)")
-    executed(path, "PRAGMA application_id = 1234")
-    executed(path, "PRAGMA user_version = 2")
+def a_file_of_another_program(path: Path) -> None:
+    execute_sql(path, "CREATE TABLE kept (key TEXT PRIMARY KEY, value BLOB)")
+    execute_sql(path, "PRAGMA application_id = 1234")
+    execute_sql(path, "PRAGMA user_version = 2")
 
 
-def the_file_of_an_earlier_version(path: Path) -> None:
-    """Of entries in the version before the present one."""
+def a_file_of_an_earlier_version(path: Path) -> None:
+    """The file and its entries always have the same version."""
     anyio.run(SQLiteStore(path).aclose)
-    executed(path, f"PRAGMA user_version = {_codec.VERSION - 1}")
+    execute_sql(path, f"PRAGMA user_version = {_codec.VERSION - 1}")
 
 
-def the_file_of_a_later_version(path: Path) -> None:
+def a_file_of_a_later_version(path: Path) -> None:
     anyio.run(SQLiteStore(path).aclose)
-    executed(path, "PRAGMA user_version = 99")
+    execute_sql(path, "PRAGMA user_version = 99")
 
 
-def a_file_that_ends_too_early(path: Path) -> None:
+def a_truncated_file(path: Path) -> None:
     anyio.run(SQLiteStore(path).aclose)
     path.write_bytes(path.read_bytes()[:5_000])
 
@@ -185,22 +187,22 @@ def a_directory(path: Path) -> None:
     path.mkdir()
 
 
-NO_STORES = {
+REFUSED_FILES = {
     a_text_file: "file is not a database",
-    the_file_of_another_program: "expected a robotsgate store, got another",
-    the_file_of_an_earlier_version: "unreleased version of robotsgate; delete it",
-    the_file_of_a_later_version: "got 99: it was written by a later version",
-    a_file_that_ends_too_early: "malformed",
+    a_file_of_another_program: "expected a robotsgate store, got another",
+    a_file_of_an_earlier_version: "unreleased version of robotsgate; delete it",
+    a_file_of_a_later_version: "got 99: it was written by a later version",
+    a_truncated_file: "malformed",
     a_directory: "unable to open",
 }
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
-    NO_STORES.items(),
-    ids=[make.__name__.replace("_", " ") for make in NO_STORES],
+    REFUSED_FILES.items(),
+    ids=[make.__name__.replace("_", " ") for make in REFUSED_FILES],
 )
-def test_file_that_is_not_a_store_is_refused_and_left_as_it_was(
+def test_file_that_is_not_a_store_is_refused_and_left_unchanged(
     path: Path, make: Callable[[Path], None], message: str
 ) -> None:
     make(path)
@@ -227,15 +229,15 @@ async def test_empty_file_becomes_a_store(path: Path) -> None:
         assert await store.count() == 0
 
 
-def test_too_little_room_is_refused(path: Path) -> None:
+def test_max_bytes_below_one_mebibyte_raises(path: Path) -> None:
     with pytest.raises(ValueError, match="1048576 or more, got 1048575"):
         SQLiteStore(path, max_bytes=MEBIBYTE - 1)
 
     assert not path.exists()
 
 
-async def test_known_file_that_cannot_be_written_is_refused(path: Path) -> None:
-    """By a connection that may not write, because tests may run as root."""
+async def test_existing_store_that_cannot_be_written_is_refused(path: Path) -> None:
+    """The connection is read-only because tests may run as root."""
     await SQLiteStore(path).aclose()
     reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
 
@@ -243,9 +245,9 @@ async def test_known_file_that_cannot_be_written_is_refused(path: Path) -> None:
         _sqlite_file.prepare(reading, str(path))
 
 
-def test_file_that_another_process_makes_meanwhile_is_taken(path: Path) -> None:
+def test_file_that_another_process_creates_meanwhile_is_used(path: Path) -> None:
     def make_first(statement: str) -> None:
-        if statement.startswith("PRAGMA synchronous"):  # it was new a moment ago
+        if statement.startswith("PRAGMA synchronous"):  # so far, the file was new
             with closing(_sqlite_file.connect(str(path))) as other:
                 _sqlite_file.prepare(other, str(path))
 
@@ -261,22 +263,22 @@ def test_file_that_another_process_makes_meanwhile_is_taken(path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [7, 1.5, "text", None])
-async def test_value_of_another_program_is_bytes_or_nothing(
+async def test_value_of_any_sqlite_type_is_read_as_bytes_or_none(
     path: Path, value: object
 ) -> None:
-    """SQLite lets a column hold anything; the codec refuses what is not ours."""
+    """SQLite allows any type in any column; the codec rejects foreign bytes."""
     async with SQLiteStore(path) as store:
         await store.update(KEY, to(b"1"))
-        executed(path, "UPDATE kept SET value = ?", value)
-        kept = await store.get(KEY)
+        execute_sql(path, "UPDATE kept SET value = ?", value)
+        result = await store.get(KEY)
 
-    assert kept is None or isinstance(kept, bytes)
+    assert result is None or isinstance(result, bytes)
 
 
 def damage_all_but_the_first_page(path: Path) -> None:
-    octets = path.read_bytes()
-    with path.open("r+b") as file:  # the same file, which the store has opened
-        file.write(octets[:PAGE].ljust(len(octets), b"\xff"))
+    data = path.read_bytes()
+    with path.open("r+b") as file:  # the file that the store has open
+        file.write(data[:PAGE].ljust(len(data), b"\xff"))
 
 
 async def test_file_damaged_after_it_was_opened_raises(path: Path) -> None:
@@ -293,10 +295,10 @@ async def test_file_damaged_after_it_was_opened_raises(path: Path) -> None:
                 await store.update(key, to(b"new"))
 
 
-async def test_full_disk_raises_and_the_store_goes_on(path: Path) -> None:
+async def test_full_disk_raises_and_the_store_keeps_working(path: Path) -> None:
     async with SQLiteStore(path) as store:
         await store.update("a", to(b"1"))
-        # SQLite's own limit, which fails as a disk does that is full.
+        # Exceeding SQLite's own limit fails like a full disk.
         store._writer.execute("PRAGMA max_page_count = 20")
         with pytest.raises(StoreError, match="disk is full"):
             await store.update("b", to(bytes(200_000)))
@@ -305,16 +307,18 @@ async def test_full_disk_raises_and_the_store_goes_on(path: Path) -> None:
         assert await keys_of(store) == ["a", "c"]
 
 
-# --- room --------------------------------------------------------------------------
+# --- file size ---------------------------------------------------------------------
 
 
 def file_bytes(path: Path) -> int:
-    ((pages,),) = executed(path, "PRAGMA page_count")
+    ((pages,),) = execute_sql(path, "PRAGMA page_count")
     assert isinstance(pages, int)
     return pages * PAGE
 
 
-async def test_keys_written_longest_ago_go_when_there_is_no_room(path: Path) -> None:
+async def test_keys_written_longest_ago_are_evicted_when_the_file_is_full(
+    path: Path,
+) -> None:
     async with SQLiteStore(path, max_bytes=MEBIBYTE) as store:
         for number in range(150):
             await store.update(f"{number:03}", to(bytes(20_000)))
@@ -327,12 +331,12 @@ async def test_keys_written_longest_ago_go_when_there_is_no_room(path: Path) -> 
     assert file_bytes(path) < 1.2 * MEBIBYTE
 
 
-async def test_transaction_of_many_times_the_room_does_not_make_the_file_larger(
+async def test_transaction_larger_than_max_bytes_does_not_grow_the_file(
     path: Path,
 ) -> None:
-    """Room was once made at its end only, when the file had grown by all of it."""
+    """Room used to be made only at its end, after the file had grown."""
     async with SQLiteStore(path, max_bytes=MEBIBYTE) as store:
-        with anyio.fail_after(PATIENCE_SECONDS):
+        with anyio.fail_after(TIMEOUT_SECONDS):
             async with anyio.create_task_group() as tasks:
                 with locked(path):
                     for number in range(400):
@@ -344,7 +348,7 @@ async def test_transaction_of_many_times_the_room_does_not_make_the_file_larger(
     assert file_bytes(path) < 1.2 * MEBIBYTE
 
 
-async def test_keys_without_bytes_take_room_as_well(path: Path) -> None:
+async def test_keys_with_empty_values_count_towards_max_bytes(path: Path) -> None:
     async with SQLiteStore(path, max_bytes=MEBIBYTE) as store:
         for number in range(300):
             await store.update(f"http://{number}.{'x' * 5_000}", to(b""))
@@ -353,7 +357,7 @@ async def test_keys_without_bytes_take_room_as_well(path: Path) -> None:
     assert file_bytes(path) < 1.2 * MEBIBYTE
 
 
-async def test_value_larger_than_the_file_may_be_harms_nothing(path: Path) -> None:
+async def test_value_larger_than_max_bytes_does_no_harm(path: Path) -> None:
     async with SQLiteStore(path, max_bytes=MEBIBYTE) as store:
         await store.update("large", to(bytes(3 * MEBIBYTE)))
         await store.update("small", to(b"1"))
@@ -364,13 +368,13 @@ async def test_value_larger_than_the_file_may_be_harms_nothing(path: Path) -> No
 # --- one thread, many callers ------------------------------------------------------
 
 
-async def test_callers_that_come_while_a_thread_works_share_one_transaction(
+async def test_calls_made_while_the_thread_is_busy_share_one_transaction(
     path: Path,
 ) -> None:
     statements: list[str] = []
     async with SQLiteStore(path) as store:
         store._writer.set_trace_callback(statements.append)
-        with anyio.fail_after(PATIENCE_SECONDS):
+        with anyio.fail_after(TIMEOUT_SECONDS):
             async with anyio.create_task_group() as tasks:
                 with locked(path):
                     for number in range(100):
@@ -381,11 +385,11 @@ async def test_callers_that_come_while_a_thread_works_share_one_transaction(
     assert statements.count("COMMIT") <= 2
 
 
-async def test_update_whose_caller_gave_up_before_it_began_is_dropped(
+async def test_update_cancelled_before_it_begins_is_dropped(
     path: Path,
 ) -> None:
     async with SQLiteStore(path) as store:
-        with anyio.fail_after(PATIENCE_SECONDS):
+        with anyio.fail_after(TIMEOUT_SECONDS):
             async with anyio.create_task_group() as tasks:
                 with locked(path):
                     tasks.start_soon(store.update, "waiting", to(b""))
@@ -400,33 +404,33 @@ async def test_update_whose_caller_gave_up_before_it_began_is_dropped(
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_call_cancelled_at_any_place_leaves_a_store_that_works(
+async def test_store_works_after_a_call_is_cancelled_at_any_point(
     path: Path, name: str
 ) -> None:
     async with SQLiteStore(path) as store:
-        for number in range(1, MOST_CHECKPOINTS):
+        for number in range(1, MAX_CHECKPOINTS):
             await store.update(KEY, to(b"old"))
-            with anyio.fail_after(PATIENCE_SECONDS):
+            with anyio.fail_after(TIMEOUT_SECONDS):
                 was_cancelled = await cancelled_at(number, lambda: CALLS[name](store))
-                kept = await store.get(KEY)
+                value = await store.get(KEY)
             allowed = {"update": {b"old", b"new"}, "delete": {b"old", None}}
-            assert kept in allowed.get(name, {b"old"})
+            assert value in allowed.get(name, {b"old"})
             if not was_cancelled:
                 break
         else:
-            raise AssertionError(f"{MOST_CHECKPOINTS} checkpoints and no end")
+            raise AssertionError(f"not finished after {MAX_CHECKPOINTS} checkpoints")
 
 
-def test_task_cancelled_by_asyncio_itself_lets_no_two_threads_work_at_once(
+def test_cancellation_by_asyncio_does_not_let_two_threads_work_at_once(
     path: Path,
 ) -> None:
-    """`asyncio.wait_for` ends the waiting, but not the thread."""
+    """`asyncio.wait_for` ends the wait, but not the thread."""
     is_inside, may_go = threading.Event(), threading.Event()
     changes: list[str] = []
 
     def change_slowly(_: bytes | None) -> None:
         is_inside.set()
-        may_go.wait(PATIENCE_SECONDS)
+        may_go.wait(TIMEOUT_SECONDS)
         changes.append("slow")
 
     async def main() -> None:
@@ -439,7 +443,7 @@ def test_task_cancelled_by_asyncio_itself_lets_no_two_threads_work_at_once(
                 slow = asyncio.create_task(store.update(KEY, change_slowly))
                 together = asyncio.create_task(update("together with it"))
                 await let_others_run()
-            await anyio.to_thread.run_sync(is_inside.wait, PATIENCE_SECONDS)
+            await anyio.to_thread.run_sync(is_inside.wait, TIMEOUT_SECONDS)
             slow.cancel()
             later = asyncio.create_task(update("later"))
             await let_others_run()
@@ -453,10 +457,10 @@ def test_task_cancelled_by_asyncio_itself_lets_no_two_threads_work_at_once(
     assert changes == ["slow", "together with it", "later"]
 
 
-async def test_threads_that_all_share_may_wait_for_the_store(path: Path) -> None:
+async def test_all_worker_threads_can_wait_for_the_store(path: Path) -> None:
     async with SQLiteStore(path) as store:
         limiter = anyio.to_thread.current_default_thread_limiter()
-        with anyio.fail_after(PATIENCE_SECONDS):
+        with anyio.fail_after(TIMEOUT_SECONDS):
             async with anyio.create_task_group() as tasks:
                 for _ in range(int(limiter.total_tokens)):
                     tasks.start_soon(
@@ -470,15 +474,15 @@ async def test_threads_that_all_share_may_wait_for_the_store(path: Path) -> None
         assert await store.get(KEY) == b"1"
 
 
-# --- others at the file ------------------------------------------------------------
+# --- other users of the file -------------------------------------------------------
 
 
-async def test_loop_runs_and_reads_go_on_while_another_holds_the_file(
+async def test_loop_runs_and_reads_succeed_while_the_file_is_locked(
     path: Path,
 ) -> None:
     async with SQLiteStore(path) as store:
         await store.update("before", to(b"1"))
-        with anyio.fail_after(PATIENCE_SECONDS):
+        with anyio.fail_after(TIMEOUT_SECONDS):
             async with anyio.create_task_group() as tasks:
                 with locked(path):
                     tasks.start_soon(store.update, "meanwhile", to(b"2"))
@@ -507,8 +511,8 @@ async def test_file_locked_for_too_long_raises_and_works_again_afterwards(
         assert await store.get(KEY) == b"new"
 
 
-async def test_caller_of_a_locked_file_gives_up_at_once(path: Path) -> None:
-    """It once waited for as long as SQLite did, four seconds or more."""
+async def test_call_on_a_locked_file_can_be_cancelled_immediately(path: Path) -> None:
+    """It used to wait for as long as SQLite did, four seconds or more."""
     async with SQLiteStore(path) as store:
         with locked(path):
             for name in ("update", "delete", "purge"):
@@ -516,14 +520,14 @@ async def test_caller_of_a_locked_file_gives_up_at_once(path: Path) -> None:
                 with anyio.move_on_after(0.02) as scope:
                     await CALLS[name](store)
                 assert scope.cancelled_caught
-                assert anyio.current_time() - began_at < PATIENCE_SECONDS / 10
+                assert anyio.current_time() - began_at < TIMEOUT_SECONDS / 10
 
 
-def test_callers_that_give_up_on_a_locked_file_pile_up_no_threads(
+def test_callers_that_give_up_on_a_locked_file_do_not_leak_threads(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each caller that asyncio itself cancelled once left a thread of its own."""
-    monkeypatch.setattr(_sqlite_file, "_BUSY_SECONDS", PATIENCE_SECONDS)
+    """Each caller cancelled by asyncio itself used to leave a thread behind."""
+    monkeypatch.setattr(_sqlite_file, "_BUSY_SECONDS", TIMEOUT_SECONDS)
 
     async def main() -> int:
         async with SQLiteStore(path) as store:
@@ -535,14 +539,14 @@ def test_callers_that_give_up_on_a_locked_file_pile_up_no_threads(
                             await store.update(str(number), to(b""))
                 return threading.active_count() - threads
 
-    assert anyio.run(main) < 10  # one is at work
+    assert anyio.run(main) < 10  # one is working
 
 
-@pytest.mark.parametrize("is_new", [True, False], ids=["new file", "known file"])
-async def test_checker_pays_for_a_locked_file_no_more_than_its_time_out(
+@pytest.mark.parametrize("is_new", [True, False], ids=["new file", "existing file"])
+async def test_checker_waits_for_a_locked_file_only_until_its_timeout(
     path: Path, *, is_new: bool
 ) -> None:
-    """Closing it as well, which once waited for the end of the lock."""
+    """This includes closing, which used to wait until the file was unlocked."""
     policy = Policy(store_timeout=0.1)
     if not is_new:
         await SQLiteStore(path).aclose()
@@ -559,7 +563,7 @@ async def test_checker_pays_for_a_locked_file_no_more_than_its_time_out(
     assert seconds < 2.0
 
 
-async def test_new_file_that_another_holds_for_too_long_is_refused_when_used(
+async def test_new_file_locked_for_too_long_raises_when_used(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "_MOST_TRIES", 2)
@@ -571,10 +575,10 @@ async def test_new_file_that_another_holds_for_too_long_is_refused_when_used(
                     await call(store)
 
 
-async def test_new_file_that_another_holds_for_a_moment_is_waited_for(
+async def test_store_waits_for_a_briefly_locked_new_file(
     path: Path,
 ) -> None:
-    with anyio.fail_after(PATIENCE_SECONDS):
+    with anyio.fail_after(TIMEOUT_SECONDS):
         async with anyio.create_task_group() as tasks:
             with locked(path):
                 store = SQLiteStore(path)
@@ -585,12 +589,12 @@ async def test_new_file_that_another_holds_for_a_moment_is_waited_for(
     await store.aclose()
 
 
-async def test_locked_file_that_is_not_a_store_is_refused_when_it_is_used(
+async def test_locked_file_that_is_not_a_store_is_refused_when_used(
     path: Path,
 ) -> None:
     with locked(path):
         opened_early = SQLiteStore(path)
-    the_file_of_another_program(path)
+    a_file_of_another_program(path)
 
     async with opened_early as store:
         for call in CALLS.values():
@@ -598,18 +602,18 @@ async def test_locked_file_that_is_not_a_store_is_refused_when_it_is_used(
                 await call(store)
 
 
-async def test_known_store_that_another_holds_is_opened_without_waiting(
+async def test_locked_existing_store_opens_without_waiting(
     path: Path,
 ) -> None:
     await SQLiteStore(path).aclose()
 
-    with anyio.fail_after(PATIENCE_SECONDS), locked(path):
+    with anyio.fail_after(TIMEOUT_SECONDS), locked(path):
         async with SQLiteStore(path) as store:
             assert await store.count() == 0
 
 
 @pytest.mark.slow
-def test_several_processes_on_one_file_keep_nobody_out(path: Path) -> None:
+def test_several_processes_use_one_file_without_errors(path: Path) -> None:
     crowd = crowd_on(path, processes=4, calls=1_000)
 
     assert crowd.errors == ()
@@ -617,7 +621,7 @@ def test_several_processes_on_one_file_keep_nobody_out(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_written_is_there_after_the_process_was_killed(path: Path) -> None:
+def test_written_keys_survive_when_their_process_is_killed(path: Path) -> None:
     losses = kill_writers(path, kills=10, seed=1)
 
     assert losses.kills == 10
@@ -626,10 +630,10 @@ def test_what_was_written_is_there_after_the_process_was_killed(path: Path) -> N
     assert losses.damage == []
 
 
-# --- forked, closed ----------------------------------------------------------------
+# --- forking and closing -----------------------------------------------------------
 
-# What a server does that opens everything before it makes its workers. The exit
-# code of the child is the number of calls that were refused.
+# Like a server that opens everything before it forks its workers. The child's exit
+# code is the number of refused calls.
 FORK = """
 import os, sys
 import anyio
@@ -665,10 +669,10 @@ print(os.waitstatus_to_exitcode(status), *anyio.run(in_parent, store))
 """
 
 
-async def test_store_closes_its_file_where_no_thread_can_start(
+async def test_store_closes_its_file_when_no_thread_can_start(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As at the exit of Python 3.12, where an open checker closes itself."""
+    """As when Python 3.12 exits, where an open checker closes itself."""
 
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
@@ -682,27 +686,27 @@ async def test_store_closes_its_file_where_no_thread_can_start(
     assert not path.with_name(f"{path.name}-wal").exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
-def test_child_of_a_fork_is_refused_and_harms_nothing(path: Path) -> None:
-    # Python 3.12 and newer warn of the fork of a process with threads.
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no os.fork")
+def test_forked_child_is_refused_and_does_no_harm(path: Path) -> None:
+    # Python 3.12 and newer warn about forking a process with threads.
     process = subprocess.run(  # noqa: S603 (this very interpreter)
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, str(path)],
         capture_output=True,
         text=True,
         check=False,
-        timeout=3 * PATIENCE_SECONDS,
+        timeout=3 * TIMEOUT_SECONDS,
     )
 
     assert process.stderr == ""
     assert process.stdout.split() == [str(len(CALLS)), "after", "before"]
-    assert executed(path, "PRAGMA integrity_check") == [("ok",)]
+    assert execute_sql(path, "PRAGMA integrity_check") == [("ok",)]
     assert list(path.parent.iterdir()) == [path]
 
 
-async def test_store_of_another_process_refuses_and_leaves_it_open(
+async def test_store_opened_by_another_process_raises_and_is_left_open(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As above, where the tests' coverage sees it."""
+    """Like the test above, but where coverage can see it."""
     store = SQLiteStore(path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: -1)
@@ -715,7 +719,7 @@ async def test_store_of_another_process_refuses_and_leaves_it_open(
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_closed_store_raises_and_says_so(path: Path, name: str) -> None:
+async def test_closed_store_raises(path: Path, name: str) -> None:
     store = SQLiteStore(path)
     await store.aclose()
 
@@ -723,10 +727,10 @@ async def test_closed_store_raises_and_says_so(path: Path, name: str) -> None:
         await CALLS[name](store)
 
 
-async def test_closing_waits_for_what_is_under_way(path: Path) -> None:
+async def test_closing_waits_for_pending_updates(path: Path) -> None:
     store = SQLiteStore(path)
 
-    with anyio.fail_after(PATIENCE_SECONDS):
+    with anyio.fail_after(TIMEOUT_SECONDS):
         async with anyio.create_task_group() as tasks:
             with locked(path):
                 for key in ("a", "b"):
@@ -735,10 +739,10 @@ async def test_closing_waits_for_what_is_under_way(path: Path) -> None:
                 tasks.start_soon(store.aclose)
                 await let_others_run()
 
-    assert executed(path, "SELECT key FROM kept ORDER BY key") == [("a",), ("b",)]
+    assert execute_sql(path, "SELECT key FROM kept ORDER BY key") == [("a",), ("b",)]
 
 
-async def test_store_whose_context_is_cancelled_is_closed(path: Path) -> None:
+async def test_cancelling_the_block_closes_the_store(path: Path) -> None:
     with anyio.CancelScope() as scope:
         async with SQLiteStore(path) as store:
             scope.cancel()

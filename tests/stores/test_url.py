@@ -1,4 +1,4 @@
-"""Stores that a URL names."""
+"""Opening stores by URL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("url", ["memory:", "memory:/", "memory://"])
-async def test_memory_is_a_store_of_its_own(url: str) -> None:
+async def test_each_memory_url_opens_a_separate_store(url: str) -> None:
     async with aclosing(open_store(url)) as one, aclosing(open_store(url)) as other:
         await one.update(KEY, to(b"1"))
 
@@ -39,7 +39,7 @@ async def test_three_slashes_name_a_file_in_the_working_directory(
         assert (tmp_path / "robots.db").exists()
 
 
-async def test_four_slashes_name_a_file_from_the_root(tmp_path: Path) -> None:
+async def test_four_slashes_name_a_file_by_its_absolute_path(tmp_path: Path) -> None:
     path = tmp_path / "robots.db"
     assert path.is_absolute()
 
@@ -48,7 +48,7 @@ async def test_four_slashes_name_a_file_from_the_root(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss"])
-async def test_redis_is_not_asked_before_it_is_needed(scheme: str) -> None:
+async def test_redis_is_not_contacted_when_the_store_is_opened(scheme: str) -> None:
     store = open_store(f"{scheme}://127.0.0.1:{dead_port()}")
 
     assert isinstance(store, RedisStore)
@@ -59,7 +59,7 @@ async def test_redis_is_not_asked_before_it_is_needed(scheme: str) -> None:
     "", "memory", "memory:x", "sqlite:", "sqlite:///", "sqlite:///:memory:", "redis:",
     "redis:host",
 ])  # fmt: skip
-def test_wrong_url_raises_and_is_shown(url: str) -> None:
+def test_invalid_url_raises_and_is_shown(url: str) -> None:
     with pytest.raises(StoreError, match="expected memory:, sqlite") as raised:
         open_store(url)
 
@@ -68,12 +68,12 @@ def test_wrong_url_raises_and_is_shown(url: str) -> None:
 
 @pytest.mark.parametrize("path", ["robots.db", "/robots.db", "folder/robots"])
 @pytest.mark.parametrize("before", ["", "sqlite:", "sqlite://"])
-def test_path_in_the_place_of_a_url_is_shown_with_the_url_of_that_file(
+def test_path_instead_of_a_url_raises_with_the_url_to_use(
     path: str, before: str
 ) -> None:
     url = before + path
     if url.startswith("sqlite:///"):
-        return  # is right
+        return  # valid
     with pytest.raises(StoreError) as raised:
         open_store(url)
 
@@ -81,7 +81,7 @@ def test_path_in_the_place_of_a_url_is_shown_with_the_url_of_that_file(
     assert str(raised.value).endswith(shown)
 
 
-def test_what_is_not_text_is_refused_with_the_url_of_a_path() -> None:
+def test_value_that_is_not_a_str_raises() -> None:
     path = PurePosixPath("robots.db")
     hint = "got .*; for that file, use 'sqlite:///robots.db'$"
 
@@ -101,7 +101,7 @@ def test_what_is_not_text_is_refused_with_the_url_of_a_path() -> None:
     "redis://user:s3cret@host:port", "redis://user:s3cret", "REDIS//user:s3cret@host",
     "s3cret@host:6379", "s3cret@host", "sqlite://user:s3cret@host/robots",
 ])  # fmt: skip
-def test_wrong_url_that_may_hold_a_password_is_not_shown(url: str) -> None:
+def test_invalid_url_that_may_contain_a_password_is_not_shown(url: str) -> None:
     with pytest.raises(StoreError, match="expected") as raised:
         open_store(url)
 
