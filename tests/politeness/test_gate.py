@@ -639,7 +639,7 @@ async def test_turn_cancelled_at_any_point_leaves_nothing_behind(
         assert crawl.gate.stats.under_way == 0
         if not is_cancelled:
             break
-    assert number > 2
+    assert 2 < number < 99
 
 
 async def test_turn_that_is_never_closed_ends_when_overdue() -> None:

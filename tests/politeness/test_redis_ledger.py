@@ -221,26 +221,15 @@ class TestFleet:
         assert 450 < seconds < 550
 
 
-_RECORD_NUMBERS = "1 2 3 4 5 6 7 8 9 10 11 12"
+_RECORD = "1 2 3 4 5 6 7 8 9 10 11 12 0"
 
 
 class TestUnreadableRecord:
     @cases("command value", {
         "wrong type": ("RPUSH", "a"),
         "other text": ("SET", "a b"),
-        "empty": ("SET", ""),
-        "too short": ("SET", "1 2 3"),
-        "fewer turns than stated": ("SET", f"{_RECORD_NUMBERS} 2 1"),
-        "half a queue entry": ("SET", f"{_RECORD_NUMBERS} 0 1"),
-        "not a number": ("SET", f"{_RECORD_NUMBERS} nan"),
-        "infinite": ("SET", f"{_RECORD_NUMBERS} 0 1 inf"),
-        "minus infinity in each place": ("SET", "-inf " * 12 + "0"),
-        "impossible expiry": ("SET", "9e99 " * 12 + "0"),
-        "far future": ("SET", "4e9 " * 12 + "0"),
-        "hexadecimal": ("SET", "0x10 " * 12 + "0"),
-        "more turns than Lua can unpack": ("SET", "1 " * 12 + "9000 " + "1 " * 9_000),
-        "no hash": ("SET", f"{_RECORD_NUMBERS} 0"),
-        "wrong hash": ("SET", f"{'0' * 40} {_RECORD_NUMBERS} 0"),
+        "no hash": ("SET", _RECORD),
+        "wrong hash": ("SET", f"{'0' * 40} {_RECORD}"),
     })  # fmt: skip
     async def test_unreadable_record_is_replaced_and_affects_only_its_host(
         self, fleet: Fleet, command: str, value: str
