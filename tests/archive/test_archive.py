@@ -335,7 +335,7 @@ def test_redirects_are_followed_within_the_archive(
     assert_archive_agrees(responses, [(AGENT, "https://hop0.example/private")])
 
 
-def test_redirects_before_the_response_count_and_are_reported() -> None:
+def test_redirects_stored_with_a_response_count_and_are_reported() -> None:
     before = tuple((f"https://hop{hop}.example/", 301) for hop in range(5))
     response = replace(archived(), redirects=before)
     further = archived(302, location="https://example.com/robots.txt")

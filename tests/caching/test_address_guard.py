@@ -91,7 +91,7 @@ def test_refusal_names_the_host_the_address_and_its_class() -> None:
         guard(AddressGuard.PUBLIC_ONLY).permit("intern.example", [ip_address(PRIVATE)])
 
 
-def test_refusal_of_an_ip_address_host_names_it_once() -> None:
+def test_refusal_names_a_host_that_is_an_ip_address_only_once() -> None:
     with pytest.raises(AddressRefusedError, match=r"refused 10\.0\.0\.1 \(private\)$"):
         guard(AddressGuard.PUBLIC_ONLY).permit(PRIVATE, [ip_address(PRIVATE)])
 
@@ -122,7 +122,7 @@ def checked(fetch: FetchGuard, *hosts: str) -> list[bool]:
         (AddressGuard.OFF, ["example.com", LOOPBACK], [True, True]),
     ],
 )
-def test_host_is_checked_by_its_text_if_the_client_connects(
+def test_check_host_looks_only_at_the_text_of_the_host(
     mode: AddressGuard, hosts: list[str], expected: list[bool]
 ) -> None:
     assert checked(guard(mode), *hosts) == expected

@@ -401,7 +401,7 @@ def test_later_of_two_answers_wins() -> None:
     assert latest.access is AccessResult.SUCCESSFUL
 
 
-def test_next_answer_counts_as_later_even_by_a_slow_clock() -> None:
+def test_next_answer_counts_as_later_even_if_the_clock_is_behind() -> None:
     known = entry(answer(AccessResult.UNAVAILABLE, answered_at=NOW + MINUTE))
 
     later = attempt(known, answered(), began_at=NOW + MINUTE, now=NOW)
@@ -456,7 +456,7 @@ def most_fetches_per_day(between: list[Outcome]) -> int:
 @pytest.mark.parametrize(("status", "most"), [
     (500, [24, 48, 69, 88, 99, 96, 84, 64]), (503, [24, 48, 72, 92, 110, 118, 112, 96]),
 ])  # fmt: skip
-def test_site_that_forbids_caching_is_fetched_this_often_a_day(
+def test_daily_fetches_are_limited_if_a_site_forbids_caching(
     status: int, most: list[int]
 ) -> None:
     """By number of failures before each answer; 0 failures used to mean 1,440."""

@@ -156,7 +156,7 @@ OPEN = still_failing(START + 31 * DAY)
     "no evidence at all": (None, no_evidence(START, last_attempt_at=START + 31 * DAY),
         (DISALLOW, Reason.UNREACHABLE)),
 })  # fmt: skip
-def test_origin_is_opened_only_by_evidence(
+def test_origin_opens_only_on_evidence(
     last: Answer | None, since: Outage, expected: tuple[Effect, Reason]
 ) -> None:
     now = START + 32 * DAY

@@ -136,9 +136,7 @@ def test_merging_again_changes_nothing(a: Entry, b: Entry) -> None:
 
 
 @given(entries(), st.sampled_from(POLICIES))
-def test_usable_part_of_an_entry_is_entirely_usable(
-    entry: Entry, policy: Policy
-) -> None:
+def test_usable_is_idempotent(entry: Entry, policy: Policy) -> None:
     once = usable(entry, now=NOW, policy=policy)
 
     assert usable(once, now=NOW, policy=policy) == once
@@ -148,7 +146,7 @@ def test_usable_part_of_an_entry_is_entirely_usable(
 def test_elapsed_time_alone_never_opens_an_origin(
     entry: Entry, policy: Policy, steps: list[float]
 ) -> None:
-    """Except with an entry by a fast clock, which may apply once its date comes."""
+    """Except with an entry from a fast clock, which may apply from its date on."""
     assume(entry.answer is None or entry.answer.answered_at <= NOW)
     assume(entry.outage is None or entry.outage.last_attempt_at <= NOW)
     now, before = NOW, in_force(entry, now=NOW, policy=policy)
@@ -186,6 +184,6 @@ def test_answer_dated_far_ahead_counts_as_the_earlier_one() -> None:
     assert merge(ahead, entry(answer()), now=NOW) == entry(answer())
 
 
-def test_no_entries_give_no_entry() -> None:
+def test_merge_and_usable_return_none_for_no_entry() -> None:
     assert merge(None, None, now=NOW) is None
     assert usable(None, now=NOW, policy=Policy()) is None

@@ -118,7 +118,7 @@ def test_host_without_a_label_of_four_letters_is_not_a_site_name(origin: str) ->
     "the phrase is cut off": (len("d</title>"), False),
     "all of it is past the limit": (len("<title>Not found</title>"), False),
 })  # fmt: skip
-def test_phrase_is_recognized_within_the_first_four_kibibytes(
+def test_phrase_is_recognized_only_in_the_first_four_kibibytes(
     *, beyond: int, is_recognized: bool
 ) -> None:
     tag = b"<title>Not found</title>"

@@ -205,7 +205,7 @@ def site_of(
 
 def checker_of(
     site: httpx.AsyncBaseTransport | httpx.AsyncClient,
-    **arguments: Any,  # noqa: ANN401 (those of RobotsChecker)
+    **arguments: Any,  # noqa: ANN401 (RobotsChecker's arguments)
 ) -> RobotsChecker:
     """A checker for `site` with a clock that stands still."""
     defaults = {"user_agent": AGENT, "clock": ManualClock()}

@@ -271,7 +271,7 @@ async def test_agent_may_be_a_token_a_header_or_a_sequence(
     assert (first, second, verdict.allowed) == (allowed, allowed, allowed)
 
 
-async def test_url_may_be_an_object_that_converts_to_one() -> None:
+async def test_url_may_be_a_url_object() -> None:
     checker = checker_of(site_of())
 
     answers = [

@@ -52,7 +52,7 @@ async def test_clock_jump_opens_nothing_and_costs_one_fetch(
 @pytest.mark.parametrize(
     "jumps", list(itertools.permutations(JUMPS.values(), 2)), ids=str
 )
-async def test_rules_apply_again_when_an_origin_recovers_after_any_jumps(
+async def test_rules_apply_again_when_an_origin_recovers_after_clock_jumps(
     jumps: tuple[float, ...],
 ) -> None:
     clock, site = ManualClock(), FakeSite()

@@ -65,7 +65,7 @@ def site() -> FakeSite:
     return site_of(RULES)
 
 
-def overridden(site: FakeSite, **arguments: Any) -> RobotsChecker:  # noqa: ANN401 (those of RobotsChecker)
+def overridden(site: FakeSite, **arguments: Any) -> RobotsChecker:  # noqa: ANN401 (RobotsChecker's arguments)
     """A checker with `OWN` for `ORIGIN`, and with a store that fails."""
     store = FailingStore("get", "update")
     return checker_of(site, store=store, overrides={ORIGIN: OWN}, **arguments)

@@ -117,7 +117,7 @@ ORIGINS = [f"https://{number}.example" for number in range(250)]
 
 
 class BatchingStore(StoreBehind):
-    """Has an entry for each of `ORIGINS`; can look up many while its gate is open.
+    """Has an entry for each of `ORIGINS`; looks up many once its gate is open.
 
     Attributes:
         lookups: the number of keys in each lookup.
@@ -411,7 +411,7 @@ def fleet_checker(
     )
 
 
-async def test_two_processes_make_one_fetch_and_wait_by_the_clock() -> None:
+async def test_two_processes_make_one_fetch_and_the_second_polls_for_it() -> None:
     clock, store, site = ManualClock(), LeaseStore(), GatedSite()
     site.serve(ORIGIN, RULES)
     one, other = (fleet_checker(site, store, clock) for _ in range(2))
@@ -457,7 +457,7 @@ async def test_refresh_waits_for_another_process_and_then_fetches_itself() -> No
     assert [one.stats.fetches, other.stats.fetches] == [1, 1]
 
 
-async def test_lease_that_does_not_end_is_waited_for_twice_its_duration() -> None:
+async def test_checker_waits_twice_the_duration_of_a_lease_that_does_not_end() -> None:
     clock, store, site = ManualClock(), LeaseStore(), site_of()
     store.owners[ORIGIN] = "nobody"
     checker = fleet_checker(site, store, clock)

@@ -82,7 +82,7 @@ async def test_verdict_has_the_agent_as_given(
 
 
 @with_each_check
-async def test_checks_are_counted_and_refusals_by_reason(
+async def test_checks_are_counted_with_refusals_by_reason(
     check: Callable[[RobotsChecker, str], Awaitable[object]],
 ) -> None:
     site = site_of()
