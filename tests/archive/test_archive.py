@@ -1,4 +1,4 @@
-"""What an archive answers; a checker that fetches the same responses judges it."""
+"""Lookups in an archive, compared with a checker that fetches the same responses."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ Disallow: /
 BODIES = {
     "empty": b"",
     "rules": RULES,
-    "everything": b"user-agent: *\ndisallow: /",
+    "disallow everything": b"user-agent: *\ndisallow: /",
     "after a byte order mark": b"\xef\xbb\xbf" + RULES,
-    "with typos that Google takes": b"useragent *\ndisalow: /private\n",
+    "with typos that Google accepts": b"useragent *\ndisalow: /private\n",
     "not UTF-8": b"User-agent: *\nDisallow: /\xff\x00\n",
-    "of a missing page": b"<title>404 Not Found</title>",
-    "cut in its last line": b"#" * 511_980 + b"\nUser-agent: *\nDisallow: /\n",
+    "a not-found page": b"<title>404 Not Found</title>",
+    "cut off in its last line": b"#" * 511_980 + b"\nUser-agent: *\nDisallow: /\n",
 }
 TARGETS = (
     *(
@@ -82,19 +82,23 @@ PRESETS = {
     "google_2021": Policy.google_2021(),
     "rfc9309": Policy.rfc9309(),
     "strict": Policy.strict(),
-    "all at once": Policy(unreachable_limit=0, stale_window=0, default_lifetime=1),
-    "allow at once": replace(Policy.google_2021(), outage_grace=0, unreachable_limit=0),
-    "429 and 403 close": Policy(
+    "no limit and no window": Policy(
+        unreachable_limit=0, stale_window=0, default_lifetime=1
+    ),
+    "allow immediately": replace(
+        Policy.google_2021(), outage_grace=0, unreachable_limit=0
+    ),
+    "429 restricted, 403 unreachable": Policy(
         on_too_many_requests=AccessResult.RESTRICTED,
         on_access_denied=AccessResult.UNREACHABLE,
     ),
     "one redirect": Policy(max_redirects=1, address_guard=AddressGuard.PUBLIC_ONLY),
-    "a small limit": Policy(max_body_bytes=30, address_guard=AddressGuard.OFF),
+    "a small size limit": Policy(max_body_bytes=30, address_guard=AddressGuard.OFF),
 }
 
 
-class Said(NamedTuple):
-    """All that is said of one URL."""
+class Results(NamedTuple):
+    """All results for one URL."""
 
     may_fetch: bool
     verdict: Verdict
@@ -102,7 +106,7 @@ class Said(NamedTuple):
 
 
 class ArchiveFetcher:
-    """Sends the responses of an archive as a server would."""
+    """Serves an archive's responses as a server would."""
 
     dials_nothing = True
 
@@ -133,18 +137,18 @@ def _fetched(
     return FetchedResponse(status=status, headers=headers, body=body, is_decoded=True)
 
 
-def said_live(
+def live_results(
     responses: Mapping[str, ArchivedResponse],
     questions: Sequence[tuple[str, str]],
-    **settings: Any,  # noqa: ANN401 (those of both)
-) -> list[Said]:
-    """What a checker says that fetches `responses` at `NOW`."""
+    **settings: Any,  # noqa: ANN401 (the same for both)
+) -> list[Results]:
+    """The results of a checker that fetches `responses` at `NOW`."""
 
-    async def ask() -> list[Said]:
+    async def look_up() -> list[Results]:
         fetcher, clock = ArchiveFetcher(responses), ManualClock(NOW)
         async with RobotsChecker(client=fetcher, clock=clock, **settings) as checker:
             return [
-                Said(
+                Results(
                     await checker.can_fetch(agent, url),
                     await checker.check(agent, url),
                     await checker.usage_preferences(agent, url),
@@ -152,19 +156,19 @@ def said_live(
                 for agent, url in questions
             ]
 
-    return anyio.run(ask)
+    return anyio.run(look_up)
 
 
-def assert_archive_says_the_same(
+def assert_archive_agrees(
     responses: Mapping[str, ArchivedResponse],
     questions: Sequence[tuple[str, str]],
-    **settings: Any,  # noqa: ANN401 (those of both)
+    **settings: Any,  # noqa: ANN401 (the same for both)
 ) -> None:
-    """It does to each (agent, URL) whose origin is in `responses`; else `None`."""
+    """Compare each (agent, URL) pair; unarchived origins must give `None`."""
     archive = RobotsArchive(responses.get, **settings)
     known = [one for one in questions if str(Origin.from_url(one[1])) in responses]
     for (agent, url), live in zip(
-        known, said_live(responses, known, **settings), strict=True
+        known, live_results(responses, known, **settings), strict=True
     ):
         verdict = archive.check(agent, url)
         assert verdict is not None
@@ -190,15 +194,17 @@ def archived(
 
 @pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
 @pytest.mark.parametrize(
-    "body", [RULES, BODIES["of a missing page"]], ids=["rules", "a missing page"]
+    "body", [RULES, BODIES["a not-found page"]], ids=["rules", "a not-found page"]
 )
-def test_every_status_means_what_it_means_live(policy: Policy, body: bytes) -> None:
+def test_every_status_means_the_same_as_in_a_live_checker(
+    policy: Policy, body: bytes
+) -> None:
     responses = {
         f"https://status{status}.example": archived(status, body)
         for status in (*range(100, 600), 600, 999)
     }
 
-    assert_archive_says_the_same(
+    assert_archive_agrees(
         responses, [(AGENT, f"{origin}/private") for origin in responses], policy=policy
     )
 
@@ -241,7 +247,7 @@ REDIRECTS = st.lists(
 
 @st.composite
 def archives(draw: st.DrawFn) -> dict[str, ArchivedResponse]:
-    """Responses of some of `ORIGINS`; at most one of them has followed redirects."""
+    """Responses from some of `ORIGINS`; at most one of them was redirected."""
     origins = draw(st.lists(st.sampled_from(ORIGINS), unique=True, min_size=1))
     follower = draw(st.sampled_from([*ORIGINS, None]))
     return {
@@ -263,7 +269,7 @@ def archives(draw: st.DrawFn) -> dict[str, ArchivedResponse]:
     policy=st.sampled_from([*PRESETS.values()]),
     dialect=st.sampled_from(Dialect),
 )
-def test_any_archive_says_what_a_checker_says_at_the_instant_of_the_fetch(
+def test_any_archive_agrees_with_a_checker_at_the_time_of_the_fetch(
     responses: dict[str, ArchivedResponse],
     targets: list[str],
     policy: Policy,
@@ -276,11 +282,11 @@ def test_any_archive_says_what_a_checker_says_at_the_instant_of_the_fetch(
         for target in targets
     ]
 
-    assert_archive_says_the_same(responses, questions, policy=policy, dialect=dialect)
+    assert_archive_agrees(responses, questions, policy=policy, dialect=dialect)
 
 
 def chain(hops: int, *, end: ArchivedResponse | None) -> dict[str, ArchivedResponse]:
-    """Origins that redirect one to the next, as many times as `hops`."""
+    """Origins that redirect from one to the next, `hops` times."""
     responses = {
         f"https://hop{hop}.example": archived(
             301, b"", location=f"https://hop{hop + 1}.example/robots.txt"
@@ -302,7 +308,9 @@ def chain(hops: int, *, end: ArchivedResponse | None) -> dict[str, ArchivedRespo
             id="a loop",
         ),
         pytest.param(
-            chain(2, end=None), AccessResult.UNREACHABLE, id="to an origin without one"
+            chain(2, end=None),
+            AccessResult.UNREACHABLE,
+            id="to an origin that is not archived",
         ),
         pytest.param(
             chain(1, end=archived(302, location="/other.txt")),
@@ -316,7 +324,7 @@ def chain(hops: int, *, end: ArchivedResponse | None) -> dict[str, ArchivedRespo
         ),
     ],
 )
-def test_redirects_are_followed_inside_the_archive(
+def test_redirects_are_followed_within_the_archive(
     responses: dict[str, ArchivedResponse], access: AccessResult
 ) -> None:
     verdict = RobotsArchive(responses.get).check(AGENT, "https://hop0.example/private")
@@ -324,10 +332,10 @@ def test_redirects_are_followed_inside_the_archive(
     assert verdict is not None
     assert verdict.access is access
     assert verdict.allowed is (access is AccessResult.UNAVAILABLE)
-    assert_archive_says_the_same(responses, [(AGENT, "https://hop0.example/private")])
+    assert_archive_agrees(responses, [(AGENT, "https://hop0.example/private")])
 
 
-def test_redirects_that_were_followed_before_count_and_show() -> None:
+def test_redirects_stored_with_a_response_count_and_are_reported() -> None:
     before = tuple((f"https://hop{hop}.example/", 301) for hop in range(5))
     response = replace(archived(), redirects=before)
     further = archived(302, location="https://example.com/robots.txt")
@@ -350,7 +358,7 @@ def test_redirects_that_were_followed_before_count_and_show() -> None:
 class TestNothingArchived:
     archive = RobotsArchive({ORIGIN: RULES}.get)
 
-    def test_every_method_says_none(self) -> None:
+    def test_every_method_returns_none(self) -> None:
         url = "https://other.example/robots.txt"
 
         assert self.archive.can_fetch(AGENT, url) is None
@@ -359,7 +367,7 @@ class TestNothingArchived:
         assert self.archive.refused_agents(AGENTS, url) is None
         assert self.archive.usage_preferences(AGENT, url) is None
 
-    def test_many_answers_keep_their_order(self) -> None:
+    def test_many_results_are_in_order(self) -> None:
         urls = [
             *(PRIVATE, "https://other.example/", f"{ORIGIN}/open", "mailto:a@b.c"),
             *(ROBOTS_TXT, "http://", "HTTPS://example.com/private"),
@@ -370,7 +378,7 @@ class TestNothingArchived:
         assert answers == [False, None, True, False, True, False, False]
 
 
-def test_bytes_are_the_body_of_a_200_without_a_date() -> None:
+def test_bytes_are_taken_as_the_body_of_an_undated_200() -> None:
     verdict = RobotsArchive({ORIGIN: RULES}.get).check(AGENT, PRIVATE)
 
     assert verdict is not None
@@ -381,7 +389,7 @@ def test_bytes_are_the_body_of_a_200_without_a_date() -> None:
 
 
 @pytest.mark.parametrize("fetched_at", [0, 1.5, NOW])
-def test_verdict_has_the_date_of_the_response(fetched_at: float) -> None:
+def test_verdict_has_the_responses_date(fetched_at: float) -> None:
     response = replace(archived(), fetched_at=fetched_at)
 
     verdict = RobotsArchive({ORIGIN: response}.get).check(AGENT, PRIVATE)
@@ -390,7 +398,7 @@ def test_verdict_has_the_date_of_the_response(fetched_at: float) -> None:
     assert verdict.fetched_at == fetched_at
 
 
-def test_refused_agents_are_named_as_given_and_in_order() -> None:
+def test_refused_agents_are_returned_as_given_and_in_order() -> None:
     archive = RobotsArchive({ORIGIN: RULES}.get)
     agents = ["CCBot/2.0", AGENT, "gptbot", "CCBot/2.0"]
 
@@ -402,12 +410,12 @@ def test_refused_agents_are_named_as_given_and_in_order() -> None:
     assert archive.refused_agents([], PRIVATE) == ()
 
 
-def test_file_is_read_once_for_all_agents(monkeypatch: pytest.MonkeyPatch) -> None:
-    reads: Counter[bytes] = Counter()
+def test_file_is_parsed_once_for_all_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: Counter[bytes] = Counter()
     parse = RobotsTxt.parse
 
     def count_and_parse(body: bytes, **arguments: Any) -> RobotsTxt:  # noqa: ANN401
-        reads[body] += 1
+        parsed[body] += 1
         return parse(body, **arguments)
 
     monkeypatch.setattr(RobotsTxt, "parse", count_and_parse)
@@ -416,10 +424,10 @@ def test_file_is_read_once_for_all_agents(monkeypatch: pytest.MonkeyPatch) -> No
     for _ in range(2):
         archive.refused_agents([f"Bot{chr(97 + n)}" for n in range(20)], PRIVATE)
 
-    assert reads == {RULES: 1}
+    assert parsed == {RULES: 1}
 
 
-def test_headers_of_the_page_add_to_its_usage_preferences() -> None:
+def test_page_headers_add_to_the_usage_preferences() -> None:
     archive = RobotsArchive({ORIGIN: b""}.get)
 
     usage = archive.usage_preferences(
@@ -432,20 +440,22 @@ def test_headers_of_the_page_add_to_its_usage_preferences() -> None:
 
 class TestMemory:
     @staticmethod
-    def asked(find: Callable[[str], bytes | None]) -> tuple[RobotsArchive, list[str]]:
+    def recording(
+        find: Callable[[str], bytes | None],
+    ) -> tuple[RobotsArchive, list[str]]:
         origins: list[str] = []
 
-        def find_and_note(origin: str) -> bytes | None:
+        def find_and_record(origin: str) -> bytes | None:
             origins.append(origin)
             return find(origin)
 
-        return RobotsArchive(find_and_note, max_origins=2), origins
+        return RobotsArchive(find_and_record, max_origins=2), origins
 
     @pytest.mark.parametrize("body", [RULES, None], ids=["archived", "not archived"])
-    def test_origin_is_found_once_while_it_is_among_the_last(
+    def test_origin_is_looked_up_once_while_it_is_in_memory(
         self, body: bytes | None
     ) -> None:
-        archive, origins = self.asked(lambda _: body)
+        archive, origins = self.recording(lambda _: body)
 
         for name in "abab":
             for agent in AGENTS:
@@ -454,10 +464,10 @@ class TestMemory:
         assert origins == ["https://a.example", "https://b.example"]
 
     @pytest.mark.parametrize("body", [RULES, None], ids=["archived", "not archived"])
-    def test_origins_beyond_the_bound_are_dropped_and_found_again(
+    def test_origins_over_the_limit_are_evicted_and_looked_up_again(
         self, body: bytes | None
     ) -> None:
-        archive, origins = self.asked(lambda _: body)
+        archive, origins = self.recording(lambda _: body)
         urls = [f"https://site{n}.example/private" for n in range(50)]
 
         first, second = (archive.can_fetch_many(AGENT, urls) for _ in range(2))
@@ -465,15 +475,15 @@ class TestMemory:
         assert first == second
         assert len(origins) == 100
 
-    def test_origin_that_is_used_outlives_others(self) -> None:
-        archive, origins = self.asked(lambda _: RULES)
+    def test_origin_in_use_is_not_evicted(self) -> None:
+        archive, origins = self.recording(lambda _: RULES)
 
         for name in "abacada":
             archive.can_fetch(AGENT, f"https://{name}.example/")
 
         assert Counter(origins)["https://a.example"] == 1
 
-    def test_error_of_find_goes_to_the_caller_and_is_not_kept(self) -> None:
+    def test_exception_from_find_is_raised_and_not_cached(self) -> None:
         errors = [InvalidURLError("a broken archive", url=""), None]
 
         def find(origin: str) -> bytes:
@@ -488,7 +498,7 @@ class TestMemory:
 
         assert archive.can_fetch(AGENT, PRIVATE) is False
 
-    def test_threads_may_share_it(self) -> None:
+    def test_archive_can_be_shared_between_threads(self) -> None:
         bodies = {
             f"https://site{n}.example": f"User-agent: *\nDisallow: /{n}\n".encode()
             for n in range(40)
@@ -501,12 +511,12 @@ class TestMemory:
         ]
         answers: dict[int, list[bool | None]] = {}
 
-        def ask(start: int) -> None:
-            turned = urls[start:] + urls[:start]
-            given = archive.can_fetch_many(f"Bot{chr(97 + start % 3)}", turned)
-            answers[start] = given[-start:] + given[:-start] if start else given
+        def look_up(start: int) -> None:
+            rotated = urls[start:] + urls[:start]
+            results = archive.can_fetch_many(f"Bot{chr(97 + start % 3)}", rotated)
+            answers[start] = results[-start:] + results[:-start] if start else results
 
-        threads = [threading.Thread(target=ask, args=(n * 7,)) for n in range(4)]
+        threads = [threading.Thread(target=look_up, args=(n * 7,)) for n in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -515,7 +525,7 @@ class TestMemory:
         assert [*answers.values()] == [expected] * 4
 
 
-def test_pickle_has_the_settings_and_nothing_that_was_parsed() -> None:
+def test_pickle_contains_the_settings_but_nothing_parsed() -> None:
     archive = RobotsArchive(find_typos, dialect=Dialect.GOOGLE, max_origins=3)
     before = pickle.dumps(archive)
     assert archive.can_fetch(AGENT, PRIVATE) is False
@@ -524,13 +534,13 @@ def test_pickle_has_the_settings_and_nothing_that_was_parsed() -> None:
 
     assert after == before
     assert len(after) < 1_000
-    again: RobotsArchive = pickle.loads(after)  # noqa: S301 (our own bytes)
-    assert again.can_fetch(AGENT, PRIVATE) is False
+    restored: RobotsArchive = pickle.loads(after)  # noqa: S301 (our own bytes)
+    assert restored.can_fetch(AGENT, PRIVATE) is False
 
 
 def find_typos(origin: str) -> bytes:
     del origin
-    return BODIES["with typos that Google takes"]
+    return BODIES["with typos that Google accepts"]
 
 
 @pytest.mark.parametrize(
@@ -543,13 +553,13 @@ def find_typos(origin: str) -> bytes:
         ({"max_origins": 0}, ValueError, "max_origins to be 1 or more"),
     ],
 )
-def test_archive_of_wrong_things_is_refused(
+def test_invalid_argument_of_an_archive_is_refused(
     arguments: dict[str, Any], error: type[Exception], text: str
 ) -> None:
-    usual: dict[str, Any] = {"find": {}.get}
+    defaults: dict[str, Any] = {"find": {}.get}
 
     with pytest.raises(error, match=text):
-        RobotsArchive(**(usual | arguments))
+        RobotsArchive(**(defaults | arguments))
 
 
 @pytest.mark.parametrize(
@@ -580,17 +590,17 @@ def test_archive_of_wrong_things_is_refused(
         ({"fetched_at": float("inf")}, ValueError, "to be finite"),
     ],
 )
-def test_response_of_wrong_things_is_refused(
+def test_invalid_argument_of_a_response_is_refused(
     fields: dict[str, Any], error: type[Exception], text: str
 ) -> None:
-    usual: dict[str, Any] = {"status": 200}
+    defaults: dict[str, Any] = {"status": 200}
 
     with pytest.raises(error, match=text):
-        ArchivedResponse(**(usual | fields))
+        ArchivedResponse(**(defaults | fields))
 
 
-def test_find_that_returns_text_is_refused() -> None:
-    archive = RobotsArchive({ORIGIN: RULES.decode()}.get)  # type: ignore[arg-type]  # the mistake of a caller
+def test_find_that_returns_a_string_is_refused() -> None:
+    archive = RobotsArchive({ORIGIN: RULES.decode()}.get)  # type: ignore[arg-type]  # the caller's mistake
 
     with pytest.raises(
         TypeError,
@@ -601,7 +611,7 @@ def test_find_that_returns_text_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "error", "text"),
+    ("look_up", "error", "text"),
     [
         (
             lambda one: one.can_fetch(PRIVATE, AGENT),
@@ -617,8 +627,8 @@ def test_find_that_returns_text_is_refused() -> None:
         (lambda one: one.refused_agents([AGENT], "a"), InvalidURLError, "absolute"),
     ],
 )
-def test_wrong_question_is_refused(
-    ask: Callable[[RobotsArchive], object], error: type[Exception], text: str
+def test_invalid_lookup_is_refused(
+    look_up: Callable[[RobotsArchive], object], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
-        ask(RobotsArchive({ORIGIN: RULES}.get))
+        look_up(RobotsArchive({ORIGIN: RULES}.get))

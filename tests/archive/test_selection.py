@@ -1,4 +1,4 @@
-"""Which capture of an origin counts."""
+"""Which capture of an origin is selected."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def captured(status: int, date: float | None) -> ArchivedResponse:
     "the last, given first": ([(404, 2), (200, 1)], None, (404, 2)),
     "on the date": ([(200, 1), (404, 2)], 2, (404, 2)),
     "before the date": ([(200, 1), (404, 2)], 1.9, (200, 1)),
-    "all later": ([(200, 1), (404, 2)], 0.9, None),
+    "all are later": ([(200, 1), (404, 2)], 0.9, None),
     "the same date": ([(404, 1), (403, 1), (200, 0)], None, (403, 1)),
-    "none has a date": ([(200, None), (404, None)], None, (404, None)),
-    "no date is the oldest": ([(200, 0), (404, None)], None, (200, 0)),
-    "no date is on no day": ([(404, None)], 9, None),
+    "none is dated": ([(200, None), (404, None)], None, (404, None)),
+    "the undated one counts as the oldest": ([(200, 0), (404, None)], None, (200, 0)),
+    "an undated one matches no date": ([(404, None)], 9, None),
 })  # fmt: skip
-def test_last_capture_counts(
+def test_last_capture_is_selected(
     captures: list[tuple[int, float | None]],
     as_of: float | None,
     expected: tuple[int, float | None] | None,
@@ -48,22 +48,22 @@ _429_IS_AN_ANSWER = replace(Policy.rfc9309(), outage_grace=0)
     "503": ([200, 503], _DAY, Policy(), 200),
     "429": ([200, 429], _DAY, Policy(), 200),
     "several failures": ([200, 500, 429, 599], _DAY, Policy(), 200),
-    "the end of the window": ([200, 503], _WINDOW, Policy(), 200),
+    "at the end of the window": ([200, 503], _WINDOW, Policy(), 200),
     "after the window": ([200, 503], _WINDOW + 1, Policy(), 503),
     "no window": ([200, 503], 0, Policy(stale_window=0), 503),
     "a grace": ([200, 503], _DAY, Policy.google_today(), 503),
     "429 as an answer": ([200, 429], _DAY, _429_IS_AN_ANSWER, 429),
-    "503 where 429 is an answer": ([200, 503], _DAY, _429_IS_AN_ANSWER, 200),
+    "503 if 429 is an answer": ([200, 503], _DAY, _429_IS_AN_ANSWER, 200),
     "no file before": ([200, 404, 503], _DAY, Policy(), 503),
     "a redirect before": ([200, 301, 503], _DAY, Policy(), 503),
-    "a part of a file before": ([200, 206, 503], _DAY, Policy(), 503),
-    "a part of a file": ([200, 206], _DAY, Policy(), 206),
+    "a partial file before": ([200, 206, 503], _DAY, Policy(), 503),
+    "a partial file": ([200, 206], _DAY, Policy(), 206),
     "nothing before": ([503], _DAY, Policy(), 503),
 })  # fmt: skip
-def test_failure_is_passed_over_for_a_good_copy(
+def test_failure_is_skipped_if_there_is_a_good_copy(
     statuses: list[int], age: float, policy: Policy, expected: int
 ) -> None:
-    """The last capture is `age` seconds later than those before it."""
+    """The last capture is `age` seconds later than the one before it."""
     *before, last = statuses
     captures = [captured(status, _DAY + n) for n, status in enumerate(before)]
     captures.append(captured(last, captures[-1].fetched_at + age if captures else age))

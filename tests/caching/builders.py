@@ -1,4 +1,4 @@
-"""Builds the outcomes, answers, outages and entries of the tests of caching/."""
+"""Builds outcomes, answers, outages and entries for the tests of `caching`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PRESETS = {
 def answered(
     status: int = 200, *, body: bytes | None = None, **headers: str
 ) -> Answered:
-    """A response; of a 200 without a body, `RULES`; `cache_control` for a header."""
+    """A response; a 200 has `RULES` by default, and `cache_control` is a header."""
     if body is None:
         body = RULES if status == 200 else b""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -64,19 +64,19 @@ def too_many_redirects(status: int | None = 302, **headers: str) -> TooManyRedir
 
 
 def answer(access: AccessResult = AccessResult.SUCCESSFUL, **fields: object) -> Answer:
-    """An answer of `NOW`, fresh for a day."""
+    """An answer received at `NOW` and fresh for a day."""
     packed = PackedBody.of(RULES) if access is AccessResult.SUCCESSFUL else None
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "answered_at": NOW,
         "fresh_until": NOW + DAY,
         "packed": packed,
     }
-    return Answer(access=access, **(usual | fields))
+    return Answer(access=access, **(defaults | fields))
 
 
 def outage(since: float, **fields: object) -> Outage:
-    """An outage with one attempt at `since`, which is evidence."""
-    usual: dict[str, Any] = {
+    """An outage with one attempt, at `since`, which is evidence."""
+    defaults: dict[str, Any] = {
         "since": since,
         "last_attempt_at": since,
         "retry_at": since + MINUTE,
@@ -86,11 +86,11 @@ def outage(since: float, **fields: object) -> Outage:
         "days": 1,
         "status": 500,
     }
-    return Outage(**(usual | fields))
+    return Outage(**(defaults | fields))
 
 
 def no_evidence(since: float, **fields: object) -> Outage:
-    """An outage with one attempt at `since`, which is no evidence."""
+    """An outage with one attempt, at `since`, which is not evidence."""
     nothing: dict[str, object] = {
         "evidence_since": None,
         "last_evidence_at": None,
@@ -100,7 +100,7 @@ def no_evidence(since: float, **fields: object) -> Outage:
 
 
 def entry(answer: Answer | None = None, outage: Outage | None = None) -> Entry:
-    """What is known about `ORIGIN`."""
+    """An entry for `ORIGIN`."""
     return Entry(origin=ORIGIN, answer=answer, outage=outage)
 
 
@@ -112,7 +112,7 @@ def attempt(
     began_at: float | None = None,
     policy: Policy | None = None,
 ) -> Entry:
-    """What is known after one more attempt at `now`."""
+    """The entry after one more attempt, which ends at `now`."""
     return entry_after(
         known,
         outcome,
@@ -124,7 +124,7 @@ def attempt(
 
 
 def attempts(*steps: tuple[float, Outcome], policy: Policy | None = None) -> Entry:
-    """What is known after attempts at these times."""
+    """The entry after attempts at these times."""
     known = None
     for now, outcome in steps:
         known = attempt(known, outcome, now=now, policy=policy)

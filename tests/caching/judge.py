@@ -1,8 +1,8 @@
-"""What must be in force after a history of attempts: a model that keeps all of them.
+"""A reference model of what applies after a history of attempts.
 
-Written from the text of design.md §3.1 and §4 alone. It sums nothing up: it keeps
-each failure since the last answer, one line of them for each process that saw others
-than the rest, and works out everything from these lists when it is asked.
+Written solely from design.md §3.1 and §4. It keeps no totals: it stores every failure
+since the last answer, in one line per process that saw different failures, and computes
+everything from these lists on demand.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from robotsgate.caching._policy import Policy
 
 DAY = 86_400.0
-AHEAD = 300.0
-"""A clock may be so many seconds behind what another one has written."""
+LARGEST_SKEW = 300.0
+"""How many seconds ahead of our clock a timestamp may be."""
 MOST_JITTER = 1.1
 NETWORK_COUNTS = {AfterUnreachableLimit.ALLOW, AfterUnreachableLimit.LAST_COPY}
-"""Where a dead network is evidence as well."""
+"""The policies under which network failures are evidence too."""
 
 
 class Said(NamedTuple):
-    """An answer: what it was taken for, and for how long."""
+    """An answer: its access result, when it was received and when it expires."""
 
     access: AccessResult
     at: float
@@ -44,7 +44,7 @@ class Said(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An attempt that failed; one that never left our machine is not counted."""
+    """A failed attempt; not counted if it never left our machine."""
 
     at: float
     retry_at: float
@@ -58,24 +58,24 @@ Line = tuple[Failure, ...]
 
 @dataclass(frozen=True)
 class History:
-    """The last answer, and each line of failures since; one of both at least."""
+    """The last answer and every line of failures since; at least one of the two."""
 
     said: Said | None = None
     lines: frozenset[Line] = frozenset()
 
     @property
     def latest(self) -> Line:
-        """The line whose last counted failure is the latest."""
+        """The line with the latest counted failure."""
         return max(self.lines, key=lambda line: (_last(line).at, line[-1].retry_at))
 
     @property
     def access(self) -> AccessResult | None:
-        """What the last answer was taken for."""
+        """The access result of the last answer."""
         return self.said.access if self.said else None
 
 
 class Meaning(NamedTuple):
-    """What an outcome is taken for; UNREACHABLE as it counts against the origin."""
+    """An outcome's access result and, if UNREACHABLE, how it counts."""
 
     access: AccessResult
     is_counted: bool = True
@@ -114,14 +114,14 @@ def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meanin
 
 
 def usable(history: History | None, now: float, policy: Policy) -> History | None:
-    """What counts at `now`: without what ended, and what a fast clock wrote."""
-    if history and history.lines and _last(history.latest).at > now + AHEAD:
+    """The part of `history` that is neither expired nor dated far ahead of `now`."""
+    if history and history.lines and _last(history.latest).at > now + LARGEST_SKEW:
         history = replace(history, lines=frozenset()) if history.said else None
     return history if history and now < keep_until(history, policy) else None
 
 
 def joined(a: History | None, b: History | None, now: float) -> History | None:
-    """What two processes know together: the later answer, each line that follows it."""
+    """Two processes' merged history: the later answer and every line after it."""
     if a is None or b is None:
         return a or b
     if a.said != b.said:
@@ -140,15 +140,15 @@ def after(
     policy: Policy,
     name: str = "",
 ) -> History:
-    """The history with one attempt more, that ended at `now`; it holds `until`."""
+    """The history after one more attempt, which ended at `now` and is valid `until`."""
     said = history.said if history else None
-    is_overtaken = said is not None and began_at < said.at <= now + AHEAD
+    is_overtaken = said is not None and began_at < said.at <= now + LARGEST_SKEW
     if meant.access is not AccessResult.UNREACHABLE:
         new = History(Said(meant.access, now, until, name))
         return (joined(history, new, now) or new) if is_overtaken else new
     if history and said and is_overtaken and now < said.fresh_until:
         return history
-    lines = _lines_to_go_on(history, meant, now, policy)
+    lines = _lines_to_continue(history, meant, now, policy)
     gap = max(span(history.access if history else None, policy), 2 * DAY)
     before = max(
         (one.at for line in lines for one in evidence(line)), default=-math.inf
@@ -166,23 +166,23 @@ def after(
 def wait(
     history: History | None,
     status: int | None,
-    asked: float,
+    requested: float,
     now: float,
     policy: Policy,
 ) -> tuple[float, float]:
-    """The shortest and the longest time to the next attempt after a counted failure."""
-    lines = _lines_to_go_on(history, Meaning(AccessResult.UNREACHABLE), now, policy)
+    """The shortest and longest delay before the attempt after a counted failure."""
+    lines = _lines_to_continue(history, Meaning(AccessResult.UNREACHABLE), now, policy)
     before = max((len(_counted(line)) for line in lines), default=0)
     first = policy.retry_initial_503 if status == 503 else policy.retry_initial
     pause = min(first * policy.retry_factor ** min(before, 30), policy.retry_max)
-    asked = min(asked, policy.retry_after_max)
-    return max(pause, asked), max(pause, asked) * MOST_JITTER
+    requested = min(requested, policy.retry_after_max)
+    return max(pause, requested), max(pause, requested) * MOST_JITTER
 
 
-def _lines_to_go_on(
+def _lines_to_continue(
     history: History | None, meant: Meaning, now: float, policy: Policy
 ) -> frozenset[Line]:
-    """The failures that one more belongs to; none if nobody tried for too long."""
+    """The lines that one more failure continues; none after too long a gap."""
     if history is None or not history.lines:
         return frozenset()
     gap = max(span(history.access, policy), 2 * DAY)
@@ -191,14 +191,14 @@ def _lines_to_go_on(
 
 
 def span(access: AccessResult | None, policy: Policy) -> float:
-    """How long an outage lasts before no may become yes."""
+    """How long an outage must last before a disallowed origin may become allowed."""
     is_good = access is AccessResult.SUCCESSFUL
     window = policy.stale_window if is_good else 0.0
     return max(limit(access, policy), policy.outage_grace, window)
 
 
 def limit(access: AccessResult | None, policy: Policy) -> float:
-    """How long an unreachable origin stays closed, copies and grace aside."""
+    """How long an unreachable origin stays disallowed, ignoring copies and grace."""
     without = policy.unreachable_limit_without_copy
     if access is AccessResult.SUCCESSFUL or without is None:
         return policy.unreachable_limit
@@ -206,7 +206,7 @@ def limit(access: AccessResult | None, policy: Policy) -> float:
 
 
 def keep_until(history: History, policy: Policy) -> float:
-    """From when on nothing can use the history."""
+    """When the history expires."""
     said, length = history.said, span(history.access, policy)
     ends = []
     if history.lines:
@@ -227,18 +227,18 @@ def is_current(history: History, now: float) -> bool:
     """Whether no attempt is due."""
     if history.lines:
         line = history.latest
-        return _last(line).at <= now + AHEAD and now < line[-1].retry_at
+        return _last(line).at <= now + LARGEST_SKEW and now < line[-1].retry_at
     assert history.said is not None
     return is_fresh(history.said, now)
 
 
 def is_fresh(said: Said | None, now: float) -> bool:
-    """Whether the answer holds by itself; not if a fast clock wrote it."""
-    return said is not None and said.at <= now + AHEAD and now < said.fresh_until
+    """Whether the answer is fresh; never if it is dated far ahead."""
+    return said is not None and said.at <= now + LARGEST_SKEW and now < said.fresh_until
 
 
 def effects(history: History, now: float, policy: Policy) -> set[Effect]:
-    """What may be in force: one effect, or two where lines differ in small things."""
+    """The effects that may apply: one, or two if the lines differ in minor details."""
     slack = range(1 + (len(history.lines) > 1))
     return {
         _effect(history, line, now, policy, fewer)
@@ -277,7 +277,7 @@ def _effect(
 def _is_open(
     history: History, line: Line, now: float, policy: Policy, fewer_days: int
 ) -> bool:
-    """Whether an outage was watched for so long that no becomes yes."""
+    """Whether there has been evidence for long enough to allow the origin."""
     if history.access in {AccessResult.REFUSED, AccessResult.RESTRICTED}:
         return False
     if policy.after_unreachable_limit is AfterUnreachableLimit.DISALLOW:
@@ -286,7 +286,7 @@ def _is_open(
     if not seen or not evidence(line):
         return False
     opens_at = min(one[0].at for one in seen) + span(history.access, policy)
-    if history.said is not None and history.said.at <= now + AHEAD:
+    if history.said is not None and history.said.at <= now + LARGEST_SKEW:
         opens_at = max(opens_at, history.said.fresh_until)
     days = max(len({int(one.at // DAY) for one in few}) for few in seen) - fewer_days
     needed = min(policy.days_of_evidence, max(1, limit(history.access, policy) / DAY))
@@ -296,12 +296,12 @@ def _is_open(
 
 @lru_cache(maxsize=10_000)
 def evidence(line: Line) -> list[Failure]:
-    """The failures of the line that speak against the origin, since the last gap."""
-    found: list[Failure] = []
+    """The line's failures that are evidence against the origin, since the last gap."""
+    result: list[Failure] = []
     for failure in line:
         if failure.is_evidence:
-            found = [failure] if failure.begins_evidence else [*found, failure]
-    return found
+            result = [failure] if failure.begins_evidence else [*result, failure]
+    return result
 
 
 @lru_cache(maxsize=10_000)
@@ -310,12 +310,12 @@ def _counted(line: Line) -> list[Failure]:
 
 
 def _last(line: Line) -> Failure:
-    """The last attempt; where there was none, the first failure of our own."""
+    """The last counted failure; if there is none, the first of the others."""
     return (_counted(line) or list(line[:1]))[-1]
 
 
 def _is_part(line: Line, lines: frozenset[Line]) -> bool:
-    """Whether another line goes on where this one ends, and all of it counts there."""
+    """Whether another line continues this one within the same run of evidence."""
     more = [one[len(line) :] for one in lines if one[: len(line)] == line]
     return any(
         _counted(rest) and not any(failure.begins_evidence for failure in rest)
@@ -326,7 +326,7 @@ def _is_part(line: Line, lines: frozenset[Line]) -> bool:
 def _rank(said: Said | None, now: float) -> tuple[bool, bool, float]:
     if said is None:
         return False, False, 0.0
-    return True, said.at <= now + AHEAD, said.at
+    return True, said.at <= now + LARGEST_SKEW, said.at
 
 
 def _is_missing_page(outcome: Answered) -> bool:

@@ -1,4 +1,4 @@
-"""RFC 9309 §2.3.1: what each answer of a server means. The only table of statuses."""
+"""Each outcome's access result (RFC 9309 §2.3.1); the only table of statuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSED = AccessResult.REFUSED
 NOT_FOUND_PAGE = b"<html><title>Not found</title></html>"
 NO_PAGES = {"rfc9309": UNREACHABLE, "strict": UNREACHABLE}
 
-# Under the default policy, with the presets that differ.
+# An outcome, its result under the default policy, and the presets that differ.
 Row = tuple[Outcome, AccessResult, dict[str, AccessResult]]
 ROWS: dict[str, Row] = {
     "200 with an HTML page is successful": (
@@ -29,13 +29,13 @@ ROWS: dict[str, Row] = {
         SUCCESSFUL,
         {},
     ),
-    "429 with a page that says not found is still 429": (
+    "429 with a not-found page is still 429": (
         answered(429, body=NOT_FOUND_PAGE),
         UNREACHABLE,
         {"rfc9309": UNAVAILABLE},
     ),
     **{
-        f"{status} with a page that says not found is unavailable, if pages are read": (
+        f"{status} with a not-found page is unavailable if pages are read": (
             answered(status, body=NOT_FOUND_PAGE),
             UNAVAILABLE,
             NO_PAGES,
@@ -43,40 +43,40 @@ ROWS: dict[str, Row] = {
         for status in (500, 502, 504, 599)
     },
     **{
-        f"{status} with a page that says not found is unreachable": (
+        f"{status} with a not-found page is unreachable": (
             answered(status, body=NOT_FOUND_PAGE),
             UNREACHABLE,
             {},
         )
         for status in (103, 206, 304, 307, 407, 503, 600)
     },
-    "500 with a page that says not found and Retry-After is unreachable": (
+    "500 with a not-found page and Retry-After is unreachable": (
         answered(500, body=NOT_FOUND_PAGE, retry_after="1"),
         UNREACHABLE,
         {},
     ),
-    "500 with a valid robots.txt for a body is unreachable": (
+    "500 with a valid robots.txt as its body is unreachable": (
         answered(500, body=RULES),
         UNREACHABLE,
         {},
     ),
     **{
-        f"too many redirects, {name}, are unavailable, but not for a strict policy": (
+        f"too many redirects, {name}, are unavailable except under strict": (
             outcome,
             UNAVAILABLE,
             {"strict": UNREACHABLE},
         )
         for name, outcome in {
-            "the last of them known": too_many_redirects(),
-            "which a client of the caller kept to itself": too_many_redirects(None),
+            "the last status known": too_many_redirects(),
+            "not reported by the caller's client": too_many_redirects(None),
         }.items()
     },
     **{
-        f"failure in {kind.value} is unreachable": (failed(kind), UNREACHABLE, {})
+        f"{kind.value} failure is unreachable": (failed(kind), UNREACHABLE, {})
         for kind in FailureKind
         if kind is not FailureKind.ADDRESS_REFUSED
     },
-    "an address that the guard refused is refused": (
+    "an address rejected by the guard is refused": (
         failed(FailureKind.ADDRESS_REFUSED),
         REFUSED,
         {},
@@ -85,7 +85,7 @@ ROWS: dict[str, Row] = {
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_access_result_is_that_of_the_table(row: str) -> None:
+def test_access_result_matches_the_table(row: str) -> None:
     outcome, by_default, exceptions = ROWS[row]
 
     results = {
@@ -96,7 +96,7 @@ def test_access_result_is_that_of_the_table(row: str) -> None:
     assert results == dict.fromkeys(PRESETS, by_default) | exceptions
 
 
-# The first that holds a status counts; all others are unreachable.
+# The first range that contains a status applies.
 STATUSES: list[tuple[range, AccessResult, dict[str, AccessResult]]] = [
     (range(206, 207), UNREACHABLE, {}), (range(200, 300), SUCCESSFUL, {}),
     (range(401, 402), UNAVAILABLE, {"strict": RESTRICTED}),
@@ -108,7 +108,7 @@ STATUSES: list[tuple[range, AccessResult, dict[str, AccessResult]]] = [
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_status_means_what_its_range_says(preset: str) -> None:
+def test_every_status_has_the_access_result_of_its_range(preset: str) -> None:
     for status in range(100, 1_000):
         _, by_default, exceptions = next(row for row in STATUSES if status in row[0])
 
@@ -118,7 +118,7 @@ def test_every_status_means_what_its_range_says(preset: str) -> None:
 
 
 @pytest.mark.parametrize("last_access", [None, *AccessResult])
-def test_missing_page_is_believed_unless_there_was_a_file(
+def test_not_found_page_is_unavailable_unless_there_was_a_file(
     last_access: AccessResult | None,
 ) -> None:
     outcome = answered(500, body=NOT_FOUND_PAGE)
@@ -134,7 +134,7 @@ def test_missing_page_is_believed_unless_there_was_a_file(
     ("on_too_many_requests", answered(429)),
     ("on_too_many_redirects", too_many_redirects()),
 ])  # fmt: skip
-def test_policy_chooses_what_an_outcome_counts_as(
+def test_policy_field_sets_the_access_result(
     name: str, outcome: Outcome, chosen: AccessResult
 ) -> None:
     fields: dict[str, Any] = {name: chosen}
@@ -148,14 +148,14 @@ def test_policy_chooses_what_an_outcome_counts_as(
     (answered(429), False, False), (too_many_redirects(None), False, True),
     *[(failed(kind), False, True) for kind in FailureKind],
 ], ids=str)  # fmt: skip
-def test_status_is_evidence_and_the_network_where_it_counts(
+def test_evidence_depends_on_the_status_and_whether_the_network_counts(
     *, outcome: Outcome, without_network: bool, with_network: bool
 ) -> None:
     assert is_evidence(outcome, counts_network=False) is without_network
     assert is_evidence(outcome, counts_network=True) is with_network
 
 
-def test_failures_compare_without_their_cause() -> None:
+def test_comparing_failures_ignores_their_cause() -> None:
     one = Failed(kind=FailureKind.TLS, error="expired", cause=OSError("one"))
     other = Failed(kind=FailureKind.TLS, error="expired", cause=OSError("other"))
 

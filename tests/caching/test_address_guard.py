@@ -21,8 +21,8 @@ def guard(mode: AddressGuard, *allowed: str) -> FetchGuard:
     return FetchGuard(GuardRules(policy))
 
 
-def dialled(fetch: FetchGuard, *hops: str) -> list[bool]:
-    """Whether each of the hops, names with spaces between addresses, is permitted."""
+def permitted(fetch: FetchGuard, *hops: str) -> list[bool]:
+    """Whether each hop, a string of space-separated addresses, is permitted."""
     answers = []
     for hop in hops:
         addresses = [ip_address(text) for text in hop.split()]
@@ -37,7 +37,7 @@ def dialled(fetch: FetchGuard, *hops: str) -> list[bool]:
 
 HOPS: dict[str, tuple[AddressGuard, list[str], list[bool]]] = {
     "a public host": (AddressGuard.REDIRECTS, [PUBLIC], [True]),
-    "a host of the closed network": (AddressGuard.REDIRECTS, [PRIVATE], [True]),
+    "a host on a closed network": (AddressGuard.REDIRECTS, [PRIVATE], [True]),
     "public to public": (AddressGuard.REDIRECTS, [PUBLIC, OTHER_PUBLIC], [True, True]),
     "public to special": (AddressGuard.REDIRECTS, [PUBLIC, LOOPBACK], [True, False]),
     "special to special": (AddressGuard.REDIRECTS, [PRIVATE, LOOPBACK], [True, True]),
@@ -46,25 +46,25 @@ HOPS: dict[str, tuple[AddressGuard, list[str], list[bool]]] = {
         [PRIVATE, PUBLIC, PRIVATE],
         [True, True, False],
     ),
-    "a name with both, to special": (
+    "a name with both kinds, to special": (
         AddressGuard.REDIRECTS,
         [f"{PRIVATE} {PUBLIC}", PRIVATE],
         [True, False],
     ),
-    "public hosts only, and one": (AddressGuard.PUBLIC_ONLY, [PUBLIC], [True]),
-    "public hosts only, and none": (AddressGuard.PUBLIC_ONLY, [PRIVATE], [False]),
+    "public hosts only, a public one": (AddressGuard.PUBLIC_ONLY, [PUBLIC], [True]),
+    "public hosts only, a private one": (AddressGuard.PUBLIC_ONLY, [PRIVATE], [False]),
     "no guard": (AddressGuard.OFF, [PUBLIC, LOOPBACK, PRIVATE], [True, True, True]),
 }
 
 
 @pytest.mark.parametrize("row", HOPS)
-def test_guard_permits_hops(row: str) -> None:
+def test_guard_permits_or_refuses_each_hop(row: str) -> None:
     mode, hops, expected = HOPS[row]
 
-    assert dialled(guard(mode), *hops) == expected
+    assert permitted(guard(mode), *hops) == expected
 
 
-def test_only_public_addresses_of_a_name_are_dialled_after_a_public_hop() -> None:
+def test_only_public_addresses_are_permitted_after_a_public_hop() -> None:
     fetch = guard(AddressGuard.REDIRECTS)
     both = [ip_address(PRIVATE), ip_address(PUBLIC)]
     fetch.permit("first", [ip_address(PUBLIC)])
@@ -76,12 +76,14 @@ def test_only_public_addresses_of_a_name_are_dialled_after_a_public_hop() -> Non
 def test_allowed_network_counts_as_public(mode: AddressGuard) -> None:
     fetch = guard(mode, "10.0.0.0/24", "fd00::/16")
 
-    answers = dialled(fetch, PRIVATE, "fd00::1", PUBLIC, PRIVATE, "10.0.1.1", LOOPBACK)
+    answers = permitted(
+        fetch, PRIVATE, "fd00::1", PUBLIC, PRIVATE, "10.0.1.1", LOOPBACK
+    )
 
     assert answers == [True, True, True, True, False, False]
 
 
-def test_refusal_names_host_address_and_class() -> None:
+def test_refusal_names_the_host_the_address_and_its_class() -> None:
     with pytest.raises(
         AddressRefusedError,
         match=r"refused 10\.0\.0\.1 \(private\), an address of intern\.example",
@@ -89,7 +91,7 @@ def test_refusal_names_host_address_and_class() -> None:
         guard(AddressGuard.PUBLIC_ONLY).permit("intern.example", [ip_address(PRIVATE)])
 
 
-def test_refusal_of_a_number_names_it_once() -> None:
+def test_refusal_names_a_host_that_is_an_ip_address_only_once() -> None:
     with pytest.raises(AddressRefusedError, match=r"refused 10\.0\.0\.1 \(private\)$"):
         guard(AddressGuard.PUBLIC_ONLY).permit(PRIVATE, [ip_address(PRIVATE)])
 
@@ -120,7 +122,7 @@ def checked(fetch: FetchGuard, *hosts: str) -> list[bool]:
         (AddressGuard.OFF, ["example.com", LOOPBACK], [True, True]),
     ],
 )
-def test_host_that_somebody_else_dials_is_judged_by_its_text(
+def test_check_host_looks_only_at_the_text_of_the_host(
     mode: AddressGuard, hosts: list[str], expected: list[bool]
 ) -> None:
     assert checked(guard(mode), *hosts) == expected
@@ -140,7 +142,7 @@ def test_host_that_somebody_else_dials_is_judged_by_its_text(
         ("", None),
     ],
 )
-def test_literal_address_of_a_host(host: str, address: str | None) -> None:
+def test_literal_address_is_read_from_the_host(host: str, address: str | None) -> None:
     expected = None if address is None else ip_address(address)
 
     assert literal_address(host) == expected

@@ -1,5 +1,4 @@
-"""What is known about an origin once a fetch has ended (design: the last answer, and
-the outage since)."""
+"""An origin's entry after a fetch: the last answer and the outage since then."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._entry import Answer, Entry, Outage
 
 JITTER = 65.98034936981276 / 60
-"""Of `ORIGIN`, whose CRC-32 is 0.9967… of 2^32."""
+"""The jitter of `ORIGIN`, whose CRC-32 is 0.9967… of 2^32."""
 
 COPY = answer()
 POOL = failed(FailureKind.POOL)
@@ -64,7 +63,7 @@ def outage_of(known: Entry) -> Outage:
 # --- answers -----------------------------------------------------------------------
 
 
-def test_file_is_kept_for_its_lifetime() -> None:
+def test_file_is_cached_for_its_freshness_lifetime() -> None:
     outcome = Answered(
         status=203,
         headers={"cache-control": "max-age=7200"},
@@ -85,10 +84,10 @@ def test_file_is_kept_for_its_lifetime() -> None:
 
 @cases("body kept", {
     "empty": (b"", b""),
-    "as long as may be": (b"Disallow: /\n", b"Disallow: /\n"),
+    "as long as allowed": (b"Disallow: /\n", b"Disallow: /\n"),
     "longer": (b"Disallow: /\nAllow: /\n", b"Disallow: /\nA"),
 })  # fmt: skip
-def test_body_is_kept_with_one_byte_more_than_counts(body: bytes, kept: bytes) -> None:
+def test_body_is_cut_one_byte_after_the_limit(body: bytes, kept: bytes) -> None:
     known = attempt(None, answered(body=body), policy=Policy(max_body_bytes=12))
 
     packed = answer_of(known).packed
@@ -108,7 +107,7 @@ def test_body_is_kept_with_one_byte_more_than_counts(body: bytes, kept: bytes) -
         fresh_until=NOW + refusal_lifetime(origin=ORIGIN, policy=Policy()),
         error=REFUSAL.error)),
 })  # fmt: skip
-def test_answer_replaces_everything(
+def test_answer_replaces_the_whole_entry(
     outcome: Outcome, policy: Policy, expected: Answer
 ) -> None:
     first = attempt(None, outcome, policy=policy)
@@ -119,14 +118,14 @@ def test_answer_replaces_everything(
     assert first.outage is later.outage is None
 
 
-def test_entry_has_the_terms_of_the_policy() -> None:
+def test_entry_has_the_policys_terms() -> None:
     policy = Policy(max_redirects=3)
 
     assert attempt(None, answered(), policy=policy).terms == "redirects=3"
     assert attempt(None, failed(), policy=policy).terms == "redirects=3"
 
 
-def test_long_error_is_cut() -> None:
+def test_long_error_is_truncated() -> None:
     known = attempt(None, Failed(kind=FailureKind.PROTOCOL, error="x" * 100_000))
 
     assert outage_of(known).error == "x" * 300 + "…"
@@ -136,10 +135,10 @@ def test_long_error_is_cut() -> None:
     "nothing": (None, NOW, AccessResult.UNAVAILABLE),
     "no file": (entry(answer(AccessResult.RESTRICTED)), NOW, AccessResult.UNAVAILABLE),
     "a file": (entry(COPY), NOW + DAY, AccessResult.UNREACHABLE),
-    "a file that nothing could use any more":
+    "an expired file":
         (entry(COPY), NOW + 31 * DAY, AccessResult.UNAVAILABLE),
 })  # fmt: skip
-def test_missing_page_is_judged_by_what_is_known(
+def test_not_found_page_is_unavailable_unless_there_is_a_usable_copy(
     known: Entry | None, now: float, access: AccessResult
 ) -> None:
     assert attempt(known, MISSING_PAGE, now=now).access is access
@@ -151,7 +150,7 @@ def test_missing_page_is_judged_by_what_is_known(
 @cases("outcome expected", {
     "a status": (Answered(status=500, redirects=HOPS, error="no Location"),
         outage(NOW, redirects=HOPS, error="no Location")),
-    "none": (failed(FailureKind.TIMEOUT), no_evidence(NOW, status=None,
+    "no response": (failed(FailureKind.TIMEOUT), no_evidence(NOW, status=None,
         failure=FailureKind.TIMEOUT, error="failed: timeout")),
 })  # fmt: skip
 @pytest.mark.parametrize("last", [None, COPY], ids=["nothing", "a copy"])
@@ -163,8 +162,8 @@ def test_first_failure_begins_an_outage(
     assert known == entry(last, replace(expected, retry_at=NOW + MINUTE * JITTER))
 
 
-def test_failure_after_a_stale_404_remembers_what_it_ended() -> None:
-    """The copy of before may still be in a store that has missed the 404."""
+def test_failure_after_an_expired_404_keeps_the_404() -> None:
+    """An earlier copy may still be in a store that missed the 404."""
     missing = answer(AccessResult.UNAVAILABLE)
 
     known = attempt(entry(missing), answered(500), now=NOW + 2 * DAY)
@@ -173,7 +172,7 @@ def test_failure_after_a_stale_404_remembers_what_it_ended() -> None:
     assert known == entry(stale, outage_of(known))
 
 
-def test_further_failure_goes_on_with_the_outage() -> None:
+def test_further_failure_continues_the_outage() -> None:
     first = attempt(entry(COPY), answered(500))
 
     second = attempt(first, failed(), now=NOW + HOUR)
@@ -199,9 +198,9 @@ NETWORK_COUNTS = [AfterUnreachableLimit.ALLOW, AfterUnreachableLimit.LAST_COPY]
     "304": (answered(304), [*AfterUnreachableLimit]),
     "429": (answered(429), []),
     "407": (answered(407), []),
-    "network": (failed(), NETWORK_COUNTS),
+    "network failure": (failed(), NETWORK_COUNTS),
 })  # fmt: skip
-def test_policy_decides_whether_the_network_is_evidence(
+def test_policy_decides_whether_network_failures_are_evidence(
     outcome: Outcome,
     choices: list[AfterUnreachableLimit],
     after_limit: AfterUnreachableLimit,
@@ -219,11 +218,11 @@ MIDNIGHT = NOW + 16 * HOUR
 
 @cases("times days", {
     "one day": ([NOW, NOW + HOUR, MIDNIGHT - 1], 1),
-    "over midnight": ([MIDNIGHT - 1, MIDNIGHT], 2),
+    "across midnight": ([MIDNIGHT - 1, MIDNIGHT], 2),
     "three days": ([NOW, NOW + DAY, NOW + 2 * DAY + HOUR], 3),
     "far apart": ([NOW, NOW + 20 * DAY], 2),
 })  # fmt: skip
-def test_days_of_evidence_are_those_of_utc(times: list[float], days: int) -> None:
+def test_days_of_evidence_are_counted_in_utc(times: list[float], days: int) -> None:
     known = attempts(*((time, answered(500)) for time in times))
 
     assert outage_of(known).days == days
@@ -231,7 +230,7 @@ def test_days_of_evidence_are_those_of_utc(times: list[float], days: int) -> Non
 
 @cases("policy gap", {
     "as long as the span": (Policy(), 30 * DAY),
-    "two days at least": (Policy(unreachable_limit=DAY, stale_window=0), 2 * DAY),
+    "at least two days": (Policy(unreachable_limit=DAY, stale_window=0), 2 * DAY),
 })  # fmt: skip
 def test_failure_long_after_the_retry_begins_a_new_outage(
     policy: Policy, gap: float
@@ -247,8 +246,8 @@ def test_failure_long_after_the_retry_begins_a_new_outage(
     assert outage_of(beyond) == outage(since, retry_at=since + MINUTE * JITTER)
 
 
-def test_evidence_long_after_the_last_begins_anew() -> None:
-    """The attempts between them were none: they say nothing about the origin."""
+def test_evidence_long_after_the_last_starts_over() -> None:
+    """The attempts in between were not evidence against the origin."""
     first = entry(
         None,
         outage(NOW, last_attempt_at=NOW + 29 * DAY, retry_at=NOW + 29 * DAY, days=3),
@@ -263,20 +262,20 @@ def test_evidence_long_after_the_last_begins_anew() -> None:
 
 
 @cases("attempts_before outcome delay", {
-    "our own alone": (0, answered(500), MINUTE * JITTER),
-    "our own after a 503": (0, answered(503), 30 * JITTER),
-    "no max-age": (0, answered(500, cache_control="max-age=9"), MINUTE * JITTER),
-    "Retry-After later": (0, answered(429, retry_after="600"), 600),
+    "our delay alone": (0, answered(500), MINUTE * JITTER),
+    "our delay after a 503": (0, answered(503), 30 * JITTER),
+    "max-age ignored": (0, answered(500, cache_control="max-age=9"), MINUTE * JITTER),
+    "Retry-After is longer": (0, answered(429, retry_after="600"), 600),
     "the longest of several": (0, answered(503, retry_after="600, 900"), 900),
-    "our own later": (4, answered(500, retry_after="600"), 960 * JITTER),
-    "Retry-After is now": (0, answered(500, retry_after="0"), MINUTE * JITTER),
-    "a date that is over": (0,
+    "our delay is longer": (4, answered(500, retry_after="600"), 960 * JITTER),
+    "Retry-After of 0": (0, answered(500, retry_after="0"), MINUTE * JITTER),
+    "a date in the past": (0,
         answered(500, retry_after="Fri, 15 Jan 2027 07:00:00 GMT"), MINUTE * JITTER),
-    "an hour at most": (50, answered(500), HOUR * JITTER),
-    "Retry-After up to a day": (50, answered(500, retry_after="999999"), DAY),
-    "of a redirect": (0, too_many_redirects(302, retry_after="600"), 600),
+    "at most an hour": (50, answered(500), HOUR * JITTER),
+    "Retry-After of at most a day": (50, answered(500, retry_after="999999"), DAY),
+    "Retry-After of a redirect": (0, too_many_redirects(302, retry_after="600"), 600),
 })  # fmt: skip
-def test_origin_is_asked_again_after_retry_after_and_our_own_delay(
+def test_retry_waits_for_the_longer_of_retry_after_and_our_delay(
     attempts_before: int, outcome: Outcome, delay: float
 ) -> None:
     policy = Policy(
@@ -295,29 +294,30 @@ def test_origin_is_asked_again_after_retry_after_and_our_own_delay(
     "longer than the lifetime":
         (Policy.rfc9309(), answered(429, retry_after="7200", cache_control="no-store"),
         7_200, 7_200),
-    "shorter than it": (Policy.rfc9309(), answered(429, retry_after="120"), DAY, 120),
+    "shorter than the lifetime":
+        (Policy.rfc9309(), answered(429, retry_after="120"), DAY, 120),
     "longer than max_lifetime":
         (Policy(on_too_many_requests=AccessResult.RESTRICTED, max_lifetime=HOUR),
         answered(429, retry_after="86400", cache_control="max-age=60"), DAY, DAY),
     "at most retry_after_max":
         (Policy.rfc9309(), answered(429, retry_after="999999"), DAY, DAY),
     "none": (Policy.rfc9309(), answered(429), DAY, None),
-    "of another status": (Policy(), answered(404, retry_after="999999"), DAY, None),
+    "on another status": (Policy(), answered(404, retry_after="999999"), DAY, None),
 })  # fmt: skip
-def test_answer_to_too_many_requests_is_fresh_until_its_retry_after(
+def test_retry_after_of_a_429_extends_the_freshness_lifetime(
     policy: Policy, outcome: Outcome, lifetime: float, retry_at: float | None
 ) -> None:
-    """RFC 6585 §4. With no-store, such a server was asked again after a minute."""
+    """RFC 6585 §4. With no-store, the next fetch used to come after a minute."""
     last = answer_of(attempt(None, outcome, policy=policy))
 
     assert last.fresh_until == NOW + lifetime
     assert last.retry_at == (None if retry_at is None else NOW + retry_at)
 
 
-# --- a full pool -------------------------------------------------------------------
+# --- an exhausted pool -------------------------------------------------------------
 
 
-def test_full_pool_makes_an_outage_that_has_not_begun() -> None:
+def test_exhausted_pool_creates_an_outage_without_attempts() -> None:
     known = attempt(entry(COPY), POOL)
 
     assert known == entry(
@@ -333,7 +333,7 @@ def test_full_pool_makes_an_outage_that_has_not_begun() -> None:
     )
 
 
-def test_first_counted_failure_begins_it() -> None:
+def test_first_counted_failure_after_exhausted_pools_begins_the_outage() -> None:
     known = attempts((NOW, POOL), (NOW + HOUR, POOL), (NOW + 2 * HOUR, answered(500)))
 
     assert outage_of(known) == outage(
@@ -341,7 +341,7 @@ def test_first_counted_failure_begins_it() -> None:
     )
 
 
-def test_full_pool_within_an_outage_only_puts_off_the_retry() -> None:
+def test_exhausted_pool_during_an_outage_only_postpones_the_retry() -> None:
     known = attempt(None, answered(500))
 
     later = attempt(known, POOL, now=NOW + HOUR)
@@ -354,8 +354,8 @@ def test_full_pool_within_an_outage_only_puts_off_the_retry() -> None:
     )
 
 
-def test_full_pool_does_not_bring_the_retry_forward() -> None:
-    """A refresh that never left our machine ended a Retry-After of a day."""
+def test_exhausted_pool_does_not_bring_the_retry_forward() -> None:
+    """A refresh that never left our machine used to cut short a Retry-After."""
     known = attempt(None, answered(503, retry_after="86400"))
 
     later = attempt(known, POOL, now=NOW + HOUR)
@@ -363,11 +363,11 @@ def test_full_pool_does_not_bring_the_retry_forward() -> None:
     assert outage_of(later).retry_at == NOW + DAY
 
 
-# --- what came while the fetch was under way ---------------------------------------
+# --- updates during the fetch ------------------------------------------------------
 
 
 @pytest.mark.parametrize("outcome", [answered(500), POOL], ids=["500", "pool"])
-def test_failure_changes_nothing_if_a_fresh_answer_came_meanwhile(
+def test_failure_changes_nothing_if_a_fresh_answer_arrived_meanwhile(
     outcome: Outcome,
 ) -> None:
     known = entry(COPY, outage(NOW + 1))
@@ -376,12 +376,12 @@ def test_failure_changes_nothing_if_a_fresh_answer_came_meanwhile(
 
 
 @cases("known began_at now", {
-    "it came before": (COPY, NOW, NOW + 1),
+    "it arrived before": (COPY, NOW, NOW + 1),
     "it is no longer fresh": (answer(fresh_until=NOW), NOW - 1, NOW + 1),
-    "a clock dated it that is an hour ahead":
+    "its date is an hour ahead":
         (answer(answered_at=NOW + HOUR), NOW - 1, NOW),
 })  # fmt: skip
-def test_failure_begins_an_outage_unless_a_fresh_answer_came_meanwhile(
+def test_failure_begins_an_outage_unless_a_fresh_answer_arrived_meanwhile(
     known: Answer, began_at: float, now: float
 ) -> None:
     later = attempt(entry(known), answered(500), began_at=began_at, now=now)
@@ -390,8 +390,8 @@ def test_failure_begins_an_outage_unless_a_fresh_answer_came_meanwhile(
     assert outage_of(later).since == now
 
 
-def test_later_of_two_answers_counts() -> None:
-    """Two fetches at once: the one that began first ended last, by a slow clock."""
+def test_later_of_two_answers_wins() -> None:
+    """Two concurrent fetches; the first to start ends last, perhaps by a slow clock."""
     known = entry(answer(AccessResult.UNAVAILABLE, answered_at=NOW + MINUTE))
 
     overtaken = attempt(known, answered(), began_at=NOW - 1, now=NOW)
@@ -401,7 +401,7 @@ def test_later_of_two_answers_counts() -> None:
     assert latest.access is AccessResult.SUCCESSFUL
 
 
-def test_answer_by_a_clock_that_is_behind_is_the_later_one() -> None:
+def test_next_answer_counts_as_later_even_if_the_clock_is_behind() -> None:
     known = entry(answer(AccessResult.UNAVAILABLE, answered_at=NOW + MINUTE))
 
     later = attempt(known, answered(), began_at=NOW + MINUTE, now=NOW)
@@ -410,13 +410,13 @@ def test_answer_by_a_clock_that_is_behind_is_the_later_one() -> None:
     assert answer_of(later).answered_at > NOW + MINUTE
 
 
-def test_answer_replaces_one_that_is_far_ahead() -> None:
+def test_answer_replaces_one_dated_far_ahead() -> None:
     known = entry(answer(AccessResult.UNAVAILABLE, answered_at=NOW + HOUR))
 
     assert attempt(known, answered()).access is AccessResult.SUCCESSFUL
 
 
-def test_outage_that_is_far_ahead_is_dropped() -> None:
+def test_outage_dated_far_ahead_is_dropped() -> None:
     known = entry(COPY, outage(NOW + HOUR, attempts=9))
 
     later = attempt(known, answered(500))
@@ -424,16 +424,16 @@ def test_outage_that_is_far_ahead_is_dropped() -> None:
     assert outage_of(later) == outage(NOW, retry_at=NOW + MINUTE * JITTER)
 
 
-# --- how often a site is asked -------------------------------------------------------
+# --- fetches per day ---------------------------------------------------------------
 
 LEAST_JITTER = "https://81376.example"
-"""Its CRC-32 is less than a millionth of 2^32: no origin is asked sooner."""
+"""Its CRC-32 is less than a millionth of 2^32, so no origin is retried sooner."""
 
 
-def requests_of_a_day(between: list[Outcome]) -> int:
-    """How many fetches come in 24 hours, at most, if somebody asks all the time.
+def most_fetches_per_day(between: list[Outcome]) -> int:
+    """The most fetches in any 24 hours if there is always a lookup waiting.
 
-    Each answer forbids caching; the failures `between` come before the next one.
+    Each answer forbids caching, and the failures `between` precede it.
     """
     known, now, times = None, NOW, []
     for outcome in [*between, answered(404, cache_control="no-store")] * 40:
@@ -456,10 +456,10 @@ def requests_of_a_day(between: list[Outcome]) -> int:
 @pytest.mark.parametrize(("status", "most"), [
     (500, [24, 48, 69, 88, 99, 96, 84, 64]), (503, [24, 48, 72, 92, 110, 118, 112, 96]),
 ])  # fmt: skip
-def test_site_that_forbids_caching_is_asked_so_often_a_day(
+def test_daily_fetches_are_limited_if_a_site_forbids_caching(
     status: int, most: list[int]
 ) -> None:
-    """By the number of failures before each answer; it was 1,440 without any."""
-    counts = [requests_of_a_day([answered(status)] * number) for number in range(8)]
+    """By number of failures before each answer; 0 failures used to mean 1,440."""
+    counts = [most_fetches_per_day([answered(status)] * number) for number in range(8)]
 
     assert counts == most

@@ -1,4 +1,4 @@
-"""Stored bytes: the same for ever, or refused."""
+"""Serialized entries: the format never changes, and bad bytes are refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FETCHED = Entry(
     terms="guard=off",
     answer=answer(
         status=200,
-        # Deflate's "stored" block, which every zlib makes alike.
+        # Deflate's "stored" block, which is the same from every zlib.
         packed=PackedBody(
             bytes.fromhex("7801 010c00f3ff")
             + b"Disallow: /\n"
@@ -73,7 +73,7 @@ def read(data: bytes, known: Entry, *, max_bytes: int = MAX_BYTES) -> Entry:
 
 
 def sealed(head: object, packed: bytes = b"") -> bytes:
-    """An entry of `ORIGIN` written by hand, whose checksum is right."""
+    """A handwritten entry for `ORIGIN` with a correct checksum."""
     text = head if isinstance(head, bytes) else json.dumps(head).encode()
     checked = len(text).to_bytes(4, "big") + text + packed
     checksum = zlib.crc32(checked, zlib.crc32(ORIGIN.encode()))
@@ -91,21 +91,21 @@ FILE = ANSWER | {"access": "successful"}
 PACKED = zlib.compress(RULES)
 
 
-# --- what is written, and what comes back ------------------------------------------
+# --- encoding and decoding ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_entry_is_written_as_it_always_was(name: str) -> None:
-    """Files and servers are full of these: a change needs another version."""
+def test_encoding_never_changes(name: str) -> None:
+    """Existing stores are full of these bytes; a change needs a new version."""
     assert encode(ENTRIES[name]) == GOLDEN[name]
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_bytes_are_read_as_they_always_were(name: str) -> None:
+def test_existing_bytes_can_always_be_decoded(name: str) -> None:
     assert read(GOLDEN[name], ENTRIES[name]) == ENTRIES[name]
 
 
-def test_names_that_stand_in_stores_never_change() -> None:
+def test_names_used_in_stores_never_change() -> None:
     assert [access.value for access in AccessResult] == [
         "successful",
         "unavailable",
@@ -127,8 +127,8 @@ def test_names_that_stand_in_stores_never_change() -> None:
     ]
 
 
-def test_every_field_of_an_entry_is_read() -> None:
-    """A field that is added to a value must have a reader, or nothing is read."""
+def test_every_field_of_an_entry_is_decoded() -> None:
+    """Without a reader for a newly added field, no entry could be decoded."""
     full = Entry(
         origin=ORIGIN,
         answer=replace(answer(), retry_at=NOW, status=1, error="x"),
@@ -141,12 +141,12 @@ def test_every_field_of_an_entry_is_read() -> None:
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_time_that_is_not_finite_is_never_written(number: float) -> None:
+def test_non_finite_time_is_never_encoded(number: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
         encode(entry(answer(fresh_until=number)))
 
 
-# --- what is damaged ---------------------------------------------------------------
+# --- damaged bytes -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("known", ENTRIES.values(), ids=ENTRIES)
@@ -169,7 +169,7 @@ def test_damaged_bytes_are_refused(known: Entry) -> None:
     ("https://example.org", ""), ("", ""), ("\ud800", ""),
     (f"{ORIGIN}:8443", "guard=off"), (ORIGIN, "guard=public-only"),
 ])  # fmt: skip
-def test_bytes_of_another_key_are_refused(
+def test_bytes_from_another_key_are_refused(
     known: Entry, origin: str, terms: str
 ) -> None:
     with pytest.raises(CodecError, match="checksum"):
@@ -178,9 +178,7 @@ def test_bytes_of_another_key_are_refused(
 
 @pytest.mark.parametrize("version", [4, 127, 255])
 @pytest.mark.parametrize("rest", [b"", b"whatever it holds"])
-def test_bytes_of_a_later_version_are_told_from_damage(
-    version: int, rest: bytes
-) -> None:
+def test_later_version_is_distinguished_from_damage(version: int, rest: bytes) -> None:
     data = bytes([version]) + rest
 
     assert is_of_later_version(data)
@@ -189,23 +187,25 @@ def test_bytes_of_a_later_version_are_told_from_damage(
 
 
 @pytest.mark.parametrize("data", [None, b"", b"\x00", b"\x01rest", b"\x02", b"\x03"])
-def test_no_bytes_and_earlier_ones_are_of_no_later_version(data: bytes | None) -> None:
+def test_missing_empty_and_older_bytes_are_not_a_later_version(
+    data: bytes | None,
+) -> None:
     assert not is_of_later_version(data)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_earlier_version_is_refused_and_named(version: int) -> None:
+def test_earlier_version_is_refused_with_its_number(version: int) -> None:
     data = bytes([version]) + encode(MISSING)[1:]
 
     with pytest.raises(CodecError, match=f"version 3, got {version}"):
         read(data, MISSING)
 
 
-# --- what is whole, and yet not an entry -------------------------------------------
+# --- intact bytes that are not an entry --------------------------------------------
 
 
-def test_entry_written_by_hand_is_read() -> None:
-    """So that the refusals below are for their one fault."""
+def test_handwritten_entry_is_decoded() -> None:
+    """This shows that each entry below is refused only because of its one fault."""
     assert read(sealed({"answer": ANSWER}), MISSING).access is AccessResult.UNAVAILABLE
     assert read(sealed({"outage": OUTAGE}), MISSING).access is AccessResult.UNREACHABLE
     fetched = read(sealed({"answer": FILE}, PACKED), MISSING)
@@ -214,50 +214,48 @@ def test_entry_written_by_hand_is_read() -> None:
     assert fetched.answer.packed.body == RULES
 
 
-NO_NUMBERS: tuple[object, ...] = ("1", None, True, [])
-NO_TEXTS: tuple[object, ...] = (1, None, True, [])
-WRONG: dict[str, bytes] = {
-    "no JSON": sealed(b"{"),
-    "no text": sealed(b"\xff"),
-    "nested without end": sealed(b"[" * 100_000),
-    "a head without end": sealed({"answer": ANSWER | {"error": "x" * 600_000}}),
+NOT_NUMBERS: tuple[object, ...] = ("1", None, True, [])
+NOT_STRINGS: tuple[object, ...] = (1, None, True, [])
+INVALID: dict[str, bytes] = {
+    "not JSON": sealed(b"{"),
+    "not UTF-8": sealed(b"\xff"),
+    "deep nesting": sealed(b"[" * 100_000),
+    "an oversized head": sealed({"answer": ANSWER | {"error": "x" * 600_000}}),
     "a list": sealed([]),
     "a number": sealed(5),
     "null": sealed(None),
     "neither an answer nor an outage": sealed({}),
-    "an answer that is a text": sealed({"answer": "x"}),
-    "an answer that is null": sealed({"answer": None}),
+    "a string for an answer": sealed({"answer": "x"}),
+    "null for an answer": sealed({"answer": None}),
     "an answer without its fields": sealed({"answer": {}}),
     "an answer without a time": sealed({"answer": {"access": "refused"}}),
     "an outage without its fields": sealed({"outage": {}}),
-    "a field that nobody knows": sealed({"answer": ANSWER | {"x": 1}}),
-    "a field of an outage in an answer": sealed({"answer": ANSWER | {"days": 1}}),
+    "an unknown field": sealed({"answer": ANSWER | {"x": 1}}),
+    "an outage field in an answer": sealed({"answer": ANSWER | {"days": 1}}),
     "a body in the head": sealed({"answer": FILE | {"packed": "x"}}, PACKED),
     "an unknown access result": sealed({"answer": ANSWER | {"access": "x"}}),
-    "an answer that is unreachable": sealed(
-        {"answer": ANSWER | {"access": "unreachable"}}
-    ),
+    "an unreachable answer": sealed({"answer": ANSWER | {"access": "unreachable"}}),
     "an unknown failure": sealed({"outage": OUTAGE | {"failure": "x"}}),
     **{
         f"{value!r} for a time": sealed({"outage": OUTAGE | {"since": value}})
-        for value in NO_NUMBERS
+        for value in NOT_NUMBERS
     },
     **{
         f"{name} for a time": sealed({"outage": OUTAGE | {"since": value}})
         for name, value in {"NaN": math.nan, "Infinity": math.inf}.items()
     },
-    "an int that no float holds": sealed({"outage": OUTAGE | {"since": 10**400}}),
-    "a float without end": sealed(
+    "an int too large for a float": sealed({"outage": OUTAGE | {"since": 10**400}}),
+    "an infinite float": sealed(
         json.dumps({"outage": OUTAGE | {"since": 7}}).replace("7", "1e999").encode()
     ),
     **{
         f"{value!r} for a count": sealed({"outage": OUTAGE | {"attempts": value}})
-        for value in (*NO_NUMBERS, 1.0, -1)
+        for value in (*NOT_NUMBERS, 1.0, -1)
     },
-    "digits without end": sealed(b'{"outage":{"attempts":' + b"9" * 5_000 + b"}}"),
+    "thousands of digits": sealed(b'{"outage":{"attempts":' + b"9" * 5_000 + b"}}"),
     **{
-        f"{value!r} for a text": sealed({"outage": OUTAGE | {"error": value}})
-        for value in NO_TEXTS
+        f"{value!r} for a string": sealed({"outage": OUTAGE | {"error": value}})
+        for value in NOT_STRINGS
     },
     **{
         f"{value!r} for redirects": sealed({"outage": OUTAGE | {"redirects": value}})
@@ -266,21 +264,21 @@ WRONG: dict[str, bytes] = {
     "a file without a body": sealed({"answer": FILE}),
     "a body without a file": sealed({"answer": ANSWER}, PACKED),
     "a body without an answer": sealed({"outage": OUTAGE}, PACKED),
-    "a body that is not packed": sealed({"answer": FILE}, RULES),
-    "a body that is cut": sealed({"answer": FILE}, PACKED[:-1]),
-    "a body with a rest": sealed({"answer": FILE}, PACKED + b"\x00"),
+    "an uncompressed body": sealed({"answer": FILE}, RULES),
+    "a truncated body": sealed({"answer": FILE}, PACKED[:-1]),
+    "a body with trailing bytes": sealed({"answer": FILE}, PACKED + b"\x00"),
     "a body with a wrong checksum": sealed({"answer": FILE}, PACKED[:-1] + b"\x00"),
 }
 
 
-@pytest.mark.parametrize("data", WRONG.values(), ids=WRONG)
-def test_whole_bytes_that_are_no_entry_are_refused(data: bytes) -> None:
+@pytest.mark.parametrize("data", INVALID.values(), ids=INVALID)
+def test_intact_bytes_that_are_not_an_entry_are_refused(data: bytes) -> None:
     with pytest.raises(CodecError):
         read(data, MISSING)
 
 
 @pytest.mark.parametrize("size", [0, 1, 1_000])
-def test_body_of_as_many_bytes_as_may_be_is_read(size: int) -> None:
+def test_body_of_max_bytes_is_decoded(size: int) -> None:
     data = sealed({"answer": FILE}, zlib.compress(b"x" * size))
 
     last = read(data, MISSING, max_bytes=size).answer
@@ -293,8 +291,8 @@ def test_body_of_as_many_bytes_as_may_be_is_read(size: int) -> None:
 @pytest.mark.parametrize(
     ("size", "max_bytes"), [(1, 0), (1_001, 1_000), (100_000_000, 1_000)]
 )
-def test_body_of_more_bytes_is_refused(size: int, max_bytes: int) -> None:
-    """A few kilobytes in a store may unpack to gigabytes."""
+def test_body_of_more_than_max_bytes_is_refused(size: int, max_bytes: int) -> None:
+    """A few kilobytes in a store may decompress to gigabytes."""
     data = sealed({"answer": FILE}, zlib.compress(b"x" * size))
 
     tracemalloc.start()

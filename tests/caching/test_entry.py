@@ -29,8 +29,8 @@ FAILING = outage(NOW + DAY)
 
 @pytest.mark.parametrize("body", [
     b"", RULES, bytes(range(256)) * 8, b"\xef\xbb\xbf\x00\xff\r\n",
-], ids=["an empty file", "a usual file", "every byte there is", "rubbish"])  # fmt: skip
-def test_body_comes_out_as_it_went_in(body: bytes) -> None:
+], ids=["an empty file", "a typical file", "every byte value", "garbage"])  # fmt: skip
+def test_compressed_body_is_restored_exactly(body: bytes) -> None:
     last = attempt(None, answered(body=body)).answer
 
     assert last is not None
@@ -40,8 +40,8 @@ def test_body_comes_out_as_it_went_in(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("size", [65_536, 65_537])
-def test_body_is_packed_quickly_and_unpacked_within_a_limit(size: int) -> None:
-    """The event loop waits for it; zlib says how it has packed in the second byte."""
+def test_body_is_compressed_fast_and_decompressed_up_to_a_limit(size: int) -> None:
+    """This blocks the event loop. The second byte is zlib's compression level."""
     packed = PackedBody.of(b"x" * size)
 
     assert bytes(packed)[1:2] == b"\x01"
@@ -49,20 +49,20 @@ def test_body_is_packed_quickly_and_unpacked_within_a_limit(size: int) -> None:
 
 
 @pytest.mark.parametrize(("limit", "within"), [(1, None), (2, b"xy"), (3, b"xy")])
-def test_plain_body_comes_out_as_it_went_in(limit: int, within: bytes | None) -> None:
+def test_plain_body_is_returned_unchanged(limit: int, within: bytes | None) -> None:
     plain = PlainBody(b"xy")
 
     assert plain.body == b"xy"
     assert plain.body_within(limit) == within
 
 
-def test_repetitive_body_is_kept_small() -> None:
+def test_repetitive_body_is_stored_compactly() -> None:
     last = attempt(None, answered(body=RULES * 1_000)).answer
 
     assert last is not None
     assert last.packed is not None
     assert len(last.packed) < len(RULES) * 20
-    assert "packed" not in repr(last)  # which may stand in a log
+    assert "packed" not in repr(last)  # it may appear in a log
 
 
 @pytest.mark.parametrize(("access", "packed"), [
@@ -71,7 +71,7 @@ def test_repetitive_body_is_kept_small() -> None:
     (AccessResult.REFUSED, PackedBody(b"x")), (AccessResult.UNREACHABLE, None),
     (AccessResult.UNREACHABLE, PackedBody(b"x")),
 ])  # fmt: skip
-def test_answer_has_a_body_exactly_if_it_is_successful(
+def test_answer_must_have_a_body_if_and_only_if_successful(
     access: AccessResult, packed: PackedBody | None
 ) -> None:
     """An empty file would allow everything."""
@@ -79,7 +79,7 @@ def test_answer_has_a_body_exactly_if_it_is_successful(
         answer(access, packed=packed)
 
 
-def test_entry_that_says_nothing_is_refused() -> None:
+def test_empty_entry_is_refused() -> None:
     with pytest.raises(ValueError, match=f"an answer or an outage for '{ORIGIN}'"):
         Entry(origin=ORIGIN)
 
@@ -92,7 +92,7 @@ def test_entry_that_says_nothing_is_refused() -> None:
     "an outage alone":
         (entry(None, FAILING), AccessResult.UNREACHABLE, NOW + DAY, NOW + DAY + MINUTE),
 })  # fmt: skip
-def test_latest_fetch_says_how_the_origin_stands(
+def test_properties_of_an_entry_describe_the_latest_fetch(
     known: Entry, access: AccessResult, checked_at: float, next_fetch_at: float
 ) -> None:
     assert known.access is access
@@ -101,7 +101,7 @@ def test_latest_fetch_says_how_the_origin_stands(
 
 
 @pytest.mark.parametrize("known", [entry(MISSING), entry(MISSING, outage(NOW))])
-def test_entry_is_current_from_five_minutes_before_to_its_next_fetch(
+def test_entry_is_current_from_five_minutes_early_to_the_next_fetch(
     known: Entry,
 ) -> None:
     start, end = NOW - SKEW, known.next_fetch_at
@@ -112,7 +112,7 @@ def test_entry_is_current_from_five_minutes_before_to_its_next_fetch(
     assert not known.is_current(end)
 
 
-def test_answer_is_fresh_from_five_minutes_before_to_the_end_of_its_lifetime() -> None:
+def test_answer_is_fresh_from_five_minutes_early_until_it_expires() -> None:
     start, end = NOW - SKEW, NOW + DAY
 
     assert MISSING.is_fresh(start)
@@ -125,7 +125,7 @@ def test_answer_is_fresh_from_five_minutes_before_to_the_end_of_its_lifetime() -
 
 @pytest.mark.parametrize("value", [MISSING, FAILING, entry(MISSING)], ids=type)
 def test_values_are_frozen_and_have_no_dict(value: Answer) -> None:
-    """Ten thousand of them are live at once."""
+    """Ten thousand of them may be live at once."""
     name = dataclasses.fields(value)[0].name
 
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -1,4 +1,4 @@
-"""The verdict about a URL, from what is known, what is in force, and the rules."""
+"""The verdict for a URL, given the entry, what applies, and the rules."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def verdict(
 
 
 def of_answer(access: AccessResult, reason: Reason, *, allowed: bool) -> Verdict:
-    """Without rules: those of the file that is matched say nothing."""
+    """A verdict that does not depend on rules."""
     return replace(
         BY_RULES, allowed=allowed, reason=reason, rule=None, group=None, access=access
     )
@@ -101,7 +101,7 @@ def of_answer(access: AccessResult, reason: Reason, *, allowed: bool) -> Verdict
     "no group": ("/private", NO_GROUP,
         replace(BY_RULES, allowed=True, reason=Reason.NO_GROUP, rule=None, group=None)),
 })  # fmt: skip
-def test_rules_of_a_fresh_file_decide(
+def test_verdict_follows_the_rules_of_a_fresh_file(
     path: str, rules: RobotsTxt, expected: Verdict
 ) -> None:
     assert verdict(COPY, None, path, rules=rules) == expected
@@ -123,10 +123,10 @@ def test_rules_of_a_fresh_file_decide(
         (answer(AccessResult.UNAVAILABLE), FAILING, UNREACHABLE),
     "unreachable for too long": (None, TOO_LONG,
         replace(UNREACHABLE, allowed=True, reason=Reason.UNREACHABLE_TOO_LONG)),
-    "unreachable for too long after a closed door": (answer(AccessResult.RESTRICTED),
+    "unreachable for too long after restricted": (answer(AccessResult.RESTRICTED),
         TOO_LONG, replace(UNREACHABLE, reason=Reason.UNREACHABLE_TOO_LONG)),
 })  # fmt: skip
-def test_verdict_tells_what_is_in_force(
+def test_verdict_reports_what_applies(
     last: Answer | None, since: Outage | None, expected: Verdict
 ) -> None:
     assert verdict(last, since) == expected
@@ -139,7 +139,7 @@ def test_verdict_tells_what_is_in_force(
 def test_robots_txt_itself_is_allowed(
     last: Answer | None, since: Outage | None
 ) -> None:
-    """RFC 9309 §2.2.2; whether it is implied, the match tells."""
+    """RFC 9309 §2.2.2; `match.is_robots_txt` tells whether this applies."""
     result = verdict(last, since, "/robots.txt")
 
     assert result.allowed

@@ -32,7 +32,7 @@ FULL_WIDTH_600 = "\uff16\uff10\uff10"
 SUPERSCRIPT_2 = "\u00b2"
 
 JITTERED_MINUTE = 65.98034936981276
-"""Of `ORIGIN`, whose CRC-32 is 0.9967… of 2^32."""
+"""The first delay for `ORIGIN`, whose CRC-32 is 0.9967… of 2^32."""
 
 
 def date(seconds_from_now: float) -> str:
@@ -44,56 +44,58 @@ def lifetime(headers: dict[str, str], *, policy: Policy | None = None) -> float:
     return freshness_lifetime(headers, now=NOW, policy=policy)
 
 
-def asks(seconds: float, reason: str, **headers: str) -> pytest.ParameterSet:
-    """A row: headers, "_" for "-" in their names, and the lifetime they ask for."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return pytest.param(named, seconds, id=reason)
+def row(seconds: float, reason: str, **headers: str) -> pytest.ParameterSet:
+    """A row: the expected lifetime, and headers with "_" for "-" in their names."""
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return pytest.param(fields, seconds, id=reason)
 
 
 @pytest.mark.parametrize(("headers", "expected"), [
-    asks(DEFAULT, "no headers"), asks(DEFAULT, "an empty header", cache_control=""),
-    asks(DEFAULT, "no lifetime in it", cache_control="public"),
-    asks(DEFAULT, "commas only", cache_control=" , ,, "),
-    asks(DEFAULT, "no value", cache_control="max-age"),
-    asks(DEFAULT, "Date and Age only", date=date(0), age="10"),
-    asks(600, "max-age", cache_control="max-age=600"),
-    asks(700, "s-maxage", cache_control="s-maxage=700"),
-    asks(700, "s-maxage, second", cache_control="max-age=600, s-maxage=700"),
-    asks(700, "s-maxage, first", cache_control="s-maxage=700, max-age=600"),
-    asks(600, "any case", cache_control="Max-Age=600"),
-    asks(600, "blanks", cache_control="public ,  max-age = 600 ,immutable"),
-    asks(600, "a quoted number", cache_control='max-age="600"'),
-    asks(600, "a quoted comma", cache_control='x="now, max-age=9", max-age=600'),
-    asks(600, "the first of two", cache_control="max-age=600, max-age=900"),
-    asks(600, "leading zeros", cache_control="max-age=0000000000000600"),
-    asks(600, "max-age first", cache_control="max-age=600", expires=date(5_000)),
-    asks(500, "less Age", cache_control="max-age=600", age="100"),
-    asks(600, "Age with blanks", cache_control="s-maxage=700", age=" 100 "),
-    asks(500, "the first Age", cache_control="max-age=600", age="100, 200"),
-    asks(SHORTEST, "Age is all of it", cache_control="max-age=600", age="600"),
-    asks(SHORTEST, "Age is more", cache_control="max-age=600", age="9" * 20),
-    asks(600, "Expires less Date", expires=date(600), date=date(0)),
-    asks(900, "a server's slow clock", expires=date(600), date=date(-300)),
-    asks(600, "a server's fast clock", expires=date(9_600), date=date(9_000)),
-    asks(600, "Expires without Date", expires=date(600)),
-    asks(600, "Expires, broken Date", expires=date(600), date="today"),
-    asks(500, "Expires less Age", expires=date(600), age="100"),
-    asks(400, "less both", expires=date(600), date=date(100), age="100"),
-    asks(SHORTEST, "Expires in the past", expires=date(-600), date=date(0)),
-    asks(SHORTEST, "start of time", expires="Thu, 01 Jan 1970 00:00:00 GMT"),
-    asks(LONGEST, "end of time", expires="Fri, 31 Dec 9999 23:59:59 GMT"),
-    asks(SHORTEST, "too short", cache_control="max-age=59"),
-    asks(60, "as short as may be", cache_control="max-age=60"),
-    asks(LONGEST, "as long as may be", cache_control="max-age=604800"),
-    asks(LONGEST, "too long", cache_control="max-age=604801"),
-    asks(LONGEST, "2^31", cache_control=f"max-age={2**31}"),
-    asks(LONGEST, "digits without end", cache_control="max-age=" + "9" * 10_000),
-    asks(SHORTEST, "max-age=0", cache_control="public, max-age=0"),
-    asks(SHORTEST, "no-store", cache_control="no-store, max-age=600"),
-    asks(SHORTEST, "no-cache", cache_control="s-maxage=600,No-Cache"),
-    asks(SHORTEST, "no-store, Expires", cache_control="NO-STORE", expires=date(99)),
+    row(DEFAULT, "no headers"), row(DEFAULT, "an empty header", cache_control=""),
+    row(DEFAULT, "no lifetime", cache_control="public"),
+    row(DEFAULT, "commas only", cache_control=" , ,, "),
+    row(DEFAULT, "no value", cache_control="max-age"),
+    row(DEFAULT, "Date and Age only", date=date(0), age="10"),
+    row(600, "max-age", cache_control="max-age=600"),
+    row(700, "s-maxage", cache_control="s-maxage=700"),
+    row(700, "s-maxage, second", cache_control="max-age=600, s-maxage=700"),
+    row(700, "s-maxage, first", cache_control="s-maxage=700, max-age=600"),
+    row(600, "any case", cache_control="Max-Age=600"),
+    row(600, "spaces", cache_control="public ,  max-age = 600 ,immutable"),
+    row(600, "a quoted number", cache_control='max-age="600"'),
+    row(600, "a quoted comma", cache_control='x="now, max-age=9", max-age=600'),
+    row(600, "the first of two", cache_control="max-age=600, max-age=900"),
+    row(600, "leading zeros", cache_control="max-age=0000000000000600"),
+    row(600, "max-age first", cache_control="max-age=600", expires=date(5_000)),
+    row(500, "minus Age", cache_control="max-age=600", age="100"),
+    row(600, "Age with spaces", cache_control="s-maxage=700", age=" 100 "),
+    row(500, "the first Age", cache_control="max-age=600", age="100, 200"),
+    row(SHORTEST, "Age equals max-age", cache_control="max-age=600", age="600"),
+    row(SHORTEST, "Age exceeds it", cache_control="max-age=600", age="9" * 20),
+    row(600, "Expires minus Date", expires=date(600), date=date(0)),
+    row(900, "a server's slow clock", expires=date(600), date=date(-300)),
+    row(600, "a server's fast clock", expires=date(9_600), date=date(9_000)),
+    row(600, "Expires without Date", expires=date(600)),
+    row(600, "Expires, broken Date", expires=date(600), date="today"),
+    row(500, "Expires minus Age", expires=date(600), age="100"),
+    row(400, "minus both", expires=date(600), date=date(100), age="100"),
+    row(SHORTEST, "Expires in the past", expires=date(-600), date=date(0)),
+    row(SHORTEST, "start of time", expires="Thu, 01 Jan 1970 00:00:00 GMT"),
+    row(LONGEST, "end of time", expires="Fri, 31 Dec 9999 23:59:59 GMT"),
+    row(SHORTEST, "too short", cache_control="max-age=59"),
+    row(60, "the shortest", cache_control="max-age=60"),
+    row(LONGEST, "the longest", cache_control="max-age=604800"),
+    row(LONGEST, "too long", cache_control="max-age=604801"),
+    row(LONGEST, "2^31", cache_control=f"max-age={2**31}"),
+    row(LONGEST, "too many digits", cache_control="max-age=" + "9" * 10_000),
+    row(SHORTEST, "max-age=0", cache_control="public, max-age=0"),
+    row(SHORTEST, "no-store", cache_control="no-store, max-age=600"),
+    row(SHORTEST, "no-cache", cache_control="s-maxage=600,No-Cache"),
+    row(SHORTEST, "no-store, Expires", cache_control="NO-STORE", expires=date(99)),
 ])  # fmt: skip
-def test_headers_ask_for_a_lifetime(headers: dict[str, str], expected: float) -> None:
+def test_headers_determine_the_freshness_lifetime(
+    headers: dict[str, str], expected: float
+) -> None:
     assert lifetime(headers) == expected
 
 
@@ -106,7 +108,7 @@ BROKEN_NUMBERS = {
     "hexadecimal": "0x258",
     "with a unit": "600s",
     "grouped": "6_00",
-    "with a blank inside": "6 00",
+    "with a space inside": "6 00",
     "empty": "",
     "Hindi digits": HINDI_600,
     "full-width digits": FULL_WIDTH_600,
@@ -121,12 +123,12 @@ class TestBrokenNumber:
     def test_broken_max_age_is_ignored(self, value: str) -> None:
         assert lifetime({"cache-control": f"max-age={value}"}) == DEFAULT
 
-    def test_broken_max_age_leaves_expires(self, value: str) -> None:
+    def test_broken_max_age_falls_back_to_expires(self, value: str) -> None:
         headers = {"cache-control": f"max-age={value}", "expires": date(600)}
 
         assert lifetime(headers) == 600
 
-    def test_broken_s_maxage_leaves_max_age(self, value: str) -> None:
+    def test_broken_s_maxage_falls_back_to_max_age(self, value: str) -> None:
         assert lifetime({"cache-control": f"s-maxage={value},max-age=700"}) == 700
 
     def test_broken_age_is_ignored(self, value: str) -> None:
@@ -142,31 +144,31 @@ class TestBrokenNumber:
     "", "0", "-1", "never", "2027-01-15T08:10:00Z", "Fri, 31 Dec 99999 23:59:59 GMT",
     "Fri, 31 Foo 2027 23:59:59 GMT", "9" * 5_000,
 ], ids=lambda value: value[:30])  # fmt: skip
-def test_expires_that_is_no_date_has_expired(value: str) -> None:
+def test_expires_that_is_not_a_date_means_expired(value: str) -> None:
     """RFC 9111 §5.3."""
     assert lifetime({"expires": value}) == SHORTEST
 
 
-def test_only_the_caching_headers_are_looked_at() -> None:
-    looked_at = set()
+def test_only_the_caching_headers_are_read() -> None:
+    names_read = set()
 
     class Headers(dict[str, str]):
         def get(self, key: str, default: str = "") -> str:  # type: ignore[override]  # enough here
-            looked_at.add(key)
+            names_read.add(key)
             return default
 
     lifetime(Headers())
     lifetime(Headers({"expires": date(1)}))
     retry_after(Headers(), now=NOW, policy=Policy())
 
-    assert looked_at <= set(CACHING_HEADERS)
+    assert names_read <= set(CACHING_HEADERS)
 
 
 @cases("policy default shortest longest", {
     "default": (Policy(), DAY, HOUR, 7 * DAY),
     "rfc9309": (Policy.rfc9309(), DAY, HOUR, DAY),
-    "less than an hour at most": (Policy(max_lifetime=600), DAY, 600, 600),
-    "numbers of one's own":
+    "max_lifetime below an hour": (Policy(max_lifetime=600), DAY, 600, 600),
+    "custom values":
         (Policy(default_lifetime=5, min_lifetime=100, max_lifetime=200), 5, 100, 200),
 })  # fmt: skip
 def test_policy_bounds_the_lifetime(
@@ -185,34 +187,34 @@ def test_policy_bounds_the_lifetime(
     ("soon", None), ("1994", None), ("Sun, 06 Nov 99999 08:49:37 GMT", None),
     ("6 nov 1994 0:0:0 +" + "9" * 400, None),
 ], ids=lambda value: str(value)[:30])  # fmt: skip
-def test_http_date_is_read(value: str, expected: float | None) -> None:
+def test_http_date_is_parsed(value: str, expected: float | None) -> None:
     assert http_date(value) == expected
 
 
 @cases("value expected", {
     "seconds": ("120", 120),
-    "seconds with blanks": (" 120 ", 120),
+    "seconds with spaces": (" 120 ", 120),
     "a date": (date(120), 120),
-    "at once": ("0", 0),
-    "as long as may be": ("86400", DAY),
+    "zero": ("0", 0),
+    "the longest": ("86400", DAY),
     "too long": ("86401", DAY),
     "far too long": ("9" * 5_000, DAY),
-    "a date just gone": (date(-1), -1),
-    "a date long gone": ("Thu, 01 Jan 1970 00:00:00 GMT", -NOW),
-    "a date far away": ("Fri, 31 Dec 9999 23:59:59 GMT", DAY),
+    "a date just past": (date(-1), -1),
+    "a date long past": ("Thu, 01 Jan 1970 00:00:00 GMT", -NOW),
+    "a date far in the future": ("Fri, 31 Dec 9999 23:59:59 GMT", DAY),
     "nothing": ("", None),
     "a word": ("soon", None),
     "a weekday": ("Fri", None),
     "no such month": ("Fri, 31 Foo 9999 23:59:59 GMT", None),
     "the longest of several": ("60, 120, 90", 120),
-    "one that can be read": ("soon, 120,", 120),
-    "a date that is later than seconds": (f"60, {date(120)}", 120),
-    "seconds that end after a date": (f"{date(60)}, 120", 120),
+    "the only valid one": ("soon, 120,", 120),
+    "a date later than the seconds": (f"60, {date(120)}", 120),
+    "seconds ending after the date": (f"{date(60)}, 120", 120),
     "the later of two dates": (f"{date(120)}, {date(60)}", 120),
-    "a date of RFC 850": ("Friday, 15-Jan-27 08:02:00 GMT", 120),
-    "a date of asctime": ("Fri Jan 15 08:02:00 2027", 120),
+    "an RFC 850 date": ("Friday, 15-Jan-27 08:02:00 GMT", 120),
+    "an asctime date": ("Fri Jan 15 08:02:00 2027", 120),
 })  # fmt: skip
-def test_retry_after_asks_for_a_delay(value: str, expected: float | None) -> None:
+def test_retry_after_is_parsed_as_a_delay(value: str, expected: float | None) -> None:
     headers = {"retry-after": value}
 
     assert retry_after(headers, now=NOW, policy=Policy()) == expected
@@ -259,14 +261,14 @@ DOUBLING = [60, 120, 240, 480, 960, 1_920, 3_600, 3_600]
             500,
             range(1, 5),
             [10, 30, 90, 100],
-            id="numbers of one's own",
+            id="custom values",
         ),
         pytest.param(
             Policy(retry_initial_503=5, retry_factor=3, retry_max=100),
             503,
             range(1, 5),
             [5, 15, 45, 100],
-            id="numbers of one's own for 503",
+            id="custom values for 503",
         ),
         *[
             pytest.param(
@@ -274,13 +276,13 @@ DOUBLING = [60, 120, 240, 480, 960, 1_920, 3_600, 3_600]
                 500,
                 (1_100, 10**9),
                 [3_600, 3_600],
-                id=f"failures without end, factor {factor}",
+                id=f"endless failures, factor {factor}",
             )
             for factor in (2.0, 1e300, 10)
         ],
     ],
 )
-def test_retry_delay_grows_up_to_its_bound(
+def test_retry_delay_grows_up_to_its_limit(
     policy: Policy, status: int | None, failures: Sequence[int], expected: list[float]
 ) -> None:
     jitter = JITTERED_MINUTE / 60
@@ -297,14 +299,14 @@ def jittered(origin: str) -> float:
     return retry_delay(failures=1, status=None, origin=origin, policy=Policy())
 
 
-def test_jitter_spreads_origins_over_a_tenth() -> None:
+def test_jitter_spreads_origins_over_ten_percent() -> None:
     delays = [jittered(f"https://host{number}.example") for number in range(1_000)]
 
     assert {int((delay - 60) / 0.6) for delay in delays} == set(range(10))
 
 
 def test_jitter_of_an_origin_is_always_the_same() -> None:
-    """Not of `hash()`, which differs from process to process."""
+    """It must not use `hash()`, which differs between processes."""
     assert jittered(ORIGIN) == pytest.approx(JITTERED_MINUTE)
 
 
@@ -314,7 +316,7 @@ def test_jitter_differs_between_ports_and_schemes() -> None:
     assert len({jittered(origin) for origin in origins}) == 3
 
 
-def test_refusal_lasts_for_the_longest_delay_with_the_jitter() -> None:
+def test_refusal_lasts_for_the_longest_delay_plus_jitter() -> None:
     policy = Policy(retry_max=100)
 
     assert refusal_lifetime(origin=ORIGIN, policy=policy) == pytest.approx(

@@ -1,4 +1,4 @@
-"""What is in force after long histories, against a model that keeps each attempt."""
+"""What applies after long histories, compared with a model that keeps each attempt."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class World:
     now: float = START
     store: Process = field(default_factory=Process)
     backup: Process = field(default_factory=Process)
-    told: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
 
     def attempt(
         self,
@@ -91,8 +91,8 @@ class World:
         began_at: float | None = None,
         has_store: bool = True,
     ) -> Effect:
-        """Let `process` end an attempt now, and keep it; what is in force then."""
-        self.tell(f"attempt {outcome}")
+        """End an attempt by `process` now; return what then applies."""
+        self.record(f"attempt {outcome}")
         stored = self.store if has_store else Process()
         known, history = self._joined(process, stored)
         began_at = self.now if began_at is None else began_at
@@ -120,8 +120,8 @@ class World:
         return in_force(entry, now=self.now, policy=self.policy).effect
 
     def look(self, process: Process) -> Effect | None:
-        """Let `process` read the store; what is in force, `None` if nothing counts."""
-        self.tell("look")
+        """Let `process` read the store; return what applies, or `None` if unknown."""
+        self.record("look")
         process.entry, process.history = self._joined(process, self.store)
         self.compare(process)
         if process.entry is None:
@@ -129,29 +129,29 @@ class World:
         return in_force(process.entry, now=self.now, policy=self.policy).effect
 
     def compare(self, process: Process) -> None:
-        """The entry says now, and for any later time, what the history says."""
+        """Check that the entry agrees with the history, now and later."""
         entry, history = process.entry, process.history
-        assert (entry is None) is (history is None), self.told
+        assert (entry is None) is (history is None), self.log
         if entry is None or history is None:
             return
         if len(history.lines) < 2:
             end = judge.keep_until(history, self.policy)
-            assert keep_until(entry, self.policy) == end, self.told
+            assert keep_until(entry, self.policy) == end, self.log
             current = judge.is_current(history, self.now)
-            assert entry.is_current(self.now) is current, self.told
+            assert entry.is_current(self.now) is current, self.log
         for later in (0.0, HOUR, 2 * DAY, 31 * DAY):
             now = self.now + later
-            said = in_force(entry, now=now, policy=self.policy)
+            decision = in_force(entry, now=now, policy=self.policy)
             permitted = judge.effects(history, now, self.policy)
-            assert said.effect in permitted, (later, permitted, self.told, entry)
+            assert decision.effect in permitted, (later, permitted, self.log, entry)
 
-    def pass_time(self, chance: random.Random, *spans: float) -> None:
-        """Let nothing happen for at most one of `spans`."""
-        self.now += chance.choice(spans) * (chance.random() + 1e-3)
+    def pass_time(self, rng: random.Random, *spans: float) -> None:
+        """Advance the clock by a random fraction of one of `spans`."""
+        self.now += rng.choice(spans) * (rng.random() + 1e-3)
 
-    def tell(self, text: str) -> None:
-        """Note what happens, for whoever reads why it failed."""
-        self.told.append(f"{(self.now - START) / DAY:.6f} d: {text}")
+    def record(self, text: str) -> None:
+        """Log a step, for the message if an assertion fails."""
+        self.log.append(f"{(self.now - START) / DAY:.6f} d: {text}")
 
     def _joined(
         self, process: Process, stored: Process
@@ -167,41 +167,41 @@ class World:
 
 
 def run_random(seed: int, policy: Policy) -> None:
-    """Let chance do 24 things to two processes and a store."""
-    chance = random.Random(seed)  # noqa: S311 (reproducible, no secret)
+    """Take 24 random steps with two processes and a store."""
+    rng = random.Random(seed)  # noqa: S311 (reproducible, no secret)
     world = World(policy)
     processes, is_down = (Process(), Process()), False
     for _ in range(24):
-        world.pass_time(chance, 1, MINUTE, HOUR, DAY, 3 * DAY)
-        process, other = chance.sample(processes, 2)
-        kind = chance.randrange(22)
+        world.pass_time(rng, 1, MINUTE, HOUR, DAY, 3 * DAY)
+        process, other = rng.sample(processes, 2)
+        kind = rng.randrange(22)
         if kind < 5:
-            disturb(world, process, kind, chance)
+            disturb(world, process, kind, rng)
         elif kind == 5:
             is_down = not is_down
         elif kind in {6, 7}:
             if kind == 7:
-                world.pass_time(chance, 7 * DAY, 31 * DAY, 60 * DAY)
+                world.pass_time(rng, 7 * DAY, 31 * DAY, 60 * DAY)
             world.look(process)
         elif kind in {8, 9, 10}:
-            for _ in range(chance.randrange(2, 40)):
-                world.pass_time(chance, HOUR, DAY)
-                world.attempt(process, chance.choice(FAILURES))
-        else:  # the attempt of another process may end first
+            for _ in range(rng.randrange(2, 40)):
+                world.pass_time(rng, HOUR, DAY)
+                world.attempt(process, rng.choice(FAILURES))
+        else:  # another process's attempt may end first
             began_at = world.now
             for one in (other, process) if kind < 13 else (process,):
-                world.now += 1 + chance.random()
+                world.now += 1 + rng.random()
                 world.attempt(
                     one,
-                    chance.choice(FAILURES if is_down else OUTCOMES),
+                    rng.choice(FAILURES if is_down else OUTCOMES),
                     began_at=began_at,
-                    has_store=chance.random() < 0.9,
+                    has_store=rng.random() < 0.9,
                 )
 
 
-def disturb(world: World, process: Process, kind: int, chance: random.Random) -> None:
-    """Do what no attempt does."""
-    world.tell(f"disturbed {kind}")
+def disturb(world: World, process: Process, kind: int, rng: random.Random) -> None:
+    """Change the store, the memory of `process` or the clock."""
+    world.record(f"disturbed {kind}")
     match kind:
         case 0:
             world.store = Process()
@@ -211,20 +211,20 @@ def disturb(world: World, process: Process, kind: int, chance: random.Random) ->
             world.backup = world.store
         case 3:  # a restart
             process.entry = process.history = None
-        case _:  # somebody sets the clock
-            seconds = chance.choice([4 * MINUTE, HOUR, 5 * DAY, 400 * DAY])
-            world.now += chance.choice([-1, 1]) * seconds
+        case _:  # the clock is reset
+            seconds = rng.choice([4 * MINUTE, HOUR, 5 * DAY, 400 * DAY])
+            world.now += rng.choice([-1, 1]) * seconds
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_random_history_is_judged_alike(policy: Policy) -> None:
+def test_random_history_agrees_with_the_model(policy: Policy) -> None:
     for seed in range(8):
         run_random(seed, policy)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_hundreds_of_random_histories_are_judged_alike(policy: Policy) -> None:
+def test_hundreds_of_random_histories_agree_with_the_model(policy: Policy) -> None:
     for seed in range(8, 400):
         run_random(seed, policy)
 
@@ -235,14 +235,14 @@ Event = tuple[float, "Outcome | None"]
 def daily(
     outcomes: Outcome | list[Outcome], first: float, last: float, *, per_day: int = 1
 ) -> list[Event]:
-    """Attempts from day `first` to day `last`, which take turns with `outcomes`."""
+    """Attempts from day `first` to day `last`, cycling through `outcomes`."""
     several = outcomes if isinstance(outcomes, list) else [outcomes]
     count = round((last - first) * per_day) + 1
     return [(first + n / per_day, several[n % len(several)]) for n in range(count)]
 
 
 def effect_after(policy: Policy, *events: Event) -> Effect | None:
-    """What is in force after (day, outcome) by day; `None`: somebody only asks."""
+    """What applies after these (day, outcome) pairs; `None` is a lookup alone."""
     world, process = World(policy), Process()
     effect = None
     for day, outcome in events:
@@ -255,102 +255,105 @@ def effect_after(policy: Policy, *events: Event) -> Effect | None:
 
 
 BUSY = answered(503, retry_after="86400")
-KEEP_OUT = Policy(on_access_denied=AccessResult.RESTRICTED)
+RESTRICT = Policy(on_access_denied=AccessResult.RESTRICTED)
 ALLOW_AT_LIMIT = Policy(after_unreachable_limit=AfterUnreachableLimit.ALLOW)
 
-NAMED: dict[str, tuple[Policy, list[Event], Effect | None]] = {
-    "429 and 500 in turn, 500 last: open":
+SCENARIOS: dict[str, tuple[Policy, list[Event], Effect | None]] = {
+    "alternating 429 and 500, 500 last: open":
         (Policy(), daily([BROKEN, TOO_MANY], 0, 34), Effect.ALLOW),
-    "429 and 500 in turn, 429 last: closed":
+    "alternating 429 and 500, 429 last: closed":
         (Policy(), daily([BROKEN, TOO_MANY], 0, 35), Effect.DISALLOW),
-    "full pools within an outage that opened leave it open":
+    "an exhausted pool once the origin is open: still open":
         (Policy(), [*daily(BROKEN, 0, 31), (31.5, POOL)], Effect.ALLOW),
-    "no stale window: open after the limit all the same":
+    "no stale window: still open after the limit":
         (Policy(stale_window=0.0), [(0, OK), *daily(BROKEN, 2, 33)], Effect.ALLOW),
     "grace longer than the limit: open after both":
         (Policy(outage_grace=40 * DAY), daily(BROKEN, 0, 40), Effect.ALLOW),
-    "grace longer than window and limit: the copy never serves":
+    "grace longer than window and limit: the copy is never used":
         (Policy(outage_grace=40 * DAY), [(0, OK), *daily(BROKEN, 2, 41)],
         Effect.DISALLOW),
-    "an early refresh fails, Retry-After beyond freshness: fresh":
+    "a failed early refresh, Retry-After past expiry: still fresh":
         (Policy(outage_grace=DAY / 2), [(0, OK), (0.9, BUSY), (0.95, None)],
         Effect.RULES),
-    "an early refresh fails, Retry-After beyond freshness: grace":
+    "a failed early refresh, Retry-After past expiry: grace":
         (Policy(outage_grace=DAY / 2), [(0, OK), (0.9, BUSY), (1.1, None)],
         Effect.DISALLOW),
-    "Retry-After across the end of the grace: the copy":
+    "Retry-After past the end of the grace: the copy":
         (Policy.google_today(), [(0, OK), (2, BUSY), (2.6, None)], Effect.RULES),
-    "Retry-After across the end of the window: closed":
+    "Retry-After past the end of the window: closed":
         (Policy(), [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, None)], Effect.DISALLOW),
-    "Retry-After across the end of the window, then 503: open":
+    "Retry-After past the end of the window, then 503: open":
         (Policy(), [(0, OK), *daily(BUSY, 2.5, 31.5), (32.6, BUSY)], Effect.ALLOW),
-    "Retry-After across the limit: closed until the next attempt":
+    "Retry-After past the limit: closed until the next attempt":
         (Policy(), [*daily(BUSY, 0, 29), (29.9, BUSY), (30.5, None)], Effect.DISALLOW),
-    "Retry-After across the limit, then 503: open":
+    "Retry-After past the limit, then 503: open":
         (Policy(), [*daily(BUSY, 0, 29), (29.9, BUSY), (30.91, BUSY)], Effect.ALLOW),
-    "refused, then 31 days of time-outs: refused":
+    "refused, then 31 days of timeouts: refused":
         (ALLOW_AT_LIMIT, [(0, REFUSED), *daily(TIMEOUT, 1, 32)], Effect.REFUSE),
-    "refused in an outage: the copy is gone for good":
+    "refused during an outage: the copy is discarded":
         (Policy(), [(0, OK), (2, BROKEN), (3, REFUSED), (4, BROKEN)], Effect.REFUSE),
-    "31 days of our own dead network: closed":
+    "31 days of network failures: closed":
         (Policy(), daily(DEAD, 0, 31, per_day=4), Effect.DISALLOW),
-    "31 days of a dead network, which counts as ALLOW: open":
+    "31 days of network failures under ALLOW: open":
         (ALLOW_AT_LIMIT, daily(DEAD, 0, 31), Effect.ALLOW),
-    "32 days of a dead network, then one 500: closed":
+    "32 days of network failures, then one 500: closed":
         (Policy(), [*daily(DEAD, 0, 32), (32.5, BROKEN)], Effect.DISALLOW),
-    "clock an hour back after an answer: nothing is fresh":
+    "clock set back an hour after an answer: nothing is fresh":
         (Policy(outage_grace=HOUR), [(0, OK), (-1 / 24, BROKEN)], Effect.DISALLOW),
-    "clock an hour back after an answer: its copy serves":
+    "clock set back an hour after an answer: its copy is used":
         (Policy(), [(0, OK), (-1 / 24, BROKEN)], Effect.RULES),
-    "clock an hour back: what it opened is closed":
+    "clock set back an hour once the origin is open: closed":
         (Policy(), [*daily(BROKEN, 0, 31), (31 - 1 / 24, BROKEN)], Effect.DISALLOW),
-    "clock an hour ahead for one attempt, within an outage": (Policy(), [*daily(BROKEN,
-        0, 29), (29.99 + 1 / 24, BROKEN), (29.99, BROKEN)], Effect.DISALLOW),
-    "clock three minutes back: taken as it is":
+    "clock an hour ahead for one attempt in an outage: closed":
+        (Policy(), [*daily(BROKEN, 0, 29), (29.99 + 1 / 24, BROKEN), (29.99, BROKEN)],
+        Effect.DISALLOW),
+    "clock set back three minutes: no effect":
         (Policy(), [*daily(BROKEN, 0, 31), (31 - 3 / 1440, None)], Effect.ALLOW),
-    "nobody asks for 60 days: the copy counts as nothing":
+    "no lookups for 60 days: the copy has expired":
         (Policy(), [(0, OK), (60, BROKEN)], Effect.DISALLOW),
-    "nobody asks for 60 days: nothing is known":
+    "no lookups for 60 days: nothing is known":
         (Policy(), [*daily(BROKEN, 0, 31), (91, None)], None),
-    "nobody asks for 60 days: an outage begins again":
+    "no lookups for 60 days: a new outage begins":
         (Policy(), [*daily(BROKEN, 0, 31), (91, BROKEN)], Effect.DISALLOW),
-    "nobody asks for 60 days: the last copy serves after the grace":
+    "no lookups for 60 days: the last copy is used after the grace":
         (Policy.google_2021(), [(0, OK), *daily(BROKEN, 60, 90)], Effect.RULES),
-    "last copy, and a full pool after 400 days":
+    "last copy, and an exhausted pool after 400 days: the copy":
         (Policy.google_2021(), [(0, OK), (2, BROKEN), (402, POOL)], Effect.RULES),
-    "one failure every 28 days, 84 days: closed":
+    "one failure every 28 days for 84 days: closed":
         (Policy(), [(28 * n, BROKEN) for n in range(4)], Effect.DISALLOW),
-    "one failure every 28 days, 112 days: open":
+    "one failure every 28 days for 112 days: open":
         (Policy(), [(28 * n, BROKEN) for n in range(5)], Effect.ALLOW),
-    "429 each day and a 500 every 31 days never opens":
+    "429 every day and 500 every 31 days: closed":
         (Policy(), [(day, TOO_MANY if day % 31 else BROKEN) for day in range(311)],
         Effect.DISALLOW),
-    "keep out, then 35 days of 500: closed":
-        (KEEP_OUT, [(0, answered(403)), *daily(BROKEN, 2, 37)], Effect.DISALLOW),
-    "keep out, nobody asks for 40 days, then 29 days of 500: closed":
-        (KEEP_OUT, [(0, answered(403)), *daily(BROKEN, 40, 69)], Effect.DISALLOW),
-    "keep out, nobody asks for 40 days, then 30 days of 500: open":
-        (KEEP_OUT, [(0, answered(403)), *daily(BROKEN, 40, 70)], Effect.ALLOW),
-    "clock an hour back after an answer, caught up: fresh again":
+    "restricted, then 35 days of 500: closed":
+        (RESTRICT, [(0, answered(403)), *daily(BROKEN, 2, 37)], Effect.DISALLOW),
+    "restricted, no lookups for 40 days, then 29 days of 500: closed":
+        (RESTRICT, [(0, answered(403)), *daily(BROKEN, 40, 69)], Effect.DISALLOW),
+    "restricted, no lookups for 40 days, then 30 days of 500: open":
+        (RESTRICT, [(0, answered(403)), *daily(BROKEN, 40, 70)], Effect.ALLOW),
+    "clock set back an hour after an answer, caught up: fresh again":
         (Policy(outage_grace=HOUR), [(0, OK), (-1 / 24, BROKEN), (0.01, None)],
         Effect.RULES),
-    "clock a day back in an outage that opened, caught up: open again":
+    "clock set back a day once the origin is open, caught up: open again":
         (Policy(), [*daily(BROKEN, 0, 31), (30, None), (31, None)], Effect.ALLOW),
-    "clock a day back in an outage that opened, and a failure: closed":
+    "clock set back a day once the origin is open, then a failure: closed":
         (Policy(), [*daily(BROKEN, 0, 31), (30, BROKEN), (31, None)], Effect.DISALLOW),
-    "one failure every 31 days never opens":
+    "one failure every 31 days: closed":
         (Policy(), [(31 * n, BROKEN) for n in range(12)], Effect.DISALLOW),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("policy", "events", "effect"), NAMED.values(), ids=NAMED)
-def test_named_history_ends_so(
+@pytest.mark.parametrize(
+    ("policy", "events", "effect"), SCENARIOS.values(), ids=SCENARIOS
+)
+def test_scenario_ends_with_the_expected_effect(
     policy: Policy, events: list[Event], effect: Effect | None
 ) -> None:
     assert effect_after(policy, *events) is effect
 
 
-def test_store_that_comes_back_brings_the_beginning_of_the_outage() -> None:
+def test_restored_store_brings_back_the_start_of_the_outage() -> None:
     world, process = World(), Process()
     for day, outcome in daily(BROKEN, 0, 20):
         world.now = START + day * DAY
@@ -365,7 +368,7 @@ def test_store_that_comes_back_brings_the_beginning_of_the_outage() -> None:
     assert world.look(process) is Effect.ALLOW
 
 
-def test_copy_of_a_store_that_comes_back_serves_in_the_outage() -> None:
+def test_copy_from_a_restored_store_is_used_during_the_outage() -> None:
     world, process = World(), Process()
     world.attempt(process, OK)
     backup, world.store, process = world.store, Process(), Process()

@@ -1,5 +1,4 @@
-"""What is in force for an origin: the phases of an outage in their order, and until
-when each is (RFC 9309 §2.3.1)."""
+"""What applies to an origin in each phase, and until when (RFC 9309 §2.3.1)."""
 
 from __future__ import annotations
 
@@ -38,10 +37,10 @@ START = NOW + DAY
 """When the outage begins: at the end of the answer's lifetime."""
 
 
-def standing(
+def effect_and_reason(
     last: Answer | None, since: Outage | None, *, now: float, policy: Policy
 ) -> tuple[Effect, Reason | None]:
-    """What is in force, and why."""
+    """What applies during an outage, and why."""
     result = in_force(entry(last, since), now=now, policy=policy)
     assert result.is_outage
     return result.effect, result.reason
@@ -68,7 +67,7 @@ def still_failing(now: float, **fields: object) -> Outage:
     ],
     ids=lambda value: value.access.name if isinstance(value, Answer) else "",
 )
-def test_answer_is_in_force_alone_and_while_it_is_fresh(
+def test_answer_applies_without_an_outage_and_while_it_is_fresh(
     last: Answer, effect: Effect, reason: Reason | None
 ) -> None:
     """Even if an early refresh has failed."""
@@ -82,14 +81,14 @@ def test_answer_is_in_force_alone_and_while_it_is_fresh(
     assert not alone.is_stale
 
 
-def test_fresh_answer_ends_before_the_retry_of_a_refresh() -> None:
+def test_fresh_answer_expires_even_before_the_retry_of_a_refresh() -> None:
     known = entry(COPY, outage(NOW, retry_at=NOW + 2 * DAY))
 
     assert in_force(known, now=NOW + 1, policy=Policy()).until == NOW + DAY
 
 
-def test_answer_that_is_far_ahead_is_not_fresh() -> None:
-    """Its body may still serve as a copy."""
+def test_answer_dated_far_ahead_is_not_fresh() -> None:
+    """Its body may still be used as a copy."""
     ahead = answer(answered_at=NOW + HOUR)
 
     known = entry(ahead, outage(NOW, retry_at=NOW + DAY))
@@ -97,11 +96,11 @@ def test_answer_that_is_far_ahead_is_not_fresh() -> None:
     result = in_force(known, now=NOW, policy=Policy())
 
     assert (result.effect, result.is_stale) == (RULES, True)
-    assert result.until == NOW + 55 * MINUTE  # then it is ahead no more
+    assert result.until == NOW + 55 * MINUTE  # from then on it is not ahead
 
 
-# Seconds since the outage began, while it goes on with evidence on every day, and
-# what is then in force with a copy, and without any answer.
+# Seconds since the start of an outage with evidence on every day, and what then
+# applies with a copy, and without any answer.
 Phase = tuple[float, Effect, Effect]
 PHASES: dict[str, list[Phase]] = {
     "default": [(0, RULES, DISALLOW), (30 * DAY - 1, RULES, DISALLOW),
@@ -119,7 +118,7 @@ PHASES: dict[str, list[Phase]] = {
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_phases_of_a_preset_follow_each_other(preset: str) -> None:
+def test_preset_goes_through_its_phases(preset: str) -> None:
     for seconds, with_copy, without in PHASES[preset]:
         now = START + seconds
         since = still_failing(now)
@@ -131,7 +130,7 @@ def test_phases_of_a_preset_follow_each_other(preset: str) -> None:
 
 
 OPEN = still_failing(START + 31 * DAY)
-"""After it, what is not RESTRICTED or REFUSED is allowed by the default policy."""
+"""The default policy then allows all but RESTRICTED and REFUSED origins."""
 
 
 @cases("last since expected", {
@@ -142,44 +141,45 @@ OPEN = still_failing(START + 31 * DAY)
     "refused": (REFUSED, OPEN, (REFUSE, TOO_LONG)),
     "refused, before the limit":
         (REFUSED, outage(START + 3 * DAY), (REFUSE, Reason.UNREACHABLE)),
-    "the last attempt was no evidence":
+    "the last attempt was not evidence":
         (None, replace(OPEN, last_attempt_at=START + 32 * DAY), (DISALLOW, TOO_LONG)),
     "no evidence since the limit":
         (None, replace(OPEN, last_attempt_at=START + 30 * DAY - 1,
         last_evidence_at=START + 30 * DAY - 1), (DISALLOW, TOO_LONG)),
-    "an answer far ahead, which is never fresh":
+    "an answer dated far ahead, which is never fresh":
         (answer(AccessResult.UNAVAILABLE, answered_at=START + 33 * DAY,
         fresh_until=START + 99 * DAY), OPEN, (ALLOW, TOO_LONG)),
     "evidence on five days": (None, replace(OPEN, days=5), (ALLOW, TOO_LONG)),
-    "on four days": (None, replace(OPEN, days=4), (DISALLOW, TOO_LONG)),
+    "evidence on four days": (None, replace(OPEN, days=4), (DISALLOW, TOO_LONG)),
     "the limit counts from the first evidence": (None,
         replace(OPEN, evidence_since=START + 3 * DAY), (DISALLOW, Reason.UNREACHABLE)),
     "no evidence at all": (None, no_evidence(START, last_attempt_at=START + 31 * DAY),
         (DISALLOW, Reason.UNREACHABLE)),
 })  # fmt: skip
-def test_origin_opens_on_evidence_alone(
+def test_origin_opens_only_on_evidence(
     last: Answer | None, since: Outage, expected: tuple[Effect, Reason]
 ) -> None:
     now = START + 32 * DAY
 
-    assert standing(last, since, now=now, policy=Policy()) == expected
+    assert effect_and_reason(last, since, now=now, policy=Policy()) == expected
 
 
 @cases("last_at effect", {
     "an early refresh": (NOW + 59 * DAY, DISALLOW),
-    "a fetch of what has expired": (NOW + 60 * DAY, ALLOW),
+    "a fetch after it expired": (NOW + 60 * DAY, ALLOW),
 })  # fmt: skip
 def test_origin_opens_only_after_its_answer_has_expired(
     last_at: float, effect: Effect
 ) -> None:
-    """A lifetime may be longer than the limit."""
+    """A freshness lifetime may be longer than the limit."""
     last = answer(fresh_until=NOW + 60 * DAY)
     since = outage(
         NOW + DAY, last_attempt_at=last_at, last_evidence_at=last_at, days=59
     )
 
-    now = NOW + 60 * DAY
-    assert standing(last, since, now=now, policy=Policy()) == (effect, TOO_LONG)
+    result = effect_and_reason(last, since, now=NOW + 60 * DAY, policy=Policy())
+
+    assert result == (effect, TOO_LONG)
 
 
 @pytest.mark.parametrize(("limit_days", "days_of_evidence", "needed"), [
@@ -193,7 +193,7 @@ def test_short_limit_needs_evidence_on_fewer_days(
     )
 
     effects = {
-        days: standing(
+        days: effect_and_reason(
             None, replace(OPEN, days=days), now=START + 31 * DAY, policy=policy
         )[0]
         for days in (needed - 1, needed)
@@ -208,35 +208,35 @@ def test_short_limit_needs_evidence_on_fewer_days(
     (AfterUnreachableLimit.LAST_COPY, RULES, ALLOW),
     (AfterUnreachableLimit.DISALLOW, DISALLOW, DISALLOW),
 ])  # fmt: skip
-def test_policy_chooses_what_comes_after_the_limit(
+def test_policy_sets_what_applies_after_the_limit(
     after_limit: AfterUnreachableLimit, with_copy: Effect, without: Effect
 ) -> None:
     policy = Policy(after_unreachable_limit=after_limit)
     now = START + 31 * DAY
 
-    assert standing(COPY, OPEN, now=now, policy=policy)[0] is with_copy
-    assert standing(None, OPEN, now=now, policy=policy)[0] is without
+    assert effect_and_reason(COPY, OPEN, now=now, policy=policy)[0] is with_copy
+    assert effect_and_reason(None, OPEN, now=now, policy=policy)[0] is without
 
 
 @cases("policy last since now effect", {
     "none": (Policy(stale_window=0), COPY, outage(START), START, DISALLOW),
     "shorter than the limit: closed in between": (Policy(stale_window=DAY), COPY,
         still_failing(START + DAY), START + DAY, DISALLOW),
-    "longer than the limit: the copy goes on": (Policy(stale_window=40 * DAY), COPY,
+    "longer than the limit: still the copy": (Policy(stale_window=40 * DAY), COPY,
         still_failing(START + 40 * DAY - 1), START + 40 * DAY - 1, RULES),
     "longer than the limit: opens after it": (Policy(stale_window=40 * DAY), COPY,
         still_failing(START + 40 * DAY), START + 40 * DAY, ALLOW),
-    "a grace that is longer than all": (Policy(outage_grace=40 * DAY), COPY,
+    "a grace longer than both": (Policy(outage_grace=40 * DAY), COPY,
         still_failing(START + 39 * DAY), START + 39 * DAY, DISALLOW),
-    "an outage that begins within the window of the copy":
+    "an outage that begins within the copy's window":
         (Policy(), COPY, outage(START + 30 * DAY - 1), START + 30 * DAY - 1, RULES),
-    "an outage that begins after it":
+    "an outage that begins after the window":
         (Policy(), COPY, outage(START + 30 * DAY), START + 30 * DAY, DISALLOW),
 })  # fmt: skip
 def test_copy_is_used_within_the_stale_window(
     policy: Policy, last: Answer, since: Outage, now: float, effect: Effect
 ) -> None:
-    assert standing(last, since, now=now, policy=policy)[0] is effect
+    assert effect_and_reason(last, since, now=now, policy=policy)[0] is effect
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -244,13 +244,13 @@ def test_copy_is_used_within_the_stale_window(
     (COPY, 0, RULES), (COPY, 30 * DAY - 1, RULES), (COPY, 30 * DAY, DISALLOW),
     (UNAVAILABLE, 0, DISALLOW), (REFUSED, 0, REFUSE), (None, 0, DISALLOW),
 ])  # fmt: skip
-def test_before_the_outage_has_begun_the_copy_is_used_within_its_window(
+def test_copy_is_used_within_its_window_before_the_outage_begins(
     preset: str, last: Answer | None, seconds: float, effect: Effect
 ) -> None:
     since = no_evidence(START, attempts=0)
     now = START + seconds
 
-    assert standing(last, since, now=now, policy=PRESETS[preset])[0] is effect
+    assert effect_and_reason(last, since, now=now, policy=PRESETS[preset])[0] is effect
 
 
 @cases("policy last since now until", {
@@ -261,10 +261,10 @@ def test_before_the_outage_has_begun_the_copy_is_used_within_its_window(
     "the window of the answer": (Policy(stale_window=12 * HOUR), COPY, {"attempts": 0},
         START + HOUR, START + 12 * HOUR),
     "the limit": (Policy(unreachable_limit=HOUR), None, {}, START, START + HOUR),
-    "no limit without evidence": (Policy(unreachable_limit=HOUR), None,
+    "the retry, if there is no evidence": (Policy(unreachable_limit=HOUR), None,
         {"evidence_since": None}, START, START + DAY),
 })  # fmt: skip
-def test_standing_ends_with_its_phase_or_at_the_retry(
+def test_decision_is_valid_until_its_phase_ends_or_the_retry(
     policy: Policy,
     last: Answer | None,
     since: Outage | dict[str, object],

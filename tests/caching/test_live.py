@@ -42,7 +42,7 @@ def admitted(
 
 
 def rules_of(live: LiveOrigins, standing: Standing, name: str) -> StandingFor:
-    """What is in force for an agent, read if need be."""
+    """What applies to an agent; parses the file if necessary."""
     agent = Agent.of(name)
     known = live.standing_for(standing, agent)
     if known is not None:
@@ -57,7 +57,7 @@ def many_rules(count: int) -> bytes:
     return f"User-agent: *\n{lines}".encode()
 
 
-def test_origin_that_is_no_longer_current_is_kept_for_its_copy() -> None:
+def test_origin_that_is_no_longer_current_stays_live_for_its_copy() -> None:
     live = origins_of()
     admitted(live)
 
@@ -66,7 +66,7 @@ def test_origin_that_is_no_longer_current_is_kept_for_its_copy() -> None:
     assert "https://example.com" in live.by_origin
 
 
-def test_agents_of_an_origin_are_bounded() -> None:
+def test_number_of_agents_per_origin_is_limited() -> None:
     live = origins_of()
     origin = admitted(live)
 
@@ -77,9 +77,9 @@ def test_agents_of_an_origin_are_bounded() -> None:
     assert set(live.by_agent) == set(origin.agents)
 
 
-def test_origin_that_is_not_used_goes_before_those_that_are() -> None:
+def test_unused_origin_is_evicted_before_used_ones() -> None:
     live = origins_of(max_origins=3)
-    for name in ("one", "two", "three", "four"):  # "one" goes, all lose their marks
+    for name in ("one", "two", "three", "four"):  # evicts "one" and clears all flags
         admitted(live, f"{name}.example")
     live.current("https://two.example", NOW)
     live.current("https://four.example", NOW)
@@ -93,7 +93,7 @@ def test_origin_that_is_not_used_goes_before_those_that_are() -> None:
     }
 
 
-def test_little_is_looked_at_for_a_place_where_all_origins_are_used() -> None:
+def test_eviction_gives_few_second_chances_if_all_origins_are_used() -> None:
     live = origins_of(max_origins=3_000)
     for number in range(3_000):
         admitted(live, f"{number}.example")
@@ -107,7 +107,7 @@ def test_little_is_looked_at_for_a_place_where_all_origins_are_used() -> None:
     assert sum(origin.is_used for origin in live.by_origin.values()) == 1_999
 
 
-def test_newest_origin_stays_where_all_others_use_up_the_second_chances() -> None:
+def test_newest_origin_stays_even_if_others_use_up_the_second_chances() -> None:
     live = origins_of(max_origins=1_000)
     for number in range(1_000):
         admitted(live, f"{number}.example").is_used = True
@@ -128,7 +128,7 @@ def test_newest_origin_stays_however_heavy_it_is() -> None:
     assert rules.rules.allows("/19999x") is False
 
 
-def test_heavy_origin_makes_light_ones_go() -> None:
+def test_heavy_origin_evicts_light_ones() -> None:
     live = origins_of(max_origins=3)
     for name in ("one", "two"):
         light = admitted(live, f"{name}.example")
@@ -140,7 +140,7 @@ def test_heavy_origin_makes_light_ones_go() -> None:
     assert list(live.by_origin) == ["https://heavy.example"]
 
 
-def test_origin_that_goes_takes_its_weight_with_it() -> None:
+def test_replaced_origin_does_not_count_towards_the_total_size() -> None:
     live = origins_of(max_origins=3)
 
     for _ in range(5):
@@ -152,11 +152,11 @@ def test_origin_that_goes_takes_its_weight_with_it() -> None:
     assert list(live.by_origin) == ["https://example.com", "https://light.example"]
 
 
-def test_rules_of_an_origin_that_has_gone_weigh_nothing() -> None:
+def test_rules_of_a_discarded_origin_do_not_count_towards_the_size() -> None:
     live = origins_of(max_origins=2)
-    gone = admitted(live, body=many_rules(2_000))
-    live.discard(gone.entry.origin)
-    rules_of(live, gone, "a")
+    discarded = admitted(live, body=many_rules(2_000))
+    live.discard(discarded.entry.origin)
+    rules_of(live, discarded, "a")
 
     admitted(live, "one.example")
     admitted(live, "two.example")
@@ -164,8 +164,8 @@ def test_rules_of_an_origin_that_has_gone_weigh_nothing() -> None:
     assert list(live.by_origin) == ["https://one.example", "https://two.example"]
 
 
-def test_rules_of_an_origin_that_was_replaced_weigh_nothing() -> None:
-    """Who still holds the old one must not make room scarce for ever."""
+def test_rules_of_a_replaced_origin_do_not_count_towards_the_size() -> None:
+    """A caller that still uses the old one must not take up space forever."""
     live = origins_of(max_origins=2)
     replaced = admitted(live, body=many_rules(2_000))
     admitted(live)
@@ -180,14 +180,14 @@ def test_rules_of_an_origin_that_was_replaced_weigh_nothing() -> None:
 @pytest.mark.parametrize(
     ("elapsed", "is_current"),
     [
-        pytest.param(-300.1, False, id="far before it was fetched"),
-        pytest.param(-300, True, id="a little before it was fetched"),
+        pytest.param(-300.1, False, id="long before it was fetched"),
+        pytest.param(-300, True, id="shortly before it was fetched"),
         pytest.param(0, True, id="when it was fetched"),
-        pytest.param(DAY - 0.001, True, id="just before its end"),
-        pytest.param(DAY, False, id="at its end"),
+        pytest.param(DAY - 0.001, True, id="just before it expires"),
+        pytest.param(DAY, False, id="when it expires"),
     ],
 )
-def test_origin_is_current_within_the_span_of_its_entry(
+def test_origin_is_current_as_long_as_its_entry_is(
     elapsed: float, *, is_current: bool
 ) -> None:
     live = origins_of()
@@ -214,7 +214,7 @@ def test_origin_is_current_within_the_span_of_its_entry(
         ),
     ],
 )
-def test_phase_of_an_outage_ends_between_two_fetches(
+def test_phase_of_an_outage_ends_without_a_fetch(
     hours: list[float], effects: list[Effect]
 ) -> None:
     live = origins_of(policy=PHASES)
@@ -228,7 +228,7 @@ def test_phase_of_an_outage_ends_between_two_fetches(
     assert len(live.by_origin) == 1
 
 
-def test_agents_of_one_group_share_their_rules_and_not_their_delays() -> None:
+def test_agents_of_one_group_share_their_rules_but_not_their_delays() -> None:
     body = b"User-agent: a\nCrawl-delay: 1\nUser-agent: b\nDisallow: /x\nCrawl-delay: 2"
     live = origins_of()
     origin = admitted(live, body=body + b"\n\nUser-agent: *\nDisallow: /y\n")
@@ -242,7 +242,7 @@ def test_agents_of_one_group_share_their_rules_and_not_their_delays() -> None:
     assert rules_of(live, origin, "a") is first
 
 
-def test_cleared_origins_are_all_gone() -> None:
+def test_clear_removes_everything() -> None:
     live = origins_of()
     rules_of(live, admitted(live), "a")
 
@@ -251,8 +251,8 @@ def test_cleared_origins_are_all_gone() -> None:
     assert (len(live.by_origin), live.by_agent) == (0, {})
 
 
-def test_rules_that_were_let_go_with_their_agents_weigh_nothing() -> None:
-    """After 1,000 agents all are let go, and the rules they shared are read again."""
+def test_rules_dropped_with_their_agents_do_not_count_towards_the_size() -> None:
+    """After 1,000 agents, all are dropped, and their shared rules are parsed again."""
     live = origins_of()
     origin = admitted(live, body=b"User-agent: *\nDisallow: /x\n")
 
@@ -264,8 +264,8 @@ def test_rules_that_were_let_go_with_their_agents_weigh_nothing() -> None:
     assert origin.weight - origin.weight_of_body - rules.rules.weight in range(500)
 
 
-@pytest.mark.parametrize("agents", [1, 2], ids=["alone", "beside equal rules"])
-def test_usage_lines_of_an_agent_weigh(agents: int) -> None:
+@pytest.mark.parametrize("agents", [1, 2], ids=["alone", "with equal rules"])
+def test_usage_lines_count_towards_the_size_for_each_agent(agents: int) -> None:
     lines = "".join(f"License: {number:0100}\n" for number in range(1_000))
     live = origins_of()
     origin = admitted(live, body=b"User-agent: *\n" + lines.encode())
@@ -276,13 +276,13 @@ def test_usage_lines_of_an_agent_weigh(agents: int) -> None:
     assert origin.weight > agents * 250_000
 
 
-def test_bodies_of_all_origins_together_are_bounded() -> None:
-    """`LiveOrigins`: "bounded in number and bytes"; a body may take 500 KiB."""
-    chance = random.Random(9309)  # noqa: S311 (bodies that do not compress)
+def test_total_size_of_all_bodies_is_limited() -> None:
+    """A single body may take up 500 KiB."""
+    rng = random.Random(9309)  # noqa: S311 (bodies that do not compress)
     live = origins_of(max_origins=20)
 
     for number in range(20):
-        origin = admitted(live, f"h{number}.example", body=chance.randbytes(100_000))
+        origin = admitted(live, f"h{number}.example", body=rng.randbytes(100_000))
         rules_of(live, origin, "a")
 
     packed_bytes = sum(one.weight_of_body for one in live.by_origin.values())
@@ -292,7 +292,7 @@ def test_bodies_of_all_origins_together_are_bounded() -> None:
 @pytest.mark.parametrize(
     "access", [AccessResult.UNAVAILABLE, AccessResult.RESTRICTED, AccessResult.REFUSED]
 )
-def test_rules_without_a_file_are_shared_by_all_origins(access: AccessResult) -> None:
+def test_origins_without_a_file_share_their_rules(access: AccessResult) -> None:
     live = origins_of()
     one, other = (
         live.admit(entry_of(origin=f"https://{name}.example", access=access), NOW)

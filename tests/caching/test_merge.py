@@ -1,4 +1,4 @@
-"""Merging what two processes know: an operation in which no order matters."""
+"""Merging two processes' entries, in any order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POLICIES = [
     Policy(unreachable_limit=DAY, stale_window=40 * DAY, outage_grace=3 * DAY),
 ]
 
-# Few values, so that the same ones meet; some are ahead of the clock.
+# Few values, so that equal ones meet; some are ahead of the clock.
 spans = st.sampled_from([0.0, 1.0, HOUR, DAY, 29 * DAY, 45 * DAY])
 times = st.builds(
     lambda base, more: NOW + base + more,
@@ -45,7 +45,7 @@ times = st.builds(
 
 @st.composite
 def answers(draw: st.DrawFn) -> Answer:
-    """Any answer; a body exactly where it is a success."""
+    """Any answer; it has a body if it is successful."""
     access = draw(
         st.sampled_from(
             [
@@ -71,7 +71,7 @@ def answers(draw: st.DrawFn) -> Answer:
 
 @st.composite
 def outages(draw: st.DrawFn) -> Outage:
-    """Any outage that attempts can have led to, or one of full pools alone."""
+    """Any outage that attempts can cause, or one with nothing but exhausted pools."""
     attempts = draw(st.integers(0, 9))
     since, first, last, end = sorted(draw(times) for _ in range(4))
     has_evidence = attempts > 0 and draw(st.booleans())
@@ -92,7 +92,7 @@ def outages(draw: st.DrawFn) -> Outage:
 
 @st.composite
 def entries(draw: st.DrawFn) -> Entry:
-    """Any entry; often one of the same few answers, so that outages join."""
+    """Any entry; many have one of a few answers, so that their outages are merged."""
     answer = draw(st.none() | st.sampled_from(_FEW_ANSWERS) | answers())
     outage = draw(outages() if answer is None else st.none() | outages())
     return Entry(origin=ORIGIN, terms="", answer=answer, outage=outage)
@@ -136,17 +136,17 @@ def test_merging_again_changes_nothing(a: Entry, b: Entry) -> None:
 
 
 @given(entries(), st.sampled_from(POLICIES))
-def test_what_counts_counts_again(entry: Entry, policy: Policy) -> None:
+def test_usable_is_idempotent(entry: Entry, policy: Policy) -> None:
     once = usable(entry, now=NOW, policy=policy)
 
     assert usable(once, now=NOW, policy=policy) == once
 
 
 @given(entries(), st.sampled_from(POLICIES), st.lists(spans, min_size=2, max_size=8))
-def test_nothing_opens_by_the_mere_passing_of_time(
+def test_elapsed_time_alone_never_opens_an_origin(
     entry: Entry, policy: Policy, steps: list[float]
 ) -> None:
-    """But what a fast clock wrote may count from the time on that it names."""
+    """Except with an entry from a fast clock, which may apply from its date on."""
     assume(entry.answer is None or entry.answer.answered_at <= NOW)
     assume(entry.outage is None or entry.outage.last_attempt_at <= NOW)
     now, before = NOW, in_force(entry, now=NOW, policy=policy)
@@ -161,14 +161,14 @@ def test_nothing_opens_by_the_mere_passing_of_time(
 
 
 @cases("one other together", {
-    "the first failure, and the most of them": (
+    "the first failure and the higher counts": (
         outage(NOW, attempts=9, days=3), outage(NOW + DAY, attempts=2, days=2),
         outage(NOW, attempts=9, days=3, last_attempt_at=NOW + DAY,
                retry_at=NOW + DAY + MINUTE, last_evidence_at=NOW + DAY)),
     "an outage that has not begun": (
         no_evidence(NOW, attempts=0), outage(NOW + DAY), outage(NOW + DAY)),
 })  # fmt: skip
-def test_outages_after_the_same_answer_are_joined(
+def test_outages_after_the_same_answer_are_merged(
     one: Outage, other: Outage, together: Outage
 ) -> None:
     last = answer()
@@ -178,12 +178,12 @@ def test_outages_after_the_same_answer_are_joined(
     )
 
 
-def test_answer_far_ahead_is_the_earlier_one() -> None:
+def test_answer_dated_far_ahead_counts_as_the_earlier_one() -> None:
     ahead = entry(answer(answered_at=NOW + HOUR))
 
     assert merge(ahead, entry(answer()), now=NOW) == entry(answer())
 
 
-def test_merge_of_nothing_is_nothing() -> None:
+def test_merge_and_usable_return_none_for_no_entry() -> None:
     assert merge(None, None, now=NOW) is None
     assert usable(None, now=NOW, policy=Policy()) is None

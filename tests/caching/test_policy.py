@@ -12,7 +12,7 @@ from tests.tables import cases
 
 from .builders import DAY, HOUR, MINUTE
 
-ANY = None  # of the type of the default
+ANY = None  # any value of the same type as the default
 ZERO, ABOVE_ZERO, ONE = "of 0 or more", "above 0", "of 1 or more"
 FIELDS: dict[str, tuple[object, str | None]] = {
     "default_lifetime": (DAY, ZERO),
@@ -42,7 +42,7 @@ FIELDS: dict[str, tuple[object, str | None]] = {
     "address_guard": (AddressGuard.REDIRECTS, ANY),
     "allowed_networks": ((), ANY),
 }
-"""Default and lowest value of each field: the table of the design."""
+"""The default and lower bound of each field, as in the table in the design."""
 
 DEFAULTS = {name: default for name, (default, _) in FIELDS.items()}
 NUMBERS = {name: lowest for name, (_, lowest) in FIELDS.items() if lowest}
@@ -62,26 +62,26 @@ def policy_with(name: str, value: object) -> Policy:
 
 
 def differences_from_default(policy: Policy) -> dict[str, object]:
-    usual = dataclasses.asdict(Policy())
+    defaults = dataclasses.asdict(Policy())
     return {
         name: value
         for name, value in dataclasses.asdict(policy).items()
-        if value != usual[name]
+        if value != defaults[name]
     }
 
 
-def test_default_policy_is_the_table_of_the_design() -> None:
+def test_default_policy_matches_the_table_in_the_design() -> None:
     assert dataclasses.asdict(Policy()) == DEFAULTS
 
 
 @cases("policy differences", {
-    "google_today stops for 12 hours, then uses the copy, or allows":
+    "google_today disallows for 12 hours, then uses the copy or allows":
         (Policy.google_today(),
         {"outage_grace": 12 * HOUR, "unreachable_limit_without_copy": 12 * HOUR}),
-    "google_2021 stops for 30 days and then uses the last copy":
+    "google_2021 disallows for 30 days, then uses the last copy":
         (Policy.google_2021(), {"outage_grace": 30 * DAY,
         "after_unreachable_limit": AfterUnreachableLimit.LAST_COPY}),
-    "rfc9309 is google_2021, but for lifetimes, 429 and pages":
+    "rfc9309 is google_2021, except for lifetimes, 429 and pages":
         (Policy.rfc9309(), {"outage_grace": 30 * DAY,
         "after_unreachable_limit": AfterUnreachableLimit.LAST_COPY, "max_lifetime": DAY,
         "detect_missing_page": False,
@@ -91,14 +91,14 @@ def test_default_policy_is_the_table_of_the_design() -> None:
         "detect_missing_page": False, "on_access_denied": AccessResult.RESTRICTED,
         "on_too_many_redirects": AccessResult.UNREACHABLE}),
 })  # fmt: skip
-def test_preset_differs_from_default_in(
+def test_preset_differs_from_the_default_only_in_these_fields(
     policy: Policy, differences: dict[str, object]
 ) -> None:
     assert differences_from_default(policy) == differences
 
 
 @pytest.mark.parametrize("value", ["60", True, b"60", (60,), 1 + 0j], ids=repr)
-def test_number_of_wrong_type_is_refused_by_name(value: object) -> None:
+def test_number_of_the_wrong_type_is_refused_naming_the_field(value: object) -> None:
     for name in NUMBERS:
         with pytest.raises(TypeError, match=name) as caught:
             policy_with(name, value)
@@ -106,14 +106,14 @@ def test_number_of_wrong_type_is_refused_by_name(value: object) -> None:
         assert repr(value) in str(caught.value)
 
 
-def test_none_is_no_number_but_for_the_limit_without_copy() -> None:
+def test_none_is_accepted_only_for_the_limit_without_copy() -> None:
     assert Policy(unreachable_limit_without_copy=None) == Policy()
     with pytest.raises(TypeError, match="unreachable_limit to be a number, got None"):
         policy_with("unreachable_limit", None)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1, -0.5, -1e300])
-def test_number_out_of_range_is_refused_by_name(value: float) -> None:
+def test_number_out_of_range_is_refused_naming_the_field(value: float) -> None:
     for name in NUMBERS:
         with pytest.raises(ValueError, match=name) as caught:
             policy_with(name, value)
@@ -121,16 +121,15 @@ def test_number_out_of_range_is_refused_by_name(value: float) -> None:
         assert repr(value) in str(caught.value)
 
 
-def test_number_too_large_for_a_float_is_refused_by_name() -> None:
-    """Such an int is not finite as a number of seconds; it must not escape as
-    an OverflowError that names nothing."""
+def test_number_too_large_for_a_float_is_refused_naming_the_field() -> None:
+    """It must not raise an OverflowError, whose message does not name the field."""
     for name in NUMBERS:
         with pytest.raises(ValueError, match=name):
             policy_with(name, 10**400)
 
 
 @pytest.mark.parametrize("value", [0, 0.0, -0.0])
-def test_zero_is_refused_where_a_span_must_pass(value: float) -> None:
+def test_zero_is_refused_for_fields_that_must_be_positive(value: float) -> None:
     for name in fields_with(ABOVE_ZERO):
         with pytest.raises(ValueError, match=rf"{name}.*above 0.*{value!r}"):
             policy_with(name, value)
@@ -138,7 +137,9 @@ def test_zero_is_refused_where_a_span_must_pass(value: float) -> None:
 
 @pytest.mark.parametrize("name", fields_with(ONE))
 @pytest.mark.parametrize("value", [0, 0.5, math.nextafter(1, 0)])
-def test_less_than_one_is_refused(name: str, value: float) -> None:
+def test_less_than_one_is_refused_for_fields_of_one_or_more(
+    name: str, value: float
+) -> None:
     with pytest.raises(ValueError, match=rf"{name}.*of 1 or more.*{value!r}"):
         policy_with(name, value)
 
@@ -150,11 +151,11 @@ def test_less_than_one_is_refused(name: str, value: float) -> None:
         *[(name, 0) for name in fields_with(ZERO)],
     ],
 )
-def test_lowest_value_is_taken(name: str, value: float) -> None:
+def test_lowest_value_is_accepted(name: str, value: float) -> None:
     assert getattr(policy_with(name, value), name) == value
 
 
-def test_default_of_min_lifetime_gives_way_to_a_shorter_max_lifetime() -> None:
+def test_default_min_lifetime_is_lowered_to_a_shorter_max_lifetime() -> None:
     assert Policy(max_lifetime=600).min_lifetime == 600
     assert dataclasses.replace(Policy(), max_lifetime=600).min_lifetime == 600
     assert Policy(min_lifetime=60, max_lifetime=600).min_lifetime == 60
@@ -167,7 +168,7 @@ def test_all_lifetimes_may_be_zero() -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE_NUMBERS)
-def test_fraction_is_refused_where_things_are_counted(name: str) -> None:
+def test_float_is_refused_for_counts(name: str) -> None:
     with pytest.raises(TypeError, match=rf"{name}.*int.*5\.0"):
         policy_with(name, 5.0)
 
@@ -188,7 +189,9 @@ def test_fraction_is_refused_where_things_are_counted(name: str) -> None:
         ],
     ],
 )
-def test_choice_must_be_of_its_type(name: str, kind: str, values: list[object]) -> None:
+def test_choice_must_have_the_right_type(
+    name: str, kind: str, values: list[object]
+) -> None:
     for value in values:
         with pytest.raises(TypeError, match=f"{name}.*{kind}") as caught:
             policy_with(name, value)
@@ -198,7 +201,7 @@ def test_choice_must_be_of_its_type(name: str, kind: str, values: list[object]) 
 
 @pytest.mark.parametrize("name", ACCESS_RESULTS)
 @pytest.mark.parametrize("value", AccessResult)
-def test_failure_may_count_as_unavailable_unreachable_or_restricted(
+def test_only_unavailable_unreachable_or_restricted_can_be_chosen(
     name: str, value: AccessResult
 ) -> None:
     if value in {AccessResult.SUCCESSFUL, AccessResult.REFUSED}:
@@ -221,7 +224,7 @@ def test_lower_bound_above_upper_bound_is_refused(
         Policy(**fields)
 
 
-def test_equal_bounds_are_taken() -> None:
+def test_equal_bounds_are_accepted() -> None:
     policy = Policy(
         min_lifetime=60,
         max_lifetime=60,
@@ -234,7 +237,7 @@ def test_equal_bounds_are_taken() -> None:
     assert policy.retry_max == 60
 
 
-def test_networks_are_kept_in_canonical_form() -> None:
+def test_networks_are_stored_in_canonical_form() -> None:
     networks = ["10.0.0.0/255.0.0.0", "FD00:0::/32", "127.0.0.1"]
 
     policy = Policy(allowed_networks=networks)
@@ -246,13 +249,13 @@ def test_networks_are_kept_in_canonical_form() -> None:
 @pytest.mark.parametrize(
     "value", ["10.0.0.0/8", b"10.0.0.0/8", None, 10, [10], [b"10.0.0.0/8"]]
 )
-def test_networks_must_be_several_texts(value: object) -> None:
+def test_networks_must_be_an_iterable_of_strings(value: object) -> None:
     with pytest.raises(TypeError, match=r"expected .*network"):
         policy_with("allowed_networks", value)
 
 
 @pytest.mark.parametrize("text", ["", "example.com", "10.0.0.1/8", "::/129", "1.2.3"])
-def test_text_that_is_not_a_network_is_refused(text: str) -> None:
+def test_string_that_is_not_a_network_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a network") as caught:
         Policy(allowed_networks=[text])
 

@@ -10,7 +10,7 @@ from tests.checking.builders import AGENT, PUBLIC
 GRAMMAR = grammar_of(Dialect.RFC9309)
 
 
-def test_question_names_agent_origin_and_target() -> None:
+def test_question_consists_of_agent_origin_and_readings() -> None:
     question = Question.of(AGENT, "HTTPS://user@Example.com./a/../b%7e?c#d", GRAMMAR)
 
     assert question.agent is Agent.of(AGENT)
@@ -26,21 +26,21 @@ def test_question_names_agent_origin_and_target() -> None:
         pytest.param("", InvalidProductTokenError, "/private", id="neither"),
     ],
 )
-def test_question_that_cannot_be_asked_is_refused(
+def test_question_without_a_token_or_an_origin_is_refused(
     agent: str, error: type[Exception], url: str
 ) -> None:
     with pytest.raises(error):
         Question.of(agent, url, GRAMMAR)
 
 
-def test_agent_is_one_object_however_it_is_listed() -> None:
+def test_list_and_tuple_of_names_give_the_same_agent() -> None:
     assert Agent.of(["a", "b"]) is Agent.of(("a", "b"))
     assert Agent.of(["a", "b"]).names == (("a", "b"),)
     assert [str(token) for token in Agent.of(["a/1", "b"]).tokens] == ["a", "b"]
 
 
-def test_set_is_refused_even_if_the_same_tuple_is_known() -> None:
+def test_set_is_refused_even_if_the_same_tuple_is_cached() -> None:
     Agent.of(("ExampleBot",))
 
     with pytest.raises(InvalidProductTokenError):
-        Agent.of({"ExampleBot"})  # type: ignore[arg-type]  # the mistake of a caller
+        Agent.of({"ExampleBot"})  # type: ignore[arg-type]  # the caller's mistake

@@ -35,8 +35,8 @@ def standing_for(standing: Standing) -> StandingFor:
     ("access", "answers"),
     [
         pytest.param(AccessResult.SUCCESSFUL, (True, False, True), id="a file"),
-        pytest.param(AccessResult.UNAVAILABLE, (True, True, True), id="none"),
-        pytest.param(AccessResult.RESTRICTED, (False, False, True), id="a closed door"),
+        pytest.param(AccessResult.UNAVAILABLE, (True, True, True), id="no file"),
+        pytest.param(AccessResult.RESTRICTED, (False, False, True), id="restricted"),
         pytest.param(AccessResult.REFUSED, (False, False, False), id="refused"),
     ],
 )
@@ -66,7 +66,7 @@ def test_standing_is_usable_until_its_phase_ends() -> None:
     assert [standing.is_usable(now) for now in moments] == [False, True, True, False]
 
 
-def test_body_is_that_of_the_file_in_force() -> None:
+def test_body_is_the_file_that_applies() -> None:
     standing = standing_of()
 
     assert standing.body == RULES.encode()
@@ -81,7 +81,7 @@ def test_standing_without_a_file_has_no_body(access: AccessResult) -> None:
     assert (standing.body, standing.body_at_once, standing.weight) == (b"", b"", 0)
 
 
-def test_copy_that_is_not_in_force_is_no_body() -> None:
+def test_copy_that_does_not_apply_is_not_the_body() -> None:
     outage = Outage(
         since=NOW, last_attempt_at=NOW, retry_at=NOW + HOUR, attempts=1, status=503
     )
@@ -92,7 +92,7 @@ def test_copy_that_is_not_in_force_is_no_body() -> None:
     assert (standing.effect, standing.body) == (Effect.DISALLOW, b"")
 
 
-def test_body_that_has_just_come_is_not_unpacked_and_can_be_forgotten() -> None:
+def test_new_body_is_not_decompressed_until_it_is_forgotten() -> None:
     new_body = b"User-agent: *\n"
     standing = Standing(entry_of(), now=NOW, policy=Policy(), new_body=new_body)
 

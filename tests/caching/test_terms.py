@@ -1,4 +1,4 @@
-"""Which entries a policy may use, and for how long they count."""
+"""Which entries a policy can use, and for how long."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ TERMS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "terms"), TERMS, ids=[text for _, text in TERMS])
-def test_terms_name_what_differs_from_the_default(
+def test_terms_list_what_differs_from_the_default(
     fields: dict[str, Any], terms: str
 ) -> None:
-    """Stores are full of them: they never change."""
+    """The keys in existing stores contain them, so they never change."""
     assert terms_of(Policy(**fields)) == terms
 
 
-def test_numbers_about_time_are_no_terms() -> None:
-    """A checker may use what another has fetched that differs from it in them alone."""
+def test_durations_and_days_of_evidence_are_not_terms() -> None:
+    """Checkers that differ only in these fields can share entries."""
     times = [
         field.name for field in dataclasses.fields(Policy) if "float" in str(field.type)
     ]
@@ -62,7 +62,7 @@ def test_numbers_about_time_are_no_terms() -> None:
     assert terms_of(Policy(**numbers, days_of_evidence=100)) == ""
 
 
-def test_key_is_the_origin_and_the_terms_that_are_not_usual() -> None:
+def test_key_is_the_origin_followed_by_any_terms() -> None:
     assert key_of(ORIGIN, "") == ORIGIN
     assert key_of(ORIGIN, "guard=off") == f"{ORIGIN} guard=off"
 
@@ -79,7 +79,7 @@ REFUSED = answer(AccessResult.REFUSED)
     "google_today": (Policy.google_today(), 30 * DAY, 12 * HOUR),
     "none without a copy": (Policy(unreachable_limit_without_copy=0), 30 * DAY, 0),
 })  # fmt: skip
-def test_limit_is_another_one_where_there_is_no_copy(
+def test_limit_may_be_different_without_a_copy(
     policy: Policy, with_copy: float, without: float
 ) -> None:
     assert limit(COPY, policy) == with_copy
@@ -94,7 +94,7 @@ def test_limit_is_another_one_where_there_is_no_copy(
     "the stale window is the longest": ((1, 2, 3), 3, 2),
     "none of them": ((0, 0, 0), 0, 0),
 })  # fmt: skip
-def test_span_is_the_longest_of_what_an_outage_can_mean(
+def test_span_is_the_longest_of_limit_grace_and_stale_window(
     fields: tuple[int, int, int], with_copy: int, without: int
 ) -> None:
     limit_days, grace_days, stale_days = fields
@@ -118,17 +118,17 @@ AN_HOUR = Policy(unreachable_limit=HOUR, stale_window=0)
     "a copy for an hour": (COPY, None, AN_HOUR, NOW + DAY + HOUR),
     "restricted": (RESTRICTED, None, Policy(), NOW + 31 * DAY),
     "refused": (REFUSED, None, Policy(), NOW + 31 * DAY),
-    "the last copy for ever": (COPY, None, Policy.google_2021(), math.inf),
-    "but nothing else for ever":
+    "the last copy: forever": (COPY, None, Policy.google_2021(), math.inf),
+    "but nothing else forever":
         (RESTRICTED, None, Policy.google_2021(), NOW + 31 * DAY),
     "an outage": (None, outage(NOW), Policy(), NOW + MINUTE + 30 * DAY),
-    "two days at least": (None, outage(NOW), AN_HOUR, NOW + MINUTE + 2 * DAY),
-    "an outage that is kept longer than the answer":
+    "at least two days": (None, outage(NOW), AN_HOUR, NOW + MINUTE + 2 * DAY),
+    "an outage kept longer than the answer":
         (MISSING, outage(NOW + DAY), AN_HOUR, NOW + MINUTE + 3 * DAY),
-    "an answer that is kept longer than the outage":
+    "an answer kept longer than the outage":
         (answer(fresh_until=NOW + 9 * DAY), outage(NOW), AN_HOUR, NOW + 9 * DAY + HOUR),
 })  # fmt: skip
-def test_entry_is_kept_until_nothing_could_use_it(
+def test_entry_is_kept_until_nothing_can_use_it(
     last: Answer | None, since: Outage | None, policy: Policy, expected: float
 ) -> None:
     assert keep_until(entry(last, since), policy) == expected

@@ -1,4 +1,4 @@
-"""What of an entry counts by our clock (`_merge.usable`)."""
+"""The part of an entry that is valid by our clock (`_entry.usable`)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ AHEAD = answer(answered_at=NOW + SKEW + 1, fresh_until=NOW + DAY)
     "an answer": (entry(COPY), entry(COPY)),
     "an outage five minutes ahead":
         (entry(COPY, outage(NOW + SKEW)), entry(COPY, outage(NOW + SKEW))),
-    "an answer, whose outage is further ahead":
+    "an answer with an outage further ahead":
         (entry(COPY, outage(NOW, last_attempt_at=NOW + SKEW + 1)), entry(COPY)),
     "an outage alone far ahead": (entry(None, outage(NOW + SKEW + 1)), None),
     "an answer far ahead": (entry(AHEAD), entry(AHEAD)),
-    "its outage": (entry(AHEAD, outage(NOW)), entry(AHEAD, outage(NOW))),
+    "an answer far ahead with an outage":
+        (entry(AHEAD, outage(NOW)), entry(AHEAD, outage(NOW))),
 })  # fmt: skip
-def test_outage_far_ahead_is_dropped_alone(known: object, expected: object) -> None:
+def test_only_an_outage_dated_far_ahead_is_dropped(
+    known: object, expected: object
+) -> None:
     assert usable(known, now=NOW, policy=Policy()) == expected  # type: ignore[arg-type]
 
 
-def test_entry_counts_as_nothing_when_nothing_could_use_it() -> None:
+def test_entry_is_dropped_when_nothing_can_use_it() -> None:
     known = entry(COPY)
     end = NOW + 31 * DAY
 
@@ -35,7 +38,7 @@ def test_entry_counts_as_nothing_when_nothing_could_use_it() -> None:
     assert usable(known, now=end, policy=Policy()) is None
 
 
-def test_answer_is_kept_no_longer_for_an_outage_far_ahead() -> None:
+def test_outage_dated_far_ahead_does_not_prolong_the_answer() -> None:
     known = entry(COPY, outage(NOW + 40 * DAY))
 
     assert usable(known, now=NOW + 31 * DAY, policy=Policy()) is None

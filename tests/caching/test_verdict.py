@@ -1,4 +1,4 @@
-"""The answer as a sentence and as JSON."""
+"""Verdicts as sentences and as JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BY_RULE = f"disallowed by line 3 (Disallow: /private, for examplebot) of {_FILE
 
 @cases("verdict sentence", {
     "disallowed by a rule": (_VERDICT, _BY_RULE),
-    "allowed by a rule of any agent": (
+    "allowed by a rule for all agents": (
         replace(_VERDICT, allowed=True, reason=Reason.ALLOWED_BY_RULE, group="*",
                 rule=Rule(kind=RuleKind.ALLOW, pattern="/", line=1)),
         f"allowed by line 1 (Allow: /, for all agents) of {_FILE}"),
@@ -85,10 +85,10 @@ def test_verdict_reads_as_one_sentence(verdict: Verdict, sentence: str) -> None:
 
 @cases("fetched_at error date", {
     "a date": (1_000_000_000.0, None, "2001-09-09 01:46:40+00:00"),
-    "none": (None, "timed out", "unknown date"),
+    "no date": (None, "timed out", "unknown date"),
     "beyond the year 9999": (1e15, "timed out", "epoch second 1000000000000000"),
 })  # fmt: skip
-def test_verdict_by_a_stale_copy_tells_its_date_and_why(
+def test_verdict_from_a_stale_copy_gives_its_date_and_the_error(
     fetched_at: float | None, error: str | None, date: str
 ) -> None:
     verdict = replace(
@@ -115,7 +115,7 @@ def test_every_reason_has_a_sentence(reason: Reason) -> None:
 
 @pytest.mark.parametrize("reason", Reason)
 @pytest.mark.parametrize("access", AccessResult)
-def test_as_dict_is_json(reason: Reason, access: AccessResult) -> None:
+def test_as_dict_can_be_written_as_json(reason: Reason, access: AccessResult) -> None:
     verdict = replace(_VERDICT, reason=reason, access=access)
 
     read_back = json.loads(json.dumps(verdict.as_dict(), allow_nan=False))
@@ -138,32 +138,32 @@ def test_as_dict_is_json(reason: Reason, access: AccessResult) -> None:
     }
 
 
-def test_as_dict_lists_the_agents_of_a_sequence() -> None:
+def test_as_dict_turns_a_tuple_of_agents_into_a_list() -> None:
     verdict = replace(_VERDICT, agent=("NewsBot", "ExampleBot"))
 
     assert verdict.as_dict()["agent"] == ["NewsBot", "ExampleBot"]
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_verdict_is_true_exactly_if_it_allows(*, allowed: bool) -> None:
+def test_verdict_is_true_if_and_only_if_it_allows(*, allowed: bool) -> None:
     assert bool(replace(_VERDICT, allowed=allowed)) is allowed
 
 
-def test_as_dict_without_a_rule_says_none() -> None:
+def test_as_dict_without_a_rule_has_none() -> None:
     assert _WITHOUT_RULE.as_dict()["rule"] is None
 
 
-def test_as_dict_names_every_field() -> None:
+def test_as_dict_has_every_field() -> None:
     assert list(_VERDICT.as_dict()) == list(Verdict.__dataclass_fields__)
 
 
 def test_verdict_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
-        _VERDICT.allowed = True  # type: ignore[misc]  # the mistake under test
+        _VERDICT.allowed = True  # type: ignore[misc]  # the error under test
 
 
 @pytest.mark.parametrize(("kind", "line"), [
     (RuleKind.ALLOW, "Allow: /a"), (RuleKind.DISALLOW, "Disallow: /a"),
 ])  # fmt: skip
-def test_rule_reads_as_its_line(kind: RuleKind, line: str) -> None:
+def test_rule_is_shown_as_its_line(kind: RuleKind, line: str) -> None:
     assert str(Rule(kind=kind, pattern="/a", line=1)) == line

@@ -1,4 +1,4 @@
-"""Builds the checkers, sites and stores that the tests of the checker talk about."""
+"""Builds checkers, sites and stores for the tests of the checker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOUR = 3_600.0
 DAY = 86_400.0
 
 NOW = 1_800_000_000.0
-"""When a `ManualClock` begins."""
+"""When a `ManualClock` starts."""
 
 AGENT = "ExampleBot"
 ORIGIN = "https://example.com"
@@ -39,7 +39,7 @@ _Answer = TypeVar("_Answer")
 
 
 class GatedSite(FakeSite):
-    """Lets nobody have an answer before its gate is opened."""
+    """Sends no response until its gate is open."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class GatedSite(FakeSite):
 
 
 class TickingClock(ManualClock):
-    """Goes on by a millisecond whenever it is looked at."""
+    """Advances by a millisecond whenever it is read."""
 
     def monotonic(self) -> float:
         self.advance(0.001)
@@ -66,7 +66,7 @@ class TickingClock(ManualClock):
 
 
 class StoreBehind:
-    """Gives everything on to a store in memory, which the checker does not see."""
+    """Passes every call on to a `MemoryStore` that the checker does not know of."""
 
     def __init__(self, behind: MemoryStore | None = None) -> None:
         self.behind = MemoryStore() if behind is None else behind
@@ -88,7 +88,7 @@ class StoreBehind:
 
 
 class FailingStore(StoreBehind):
-    """Cannot do what it is told to fail at."""
+    """Raises an exception in each operation listed in `failing`."""
 
     def __init__(self, *failing: str) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class FailingStore(StoreBehind):
 
 
 class GatedStore(StoreBehind):
-    """Holds back whatever is named until its gate is opened."""
+    """Delays the named operations until its gate is open."""
 
     def __init__(self, *gated: str) -> None:
         super().__init__()
@@ -144,20 +144,20 @@ class GatedStore(StoreBehind):
 
 
 class LeaseStore(StoreBehind):
-    """Has a lease for each key, which is free where `owners` names nobody.
+    """Has a lease for each key, which is free unless it has an owner.
 
     Attributes:
-        owners: by key.
-        looks: how often it was read.
+        owners: the owners of leases, by key.
+        reads: how many times the store has been read.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.owners: dict[str, str] = {}
-        self.looks = 0
+        self.reads = 0
 
     async def get(self, key: str) -> bytes | None:
-        self.looks += 1
+        self.reads += 1
         return await super().get(key)
 
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:
@@ -168,7 +168,7 @@ class LeaseStore(StoreBehind):
         return True
 
     async def release(self, key: str, owner: str) -> None:
-        await anyio.lowlevel.checkpoint()  # as to ask a server
+        await anyio.lowlevel.checkpoint()  # as when contacting a server
         if self.owners.get(key) == owner:
             del self.owners[key]
 
@@ -181,7 +181,7 @@ def entry_of(
     answered_at: float = NOW,
     outage: Outage | None = None,
 ) -> Entry:
-    """What is known after an answer that is fresh for a day."""
+    """An entry with an answer that is fresh for a day."""
     packed = PackedBody.of(body) if access is AccessResult.SUCCESSFUL else None
     answer = Answer(
         access=access,
@@ -196,7 +196,7 @@ def entry_of(
 def site_of(
     body: bytes | str = RULES, *, status: int = 200, **headers: str
 ) -> FakeSite:
-    """A site that answers for `ORIGIN`; `cache_control` for a header."""
+    """A site with a robots.txt at `ORIGIN`, sent with headers like `cache_control`."""
     site = FakeSite()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     site.serve(ORIGIN, body, status=status, headers=named)
@@ -205,15 +205,15 @@ def site_of(
 
 def checker_of(
     site: httpx.AsyncBaseTransport | httpx.AsyncClient,
-    **arguments: Any,  # noqa: ANN401 (those of RobotsChecker)
+    **arguments: Any,  # noqa: ANN401 (RobotsChecker's arguments)
 ) -> RobotsChecker:
-    """A checker of `site` whose clock stands still."""
-    usual = {"user_agent": AGENT, "clock": ManualClock()}
-    return RobotsChecker(client=site, **(usual | arguments))
+    """A checker for `site` with a clock that stands still."""
+    defaults = {"user_agent": AGENT, "clock": ManualClock()}
+    return RobotsChecker(client=site, **(defaults | arguments))
 
 
 def answered_at_once(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
-    """What `coroutine` returns, which must not suspend."""
+    """The result of `coroutine`, which must not suspend."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -224,7 +224,7 @@ def answered_at_once(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
 
 
 async def let_others_run() -> None:
-    """Give every other task the time to come as far as it can."""
+    """Let every other task run as far as it can."""
     for _ in range(20):
         await anyio.lowlevel.checkpoint()
 
@@ -232,13 +232,13 @@ async def let_others_run() -> None:
 async def concurrently(
     count: int, call: Callable[[], Awaitable[_Answer]]
 ) -> list[_Answer]:
-    """What `count` calls at once return, in the order of their ends."""
+    """The results of `count` concurrent calls, in the order in which they finish."""
     answers: list[_Answer] = []
 
-    async def keep_answer() -> None:
+    async def add_answer() -> None:
         answers.append(await call())
 
     async with anyio.create_task_group() as tasks:
         for _ in range(count):
-            tasks.start_soon(keep_answer)
+            tasks.start_soon(add_answer)
     return answers

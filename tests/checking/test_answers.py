@@ -1,4 +1,4 @@
-"""Files and rules that take long: read beside the event loop, with the same answers."""
+"""Large files and slow rules, which a worker thread handles with the same results."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ pytestmark = pytest.mark.anyio
 
 OTHER_AGENT = "OtherBot"
 
-# Larger files are read beside the event loop.
+# Larger files are parsed in a worker thread.
 MAX_BYTES_AT_ONCE = 65_536
 
-# A file of 100 KB, with all that a file may hold.
+# A 100 KB file with every kind of line.
 BIG = "".join(
     [
         "User-agent: *\nCrawl-delay: 7\nRequest-rate: 2/5\n",
@@ -47,13 +47,13 @@ BIG = "".join(
     ]
 )
 
-# 400 KB, no two groups alike: the worst that the parser may be sent, or nearly.
+# 400 KB with no two groups alike: close to the worst case for the parser.
 HOSTILE = "".join(
     f"User-agent: bot{number}\nUser-agent: *\nDisallow: /*{number}*a\n"
     for number in range(8_000)
 )
 
-# A small file whose rules take long to ask about a long URL.
+# A small file whose rules are slow to match with a long URL.
 WILD = "User-agent: *\n" + "".join(
     f"{'Disallow' if number % 3 else 'Allow'}: /*a*{number:04}*{'ab' * 12}$\n"
     for number in range(1_200)
@@ -77,29 +77,29 @@ def parsed(body: str, *, dialect: Dialect = Dialect.RFC9309) -> RobotsTxt:
 
 
 @asynccontextmanager
-async def reading_held_up(checker: RobotsChecker) -> AsyncIterator[None]:
-    """Within this nothing is read beside the event loop; who wants it waits."""
+async def worker_thread_blocked(checker: RobotsChecker) -> AsyncIterator[None]:
+    """Make everything that needs a worker thread wait."""
     async with checker._answers._one_at_a_time:
         yield
 
 
-async def until_reading(checker: RobotsChecker) -> None:
-    """Let others run until one of them has a copy read, or waits for it."""
+async def until_parsing(checker: RobotsChecker) -> None:
+    """Let other tasks run until one of them is parsing a file or waiting to."""
     for _ in range(1_000):
         if checker._answers._readings:
             return
         await anyio.lowlevel.checkpoint()
-    pytest.fail("nothing is read")
+    pytest.fail("nothing is being parsed")
 
 
-async def known_checker(body: str = BIG) -> RobotsChecker:
-    """A checker that has fetched `body`, and read nothing of it."""
+async def prefetched_checker(body: str = BIG) -> RobotsChecker:
+    """A checker that has fetched `body` but not parsed it."""
     checker = checker_of(site_of(body))
     await checker.prefetch([ORIGIN])
     return checker
 
 
-def test_files_are_as_large_as_these_tests_need_them() -> None:
+def test_files_have_the_sizes_that_these_tests_need() -> None:
     assert len(WILD) < MAX_BYTES_AT_ONCE < len(BIG) < len(HOSTILE) < 512_000
     rules = parsed(WILD).rules_for(AGENT).rules
     assert len("/robots.txt") < rules.quick_length < len(LONG) - len(ORIGIN)
@@ -111,17 +111,17 @@ def test_files_are_as_large_as_these_tests_need_them() -> None:
 @pytest.mark.parametrize(
     ("size", "peeked"), [(MAX_BYTES_AT_ONCE, False), (MAX_BYTES_AT_ONCE + 1, None)]
 )
-async def test_peek_reads_a_file_of_64_kibibytes_and_none_that_is_larger(
+async def test_peek_parses_a_file_of_64_kibibytes_but_no_larger_one(
     size: int, *, peeked: bool | None
 ) -> None:
-    checker = await known_checker(RULES + "#" * (size - len(RULES)))
+    checker = await prefetched_checker(RULES + "#" * (size - len(RULES)))
 
     assert checker.peek(AGENT, PRIVATE) is peeked
     assert await checker.can_fetch(AGENT, PRIVATE) is False
 
 
-async def test_peek_knows_a_large_file_once_its_agent_has_asked() -> None:
-    checker = await known_checker()
+async def test_peek_has_results_for_a_large_file_after_a_lookup() -> None:
+    checker = await prefetched_checker()
     urls = [*URLS, "HTTPS://EXAMPLE.COM/private/1/x"]
     robots_txt = parsed(BIG)
 
@@ -135,7 +135,9 @@ async def test_peek_knows_a_large_file_once_its_agent_has_asked() -> None:
 
 
 @pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
-async def test_large_file_is_answered_as_it_is_parsed(dialect: Dialect) -> None:
+async def test_large_file_gives_the_same_results_as_the_parsed_file(
+    dialect: Dialect,
+) -> None:
     checker = checker_of(site_of(BIG), dialect=dialect)
     robots_txt = parsed(BIG, dialect=dialect)
 
@@ -154,7 +156,7 @@ async def test_large_file_is_answered_as_it_is_parsed(dialect: Dialect) -> None:
         )
 
 
-async def test_facts_of_a_large_file_are_those_of_the_file() -> None:
+async def test_robots_txt_and_sitemaps_of_a_large_file_are_complete() -> None:
     checker = checker_of(site_of(BIG))
 
     robots_txt = await checker.robots_txt(PUBLIC)
@@ -167,7 +169,7 @@ async def test_facts_of_a_large_file_are_those_of_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "look_up",
     [
         pytest.param(RobotsChecker.can_fetch, id="can_fetch"),
         pytest.param(RobotsChecker.check, id="check"),
@@ -179,33 +181,33 @@ async def test_facts_of_a_large_file_are_those_of_the_file() -> None:
         ),
     ],
 )
-async def test_each_question_of_an_agent_reads_a_large_file_for_the_others(
-    ask: Callable[[RobotsChecker, str, str], Awaitable[object]],
+async def test_any_lookup_for_an_agent_parses_a_large_file_for_later_ones(
+    look_up: Callable[[RobotsChecker, str, str], Awaitable[object]],
 ) -> None:
-    checker = await known_checker()
+    checker = await prefetched_checker()
 
-    await ask(checker, AGENT, PUBLIC)
+    await look_up(checker, AGENT, PUBLIC)
 
     assert checker.peek(AGENT, PUBLIC) is True
 
 
-# --- many callers ---------------------------------------------------------------
+# --- concurrent lookups ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["known", "cold"])
-async def test_50_callers_of_a_large_file_read_it_once(*, is_known: bool) -> None:
-    checker = await known_checker() if is_known else checker_of(site_of(BIG))
+async def test_50_concurrent_lookups_parse_a_large_file_once(*, is_known: bool) -> None:
+    checker = await prefetched_checker() if is_known else checker_of(site_of(BIG))
     urls = [f"{PRIVATE}/{number}/{'open' * (number % 2)}" for number in range(50)]
     robots_txt = parsed(BIG)
     answers: dict[str, bool] = {}
 
-    async def ask(url: str) -> None:
+    async def look_up(url: str) -> None:
         answers[url] = await checker.can_fetch(AGENT, url)
 
-    async with anyio.create_task_group() as tasks, reading_held_up(checker):
+    async with anyio.create_task_group() as tasks, worker_thread_blocked(checker):
         for url in urls:
-            tasks.start_soon(ask, url)
-        await until_reading(checker)
+            tasks.start_soon(look_up, url)
+        await until_parsing(checker)
         await let_others_run()
 
     assert answers == {url: robots_txt.can_fetch(AGENT, url) for url in urls}
@@ -215,8 +217,10 @@ async def test_50_callers_of_a_large_file_read_it_once(*, is_known: bool) -> Non
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["known", "cold"])
-async def test_others_run_while_a_large_file_is_read(*, is_known: bool) -> None:
-    checker = await known_checker(HOSTILE) if is_known else checker_of(site_of(HOSTILE))
+async def test_other_tasks_run_while_a_large_file_is_parsed(*, is_known: bool) -> None:
+    checker = (
+        await prefetched_checker(HOSTILE) if is_known else checker_of(site_of(HOSTILE))
+    )
     turns = 0
 
     async def count_turns() -> None:
@@ -234,7 +238,7 @@ async def test_others_run_while_a_large_file_is_read(*, is_known: bool) -> None:
     assert turns > 0
 
 
-# --- rules that take long -------------------------------------------------------
+# --- slow rules -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -247,8 +251,8 @@ async def test_others_run_while_a_large_file_is_read(*, is_known: bool) -> None:
         pytest.param(f"{LONG}0007%61{'ab' * 12}", id="with an escape"),
     ],
 )
-async def test_long_url_is_answered_by_hostile_rules_as_by_the_file(url: str) -> None:
-    checker = await known_checker(WILD)
+async def test_slow_rules_give_the_same_results_as_the_parsed_file(url: str) -> None:
+    checker = await prefetched_checker(WILD)
     robots_txt = parsed(WILD)
 
     before = checker.peek(AGENT, url)
@@ -265,7 +269,7 @@ async def test_long_url_is_answered_by_hostile_rules_as_by_the_file(url: str) ->
     assert checker.peek(AGENT, f"{ORIGIN}/a0007{'ab' * 12}") is False
 
 
-async def test_long_urls_are_answered_in_their_order() -> None:
+async def test_results_for_long_urls_are_in_order() -> None:
     checker = checker_of(site_of(WILD))
     urls = [f"{LONG}{number:04}{'ab' * 12}" for number in range(9)]
     urls += [f"{ORIGIN}/a{number:04}{'ab' * 12}" for number in range(9)]
@@ -278,8 +282,8 @@ async def test_long_urls_are_answered_in_their_order() -> None:
     assert checker.stats.checks == 2 * len(urls)
 
 
-async def test_robots_txt_is_allowed_whatever_hostile_rules_say() -> None:
-    """With rules of 800 KB even its path is a long one."""
+async def test_robots_txt_is_allowed_despite_slow_rules() -> None:
+    """With 800 KB of rules, even its path counts as long."""
     body = f"User-agent: *\nDisallow: /\nDisallow: /*{'a' * 800_000}\n"
     checker = checker_of(site_of(body), policy=Policy(max_body_bytes=1_000_000))
 
@@ -292,19 +296,19 @@ async def test_robots_txt_is_allowed_whatever_hostile_rules_say() -> None:
     assert checker.peek(AGENT, ROBOTS_TXT) is True
 
 
-# --- what happens meanwhile -----------------------------------------------------
+# --- changes during parsing -----------------------------------------------------
 
 
-async def test_origin_forgotten_while_it_is_read_is_answered_and_not_held() -> None:
-    checker = await known_checker()
+async def test_origin_forgotten_during_parsing_is_answered_but_not_live() -> None:
+    checker = await prefetched_checker()
     answers: list[bool] = []
 
-    async def ask() -> None:
+    async def look_up() -> None:
         answers.append(await checker.can_fetch(AGENT, f"{PRIVATE}/1/x"))
 
-    async with anyio.create_task_group() as tasks, reading_held_up(checker):
-        tasks.start_soon(ask)
-        await until_reading(checker)
+    async with anyio.create_task_group() as tasks, worker_thread_blocked(checker):
+        tasks.start_soon(look_up)
+        await until_parsing(checker)
         await checker.forget(ORIGIN)
 
     assert answers == [False]
@@ -321,7 +325,7 @@ async def test_origin_forgotten_while_it_is_read_is_answered_and_not_held() -> N
         pytest.param(0.0, id="at the same instant"),
     ],
 )
-async def test_origin_refreshed_while_it_is_read_is_answered_by_its_new_copy(
+async def test_lookup_after_a_refresh_during_parsing_uses_the_new_copy(
     seconds: float,
 ) -> None:
     clock = ManualClock()
@@ -330,32 +334,32 @@ async def test_origin_refreshed_while_it_is_read_is_answered_by_its_new_copy(
     await checker.prefetch([ORIGIN])
     answers: dict[str, bool] = {}
 
-    async def ask(when: str) -> None:
+    async def look_up(when: str) -> None:
         answers[when] = await checker.can_fetch(AGENT, PUBLIC)
 
-    async with anyio.create_task_group() as tasks, reading_held_up(checker):
-        tasks.start_soon(ask, "before")
-        await until_reading(checker)
+    async with anyio.create_task_group() as tasks, worker_thread_blocked(checker):
+        tasks.start_soon(look_up, "before")
+        await until_parsing(checker)
         clock.advance(seconds)
         site.serve(ORIGIN, f"User-agent: *\nDisallow: /public\n{BIG}")
         await checker.refresh(ORIGIN)
-        tasks.start_soon(ask, "after")
+        tasks.start_soon(look_up, "after")
         await let_others_run()
 
     assert answers == {"before": True, "after": False}
     assert checker.peek(AGENT, PUBLIC) is False
 
 
-async def test_close_ends_the_reading_of_a_large_file() -> None:
-    checker = await known_checker()
+async def test_closing_the_checker_ends_the_parsing_of_a_large_file() -> None:
+    checker = await prefetched_checker()
 
-    async def ask() -> None:
+    async def look_up() -> None:
         with pytest.raises(RuntimeError, match="the checker is closed"):
             await checker.can_fetch(AGENT, PUBLIC)
 
-    async with anyio.create_task_group() as tasks, reading_held_up(checker):
-        tasks.start_soon(ask)
-        await until_reading(checker)
+    async with anyio.create_task_group() as tasks, worker_thread_blocked(checker):
+        tasks.start_soon(look_up)
+        await until_parsing(checker)
         await checker.aclose()
 
     assert checker.stats.live_origins == 0

@@ -1,4 +1,4 @@
-"""The quick way of a checker: the same answers, whatever the spelling of the URL."""
+"""The checker's fast path: the same results however a URL is spelled."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ HOT_TARGETS = (
 )
 
 
-class HotPath:
-    """A checker that knows all of `HOT_ORIGINS`, with the file that it read there."""
+class FastPath:
+    """A checker with all of `HOT_ORIGINS` in memory, and their parsed file."""
 
     def __init__(self, dialect: Dialect) -> None:
         site = FakeSite()
@@ -185,15 +185,17 @@ class HotPath:
 
 
 @pytest.fixture(scope="module", params=Dialect, ids=lambda dialect: dialect.value)
-def hot_path(request: pytest.FixtureRequest) -> HotPath:
-    return HotPath(request.param)
+def fast_path(request: pytest.FixtureRequest) -> FastPath:
+    return FastPath(request.param)
 
 
 @pytest.mark.parametrize("spelling", HOT_SPELLINGS)
-def test_hot_path_answers_as_the_parsed_file(hot_path: HotPath, spelling: str) -> None:
+def test_fast_path_agrees_with_the_parsed_file(
+    fast_path: FastPath, spelling: str
+) -> None:
     for target in HOT_TARGETS:
-        hot_path.assert_answers_agree(spelling + target)
-    assert hot_path.refusals or spelling not in HOT_ORIGINS
+        fast_path.assert_answers_agree(spelling + target)
+    assert fast_path.refusals or spelling not in HOT_ORIGINS
 
 
 @given(
@@ -207,18 +209,18 @@ def test_hot_path_answers_as_the_parsed_file(hot_path: HotPath, spelling: str) -
         max_size=6,
     ),
 )
-def test_hot_path_answers_any_url_as_the_parsed_file(
-    hot_path: HotPath, spelling: str, pieces: list[str]
+def test_fast_path_agrees_with_the_parsed_file_for_any_url(
+    fast_path: FastPath, spelling: str, pieces: list[str]
 ) -> None:
-    hot_path.assert_answers_agree(f"{spelling}/{''.join(pieces)}")
+    fast_path.assert_answers_agree(f"{spelling}/{''.join(pieces)}")
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("dialect", Dialect)
-async def test_host_with_a_semicolon_gets_the_same_answer_hot_and_cold(
+async def test_host_with_a_semicolon_gets_the_same_result_hot_and_cold(
     dialect: Dialect,
 ) -> None:
-    """Google's parser ends the host at ";", clients do not."""
+    """Google's parser ends the host at ";", but clients do not."""
     origin = "https://semi;colon"
 
     async def answer(_: httpx.Request) -> httpx.Response:

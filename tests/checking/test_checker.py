@@ -75,8 +75,8 @@ pytestmark = pytest.mark.anyio
 
 FULL_DISALLOW = "User-agent: *\nDisallow: /\n"
 
-# Every way to ask a checker about an origin.
-QUESTIONS: dict[str, Callable[[RobotsChecker, str], Coroutine[Any, Any, object]]] = {
+# Every method that may fetch an origin.
+CALLS: dict[str, Callable[[RobotsChecker, str], Coroutine[Any, Any, object]]] = {
     "can_fetch": lambda checker, url: checker.can_fetch(AGENT, url),
     "check": lambda checker, url: checker.check(AGENT, url),
     "can_fetch_many": lambda checker, url: checker.can_fetch_many(AGENT, [url]),
@@ -89,11 +89,11 @@ QUESTIONS: dict[str, Callable[[RobotsChecker, str], Coroutine[Any, Any, object]]
     "refresh": lambda checker, url: checker.refresh(url),
 }
 
-# Those that one bad link does not spoil.
+# Those that tolerate bad links.
 MANY = {"can_fetch_many", "prefetch"}
 
-# Those with an agent.
-QUESTIONS_OF_AGENT: dict[
+# Those that take an agent.
+CALLS_WITH_AGENT: dict[
     str, Callable[[RobotsChecker, Any, Any], Coroutine[Any, Any, object]]
 ] = {
     "can_fetch": RobotsChecker.can_fetch,
@@ -110,10 +110,10 @@ QUESTIONS_OF_AGENT: dict[
 
 @pytest.mark.parametrize("dialect", Dialect)
 @pytest.mark.parametrize("target", ["/private/%2e%2e/x", "/a\\..\\private"])
-async def test_each_answer_takes_all_readings_of_a_path(
+async def test_every_check_considers_all_readings_of_a_path(
     dialect: Dialect, target: str
 ) -> None:
-    """`/private/%2e%2e/x` was checked as `/x`, which no client but aiohttp sends."""
+    """`/private/%2e%2e/x` used to be checked as `/x`, which only aiohttp sends."""
     checker = checker_of(site_of(), dialect=dialect)
     url = f"{ORIGIN}{target}"
 
@@ -144,7 +144,7 @@ async def test_each_answer_takes_all_readings_of_a_path(
         pytest.param(f"{OTHER_ORIGIN}/private", True, id="an origin without a file"),
     ],
 )
-async def test_can_fetch_answers_by_the_rules_of_the_origin(
+async def test_can_fetch_follows_the_rules_of_the_origin(
     url: str, *, allowed: bool
 ) -> None:
     checker = checker_of(site_of())
@@ -165,7 +165,7 @@ async def test_can_fetch_answers_by_the_rules_of_the_origin(
         pytest.param(503, 0, PUBLIC, Reason.UNREACHABLE_TOO_LONG, id="too long"),
     ],
 )
-async def test_all_ways_to_ask_give_the_answer_of_the_verdict(
+async def test_every_check_agrees_with_the_verdict(
     status: int, limit: float, url: str, reason: Reason
 ) -> None:
     checker = checker_of(
@@ -180,7 +180,7 @@ async def test_all_ways_to_ask_give_the_answer_of_the_verdict(
     assert await checker.can_fetch_many(AGENT, [url]) == [verdict.allowed]
 
 
-async def test_verdict_of_a_stale_copy_names_the_rule_and_the_failure() -> None:
+async def test_verdict_from_a_stale_copy_shows_the_rule_and_the_failure() -> None:
     clock = ManualClock()
     site = site_of()
     checker = checker_of(site, clock=clock)
@@ -198,7 +198,7 @@ async def test_verdict_of_a_stale_copy_names_the_rule_and_the_failure() -> None:
     assert 30 <= verdict.fresh_until - clock.now() <= 33
 
 
-async def test_verdict_after_a_redirect_is_of_the_first_origin() -> None:
+async def test_verdict_after_a_redirect_is_for_the_first_origin() -> None:
     site = site_of(status=301, location=f"{OTHER_ORIGIN}/robots.txt")
     site.serve(OTHER_ORIGIN, RULES)
     checker = checker_of(site)
@@ -271,7 +271,7 @@ async def test_agent_may_be_a_token_a_header_or_a_sequence(
     assert (first, second, verdict.allowed) == (allowed, allowed, allowed)
 
 
-async def test_url_may_be_any_object_that_reads_as_one() -> None:
+async def test_url_may_be_a_url_object() -> None:
     checker = checker_of(site_of())
 
     answers = [
@@ -285,7 +285,7 @@ async def test_url_may_be_any_object_that_reads_as_one() -> None:
     assert answers == [False, False, True, False, False, True]
 
 
-# --- what the caller does wrong -----------------------------------------------
+# --- invalid arguments --------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ async def test_url_may_be_any_object_that_reads_as_one() -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["can_fetch", "check", "crawl_delay"])
-async def test_url_without_an_origin_is_refused_by_name(
+async def test_url_without_an_origin_is_refused_and_named(
     method: str, url: object, message: str
 ) -> None:
     site = site_of()
@@ -314,7 +314,7 @@ async def test_url_without_an_origin_is_refused_by_name(
 
 
 @pytest.mark.parametrize("method", ["robots_txt", "sitemaps", "refresh", "forget"])
-async def test_url_without_an_origin_is_refused_where_there_is_no_agent(
+async def test_url_without_an_origin_is_refused_by_calls_without_an_agent(
     method: str,
 ) -> None:
     checker = checker_of(site_of())
@@ -333,16 +333,16 @@ async def test_url_without_an_origin_is_refused_where_there_is_no_agent(
         pytest.param(None, "got None", id="None"),
     ],
 )
-async def test_agent_without_a_token_is_refused_by_name(
-    agent: Any,  # noqa: ANN401 (the mistakes of a caller)
+async def test_agent_without_a_token_is_refused_and_named(
+    agent: Any,  # noqa: ANN401 (invalid on purpose)
     message: str,
 ) -> None:
     site = site_of()
     checker = checker_of(site)
 
-    for ask in QUESTIONS_OF_AGENT.values():
+    for look_up in CALLS_WITH_AGENT.values():
         with pytest.raises(InvalidProductTokenError, match=message) as caught:
-            await ask(checker, agent, PUBLIC)
+            await look_up(checker, agent, PUBLIC)
         named = (agent, *(agent if isinstance(agent, list) else ()))
         assert caught.value.agent in named
     with pytest.raises(InvalidProductTokenError, match=message):
@@ -351,18 +351,16 @@ async def test_agent_without_a_token_is_refused_by_name(
     assert site.requests == []
 
 
-@pytest.mark.parametrize(
-    "name", sorted(QUESTIONS.keys() - {"can_fetch_many", "prefetch"})
-)
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"can_fetch_many", "prefetch"}))
 async def test_ftp_is_refused_as_unsupported(name: str) -> None:
     checker = checker_of(site_of())
 
     with pytest.raises(UnsupportedError, match=r"FTP, got ftp://example\.com$"):
-        await QUESTIONS[name](checker, "ftp://example.com/file")
+        await CALLS[name](checker, "ftp://example.com/file")
 
 
-async def test_mistake_of_the_caller_among_many_is_raised_by_itself() -> None:
-    """A client that was closed too early raises RuntimeError, and not in a group."""
+async def test_callers_mistake_is_not_raised_in_an_exception_group() -> None:
+    """For example, a client that was closed too early raises a plain RuntimeError."""
     client = httpx.AsyncClient(transport=site_of())
     await client.aclose()
     checker = checker_of(client)
@@ -371,7 +369,7 @@ async def test_mistake_of_the_caller_among_many_is_raised_by_itself() -> None:
         await checker.can_fetch_many(AGENT, [PUBLIC, "https://other.example/"])
 
 
-async def test_ftp_is_unknown_to_peek_and_forget() -> None:
+async def test_peek_and_forget_do_not_refuse_ftp() -> None:
     checker = checker_of(site_of())
 
     await checker.forget("ftp://example.com/file")
@@ -380,7 +378,7 @@ async def test_ftp_is_unknown_to_peek_and_forget() -> None:
 
 
 class NoStore:
-    """Has nothing of a store."""
+    """Has none of the methods of a store."""
 
 
 @pytest.mark.parametrize(
@@ -420,25 +418,27 @@ class NoStore:
         pytest.param({"on_event": anyio.sleep_forever}, TypeError, "on_event .* sync"),
     ],
 )
-def test_wrong_argument_of_the_constructor_is_refused_by_name(
+def test_invalid_constructor_argument_is_refused_and_named(
     arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         RobotsChecker(**{"user_agent": AGENT, **arguments})
 
 
-def test_checker_without_a_user_agent_warns_where_it_is_made() -> None:
+def test_warning_about_a_missing_user_agent_points_to_the_caller() -> None:
     with pytest.warns(UserWarning, match="expected the user_agent of your") as warned:
         RobotsChecker()
 
     assert warned[0].filename == __file__
 
 
-def test_checker_of_a_fake_site_needs_no_user_agent() -> None:
+def test_checker_with_a_fake_site_needs_no_user_agent() -> None:
     RobotsChecker(client=FakeSite())
 
 
-async def test_checker_that_leaves_its_own_store_open_warns(tmp_path: Path) -> None:
+async def test_checker_that_leaves_its_own_store_open_causes_a_warning(
+    tmp_path: Path,
+) -> None:
     url = f"sqlite:///{tmp_path}/robots.db"
     async with checker_of(FakeSite(), store=url):
         pass
@@ -452,7 +452,7 @@ async def test_checker_that_leaves_its_own_store_open_warns(tmp_path: Path) -> N
     await store.aclose()
 
 
-def test_checker_that_cannot_be_made_leaves_no_file_open(tmp_path: Path) -> None:
+def test_checker_that_cannot_be_created_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="AsyncClient"):
         RobotsChecker(
             user_agent=AGENT, client=object(), store=f"sqlite:///{tmp_path}/robots.db"
@@ -464,7 +464,7 @@ def test_checker_that_cannot_be_made_leaves_no_file_open(tmp_path: Path) -> None
 # --- can_fetch_many -----------------------------------------------------------
 
 
-async def test_many_answers_come_in_the_order_of_the_urls() -> None:
+async def test_many_results_are_in_the_order_of_the_urls() -> None:
     site = site_of()
     site.serve(OTHER_ORIGIN, FULL_DISALLOW)
     checker = checker_of(site)
@@ -486,7 +486,7 @@ async def test_many_answers_come_in_the_order_of_the_urls() -> None:
 
 
 @pytest.mark.parametrize("urls", [[], (), iter(())])
-async def test_no_urls_get_no_answers(urls: Iterable[str]) -> None:
+async def test_no_urls_give_no_results(urls: Iterable[str]) -> None:
     site = site_of()
 
     answers = await checker_of(site).can_fetch_many(AGENT, urls)
@@ -508,7 +508,7 @@ async def test_urls_may_come_from_a_generator() -> None:
     assert (cold, hot) == ([False, True], [False, True])
 
 
-async def test_bad_agent_is_refused_even_without_urls() -> None:
+async def test_invalid_agent_is_refused_even_without_urls() -> None:
     with pytest.raises(InvalidProductTokenError):
         await checker_of(site_of()).can_fetch_many("", [])
 
@@ -524,7 +524,7 @@ async def test_bad_agent_is_refused_even_without_urls() -> None:
     ],
     ids=repr,
 )
-async def test_what_is_not_several_urls_is_refused(urls: Any, message: str) -> None:  # noqa: ANN401 (the mistakes of a caller)
+async def test_anything_but_several_urls_is_refused(urls: Any, message: str) -> None:  # noqa: ANN401 (invalid on purpose)
     checker = checker_of(site_of())
     message = f"expected several URLs, {message}"
 
@@ -538,19 +538,19 @@ async def test_what_is_not_several_urls_is_refused(urls: Any, message: str) -> N
 
 @pytest.mark.parametrize("no_url", [None, 5, b"https://example.com/"], ids=repr)
 @pytest.mark.parametrize("name", sorted(MANY))
-async def test_what_is_not_a_url_among_many_is_refused(
+async def test_value_of_the_wrong_type_among_many_urls_is_refused(
     name: str, no_url: object
 ) -> None:
-    """A mistake of the caller, and not a bad link, was answered with no."""
+    """It used to be answered with `False`, although it is not a bad link."""
     with pytest.raises(InvalidURLError, match=rf"got {re.escape(repr(no_url))}"):
-        await QUESTIONS[name](checker_of(site_of()), no_url)
+        await CALLS[name](checker_of(site_of()), no_url)
 
 
-async def test_wrong_urls_are_refused_with_what_would_be_right() -> None:
+async def test_error_for_invalid_urls_suggests_what_to_do() -> None:
     checker = checker_of(site_of())
 
     async def urls() -> AsyncIterator[str]:
-        yield PUBLIC  # pragma: no cover (is not read)
+        yield PUBLIC  # pragma: no cover (never read)
 
     with pytest.raises(TypeError, match=r"; use check_many for an async iterable$"):
         await checker.can_fetch_many(AGENT, urls())  # type: ignore[arg-type]  # the mistake
@@ -561,8 +561,8 @@ async def test_wrong_urls_are_refused_with_what_would_be_right() -> None:
 
 
 @pytest.mark.parametrize("start", ["      http", "h\t\t\tttp"], ids=repr)
-async def test_urls_in_odd_spellings_are_asked_of_their_own_origins(start: str) -> None:
-    """All that begin so up to the tenth character got the answer of the first one."""
+async def test_oddly_spelled_urls_are_checked_at_their_own_origins(start: str) -> None:
+    """URLs with the same first ten characters used to get the first one's result."""
     site = FakeSite()
     site.serve("http://one.example", "")
     site.serve("http://other.example", FULL_DISALLOW)
@@ -573,7 +573,7 @@ async def test_urls_in_odd_spellings_are_asked_of_their_own_origins(start: str) 
     assert answers == [True, False]
 
 
-async def test_bad_links_among_many_are_answered_with_no() -> None:
+async def test_bad_links_among_many_are_disallowed() -> None:
     site = site_of()
     urls = ["mailto:me", PUBLIC, "javascript:x", "http://[::1", "ftp://e.com/", PRIVATE]
 
@@ -584,7 +584,7 @@ async def test_bad_links_among_many_are_answered_with_no() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["ws", "WSS"])
-async def test_websocket_is_asked_about_as_http(scheme: str) -> None:
+async def test_websocket_url_is_checked_as_http(scheme: str) -> None:
     site = FakeSite()
     origin = f"http{scheme.lower()[2:]}://example.com"
     site.serve(origin, RULES)
@@ -596,16 +596,16 @@ async def test_websocket_is_asked_about_as_http(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
-@pytest.mark.parametrize("is_asked", [True, False], ids=["can_fetch_many", "prefetch"])
+@pytest.mark.parametrize("is_check", [True, False], ids=["can_fetch_many", "prefetch"])
 async def test_unknown_origins_are_fetched_concurrently_up_to_the_limit(
-    limit: int, *, is_asked: bool
+    limit: int, *, is_check: bool
 ) -> None:
     site = GatedSite()
     checker = checker_of(site, max_concurrent_fetches=limit)
     urls = [f"https://host{number}.example/" for number in range(10)]
 
     async with anyio.create_task_group() as tasks:
-        if is_asked:
+        if is_check:
             tasks.start_soon(checker.can_fetch_many, AGENT, urls)
         else:
             tasks.start_soon(checker.prefetch, urls)
@@ -619,8 +619,8 @@ async def test_unknown_origins_are_fetched_concurrently_up_to_the_limit(
     assert len(site.requests) == 10
 
 
-async def turns_of_others_while(question: Awaitable[object]) -> int:
-    """How often another task gets its turn before `question` is answered."""
+async def turns_of_others_during(call: Awaitable[object]) -> int:
+    """How many times another task runs before `call` returns."""
     turns = 0
 
     async def count() -> None:
@@ -631,7 +631,7 @@ async def turns_of_others_while(question: Awaitable[object]) -> int:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(count)
-        await question
+        await call
         tasks.cancel_scope.cancel()
     return turns
 
@@ -642,38 +642,38 @@ async def all_checked(checker: RobotsChecker, agent: str, urls: list[str]) -> No
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "look_up",
     [
         pytest.param(RobotsChecker.can_fetch_many, id="can_fetch_many"),
         pytest.param(all_checked, id="check_many"),
     ],
 )
-async def test_many_known_urls_let_others_run_from_time_to_time(
-    ask: Callable[[RobotsChecker, str, list[str]], Awaitable[object]],
+async def test_checking_many_known_urls_lets_others_run(
+    look_up: Callable[[RobotsChecker, str, list[str]], Awaitable[object]],
 ) -> None:
     checker = checker_of(site_of())
     await checker.can_fetch(AGENT, PUBLIC)
 
-    turns = await turns_of_others_while(ask(checker, AGENT, [PUBLIC] * 10_000))
+    turns = await turns_of_others_during(look_up(checker, AGENT, [PUBLIC] * 10_000))
 
     assert turns >= 19
 
 
-async def test_many_urls_of_a_cold_origin_let_others_run_from_time_to_time() -> None:
-    few = await turns_of_others_while(
+async def test_checking_many_urls_of_a_cold_origin_lets_others_run() -> None:
+    few = await turns_of_others_during(
         checker_of(site_of()).can_fetch_many(AGENT, [PUBLIC])
     )
     checker = checker_of(site_of())
 
-    turns = await turns_of_others_while(
+    turns = await turns_of_others_during(
         checker.can_fetch_many(AGENT, [PUBLIC] * 10_000)
     )
 
-    assert turns >= few + 2 * 19  # those of the first look, and those of the answers
+    assert turns >= few + 2 * 19  # during the first pass, and during the lookups
 
 
 @pytest.mark.parametrize(
-    ("ask", "loops"),
+    ("look_up", "loops"),
     [
         pytest.param(RobotsChecker.can_fetch_many, 2, id="can_fetch_many"),
         pytest.param(all_checked, 1, id="check_many"),
@@ -682,16 +682,16 @@ async def test_many_urls_of_a_cold_origin_let_others_run_from_time_to_time() -> 
         ),
     ],
 )
-async def test_few_urls_that_take_long_let_others_run(
-    ask: Callable[[RobotsChecker, str, list[str]], Awaitable[object]], loops: int
+async def test_few_slow_urls_let_others_run(
+    look_up: Callable[[RobotsChecker, str, list[str]], Awaitable[object]], loops: int
 ) -> None:
-    """Only the URLs were counted, and hostile rules held the loop for seconds."""
-    few = await turns_of_others_while(
-        ask(checker_of(site_of(), clock=TickingClock()), AGENT, [PUBLIC])
+    """Only URLs used to be counted, and hostile rules blocked the loop for seconds."""
+    few = await turns_of_others_during(
+        look_up(checker_of(site_of(), clock=TickingClock()), AGENT, [PUBLIC])
     )
 
-    turns = await turns_of_others_while(
-        ask(checker_of(site_of(), clock=TickingClock()), AGENT, [PUBLIC] * 300)
+    turns = await turns_of_others_during(
+        look_up(checker_of(site_of(), clock=TickingClock()), AGENT, [PUBLIC] * 300)
     )
 
     assert turns >= few + loops * 300 / 6
@@ -700,7 +700,7 @@ async def test_few_urls_that_take_long_let_others_run(
 # --- peek ---------------------------------------------------------------------
 
 
-async def test_peek_knows_what_was_fetched_until_it_expires() -> None:
+async def test_peek_has_results_until_the_entry_expires() -> None:
     clock = ManualClock()
     checker = checker_of(site_of(cache_control="max-age=3600"), clock=clock)
     await checker.can_fetch(AGENT, PRIVATE)
@@ -716,7 +716,7 @@ async def test_peek_knows_what_was_fetched_until_it_expires() -> None:
     assert at_expiry == [None, None]
 
 
-async def test_peek_counts_as_a_check_only_where_it_answers() -> None:
+async def test_peek_counts_as_a_check_only_if_it_has_a_result() -> None:
     checker = checker_of(site_of())
 
     checker.peek(AGENT, PUBLIC)
@@ -732,28 +732,28 @@ async def test_peek_counts_as_a_check_only_where_it_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    "question",
+    "call",
     [
-        pytest.param(question, id=name)
-        for name, question in QUESTIONS.items()
+        pytest.param(call, id=name)
+        for name, call in CALLS.items()
         if name not in {"can_fetch_many", "prefetch", "refresh"}
     ],
 )
-async def test_known_origin_is_answered_without_suspending(
-    question: Callable[[RobotsChecker, str], Coroutine[Any, Any, object]],
+async def test_lookup_of_a_known_origin_does_not_suspend(
+    call: Callable[[RobotsChecker, str], Coroutine[Any, Any, object]],
 ) -> None:
     site = site_of()
     checker = checker_of(site)
-    awaited = await question(checker, PRIVATE)
+    awaited = await call(checker, PRIVATE)
 
-    at_once = answered_at_once(question(checker, PRIVATE))
+    at_once = answered_at_once(call(checker, PRIVATE))
 
     assert type(at_once) is type(awaited)
     assert site.requests == [ROBOTS_TXT]
 
 
 @pytest.mark.parametrize(
-    "question",
+    "call",
     [
         pytest.param(lambda checker: checker.peek(AGENT, PUBLIC), id="peek"),
         pytest.param(
@@ -769,27 +769,27 @@ async def test_known_origin_is_answered_without_suspending(
         ),
     ],
 )
-async def test_check_of_a_known_origin_looks_at_the_clock_once(
-    question: Callable[[RobotsChecker], object],
+async def test_check_of_a_known_origin_reads_the_clock_once(
+    call: Callable[[RobotsChecker], object],
 ) -> None:
     class CountingClock(ManualClock):
-        looks = 0
+        reads = 0
 
         def now(self) -> float:
-            self.looks += 1
+            self.reads += 1
             return super().now()
 
     clock = CountingClock()
     checker = checker_of(site_of(), clock=clock)
     await checker.can_fetch(AGENT, PUBLIC)
-    looks_before = clock.looks
+    reads_before = clock.reads
 
-    question(checker)
+    call(checker)
 
-    assert clock.looks - looks_before == 1
+    assert clock.reads - reads_before == 1
 
 
-# --- the file in force --------------------------------------------------------
+# --- the contents of the file -------------------------------------------------
 
 
 async def test_robots_txt_is_the_parsed_file() -> None:
@@ -804,10 +804,10 @@ async def test_robots_txt_is_the_parsed_file() -> None:
 @pytest.mark.parametrize(
     ("limit", "is_cut"), [(len(RULES) - 1, True), (len(RULES), False)]
 )
-async def test_robots_txt_tells_that_the_file_was_cut(
+async def test_robots_txt_reports_that_the_file_was_cut(
     limit: int, *, is_cut: bool
 ) -> None:
-    """It was cut before it was kept, and nobody was told."""
+    """It used to be cut before it was stored, which hid the fact."""
     policy, store = Policy(max_body_bytes=limit), MemoryStore()
     for site in (site_of(), site_of(status=503)):  # fetched, then from the store
         checker = checker_of(site, policy=policy, store=store)
@@ -819,7 +819,7 @@ async def test_robots_txt_tells_that_the_file_was_cut(
         assert (DiagnosticKind.FILE_CUT in kinds) is is_cut
 
 
-async def test_robots_txt_has_the_dialect_of_the_checker() -> None:
+async def test_robots_txt_has_the_checkers_dialect() -> None:
     checker = checker_of(site_of("user-agent *\ndisalow /x"), dialect=Dialect.GOOGLE)
 
     robots_txt = await checker.robots_txt(PUBLIC)
@@ -830,7 +830,9 @@ async def test_robots_txt_has_the_dialect_of_the_checker() -> None:
 
 
 @pytest.mark.parametrize("status", [404, 503])
-async def test_robots_txt_is_none_where_there_is_no_file(status: int) -> None:
+async def test_robots_txt_and_its_contents_are_missing_without_a_file(
+    status: int,
+) -> None:
     checker = checker_of(site_of(status=status))
 
     assert await checker.robots_txt(PUBLIC) is None
@@ -846,7 +848,7 @@ RATES = (
 )
 
 
-async def test_facts_are_those_of_the_file_and_of_the_agents_group() -> None:
+async def test_delay_and_rate_depend_on_the_agent_but_sitemaps_do_not() -> None:
     checker = checker_of(site_of(RATES))
 
     assert await checker.crawl_delay(["NoBot", "SlowBot/2.0"], PUBLIC) == 2.5
@@ -870,8 +872,8 @@ async def test_facts_are_those_of_the_file_and_of_the_agents_group() -> None:
         pytest.param(503, "/public", Preference.UNKNOWN, None, id="unreachable"),
     ],
 )
-@pytest.mark.parametrize("padding", [0, 5_000], ids=["at once", "beside the loop"])
-async def test_usage_preferences_are_those_of_file_and_header(
+@pytest.mark.parametrize("padding", [0, 5_000], ids=["at once", "in a worker thread"])
+async def test_usage_preferences_come_from_the_file_and_the_header(
     status: int, path: str, preference: Preference, line: int | None, padding: int
 ) -> None:
     body = (
@@ -890,8 +892,8 @@ async def test_usage_preferences_are_those_of_file_and_header(
     assert checker.stats.checks == 0
 
 
-async def test_relative_sitemaps_are_joined_to_the_origin() -> None:
-    """They were left out."""
+async def test_relative_sitemaps_are_resolved_against_the_origin() -> None:
+    """They used to be left out."""
     values = ["/a.xml", "b.xml", "//cdn.example/c.xml", "ftp://x/d.xml", "/a.xml?e=1"]
     values += ["", "mailto:me", "https://", f"{ORIGIN}/a.xml"]
     checker = checker_of(site_of("".join(f"Sitemap: {one}\n" for one in values)))
@@ -908,7 +910,7 @@ async def test_relative_sitemaps_are_joined_to_the_origin() -> None:
 # --- prefetch, refresh, forget ------------------------------------------------
 
 
-async def test_prefetch_asks_each_unknown_origin_once() -> None:
+async def test_prefetch_fetches_each_unknown_origin_once() -> None:
     site = site_of()
     checker = checker_of(site)
     await checker.can_fetch(AGENT, PUBLIC)
@@ -919,7 +921,7 @@ async def test_prefetch_asks_each_unknown_origin_once() -> None:
     assert checker.peek(AGENT, OTHER_ORIGIN) is True
 
 
-async def test_prefetch_skips_what_names_no_origin() -> None:
+async def test_prefetch_skips_urls_without_an_http_origin() -> None:
     site = site_of()
 
     await checker_of(site).prefetch(["mailto:me", PUBLIC, "ftp://e.com/", "/relative"])
@@ -927,7 +929,7 @@ async def test_prefetch_skips_what_names_no_origin() -> None:
     assert site.requests == [ROBOTS_TXT]
 
 
-async def test_refresh_fetches_what_is_fresh() -> None:
+async def test_refresh_fetches_even_a_fresh_origin() -> None:
     site = site_of()
     checker = checker_of(site)
     before = await checker.can_fetch(AGENT, PUBLIC)
@@ -939,10 +941,10 @@ async def test_refresh_fetches_what_is_fresh() -> None:
 
     assert (before, unchanged, after) == (True, True, False)
     assert len(site.requests) == 2
-    assert checker.stats.store_misses == 1  # a refresh takes nothing from the store
+    assert checker.stats.store_misses == 1  # a refresh is not a miss
 
 
-async def test_refresh_joins_a_fetch_that_is_under_way() -> None:
+async def test_refresh_joins_a_running_fetch() -> None:
     site = GatedSite()
     checker = checker_of(site)
 
@@ -956,7 +958,7 @@ async def test_refresh_joins_a_fetch_that_is_under_way() -> None:
     assert site.requests == [ROBOTS_TXT]
 
 
-async def test_forget_drops_memory_and_store() -> None:
+async def test_forget_removes_the_entry_from_memory_and_store() -> None:
     site = site_of()
     store = MemoryStore()
     checker = checker_of(site, store=store)
@@ -969,7 +971,7 @@ async def test_forget_drops_memory_and_store() -> None:
     assert checker.stats.live_origins == 0
 
 
-async def test_question_during_forget_does_not_bring_the_entry_back() -> None:
+async def test_lookup_during_forget_does_not_bring_the_entry_back() -> None:
     store = GatedStore("delete")
     site = site_of("User-agent: *\nAllow: /")
     checker = checker_of(site, store=store)
@@ -985,7 +987,7 @@ async def test_question_during_forget_does_not_bring_the_entry_back() -> None:
     assert not await checker.can_fetch(AGENT, PRIVATE)
 
 
-async def test_fetch_under_way_uses_nothing_that_was_forgotten() -> None:
+async def test_running_fetch_does_not_use_a_forgotten_copy() -> None:
     clock = ManualClock()
     site = GatedSite()
     site.serve(ORIGIN, "User-agent: *\nAllow: /")
@@ -997,11 +999,11 @@ async def test_fetch_under_way_uses_nothing_that_was_forgotten() -> None:
     site.serve(ORIGIN, status=500)
     answers: list[bool] = []
 
-    async def ask() -> None:
+    async def look_up() -> None:
         answers.append(await checker.can_fetch(AGENT, PRIVATE))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask)
+        tasks.start_soon(look_up)
         await let_others_run()
         await checker.forget(PRIVATE)
         site.gate.set()
@@ -1009,7 +1011,7 @@ async def test_fetch_under_way_uses_nothing_that_was_forgotten() -> None:
     assert answers == [False]
 
 
-async def test_refresh_on_a_clock_that_is_behind_brings_the_new_rules() -> None:
+async def test_refresh_after_the_clock_is_set_back_brings_the_new_rules() -> None:
     clock = ManualClock()
     site = site_of("User-agent: *\nAllow: /")
     checker = checker_of(site, clock=clock)
@@ -1022,7 +1024,7 @@ async def test_refresh_on_a_clock_that_is_behind_brings_the_new_rules() -> None:
     assert not await checker.can_fetch(AGENT, PRIVATE)
 
 
-async def test_purge_drops_what_nothing_can_use_any_more() -> None:
+async def test_purge_removes_entries_that_nothing_can_use() -> None:
     clock = ManualClock()
     store = MemoryStore()
     checker = checker_of(FakeSite(), store=store, clock=clock)
@@ -1035,7 +1037,7 @@ async def test_purge_drops_what_nothing_can_use_any_more() -> None:
     assert (too_early, dropped, len(store)) == (0, 2, 0)
 
 
-async def test_purge_of_a_store_that_fails_is_told(
+async def test_failed_purge_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     events: list[CheckerEvent] = []
@@ -1052,12 +1054,12 @@ async def test_purge_of_a_store_that_fails_is_told(
     assert caplog.messages == [f"store failed to purge: {event.error!r}"]
 
 
-# --- the end ------------------------------------------------------------------
+# --- closing ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
-async def test_closed_checker_refuses_questions(
-    ask: Callable[[RobotsChecker, str], Coroutine[Any, Any, object]],
+@pytest.mark.parametrize("look_up", CALLS.values(), ids=CALLS)
+async def test_closed_checker_refuses_every_call(
+    look_up: Callable[[RobotsChecker, str], Coroutine[Any, Any, object]],
 ) -> None:
     site = site_of()
     checker = checker_of(site)
@@ -1065,28 +1067,28 @@ async def test_closed_checker_refuses_questions(
     await checker.aclose()
 
     with pytest.raises(RuntimeError, match="the checker is closed"):
-        await ask(checker, PUBLIC)
+        await look_up(checker, PUBLIC)
 
     assert site.requests == [ROBOTS_TXT]
     assert checker.stats.live_origins == 0
 
 
-# --- one fetch for all --------------------------------------------------------
+# --- one fetch for all callers ------------------------------------------------
 
 
-async def test_all_ways_to_ask_share_one_request() -> None:
+async def test_concurrent_calls_of_all_methods_share_one_request() -> None:
     site = site_of()
     checker = checker_of(site)
 
     async with anyio.create_task_group() as tasks:
-        for question in QUESTIONS.values():
-            tasks.start_soon(question, checker, PUBLIC)
+        for call in CALLS.values():
+            tasks.start_soon(call, checker, PUBLIC)
 
     assert site.requests == [ROBOTS_TXT]
 
 
 @pytest.mark.parametrize("cache_control", ["max-age=0", "no-store", "no-cache"])
-async def test_200_callers_of_what_is_never_fresh_share_requests(
+async def test_200_lookups_of_a_file_that_is_never_fresh_share_requests(
     cache_control: str,
 ) -> None:
     site = site_of(cache_control=cache_control)
@@ -1105,7 +1107,7 @@ async def test_200_callers_of_what_is_never_fresh_share_requests(
 # --- time ---------------------------------------------------------------------
 
 
-async def test_lifetime_begins_when_the_answer_is_there() -> None:
+async def test_freshness_lifetime_starts_when_the_response_arrives() -> None:
     clock = ManualClock()
     began_at = clock.now()
     events: list[CheckerEvent] = []
@@ -1128,7 +1130,7 @@ async def test_lifetime_begins_when_the_answer_is_there() -> None:
 # --- stores -------------------------------------------------------------------
 
 
-async def test_store_that_always_fails_changes_no_answer() -> None:
+async def test_store_that_always_fails_changes_no_result() -> None:
     clock = ManualClock()
     site = site_of()
     store = FailingStore("get", "update", "delete")
@@ -1147,7 +1149,7 @@ async def test_store_that_always_fails_changes_no_answer() -> None:
 # --- counters, events, log ----------------------------------------------------
 
 
-async def test_stats_count_what_attempts_came_to() -> None:
+async def test_stats_count_fetches_by_access_result() -> None:
     site = site_of()
     for number, status in enumerate([200, 204, 404, 403, 410, 503, 429]):
         site.serve(f"https://host{number}.example", status=status)
@@ -1171,7 +1173,7 @@ async def test_stats_count_what_attempts_came_to() -> None:
     )
 
 
-async def test_fetch_is_told_as_an_event() -> None:
+async def test_fetch_is_reported_as_two_events() -> None:
     clock = ManualClock()
     events: list[CheckerEvent] = []
     site = FakeSite()
@@ -1199,7 +1201,7 @@ async def test_fetch_is_told_as_an_event() -> None:
     ]
 
 
-async def test_changed_access_is_told_and_logged(
+async def test_changed_access_result_is_reported_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
@@ -1248,7 +1250,7 @@ async def test_changed_access_is_told_and_logged(
     ]
 
 
-async def test_change_since_the_entry_of_the_store_is_told() -> None:
+async def test_change_since_the_stored_entry_is_reported() -> None:
     clock = ManualClock()
     store = MemoryStore()
     site = site_of()
@@ -1269,7 +1271,7 @@ async def test_change_since_the_entry_of_the_store_is_told() -> None:
     ]
 
 
-async def test_listener_that_raises_is_logged_and_counted(
+async def test_exception_in_a_listener_is_logged_and_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def listen(_: CheckerEvent) -> None:
@@ -1290,7 +1292,7 @@ async def test_listener_that_raises_is_logged_and_counted(
 
 
 @pytest.mark.parametrize("status", [200, 404, 500, 503])
-async def test_log_never_holds_a_body_or_a_password(
+async def test_log_never_contains_a_body_or_a_password(
     status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = ManualClock()

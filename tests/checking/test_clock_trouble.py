@@ -1,4 +1,4 @@
-"""A clock that jumps."""
+"""Checkers with a clock that jumps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JUMPS = {
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
 @pytest.mark.parametrize("is_down", [False, True])
-async def test_jump_of_the_clock_opens_nothing_and_costs_one_fetch(
+async def test_clock_jump_opens_nothing_and_costs_one_fetch(
     jump: float, *, is_down: bool
 ) -> None:
     clock, site = ManualClock(), FakeSite()
@@ -37,22 +37,22 @@ async def test_jump_of_the_clock_opens_nothing_and_costs_one_fetch(
             site.serve(ORIGIN, status=503)
             clock.advance(25 * HOUR)
             assert not await checker.can_fetch(AGENT, PRIVATE)
-        asked = len(site.requests)
+        requests_before = len(site.requests)
 
         clock.set(clock.now() + jump)
         assert not await checker.can_fetch(AGENT, PRIVATE)
-        assert len(site.requests) == asked + 1
+        assert len(site.requests) == requests_before + 1
         assert str(await checker.check(AGENT, PRIVATE))
 
         clock.set(clock.now() - jump)
         assert not await checker.can_fetch(AGENT, PRIVATE)
-        assert len(site.requests) <= asked + 2
+        assert len(site.requests) <= requests_before + 2
 
 
 @pytest.mark.parametrize(
     "jumps", list(itertools.permutations(JUMPS.values(), 2)), ids=str
 )
-async def test_origin_that_comes_back_after_any_jumps_is_known_again(
+async def test_rules_apply_again_when_an_origin_recovers_after_clock_jumps(
     jumps: tuple[float, ...],
 ) -> None:
     clock, site = ManualClock(), FakeSite()

@@ -1,4 +1,4 @@
-"""A store that fails, hangs, rests or holds damage, and what is made of its bytes."""
+"""Entries in a store that works, fails, hangs or contains damaged bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ IMPATIENT = Policy(store_timeout=0.02)
 
 
 class Guarded:
-    """Entries in a store, with what they report."""
+    """Entries in a store, and the events that they report."""
 
     def __init__(self, store: Store, *, policy: Policy | None = None) -> None:
         self.clock = ManualClock()
@@ -63,13 +63,13 @@ class Guarded:
     def skips(self) -> int:
         return self.reporter.counts["store_skips"]
 
-    async def keep(self, entry: Entry) -> Entry:
-        kept, _ = await self.entries.update(entry.origin, NOW, lambda _: entry)
-        return kept
+    async def write(self, entry: Entry) -> Entry:
+        written, _ = await self.entries.update(entry.origin, NOW, lambda _: entry)
+        return written
 
 
 class RecordingStore(StoreBehind):
-    """Remembers what it was told to keep, and until when."""
+    """Records until when it is to keep each entry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class RecordingStore(StoreBehind):
 
 
 class StoreOf(StoreBehind):
-    """Gives the same bytes under every key, and keeps nothing."""
+    """Returns the same bytes for every key, and stores nothing."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__()
@@ -99,12 +99,12 @@ class StoreOf(StoreBehind):
 
     async def update(self, key: str, change: Change) -> None:
         del key
-        # As a store does where others write as well: perhaps more than once.
+        # If there are other writers, a store may call this more than once.
         self.changed = [change(self._data), change(self._data)]
 
 
 class HangingStore(LeaseStore):
-    """Never answers, and knows how many wait for it."""
+    """Never responds, and counts the calls that are waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,32 +135,32 @@ class HangingStore(LeaseStore):
             self.waiting -= 1
 
 
-# --- what is kept -----------------------------------------------------------------
+# --- reading and writing ----------------------------------------------------------
 
 
-async def test_kept_entry_is_read_under_its_origin() -> None:
+async def test_stored_entry_is_read_by_its_origin() -> None:
     guarded = Guarded(MemoryStore())
     entry = entry_of()
 
-    kept = await guarded.keep(entry)
+    written = await guarded.write(entry)
 
-    assert kept == entry
+    assert written == entry
     assert await guarded.entries.get(ORIGIN, NOW) == entry
     assert await guarded.entries.get(OTHER_ORIGIN, NOW) is None
 
 
 @pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])
-async def test_large_entry_is_read_beside_the_event_loop(*, is_large: bool) -> None:
-    """To unpack and check it took 4 ms of the event loop."""
+async def test_large_entry_is_decoded_in_a_worker_thread(*, is_large: bool) -> None:
+    """Decompressing and checking it used to block the event loop for 4 ms."""
     guarded = Guarded(MemoryStore())
-    entry = entry_of(random.Random(0).randbytes(70_000) if is_large else b"")  # noqa: S311 (does not pack)
-    await guarded.keep(entry)
+    entry = entry_of(random.Random(0).randbytes(70_000) if is_large else b"")  # noqa: S311 (does not compress)
+    await guarded.write(entry)
     read: list[Entry | None] = []
 
     async def get() -> None:
         read.append(await guarded.entries.get(ORIGIN, NOW))
 
-    # Within this nothing is read in a thread.
+    # In this block, no worker thread decodes anything.
     async with anyio.create_task_group() as tasks, guarded.entries._one_at_a_time:
         tasks.start_soon(get)
         await let_others_run()
@@ -170,9 +170,9 @@ async def test_large_entry_is_read_beside_the_event_loop(*, is_large: bool) -> N
     assert read_meanwhile == (0 if is_large else 1)
 
 
-async def test_change_gets_what_the_store_holds() -> None:
+async def test_change_gets_the_stored_entry() -> None:
     guarded = Guarded(MemoryStore())
-    await guarded.keep(entry_of(b"one"))
+    await guarded.write(entry_of(b"one"))
     seen: list[Entry | None] = []
 
     def change(stored: Entry | None) -> Entry:
@@ -185,81 +185,81 @@ async def test_change_gets_what_the_store_holds() -> None:
     assert await guarded.entries.get(ORIGIN, NOW) == entry_of(b"other")
 
 
-async def test_entry_that_stays_as_it_is_is_not_written() -> None:
+async def test_unchanged_entry_is_not_written_again() -> None:
     store = RecordingStore()
     guarded = Guarded(store)
 
-    await guarded.keep(entry_of())
-    await guarded.keep(entry_of())
+    await guarded.write(entry_of())
+    await guarded.write(entry_of())
 
     assert store.kept_until == [NOW + 31 * DAY]
 
 
-async def test_copy_that_is_used_for_ever_is_kept_for_ever() -> None:
+async def test_copy_that_may_be_used_forever_is_kept_forever() -> None:
     store = RecordingStore()
     policy = Policy(after_unreachable_limit=AfterUnreachableLimit.LAST_COPY)
     guarded = Guarded(store, policy=policy)
 
-    await guarded.keep(entry_of())
+    await guarded.write(entry_of())
 
     assert store.kept_until == [None]
 
 
-async def test_outage_of_a_clock_that_is_far_ahead_is_dropped_alone() -> None:
+async def test_outage_dated_far_ahead_is_dropped_but_not_its_answer() -> None:
     guarded = Guarded(MemoryStore())
     ahead = Outage(
         since=NOW + HOUR, last_attempt_at=NOW + HOUR, retry_at=NOW + DAY, attempts=1
     )
     good = entry_of()
-    await guarded.keep(Entry(origin=ORIGIN, answer=good.answer, outage=ahead))
+    await guarded.write(Entry(origin=ORIGIN, answer=good.answer, outage=ahead))
 
     assert await guarded.entries.get(ORIGIN, NOW) == good
 
 
-# --- damage, and what is not ours -----------------------------------------------
+# --- damaged and foreign bytes --------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param(b"", id="nothing"),
-        pytest.param(b"\x02rubbish", id="rubbish"),
+        pytest.param(b"", id="no bytes"),
+        pytest.param(b"\x02rubbish", id="garbage"),
         pytest.param("a text", id="not bytes"),
-        pytest.param(encode(entry_of())[:-1], id="a byte too few"),
+        pytest.param(encode(entry_of())[:-1], id="a missing byte"),
         pytest.param(b"\x01" + encode(entry_of())[1:], id="an earlier version"),
-        pytest.param(encode(entry_of(origin=OTHER_ORIGIN)), id="of another origin"),
+        pytest.param(encode(entry_of(origin=OTHER_ORIGIN)), id="another origin"),
     ],
 )
-async def test_damage_is_a_miss_and_a_warning_and_is_overwritten(
+async def test_damaged_entry_is_a_miss_with_a_warning_and_is_overwritten(
     data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = StoreOf(data)
     guarded = Guarded(store)
 
     read = await guarded.entries.get(ORIGIN, NOW)
-    await guarded.keep(entry_of())
+    await guarded.write(entry_of())
 
     assert read is None
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert store.changed[-1] == (encode(entry_of()), NOW + 31 * DAY)
 
 
-async def test_damage_is_told_once_although_a_change_is_tried_again() -> None:
-    """A change is pure, because a store may call it in another thread.
+async def test_damage_is_reported_once_even_if_a_change_is_retried() -> None:
+    """A change must be pure, because a store may call it in another thread.
 
-    It told of damage by itself, which called the listener in that thread.
+    It used to report damage itself, which called the listener in that thread.
     """
     guarded = Guarded(StoreOf(b"\x02rubbish"))
 
     await guarded.entries.get(ORIGIN, NOW)
-    await guarded.keep(entry_of())
+    await guarded.write(entry_of())
 
     (event,) = guarded.events
     assert isinstance(event, StoreFailed)
     assert (event.operation, event.origin) == ("get", ORIGIN)
 
 
-async def test_later_version_is_a_miss_told_once_and_never_overwritten(
+async def test_later_version_is_a_miss_reported_once_and_never_overwritten(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     data = bytes([VERSION + 1]) + encode(entry_of())[1:]
@@ -268,9 +268,9 @@ async def test_later_version_is_a_miss_told_once_and_never_overwritten(
     entry = entry_of(b"new")
 
     read = [await guarded.entries.get(ORIGIN, NOW) for _ in range(2)]
-    kept = await guarded.keep(entry)
+    written = await guarded.write(entry)
 
-    assert (read, kept) == ([None, None], entry)
+    assert (read, written) == ([None, None], entry)
     assert store.changed == [None, None]
     assert guarded.failures == 0
     (record,) = caplog.records
@@ -281,15 +281,15 @@ async def test_later_version_is_a_miss_told_once_and_never_overwritten(
 
 
 @pytest.mark.parametrize("operation", ["get", "update", "delete"])
-async def test_failure_is_told_and_worked_without(operation: str) -> None:
+async def test_store_failure_is_reported_and_not_raised(operation: str) -> None:
     guarded = Guarded(FailingStore(operation))
     entry = entry_of()
 
-    kept = await guarded.keep(entry)
+    written = await guarded.write(entry)
     read = await guarded.entries.get(ORIGIN, NOW)
     await guarded.entries.delete(ORIGIN)
 
-    assert kept == entry
+    assert written == entry
     assert read == (entry if operation == "delete" else None)
     (event,) = guarded.events
     assert isinstance(event, StoreFailed)
@@ -298,7 +298,7 @@ async def test_failure_is_told_and_worked_without(operation: str) -> None:
     assert guarded.failures == 1
 
 
-async def test_first_failure_in_a_row_is_a_warning_and_the_return_is_told(
+async def test_first_failure_in_a_row_is_a_warning_and_recovery_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = FailingStore("get")
@@ -306,7 +306,7 @@ async def test_first_failure_in_a_row_is_a_warning_and_the_return_is_told(
 
     with caplog.at_level(logging.DEBUG, "robotsgate.checker"):
         await guarded.entries.get(ORIGIN, NOW)
-        await guarded.keep(entry_of())  # works, and does not end the row
+        await guarded.write(entry_of())  # works, but does not end the row
         await guarded.entries.get(ORIGIN, NOW)
         store.failing = ()
         await guarded.entries.get(ORIGIN, NOW)
@@ -319,20 +319,20 @@ async def test_first_failure_in_a_row_is_a_warning_and_the_return_is_told(
     ]
 
 
-async def test_store_that_hangs_is_given_up_and_rests_for_half_a_minute() -> None:
+async def test_store_that_hangs_times_out_and_is_not_used_for_30_seconds() -> None:
     store = HangingStore()
     guarded = Guarded(store, policy=IMPATIENT)
 
     answer = await guarded.entries.get(ORIGIN, NOW)
     store.is_hanging = False
     guarded.clock.advance(29)
-    kept = await guarded.keep(entry_of())
-    while_resting = (guarded.failures, guarded.skips)
+    written = await guarded.write(entry_of())
+    while_unused = (guarded.failures, guarded.skips)
     guarded.clock.advance(1)
-    await guarded.keep(entry_of())
+    await guarded.write(entry_of())
 
-    assert (answer, kept) == (None, entry_of())
-    assert while_resting == (1, 1)
+    assert (answer, written) == (None, entry_of())
+    assert while_unused == (1, 1)
     assert (guarded.failures, guarded.skips) == (1, 1)
     assert await guarded.entries.get(ORIGIN, NOW) == entry_of()
     (event,) = guarded.events
@@ -340,10 +340,10 @@ async def test_store_that_hangs_is_given_up_and_rests_for_half_a_minute() -> Non
     assert str(event.error) == "no response within 0.02 s"
 
 
-async def test_store_that_takes_long_to_fail_rests_too(
+async def test_store_that_fails_slowly_is_not_used_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A locked file, for example: waiting for it costs each question."""
+    """For example, every lookup would have to wait for a locked file."""
     monkeypatch.setattr(_entries, "_PATIENCE", -1.0)
     guarded = Guarded(FailingStore("get"))
 
@@ -353,7 +353,7 @@ async def test_store_that_takes_long_to_fail_rests_too(
     assert (guarded.failures, guarded.skips) == (1, 2)
 
 
-async def test_store_that_fails_at_once_is_asked_each_time() -> None:
+async def test_store_that_fails_quickly_is_used_every_time() -> None:
     guarded = Guarded(FailingStore("get"))
 
     for _ in range(20):
@@ -362,8 +362,8 @@ async def test_store_that_fails_at_once_is_asked_each_time() -> None:
     assert (guarded.failures, guarded.skips) == (20, 0)
 
 
-async def test_thousand_at_once_do_not_crowd_the_store() -> None:
-    """Their waiting for each other would be taken for its slowness."""
+async def test_number_of_concurrent_store_operations_is_limited() -> None:
+    """More of them would queue inside the store and make it seem slow."""
     store = HangingStore()
     guarded = Guarded(store)
 
@@ -380,7 +380,7 @@ async def test_thousand_at_once_do_not_crowd_the_store() -> None:
 # --- leases ---------------------------------------------------------------------
 
 
-async def test_store_without_leases_lets_everybody_fetch() -> None:
+async def test_store_without_leases_lets_every_process_fetch() -> None:
     entries = Guarded(MemoryStore()).entries
 
     acquired = await entries.acquire(ORIGIN)
@@ -389,7 +389,7 @@ async def test_store_without_leases_lets_everybody_fetch() -> None:
     assert (entries.has_lease, acquired) == (False, True)
 
 
-async def test_lease_is_of_one_process_and_its_terms_at_a_time() -> None:
+async def test_lease_belongs_to_one_process_per_terms_at_a_time() -> None:
     store = LeaseStore()
     one, other = Guarded(store).entries, Guarded(store).entries
     strict = Guarded(store, policy=Policy.strict()).entries
@@ -405,7 +405,7 @@ async def test_lease_is_of_one_process_and_its_terms_at_a_time() -> None:
     assert (still, after) == (False, True)
 
 
-async def test_lease_lasts_for_a_fetch_and_the_store() -> None:
+async def test_lease_lasts_for_a_fetch_and_the_store_operations_around_it() -> None:
     seconds: list[float] = []
 
     class Lease(LeaseStore):
@@ -419,7 +419,7 @@ async def test_lease_lasts_for_a_fetch_and_the_store() -> None:
     assert seconds == [13.0]
 
 
-async def test_lease_that_cannot_be_asked_for_is_worked_without() -> None:
+async def test_lease_is_not_needed_if_the_store_hangs() -> None:
     store = HangingStore()
     guarded = Guarded(store, policy=IMPATIENT)
 
@@ -427,21 +427,21 @@ async def test_lease_that_cannot_be_asked_for_is_worked_without() -> None:
     assert guarded.failures == 1
 
 
-async def test_cancelled_caller_gives_back_a_lease_that_may_be_its_own() -> None:
+async def test_cancelled_caller_releases_a_lease_that_it_may_have_acquired() -> None:
     store = HangingStore()
     guarded = Guarded(store)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(guarded.entries.acquire, ORIGIN)
         await let_others_run()
-        held = dict(store.owners)
+        owners_before = dict(store.owners)
         tasks.cancel_scope.cancel()
 
-    assert list(held) == [ORIGIN]
+    assert list(owners_before) == [ORIGIN]
     assert store.owners == {}
 
 
-async def test_our_own_memory_is_asked_without_a_guard() -> None:
+async def test_memory_store_is_read_without_suspending() -> None:
     guarded = Guarded(MemoryStore())
     coroutine: Any = guarded.entries.get(ORIGIN, NOW)
 

@@ -1,4 +1,4 @@
-"""Answers in the order of any source, while what comes later is prepared."""
+"""`check_many`: results in the order of the URLs, while later ones are prepared."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SOURCES: dict[str, Callable[[Iterable[str]], Any]] = {
 
 @pytest.fixture(params=list(SOURCES.values()), ids=list(SOURCES))
 def source_of(request: pytest.FixtureRequest) -> Callable[[Iterable[str]], Any]:
-    """Makes a source of URLs."""
+    """A function that turns URLs into a source of each kind."""
     source: Callable[[Iterable[str]], Any] = request.param
     return source
 
@@ -66,7 +66,7 @@ async def all_of(
 
 
 @pytest.mark.parametrize("window", [1, 2, 1_000])
-async def test_answers_come_in_order_and_say_why_there_is_none(
+async def test_results_are_in_order_and_explain_missing_verdicts(
     source_of: Callable[[Iterable[str]], Any], window: int
 ) -> None:
     site = site_of()
@@ -103,7 +103,7 @@ async def test_later_origins_are_fetched_while_the_first_is_slow() -> None:
     assert (under_way, answers) == (5, urls)
 
 
-async def test_no_more_than_the_window_is_read_ahead_of_an_endless_source(
+async def test_no_more_than_the_window_is_read_ahead_from_an_endless_source(
     source_of: Callable[[Iterable[str]], Any],
 ) -> None:
     read: list[str] = []
@@ -125,8 +125,8 @@ async def test_no_more_than_the_window_is_read_ahead_of_an_endless_source(
         assert len(read) <= number + 1 + 10
 
 
-async def test_source_may_wait_for_what_is_done_with_the_answers() -> None:
-    """A crawl: its frontier grows by the links of the pages that may be fetched."""
+async def test_source_may_depend_on_earlier_results() -> None:
+    """As in a crawl, whose frontier grows with the links in allowed pages."""
     send, frontier = anyio.create_memory_object_stream[str](100)
     send.send_nowait(f"{ORIGIN}/0")
     visited = []
@@ -141,11 +141,13 @@ async def test_source_may_wait_for_what_is_done_with_the_answers() -> None:
     assert len(visited) == 5
 
 
-@pytest.mark.parametrize("is_slow", [True, False], ids=["at a fetch", "at an answer"])
-async def test_loop_that_is_left_leaves_nothing_behind(
+@pytest.mark.parametrize(
+    "is_slow", [True, False], ids=["during a fetch", "at a result"]
+)
+async def test_leaving_the_loop_leaves_nothing_behind(
     source_of: Callable[[Iterable[str]], Any], *, is_slow: bool
 ) -> None:
-    """Neither the reader of the source nor the source; no warning of trio."""
+    """Neither a task that reads the source, nor a warning from trio."""
     site = GatedSite() if is_slow else FakeSite()
     checker = checker_of(site)
     source = source_of(f"https://host{number}.example/" for number in range(2_000))
@@ -165,7 +167,7 @@ async def test_loop_that_is_left_leaves_nothing_behind(
     assert reading == 0
 
 
-async def test_closed_iterator_reads_no_further_while_it_is_kept(
+async def test_closed_iterator_reads_no_further_even_while_referenced(
     source_of: Callable[[Iterable[str]], Any],
 ) -> None:
     checker = checker_of(FakeSite())
@@ -180,7 +182,7 @@ async def test_closed_iterator_reads_no_further_while_it_is_kept(
     assert [checked async for checked in every] == []
 
 
-async def test_iterator_that_is_closed_elsewhere_ends_a_loop_that_waits() -> None:
+async def test_closing_the_iterator_elsewhere_ends_a_waiting_loop() -> None:
     send, receive = anyio.create_memory_object_stream[str]()
     every = checker_of(FakeSite()).check_many(AGENT, receive)
     answers: list[CheckResult] = []
@@ -197,13 +199,13 @@ async def test_iterator_that_is_closed_elsewhere_ends_a_loop_that_waits() -> Non
     assert answers == []
 
 
-async def test_answers_that_another_thread_drops_leave_nothing_behind() -> None:
-    """The garbage collector runs in any thread."""
+async def test_iterator_dropped_by_another_thread_leaves_nothing_behind() -> None:
+    """The garbage collector can run in any thread."""
     checker = checker_of(site_of())
-    held = [checker.check_many(AGENT, [PUBLIC] * 100, window=3)]
-    await anext(held[0])
+    iterators = [checker.check_many(AGENT, [PUBLIC] * 100, window=3)]
+    await anext(iterators[0])
 
-    await anyio.to_thread.run_sync(held.clear)
+    await anyio.to_thread.run_sync(iterators.clear)
     await let_others_run()
 
     assert len(checker._sources) == 0
@@ -231,7 +233,7 @@ async def test_async_generator_is_closed_when_the_loop_is_left() -> None:
     assert closed == [True]
 
 
-async def test_stream_that_was_handed_over_stays_open() -> None:
+async def test_stream_used_as_a_source_stays_open() -> None:
     send, receive = anyio.create_memory_object_stream[str](10)
     send.send_nowait(PUBLIC)
     with send, receive:
@@ -243,7 +245,7 @@ async def test_stream_that_was_handed_over_stays_open() -> None:
         assert receive.receive_nowait() == PRIVATE
 
 
-async def test_exception_in_the_source_comes_after_the_answers_before_it(
+async def test_exception_in_the_source_is_raised_after_earlier_results(
     source_of: Callable[[Iterable[str]], Any],
 ) -> None:
     def broken() -> Iterable[str]:
@@ -263,7 +265,7 @@ async def test_exception_in_the_source_comes_after_the_answers_before_it(
     assert [checked.url for checked in before] == [PUBLIC, "mailto:me"]
 
 
-async def test_cancelled_caller_may_go_on_with_the_same_answer() -> None:
+async def test_cancelled_caller_can_continue_with_the_same_result() -> None:
     site = GatedSite()
     site.serve(ORIGIN, RULES)
     answers = checker_of(site).check_many(AGENT, [PRIVATE, PUBLIC])
@@ -279,8 +281,8 @@ async def test_cancelled_caller_may_go_on_with_the_same_answer() -> None:
     assert [checked.url async for checked in answers] == [PRIVATE, PUBLIC]
 
 
-async def test_second_task_that_asks_meanwhile_is_refused() -> None:
-    """It would take the answer that the first one waits for."""
+async def test_second_task_at_the_same_time_is_refused() -> None:
+    """It would take the result that the first one is waiting for."""
     site = GatedSite()
     site.serve(ORIGIN, RULES)
     answers = checker_of(site).check_many(AGENT, [PRIVATE, PUBLIC])
@@ -295,7 +297,7 @@ async def test_second_task_that_asks_meanwhile_is_refused() -> None:
     assert [checked.url async for checked in answers] == [PUBLIC]
 
 
-async def test_answers_go_on_after_one_that_raises() -> None:
+async def test_results_continue_after_one_raises() -> None:
     class Broken(FakeSite):
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             if request.url.host == "broken.example":
@@ -310,7 +312,7 @@ async def test_answers_go_on_after_one_that_raises() -> None:
     assert [checked.url async for checked in answers] == [PUBLIC]
 
 
-async def test_mistake_of_the_caller_ends_the_loop() -> None:
+async def test_invalid_arguments_and_closed_checkers_are_refused() -> None:
     checker = checker_of(site_of())
     with pytest.raises(InvalidProductTokenError):
         checker.check_many("", [])
@@ -323,7 +325,7 @@ async def test_mistake_of_the_caller_ends_the_loop() -> None:
         await all_of(checker, [PUBLIC])
 
 
-async def test_end_of_the_checker_ends_the_loop() -> None:
+async def test_closing_the_checker_ends_the_loop() -> None:
     send, receive = anyio.create_memory_object_stream[str]()
     checker = checker_of(site_of())
     errors = []

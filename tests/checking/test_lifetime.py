@@ -1,4 +1,4 @@
-"""How a checker is opened, shared, given up and closed, and what outlives whom."""
+"""How a checker is opened, shared, abandoned and closed."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def site() -> GatedSite:
-    """Answers with `RULES` when its gate is opened."""
+    """A site that serves `RULES` once its gate is open."""
     gated = GatedSite()
     gated.serve(ORIGIN, RULES)
     return gated
 
 
-# --- one fetch for all ------------------------------------------------------------
+# --- one fetch for all callers ----------------------------------------------------
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("is_entered", [True, False], ids=["async with", "without"])
 @pytest.mark.parametrize("status", [200, 503])
-async def test_500_callers_of_a_cold_origin_make_one_request(
+async def test_500_lookups_of_a_cold_origin_make_one_request(
     status: int, *, is_entered: bool
 ) -> None:
     site = site_of(RULES, status=status)
@@ -81,10 +81,10 @@ async def test_500_callers_of_a_cold_origin_make_one_request(
 
 
 @pytest.mark.anyio
-async def test_500_impatient_callers_make_one_request_and_peek_has_its_result(
+async def test_500_cancelled_lookups_make_one_request_whose_result_is_used(
     site: GatedSite,
 ) -> None:
-    """Each of them gave up and took the fetch with it, so that there were 500."""
+    """Each caller that gave up used to cancel the fetch, so there were 500 fetches."""
     checker = checker_of(site)
 
     for _ in range(500):
@@ -101,12 +101,12 @@ async def test_500_impatient_callers_make_one_request_and_peek_has_its_result(
     assert checker.stats.fetches_under_way == 0
 
 
-# --- the end ----------------------------------------------------------------------
+# --- closing ----------------------------------------------------------------------
 
 
 @pytest.mark.anyio
-async def test_cancelled_block_closes_its_checker(site: GatedSite) -> None:
-    """It waited for the source first, was cancelled there, and left the rest open."""
+async def test_cancelled_block_closes_its_checker_completely(site: GatedSite) -> None:
+    """It used to be cancelled while waiting for the source, and left the rest open."""
     events: list[CheckerEvent] = []
 
     async def links() -> AsyncGenerator[str]:
@@ -128,7 +128,7 @@ async def test_cancelled_block_closes_its_checker(site: GatedSite) -> None:
 
 
 @pytest.mark.anyio
-async def test_closed_checker_takes_no_lists_even_without_an_origin() -> None:
+async def test_closed_checker_refuses_lists_even_without_an_origin() -> None:
     checker = checker_of(site_of())
     await checker.aclose()
 
@@ -139,8 +139,8 @@ async def test_closed_checker_takes_no_lists_even_without_an_origin() -> None:
 
 
 @pytest.mark.anyio
-async def test_callers_that_were_answered_need_no_open_checker() -> None:
-    """They raised a KeyError where the first who was answered closed the checker."""
+async def test_waiting_callers_get_their_result_even_if_the_first_one_closes() -> None:
+    """They used to raise a KeyError if the first one closed the checker."""
     checker = checker_of(site_of())
     answers: list[bool] = []
 
@@ -156,7 +156,7 @@ async def test_callers_that_were_answered_need_no_open_checker() -> None:
 
 
 @pytest.mark.anyio
-async def test_exception_in_the_body_comes_out_as_itself(site: GatedSite) -> None:
+async def test_exception_in_the_body_is_raised_unchanged(site: GatedSite) -> None:
     error = KeyError("of the body")
 
     async def body() -> None:
@@ -171,13 +171,13 @@ async def test_exception_in_the_body_comes_out_as_itself(site: GatedSite) -> Non
 
 
 async def give_up(checker: RobotsChecker) -> None:
-    """Begin a fetch, and do not wait for it."""
+    """Start a fetch without waiting for it."""
     with anyio.CancelScope(deadline=anyio.current_time() - 1):
         await checker.can_fetch(AGENT, PUBLIC)
 
 
 @pytest.mark.anyio
-async def test_checkers_may_be_closed_in_the_order_in_which_they_were_opened(
+async def test_checkers_can_be_closed_in_the_order_they_were_opened(
     site: GatedSite,
 ) -> None:
     one, other = checker_of(site), checker_of(site)
@@ -195,7 +195,7 @@ async def test_checkers_may_be_closed_in_the_order_in_which_they_were_opened(
 
 
 @pytest.mark.anyio
-async def test_async_generator_that_holds_a_checker_may_be_left(
+async def test_async_generator_with_a_checker_can_be_closed_early(
     site: GatedSite,
 ) -> None:
     checkers: list[RobotsChecker] = []
@@ -217,7 +217,7 @@ async def test_async_generator_that_holds_a_checker_may_be_left(
 
 
 @pytest.mark.anyio
-async def test_checker_may_be_closed_by_another_task(site: GatedSite) -> None:
+async def test_checker_can_be_closed_by_another_task(site: GatedSite) -> None:
     checker = checker_of(site)
     await checker.__aenter__()
     await give_up(checker)
@@ -241,29 +241,29 @@ async def checker_of_fixture() -> AsyncIterator[RobotsChecker]:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("number", [1, 2])
-async def test_async_generator_fixture_may_hold_a_checker(
+async def test_async_generator_fixture_can_yield_a_checker(
     checker_of_fixture: RobotsChecker, number: int
 ) -> None:
-    """pytest-asyncio runs its two halves in two tasks."""
+    """pytest-asyncio runs its two halves in different tasks."""
     allowed = await checker_of_fixture.can_fetch(AGENT, PRIVATE)
 
     assert (allowed, number in {1, 2}) == (False, True)
 
 
 @pytest.mark.anyio
-async def test_store_and_client_of_the_caller_stay_open() -> None:
+async def test_callers_store_and_client_stay_open() -> None:
     store = MemoryStore()
     async with httpx.AsyncClient(transport=site_of()) as client:
         async with checker_of(client, store=store) as checker:
             await checker.can_fetch(AGENT, PUBLIC)
 
         assert client.is_closed is False
-    # An empty `MemoryStore` has the length 0 and so is false, but it is used.
+    # An empty `MemoryStore` is falsy, but it must be used.
     assert len(store) == 1
 
 
 @pytest.mark.anyio
-async def test_store_given_by_its_url_is_opened_and_closed(
+async def test_store_given_as_a_url_is_opened_and_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     steps: list[str] = []

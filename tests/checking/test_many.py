@@ -9,7 +9,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])
-async def test_no_more_than_so_many_are_under_way_at_once(at_once: int) -> None:
+async def test_number_of_concurrent_items_is_limited(at_once: int) -> None:
     under_way = most_under_way = 0
     done = []
 
@@ -27,11 +27,11 @@ async def test_no_more_than_so_many_are_under_way_at_once(at_once: int) -> None:
     assert most_under_way == min(at_once, 10)
 
 
-async def test_first_failure_is_raised_by_itself_and_ends_the_rest() -> None:
-    begun = []
+async def test_first_exception_is_raised_unchanged_and_cancels_the_rest() -> None:
+    started = []
 
     async def work(item: int) -> None:
-        begun.append(item)
+        started.append(item)
         if item == 2:
             message = "two"
             raise KeyError(message)
@@ -40,4 +40,4 @@ async def test_first_failure_is_raised_by_itself_and_ends_the_rest() -> None:
     with pytest.raises(KeyError, match="two"):
         await for_each(range(10), work, at_once=3)
 
-    assert begun == [0, 1, 2]
+    assert started == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Checkers on a real Valkey server: a fleet of them, and a server that goes wrong."""
+"""Checkers with a real Valkey server: a fleet, and a server that fails."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_is_left")]
 
-# Far more than anything here takes.
-_PATIENCE_SECONDS = 10.0
+# Far longer than anything here takes.
+_TIMEOUT_SECONDS = 10.0
 
 # The server drops keys by its own clock, which must not be later than the checkers'.
 NOW = LATER
 
 
 SITES = {f"http://{number}.example": number % 2 == 0 for number in range(6)}
-"""Whether the whole of a site is allowed."""
+"""Whether each site allows everything or nothing."""
 
 
 def _many_sites() -> FakeSite:
@@ -48,14 +48,14 @@ def _many_sites() -> FakeSite:
     return site
 
 
-async def _is_right(checker: RobotsChecker, *numbers: int) -> bool:
-    """Whether `checker` answers rightly for the sites of these numbers."""
+async def _has_right_results(checker: RobotsChecker, *numbers: int) -> bool:
+    """Whether `checker` gives the right results for the sites with these numbers."""
     origins = [list(SITES)[number] for number in numbers]
     answers = [await checker.can_fetch(AGENT, f"{origin}/x") for origin in origins]
     return answers == [SITES[origin] for origin in origins]
 
 
-async def test_checker_comes_back_to_a_server_that_is_restarted(
+async def test_checker_uses_a_server_again_after_a_restart(
     own_valkey: Valkey, opened: Callable[..., Any]
 ) -> None:
     site = _many_sites()
@@ -65,13 +65,13 @@ async def test_checker_comes_back_to_a_server_that_is_restarted(
         opened(store),
         checker_of(site, store=store, clock=ManualClock(NOW)) as checker,
     ):
-        before = await _is_right(checker, 0, 1)
+        before = await _has_right_results(checker, 0, 1)
         failures_before = checker.stats.store_failures
         own_valkey.stop()
-        meanwhile = await _is_right(checker, 0, 1, 2, 3)
+        meanwhile = await _has_right_results(checker, 0, 1, 2, 3)
         failures_meanwhile = checker.stats.store_failures
         own_valkey.start()
-        after = await _is_right(checker, 0, 1, 2, 3, 4, 5)
+        after = await _has_right_results(checker, 0, 1, 2, 3, 4, 5)
         failures_after = checker.stats.store_failures
 
     keys = own_valkey.ask("KEYS", "*")
@@ -85,7 +85,7 @@ async def test_checker_comes_back_to_a_server_that_is_restarted(
     assert sorted(keys) == [f"robotsgate:http://{n}.example" for n in (4, 5)]
 
 
-async def test_checker_leaves_a_hanging_server_alone_and_comes_back(
+async def test_checker_stops_using_a_hanging_server_until_it_responds(
     own_valkey: Valkey, opened: Callable[..., Any]
 ) -> None:
     site, clock = _many_sites(), ManualClock(NOW)
@@ -96,13 +96,13 @@ async def test_checker_leaves_a_hanging_server_alone_and_comes_back(
         opened(store),
         checker_of(site, store=store, policy=policy, clock=clock) as checker,
     ):
-        before = await _is_right(checker, 0, 1)
+        before = await _has_right_results(checker, 0, 1)
         own_valkey.pause()
-        meanwhile = await _is_right(checker, 0, 1, 2, 3)
+        meanwhile = await _has_right_results(checker, 0, 1, 2, 3)
         hung = checker.stats
         own_valkey.resume()
         clock.advance(31)
-        after = await _is_right(checker, 4, 5)
+        after = await _has_right_results(checker, 4, 5)
         ended = checker.stats
 
     keys = own_valkey.ask("KEYS", "robotsgate:http*")
@@ -116,12 +116,14 @@ async def test_checker_leaves_a_hanging_server_alone_and_comes_back(
     assert {f"robotsgate:http://{n}.example" for n in (4, 5)} <= set(keys)
 
 
-async def test_workers_asked_at_once_make_one_request(own_valkey: Valkey) -> None:
+async def test_two_workers_with_concurrent_lookups_make_one_request(
+    own_valkey: Valkey,
+) -> None:
     site, clock = GatedSite(), ManualClock(NOW)
     site.serve(ORIGIN, RULES)
     answers = []
 
-    async def ask(worker: RobotsChecker) -> None:
+    async def look_up(worker: RobotsChecker) -> None:
         answers.append(await worker.can_fetch(AGENT, PRIVATE))
 
     async with (
@@ -131,9 +133,9 @@ async def test_workers_asked_at_once_make_one_request(own_valkey: Valkey) -> Non
         checker_of(site, store=other_store, clock=clock) as other,
         anyio.create_task_group() as tasks,
     ):
-        tasks.start_soon(ask, one)
+        tasks.start_soon(look_up, one)
         await _until(lambda: site.under_way == 1)
-        tasks.start_soon(ask, other)
+        tasks.start_soon(look_up, other)
         await _until(lambda: other.stats.lease_waits > 0)
         site.gate.set()
         while len(answers) < 2:
@@ -145,7 +147,7 @@ async def test_workers_asked_at_once_make_one_request(own_valkey: Valkey) -> Non
     assert own_valkey.ask("EXISTS", f"robotsgate:lease:{ORIGIN}") == 0
 
 
-async def _until(is_so: Callable[[], bool]) -> None:
-    with anyio.fail_after(_PATIENCE_SECONDS):
-        while not is_so():
+async def _until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(_TIMEOUT_SECONDS):
+        while not condition():
             await anyio.lowlevel.checkpoint()

@@ -1,7 +1,7 @@
-"""A long outage through the whole checker, with a new one every other day.
+"""A long outage as seen by a checker that is replaced every other day.
 
-The tables of the phases are in tests/caching; here the page is kept that promises
-them.
+The tables of the phases are tested in tests/caching; these tests check the page that
+documents them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ANSWERS = {
     (False, True): "the copy",
     (True, True): "everything",
 }
-"""By whether the private page and the public one may be fetched."""
+"""Keyed by whether the private page and the public one may be fetched."""
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/choose-a-policy.md"
 ROW = re.compile(r"\| `([\w.()]+)` \| (.+) \|")
@@ -62,7 +62,7 @@ POLICIES = {
         on_too_many_requests=AccessResult.UNAVAILABLE,
     ),
 }
-NOT_OF_THE_SITE = {FailureKind.ADDRESS_REFUSED, FailureKind.POOL}
+NOT_THE_SITES_FAULT = {FailureKind.ADDRESS_REFUSED, FailureKind.POOL}
 FAILURES: dict[str, list[int | bytes | Exception]] = {
     "5xx": [500, 503],
     '500 "Not Found"': [b"<title>Not Found</title>"],
@@ -71,14 +71,14 @@ FAILURES: dict[str, list[int | bytes | Exception]] = {
 }
 PAUSES = {
     "a copy": 20 * DAY,
-    "a forgotten copy": 40 * DAY,
+    "an expired copy": 40 * DAY,
     "nothing known": None,
 }
-"""How long nobody has asked since the last answer, by the tables of the page."""
+"""The time without lookups since the last answer, for each table in the page."""
 
 
-def promises() -> Iterator[Any]:
-    """What the tables of the page say: one each for a policy, a failure and a pause."""
+def documented_cases() -> Iterator[Any]:
+    """A test case for each policy, failure and pause in the page's tables."""
     _, *tables = PAGE.read_text(encoding="utf-8").split("\n| policy | what ")
     for (known, pause), table in zip(PAUSES.items(), tables, strict=True):
         for name, cells in ROW.findall(table):
@@ -95,8 +95,10 @@ def promises() -> Iterator[Any]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # no phase depends on the loop
-@pytest.mark.parametrize(("policy", "failures", "pause", "expected"), list(promises()))
-async def test_outage_goes_as_the_page_promises(
+@pytest.mark.parametrize(
+    ("policy", "failures", "pause", "expected"), list(documented_cases())
+)
+async def test_outage_proceeds_as_documented(
     policy: Policy,
     failures: list[int | bytes | Exception],
     pause: float | None,
@@ -105,7 +107,7 @@ async def test_outage_goes_as_the_page_promises(
     clock, site, store = ManualClock(), site_of(), MemoryStore()
     answers: list[str] = []
 
-    async def ask(checker: RobotsChecker) -> str:
+    async def look_up(checker: RobotsChecker) -> str:
         assert await checker.can_fetch(AGENT, ROBOTS_TXT)
         private = await checker.can_fetch(AGENT, PRIVATE)
         return ANSWERS[private, await checker.can_fetch(AGENT, PUBLIC)]
@@ -114,7 +116,7 @@ async def test_outage_goes_as_the_page_promises(
         return checker_of(site, store=store, policy=policy, clock=clock)
 
     if pause is not None:
-        assert await ask(new_checker()) == "the copy"
+        assert await look_up(new_checker()) == "the copy"
         clock.advance(pause)
 
     for day in range(32):
@@ -127,18 +129,18 @@ async def test_outage_goes_as_the_page_promises(
             site.serve(ORIGIN, status=failure)
         if day % 2 == 0:
             checker = new_checker()
-        answers.append(await ask(checker))
+        answers.append(await look_up(checker))
         clock.advance(DAY)
 
     steady = set(answers[1:30])
     assert [answers[0], *steady, answers[31]] == expected
     site.serve(ORIGIN, RULES)
     clock.advance(DAY)
-    assert await ask(new_checker()) == "the copy"
+    assert await look_up(new_checker()) == "the copy"
 
 
-def test_page_promises_something_for_every_policy_and_failure() -> None:
-    rows = [row.id for row in promises()]
+def test_page_documents_every_policy_and_failure() -> None:
+    rows = [row.id for row in documented_cases()]
 
     assert len(rows) == len(set(rows)) == (6 * len(PAUSES) + 1) * len(FAILURES)
 
@@ -149,11 +151,11 @@ def test_page_promises_something_for_every_policy_and_failure() -> None:
     [
         *((status, True) for status in (206, 302, 401, 403, 404, 429, 451)),
         *((status, True) for status in (500, 502, 503, 504, 999)),
-        *((kind, kind not in NOT_OF_THE_SITE) for kind in FailureKind),
+        *((kind, kind not in NOT_THE_SITES_FAULT) for kind in FailureKind),
         (407, False),
     ],
 )
-async def test_archive_allows_everything_at_once_after_any_error_of_a_site(
+async def test_archive_policy_allows_everything_after_any_error_by_a_site(
     failure: int | FailureKind, *, is_allowed: bool
 ) -> None:
     site = site_of()

@@ -1,4 +1,4 @@
-"""A checker and real servers: how often they are asked, and what a close ends."""
+"""A checker with real servers: its connections, and what closing it ends."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 
-# Far more than anything here takes.
-PATIENCE_SECONDS = 10.0
+# Far longer than anything here takes.
+TIMEOUT_SECONDS = 10.0
 
 
 @pytest.mark.anyio
-async def test_close_ends_the_connection_of_a_fetch(serve: Serve) -> None:
+async def test_closing_the_checker_ends_the_connection_of_a_fetch(serve: Serve) -> None:
     hanging = serve(Raw(b"", Connection.hang))
     checker = RobotsChecker(user_agent="Bot")
 
@@ -33,7 +33,7 @@ async def test_close_ends_the_connection_of_a_fetch(serve: Serve) -> None:
         tasks.start_soon(checker.can_fetch, "ExampleBot", hanging.url)
         assert await anyio.to_thread.run_sync(hanging.has_accepted, 1)
         tasks.cancel_scope.cancel()
-    with anyio.fail_after(PATIENCE_SECONDS):
+    with anyio.fail_after(TIMEOUT_SECONDS):
         await checker.aclose()
 
     assert hanging.is_left_alone()
@@ -57,7 +57,7 @@ async def test_plain_asyncio_code_can_use_a_checker(serve: Serve) -> None:
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             verdict = await checker.check("ExampleBot", f"{server.url}/public")
 
     assert answers == [False] * 50

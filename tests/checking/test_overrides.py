@@ -1,4 +1,4 @@
-"""Origins for which the caller says what holds, and which nobody asks."""
+"""Origins with a robots.txt supplied by the caller, which are never fetched."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def site() -> FakeSite:
     return site_of(RULES)
 
 
-def overridden(site: FakeSite, **arguments: Any) -> RobotsChecker:  # noqa: ANN401 (those of RobotsChecker)
-    """A checker without a store to ask, which has `OWN` for `ORIGIN`."""
+def overridden(site: FakeSite, **arguments: Any) -> RobotsChecker:  # noqa: ANN401 (RobotsChecker's arguments)
+    """A checker with `OWN` for `ORIGIN`, and with a store that fails."""
     store = FailingStore("get", "update")
     return checker_of(site, store=store, overrides={ORIGIN: OWN}, **arguments)
 
@@ -75,7 +75,7 @@ def overridden(site: FakeSite, **arguments: Any) -> RobotsChecker:  # noqa: ANN4
     "file", [OWN, OWN.encode(), RobotsTxt.parse(OWN)], ids=["str", "bytes", "RobotsTxt"]
 )
 @pytest.mark.parametrize("key", [ORIGIN, f"{ORIGIN}:443/page?x"], ids=["origin", "URL"])
-async def test_override_holds_for_its_origin_alone(
+async def test_override_applies_only_to_its_origin(
     site: FakeSite, key: str, file: str | bytes | RobotsTxt
 ) -> None:
     checker = checker_of(site, overrides={key: file})
@@ -86,7 +86,7 @@ async def test_override_holds_for_its_origin_alone(
     assert site.requests == [f"{OTHER_ORIGIN}/robots.txt"]
 
 
-async def test_no_way_to_ask_fetches_what_is_overridden(site: FakeSite) -> None:
+async def test_no_method_fetches_an_origin_with_an_override(site: FakeSite) -> None:
     checker = overridden(site)
 
     peeked = [checker.peek(AGENT, url) for url in (PUBLIC, PRIVATE, ROBOTS_TXT)]
@@ -105,7 +105,7 @@ async def test_no_way_to_ask_fetches_what_is_overridden(site: FakeSite) -> None:
     assert (stats.checks, stats.fetches, stats.live_origins) == (7, 0, 1)
 
 
-async def test_file_that_was_parsed_comes_back_as_it_is(site: FakeSite) -> None:
+async def test_parsed_override_is_returned_unchanged(site: FakeSite) -> None:
     file = RobotsTxt.parse(OWN, max_bytes=None)
 
     checker = checker_of(site, overrides={ORIGIN: file})
@@ -128,7 +128,7 @@ async def test_file_that_was_parsed_comes_back_as_it_is(site: FakeSite) -> None:
         ),
     ],
 )
-async def test_verdict_says_that_it_comes_from_the_override(
+async def test_verdict_shows_that_it_comes_from_the_override(
     site: FakeSite, path: str, expected: Verdict
 ) -> None:
     verdict = await overridden(site).check(AGENT, ORIGIN + path)
@@ -149,7 +149,7 @@ async def test_empty_override_allows_everything(
     assert verdict.group is None
 
 
-async def test_override_stands_for_ever_and_whatever_else_is_in_memory(
+async def test_override_applies_at_any_time_and_after_any_eviction(
     site: FakeSite,
 ) -> None:
     clock = ManualClock()
@@ -163,7 +163,9 @@ async def test_override_stands_for_ever_and_whatever_else_is_in_memory(
         assert answered_at_once(checker.can_fetch(AGENT, PUBLIC)) is False
 
 
-async def test_origin_that_cannot_be_fetched_can_be_overridden(site: FakeSite) -> None:
+async def test_origin_that_cannot_be_fetched_can_have_an_override(
+    site: FakeSite,
+) -> None:
     checker = checker_of(site, overrides={"ftp://example.com": OWN})
 
     await checker.refresh("ftp://example.com")
@@ -171,7 +173,7 @@ async def test_origin_that_cannot_be_fetched_can_be_overridden(site: FakeSite) -
     assert await checker.can_fetch(AGENT, "ftp://example.com/public") is False
 
 
-async def test_closed_checker_knows_no_override(site: FakeSite) -> None:
+async def test_closed_checker_does_not_use_overrides(site: FakeSite) -> None:
     checker = overridden(site)
     await checker.can_fetch(AGENT, PUBLIC)
 
@@ -186,7 +188,10 @@ async def test_closed_checker_knows_no_override(site: FakeSite) -> None:
     ("overrides", "error", "message"),
     [
         pytest.param(
-            [ORIGIN], TypeError, "expected overrides to be a mapping", id="no mapping"
+            [ORIGIN],
+            TypeError,
+            "expected overrides to be a mapping",
+            id="not a mapping",
         ),
         pytest.param(
             {"example.com": OWN}, InvalidURLError, "example.com", id="no origin"
@@ -195,13 +200,13 @@ async def test_closed_checker_knows_no_override(site: FakeSite) -> None:
             {ORIGIN: OWN, f"{ORIGIN}/page": b""},
             ValueError,
             "a single override for 'https://example.com', got two",
-            id="an origin twice",
+            id="the same origin twice",
         ),
         pytest.param(
             {ORIGIN: None},
             TypeError,
             "'https://example.com' to be a RobotsTxt, bytes or str, got None",
-            id="no file",
+            id="not a file",
         ),
         pytest.param(
             {ORIGIN: RobotsTxt.parse(OWN, dialect=Dialect.GOOGLE)},
@@ -211,9 +216,9 @@ async def test_closed_checker_knows_no_override(site: FakeSite) -> None:
         ),
     ],
 )
-def test_override_that_says_nothing_is_refused(
+def test_invalid_override_is_refused(
     site: FakeSite,
-    overrides: Any,  # noqa: ANN401 (wrong on purpose)
+    overrides: Any,  # noqa: ANN401 (invalid on purpose)
     error: type[Exception],
     message: str,
 ) -> None:

@@ -1,4 +1,4 @@
-"""How an origin is renewed: from the store, from its server, and among a fleet."""
+"""Renewing an origin: from the store, from its server, and in a fleet."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def stored(store: MemoryStore | StoreBehind) -> Entry:
-    """What `store` knows of `ORIGIN`."""
+    """The entry for `ORIGIN` in `store`."""
     data = await (store.behind if isinstance(store, StoreBehind) else store).get(ORIGIN)
     assert data is not None
     return decode(data, origin=ORIGIN, terms="", max_bytes=512_000)
@@ -61,7 +61,7 @@ async def stored(store: MemoryStore | StoreBehind) -> Entry:
 async def stored_by_another(
     store: MemoryStore | StoreBehind, clock: ManualClock, site: FakeSite
 ) -> Entry:
-    """What another process leaves in `store`."""
+    """The entry that another process puts into `store`."""
     behind = store.behind if isinstance(store, StoreBehind) else store
     await checker_of(site, store=behind, clock=clock).refresh(ORIGIN)
     return await stored(store)
@@ -70,7 +70,7 @@ async def stored_by_another(
 # --- the store first ------------------------------------------------------------
 
 
-async def test_entry_of_another_checker_spares_a_fetch() -> None:
+async def test_entry_from_another_checker_saves_a_fetch() -> None:
     clock, store, site = ManualClock(), MemoryStore(), FakeSite()
     await stored_by_another(store, clock, site_of())
     checker = checker_of(site, store=store, clock=clock)
@@ -82,7 +82,7 @@ async def test_entry_of_another_checker_spares_a_fetch() -> None:
     assert (checker.stats.fetches, checker.stats.store_hits) == (0, 1)
 
 
-async def test_entry_that_another_renewed_stands_in_for_the_one_in_memory() -> None:
+async def test_entry_renewed_by_another_process_replaces_the_one_in_memory() -> None:
     clock, store, site = ManualClock(), MemoryStore(), site_of()
     checker = checker_of(site, store=store, clock=clock)
     await checker.prefetch([ORIGIN])
@@ -95,8 +95,8 @@ async def test_entry_that_another_renewed_stands_in_for_the_one_in_memory() -> N
     assert site.requests == [ROBOTS_TXT]
 
 
-async def test_refresh_fetches_even_while_another_looks_into_the_store() -> None:
-    """A look into the store that brings a fresh entry is no fetch to wait for."""
+async def test_refresh_fetches_even_during_a_store_lookup() -> None:
+    """A store lookup that returns a fresh entry is not a fetch to join."""
     clock, store, site = ManualClock(), GatedStore("get"), site_of()
     await stored_by_another(store, clock, site_of())
     checker = checker_of(site, store=store, clock=clock)
@@ -111,22 +111,22 @@ async def test_refresh_fetches_even_while_another_looks_into_the_store() -> None
     assert site.requests == [ROBOTS_TXT]
 
 
-# --- many origins in one look-up ----------------------------------------------------
+# --- many origins in one lookup -----------------------------------------------------
 
 ORIGINS = [f"https://{number}.example" for number in range(250)]
 
 
-class OneLookUp(StoreBehind):
-    """Holds an entry of each of `ORIGINS`; can look up many, once its gate is open.
+class BatchingStore(StoreBehind):
+    """Has an entry for each of `ORIGINS`; looks up many once its gate is open.
 
     Attributes:
-        looks: for each look-up how many keys it was for.
+        lookups: the number of keys in each lookup.
     """
 
     def __init__(self, *, answered_at: float = NOW) -> None:
         super().__init__()
         self.answered_at = answered_at
-        self.looks: list[int] = []
+        self.lookups: list[int] = []
         self.gate = anyio.Event()
         self.gate.set()
 
@@ -136,27 +136,27 @@ class OneLookUp(StoreBehind):
             await self.update(origin, to(encode(entry)))
 
     async def get(self, key: str) -> bytes | None:
-        self.looks.append(1)
+        self.lookups.append(1)
         return await super().get(key)
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        self.looks.append(len(keys))
+        self.lookups.append(len(keys))
         await self.gate.wait()
         values = {key: await self.behind.get(key) for key in keys}
         return {key: value for key, value in values.items() if value is not None}
 
 
-class FailingLookUp(OneLookUp):
+class FailingBatchStore(BatchingStore):
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         raise StoreError(f"too many keys: {len(keys)}")
 
 
-class DamagedLookUp(OneLookUp):
+class DamagedBatchStore(BatchingStore):
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         return dict.fromkeys(keys, b"damaged")
 
 
-class LargeLookUp(OneLookUp):
+class LargeBatchStore(BatchingStore):
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         return dict.fromkeys(keys, bytes(70_000))
 
@@ -166,21 +166,23 @@ def urls_of(origins: Iterable[str]) -> list[str]:
 
 
 async def test_many_origins_are_looked_up_together() -> None:
-    store, site = OneLookUp(), FakeSite()
+    store, site = BatchingStore(), FakeSite()
     await store.fill()
     checker = checker_of(site, store=store)
 
     answers = await checker.can_fetch_many(AGENT, urls_of(ORIGINS))
 
     assert answers == [False] * 250 + [True] * 250
-    assert store.looks == [100, 100, 50]
+    assert store.lookups == [100, 100, 50]
     assert (checker.stats.store_hits, checker.stats.store_misses) == (250, 0)
     assert site.requests == []
 
 
-@pytest.mark.parametrize("kind", [FailingLookUp, DamagedLookUp, LargeLookUp])
-async def test_origins_that_are_not_looked_up_together_are_one_by_one(
-    kind: type[OneLookUp],
+@pytest.mark.parametrize(
+    "kind", [FailingBatchStore, DamagedBatchStore, LargeBatchStore]
+)
+async def test_origins_are_looked_up_one_by_one_if_the_batch_is_unusable(
+    kind: type[BatchingStore],
 ) -> None:
     store, site = kind(), FakeSite()
     await store.fill()
@@ -190,12 +192,12 @@ async def test_origins_that_are_not_looked_up_together_are_one_by_one(
     )
 
     assert answers == [False, False, True, True]
-    assert store.looks == [1, 1]
+    assert store.lookups == [1, 1]
     assert site.requests == []
 
 
-async def test_origins_that_are_unknown_or_stale_in_a_look_up_are_fetched() -> None:
-    store, site = OneLookUp(answered_at=NOW - DAY), site_of()
+async def test_origins_that_are_missing_or_stale_in_a_batch_are_fetched() -> None:
+    store, site = BatchingStore(answered_at=NOW - DAY), site_of()
     await store.fill()
     site.serve(ORIGINS[0], "User-agent: *\nDisallow: /\n")
 
@@ -207,8 +209,8 @@ async def test_origins_that_are_unknown_or_stale_in_a_look_up_are_fetched() -> N
     assert sorted(site.requests) == [f"{ORIGINS[0]}/robots.txt", ROBOTS_TXT]
 
 
-async def test_calls_at_once_look_up_each_origin_once() -> None:
-    store = OneLookUp()
+async def test_concurrent_calls_look_up_each_origin_once() -> None:
+    store = BatchingStore()
     await store.fill()
     checker = checker_of(FakeSite(), store=store)
 
@@ -217,22 +219,22 @@ async def test_calls_at_once_look_up_each_origin_once() -> None:
     )
 
     assert answers[0] == answers[1]
-    assert store.looks == [100]
+    assert store.lookups == [100]
 
 
-async def test_origin_that_is_forgotten_during_a_look_up_is_fetched() -> None:
-    store, site = OneLookUp(), FakeSite()
+async def test_origin_forgotten_during_a_batch_lookup_is_fetched() -> None:
+    store, site = BatchingStore(), FakeSite()
     await store.fill()
     site.serve(ORIGINS[0], "User-agent: *\nDisallow: /\n")
     store.gate = anyio.Event()
     checker = checker_of(site, store=store)
     answers: list[bool] = []
 
-    async def ask() -> None:
+    async def look_up() -> None:
         answers.extend(await checker.can_fetch_many(AGENT, [f"{ORIGINS[0]}/x"]))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask)
+        tasks.start_soon(look_up)
         await let_others_run()
         await checker.forget(ORIGINS[0])
         store.gate.set()
@@ -240,26 +242,26 @@ async def test_origin_that_is_forgotten_during_a_look_up_is_fetched() -> None:
     assert answers == [False]
 
 
-# --- what memory and the store know, and what another brings ------------------------
+# --- entries in memory, in the store, and from other processes ----------------------
 
 
-class ForgetfulStore(StoreBehind):
-    """Cannot be read at the looks that are named, of which the first is number 0."""
+class UnreliableStore(StoreBehind):
+    """Fails at the reads with these numbers, counting from 0."""
 
     def __init__(self, *fails_at: int) -> None:
         super().__init__()
         self._fails_at = fails_at
-        self._looks = -1
+        self._reads = -1
 
     async def get(self, key: str) -> bytes | None:
-        self._looks += 1
-        if self._looks in self._fails_at:
+        self._reads += 1
+        if self._reads in self._fails_at:
             raise StoreError("the network is down")
         return await super().get(key)
 
 
-async def test_copy_that_could_not_be_read_before_a_failure_answers_after_it() -> None:
-    clock, store = ManualClock(), ForgetfulStore(0)
+async def test_copy_that_was_unreadable_before_a_failure_is_used_after_it() -> None:
+    clock, store = ManualClock(), UnreliableStore(0)
     before = await stored_by_another(store, clock, site_of())
     clock.advance(DAY)
     checker = checker_of(site_of(status=503), store=store, clock=clock)
@@ -273,8 +275,8 @@ async def test_copy_that_could_not_be_read_before_a_failure_answers_after_it() -
     assert kept.outage.since == clock.now()
 
 
-async def test_copy_of_a_store_that_takes_nothing_answers_in_an_outage() -> None:
-    """A full disk. The copy was read before the fetch, and forgotten after it."""
+async def test_copy_in_a_store_that_cannot_be_written_is_used_in_an_outage() -> None:
+    """As with a full disk. The copy read before the fetch used to be lost after it."""
     clock, store = ManualClock(), FailingStore("update")
     await stored_by_another(store, clock, site_of())
     clock.advance(DAY)
@@ -287,7 +289,7 @@ async def test_copy_of_a_store_that_takes_nothing_answers_in_an_outage() -> None
 
 
 @pytest.mark.parametrize("status", [200, 404])
-async def test_answer_that_another_got_meanwhile_is_better_than_a_failure(
+async def test_answer_stored_meanwhile_takes_precedence_over_a_failure(
     status: int,
 ) -> None:
     clock, store, site = ManualClock(), MemoryStore(), GatedSite()
@@ -306,8 +308,8 @@ async def test_answer_that_another_got_meanwhile_is_better_than_a_failure(
     assert await stored(store) == entry
 
 
-async def test_rules_of_another_that_came_later_are_the_ones_in_force() -> None:
-    """Not those of the body that this process has just read."""
+async def test_later_rules_from_another_process_apply() -> None:
+    """Not those in the body that this process has just fetched."""
     clock, site = ManualClock(), GatedSite()
     site.serve(ORIGIN, RULES)
     store = GatedStore("update")
@@ -327,8 +329,8 @@ async def test_rules_of_another_that_came_later_are_the_ones_in_force() -> None:
     assert await stored(store) == theirs
 
 
-async def test_later_failure_of_another_leaves_the_copy_in_memory_in_force() -> None:
-    """One that did not know of it, and could not read it either."""
+async def test_later_failure_of_another_process_does_not_affect_the_copy() -> None:
+    """The other process did not know the copy and could not read it either."""
     clock, store, site = ManualClock(), MemoryStore(), site_of()
     checker = checker_of(site, store=store, clock=clock)
     await checker.prefetch([ORIGIN])
@@ -349,12 +351,12 @@ async def test_later_failure_of_another_leaves_the_copy_in_memory_in_force() -> 
     [("User-agent: *\nDisallow: /public", 200), ("", 404)],
     ids=["rules", "404"],
 )
-async def test_copy_that_an_answer_has_ended_does_not_come_back_from_the_store(
+async def test_superseded_copy_does_not_come_back_from_the_store(
     body: str, status: int, failures: int
 ) -> None:
-    """Which could not be written when that answer came, nor since.
+    """The store could not be written when the new answer came, nor since.
 
-    The 404 was forgotten as soon as it was stale, and the copy allowed /public.
+    The 404 used to be dropped as soon as it was stale, and the copy allowed /public.
     """
     clock, store, site = ManualClock(), FailingStore(), site_of()
     checker = checker_of(site, store=store, clock=clock)
@@ -373,9 +375,9 @@ async def test_copy_that_an_answer_has_ended_does_not_come_back_from_the_store(
     assert answers == [False] * failures
 
 
-async def test_missing_page_does_not_end_a_copy_that_only_the_store_knows() -> None:
-    """Whether a 5xx is a missing page is judged on all that is known."""
-    clock, store = ManualClock(), ForgetfulStore(0)
+async def test_not_found_page_does_not_end_a_copy_that_is_only_in_the_store() -> None:
+    """Whether a 5xx page means "not found" depends on the store's entry as well."""
+    clock, store = ManualClock(), UnreliableStore(0)
     await stored_by_another(store, clock, site_of())
     clock.advance(DAY)
     site = site_of("<title>Not found</title>", status=500)
@@ -386,7 +388,7 @@ async def test_missing_page_does_not_end_a_copy_that_only_the_store_knows() -> N
     assert (await stored(store)).access is AccessResult.UNREACHABLE
 
 
-async def test_what_was_fetched_under_other_terms_is_not_used() -> None:
+async def test_entry_with_other_terms_is_not_used() -> None:
     clock, store, site = ManualClock(), MemoryStore(), site_of()
 
     for policy in (Policy(), Policy.strict()):
@@ -397,7 +399,7 @@ async def test_what_was_fetched_under_other_terms_is_not_used() -> None:
     assert await store.count() == 2
 
 
-# --- one process of a fleet fetches ----------------------------------------------
+# --- one process in a fleet fetches ----------------------------------------------
 
 
 def fleet_checker(
@@ -409,37 +411,37 @@ def fleet_checker(
     )
 
 
-async def test_two_processes_make_one_fetch_and_wait_through_the_clock() -> None:
+async def test_two_processes_make_one_fetch_and_the_second_polls_for_it() -> None:
     clock, store, site = ManualClock(), LeaseStore(), GatedSite()
     site.serve(ORIGIN, RULES)
     one, other = (fleet_checker(site, store, clock) for _ in range(2))
     answers: list[bool] = []
 
-    async def ask(checker: RobotsChecker) -> None:
+    async def look_up(checker: RobotsChecker) -> None:
         answers.append(await checker.can_fetch(AGENT, PRIVATE))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask, one)
+        tasks.start_soon(look_up, one)
         await let_others_run()
-        tasks.start_soon(ask, other)
+        tasks.start_soon(look_up, other)
         await clock.pass_time(5)
-        held = list(store.owners)
+        leased = list(store.owners)
         site.gate.set()
         await let_others_run()
-        before_the_next_look = len(answers)
+        before_the_next_poll = len(answers)
         await clock.pass_time(1)
 
     assert answers == [False, False]
-    assert (held, before_the_next_look) == ([ORIGIN], 1)
+    assert (leased, before_the_next_poll) == ([ORIGIN], 1)
     assert site.requests == [ROBOTS_TXT]
     assert store.owners == {}
     assert (one.stats.lease_waits, one.stats.fetches) == (0, 1)
     assert (other.stats.fetches, other.stats.store_misses) == (0, 1)
-    # After 0.05 s, then half as much again each time, and a second at the most.
+    # It waits 0.05 s, then half as long again each time, up to a second.
     assert other.stats.lease_waits == 11
 
 
-async def test_refresh_waits_for_the_fetch_of_another_and_asks_itself() -> None:
+async def test_refresh_waits_for_another_process_and_then_fetches_itself() -> None:
     clock, store, site = ManualClock(), LeaseStore(), GatedSite()
     one, other = (fleet_checker(site, store, clock) for _ in range(2))
 
@@ -455,7 +457,7 @@ async def test_refresh_waits_for_the_fetch_of_another_and_asks_itself() -> None:
     assert [one.stats.fetches, other.stats.fetches] == [1, 1]
 
 
-async def test_lease_that_does_not_end_is_waited_for_twice_its_time() -> None:
+async def test_checker_waits_twice_the_duration_of_a_lease_that_does_not_end() -> None:
     clock, store, site = ManualClock(), LeaseStore(), site_of()
     store.owners[ORIGIN] = "nobody"
     checker = fleet_checker(site, store, clock)
@@ -471,7 +473,7 @@ async def test_lease_that_does_not_end_is_waited_for_twice_its_time() -> None:
     assert checker.peek(AGENT, PRIVATE) is False
 
 
-async def test_what_another_brought_before_the_lease_is_used() -> None:
+async def test_entry_stored_just_before_the_lease_is_acquired_is_used() -> None:
     clock, site = ManualClock(), FakeSite()
 
     class Busy(LeaseStore):
@@ -485,17 +487,17 @@ async def test_what_another_brought_before_the_lease_is_used() -> None:
     assert (allowed, site.requests, store.owners) == (False, [], {})
 
 
-async def test_what_another_brings_is_used_while_no_place_is_free() -> None:
+async def test_entry_from_another_process_is_used_at_the_fetch_limit() -> None:
     clock, store, site = ManualClock(), LeaseStore(), GatedSite()
     store.owners[ORIGIN] = "another"
     checker = fleet_checker(site, store, clock, fetches=1)
     answers: list[bool] = []
 
-    async def ask() -> None:
+    async def look_up() -> None:
         answers.append(await checker.can_fetch(AGENT, PRIVATE))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask)
+        tasks.start_soon(look_up)
         await clock.pass_time(1)
         tasks.start_soon(checker.can_fetch, AGENT, OTHER_ORIGIN)
         await let_others_run()
@@ -507,7 +509,7 @@ async def test_what_another_brings_is_used_while_no_place_is_free() -> None:
     assert (answers, under_way, requests) == ([False], 1, [])
 
 
-async def test_lease_is_given_back_where_the_fetch_ends_in_an_error() -> None:
+async def test_lease_is_released_if_the_fetch_raises() -> None:
     store, client = LeaseStore(), httpx.AsyncClient(transport=site_of())
     await client.aclose()
     checker = checker_of(client, store=store)
@@ -518,29 +520,29 @@ async def test_lease_is_given_back_where_the_fetch_ends_in_an_error() -> None:
     assert store.owners == {}
 
 
-async def test_lease_is_given_back_when_the_checker_is_closed() -> None:
+async def test_lease_is_released_when_the_checker_is_closed() -> None:
     store, site = LeaseStore(), GatedSite()
     checker = checker_of(site, store=store)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ignore_the_end_of, checker)
+        tasks.start_soon(look_up_until_closed, checker)
         await let_others_run()
-        held = list(store.owners)
+        leased = list(store.owners)
         await checker.aclose()
 
-    assert (held, store.owners) == ([ORIGIN], {})
+    assert (leased, store.owners) == ([ORIGIN], {})
 
 
-async def ignore_the_end_of(checker: RobotsChecker) -> None:
+async def look_up_until_closed(checker: RobotsChecker) -> None:
     with pytest.raises(RuntimeError, match="closed"):
         await checker.can_fetch(AGENT, PUBLIC)
 
 
-# --- a place among the concurrent fetches -----------------------------------------
+# --- the limit on concurrent fetches ----------------------------------------------
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-async def test_separate_questions_share_one_limit_of_fetches(limit: int) -> None:
+async def test_separate_lookups_share_one_limit_on_fetches(limit: int) -> None:
     site = GatedSite()
     checker = checker_of(site, max_concurrent_fetches=limit)
 
@@ -554,7 +556,7 @@ async def test_separate_questions_share_one_limit_of_fetches(limit: int) -> None
     assert len(site.requests) == 5
 
 
-async def test_end_of_a_fetch_that_never_begins_is_told() -> None:
+async def test_end_of_a_fetch_that_never_starts_is_signalled() -> None:
     checker = checker_of(site_of())
     origin = Origin.from_url(ORIGIN)
 

@@ -1,4 +1,4 @@
-"""What a checker tells of its answers: the verdict, the counters, the log."""
+"""What a checker reports in verdicts, counters, logs and events."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ pytestmark = pytest.mark.anyio
 
 SECRET = "https://user:secret@example.com/private?a=@b#c"
 
-WAYS: dict[str, Callable[[RobotsChecker, str], Awaitable[object]]] = {
+CHECKS: dict[str, Callable[[RobotsChecker, str], Awaitable[object]]] = {
     "can_fetch": lambda checker, url: checker.can_fetch(AGENT, url),
     "check": lambda checker, url: checker.check(AGENT, url),
     "can_fetch_many": lambda checker, url: checker.can_fetch_many(AGENT, [url]),
 }
-in_each_way = pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS)
+with_each_check = pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ async def test_verdict_has_the_agent_as_given(
     assert verdict.agent == shown
 
 
-@in_each_way
-async def test_answers_are_counted_by_what_refused(
-    ask: Callable[[RobotsChecker, str], Awaitable[object]],
+@with_each_check
+async def test_checks_are_counted_with_refusals_by_reason(
+    check: Callable[[RobotsChecker, str], Awaitable[object]],
 ) -> None:
     site = site_of()
     site.serve("https://down.example", status=500)
     checker = checker_of(site)
 
     for url in (PRIVATE, PUBLIC, PRIVATE, ROBOTS_TXT, "https://down.example/"):
-        await ask(checker, url)
+        await check(checker, url)
     checker.peek(AGENT, PRIVATE)
 
     stats = checker.stats
@@ -98,7 +98,7 @@ async def test_answers_are_counted_by_what_refused(
     assert (stats.checks, stats.allowed, stats.disallowed) == (6, 2, refusals)
 
 
-async def test_stats_are_ready_for_json() -> None:
+async def test_stats_can_be_written_as_json() -> None:
     checker = checker_of(site_of())
     await checker.can_fetch(AGENT, PRIVATE)
 
@@ -114,19 +114,19 @@ async def test_stats_are_ready_for_json() -> None:
     }
 
 
-@in_each_way
-async def test_refusals_are_logged_for_debugging(
-    ask: Callable[[RobotsChecker, str], Awaitable[object]],
+@with_each_check
+async def test_refusals_are_logged_at_level_debug(
+    check: Callable[[RobotsChecker, str], Awaitable[object]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Also where the quick way knows the answer, and never with a password."""
+    """Including those found on the fast path, and never with a password."""
     site = site_of("User-agent: *\nDisallow: /private\x1b*\nDisallow: /private")
     site.serve("https://down.example", status=500)
     checker = checker_of(site)
 
     with caplog.at_level(logging.DEBUG, "robotsgate.checker"):
         for url in (SECRET, PRIVATE, PRIVATE, PUBLIC, "https://down.example/"):
-            await ask(checker, url)
+            await check(checker, url)
 
     shown = SECRET.replace("user:secret@", "")
     by_rule = "disallowed-by-rule, 'Disallow: /private' on line 3"
@@ -139,7 +139,7 @@ async def test_refusals_are_logged_for_debugging(
     assert checker.stats.checks == 5
 
 
-async def test_hostile_rules_are_not_looked_for_again_by_the_log(
+async def test_logging_does_not_match_hostile_rules_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rules = "".join(f"Disallow: /{n}*a*a*a*a*a*b\n" for n in range(10_000))
@@ -152,13 +152,13 @@ async def test_hostile_rules_are_not_looked_for_again_by_the_log(
     assert caplog.messages[-1].endswith(": disallowed-by-rule")
 
 
-async def test_fetch_that_the_end_of_the_checker_cuts_off_is_told() -> None:
+async def test_fetch_cut_short_by_closing_the_checker_is_reported() -> None:
     events: list[CheckerEvent] = []
     clock = ManualClock()
     checker = checker_of(GatedSite(), clock=clock, on_event=events.append)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask_in_vain, checker)
+        tasks.start_soon(look_up_in_vain, checker)
         await let_others_run()
         clock.advance(2)
         await checker.aclose()
@@ -169,22 +169,22 @@ async def test_fetch_that_the_end_of_the_checker_cuts_off_is_told() -> None:
     ]
 
 
-async def test_fetch_that_a_mistake_of_the_client_ends_is_told() -> None:
+async def test_fetch_ended_by_an_exception_in_the_client_is_reported() -> None:
     events: list[CheckerEvent] = []
     client = httpx.AsyncClient(transport=site_of())
     await client.aclose()
 
-    await ask_in_vain(checker_of(client, on_event=events.append))
+    await look_up_in_vain(checker_of(client, on_event=events.append))
 
     assert [type(event) for event in events] == [FetchStarted, FetchCancelled]
 
 
-async def ask_in_vain(checker: RobotsChecker) -> None:
+async def look_up_in_vain(checker: RobotsChecker) -> None:
     with pytest.raises(RuntimeError):
         await checker.can_fetch(AGENT, PUBLIC)
 
 
-async def test_events_are_ready_for_json() -> None:
+async def test_events_can_be_written_as_json() -> None:
     events: list[CheckerEvent] = []
     clock = ManualClock(0)
     site = site_of(status=301, location="https://other.example/robots.txt")
@@ -195,15 +195,15 @@ async def test_events_are_ready_for_json() -> None:
 
     await checker.can_fetch(AGENT, PUBLIC)
 
-    told = [json.loads(json.dumps(event.as_dict())) for event in events]
-    assert told[0] == {"event": "FetchStarted", "origin": ORIGIN}
-    assert told[1] == {
+    records = [json.loads(json.dumps(event.as_dict())) for event in events]
+    assert records[0] == {"event": "FetchStarted", "origin": ORIGIN}
+    assert records[1] == {
         "event": "StoreFailed",
         "origin": ORIGIN,
         "operation": "update",
         "error": "OSError: the disk is full at update",
     }
-    assert told[2] | {"next_fetch_at": 0} == {
+    assert records[2] | {"next_fetch_at": 0} == {
         "event": "RobotsTxtFetched",
         "origin": ORIGIN,
         "access": "unreachable",

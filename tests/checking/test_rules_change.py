@@ -1,4 +1,4 @@
-"""When a checker tells that the rules of an origin have changed, and how often."""
+"""When and how often a checker reports that the rules of an origin have changed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-OF_ALL = """\
+RULES_FOR_ALL = """\
 Disallow: /private
 Allow: /private/open
 Crawl-delay: 5
 """
 FILE = f"""\
 User-agent: *
-{OF_ALL}
+{RULES_FOR_ALL}
 User-agent: NewsBot
 User-agent: ShopBot
 Disallow: /~shop
@@ -40,44 +40,44 @@ NO_FILE = None
 
 
 class Crawl:
-    """Runs of a crawler that fetch one robots.txt again, a day after each other."""
+    """A crawler that fetches the same robots.txt once a day, in one or more runs."""
 
     def __init__(self, store: Store | None = None) -> None:
         self.clock = ManualClock()
         self.site = FakeSite()
         self.store = MemoryStore() if store is None else store
-        self.told: list[RulesChanged] = []
+        self.events: list[RulesChanged] = []
         self.start()
 
     def start(self, policy: Policy = Policy()) -> None:
-        """Go on with a new checker: of a later run, or of another process."""
+        """Continue with a new checker, as in a later run or another process."""
         self.checker = checker_of(
             self.site,
             policy=policy,
             store=self.store,
             clock=self.clock,
-            on_event=self._keep,
+            on_event=self._record,
         )
 
     async def fetch(self, body: str | None, *, status: int = 200) -> None:
-        """Fetch `body`; `None`: there is no file."""
+        """Fetch `body`; `None` means that there is no file."""
         if body is None:
             body, status = "", 404
         self.site.serve(ORIGIN, body, status=status)
         self.clock.advance(DAY)
         await self.checker.refresh(ORIGIN)
 
-    def _keep(self, event: CheckerEvent) -> None:
+    def _record(self, event: CheckerEvent) -> None:
         if isinstance(event, RulesChanged):
-            self.told.append(event)
+            self.events.append(event)
 
 
-async def told(*bodies: str | None) -> list[RulesChanged]:
-    """The events while `bodies` are fetched one after the other."""
+async def changes_in(*bodies: str | None) -> list[RulesChanged]:
+    """The events when `bodies` are fetched one after another."""
     crawl = Crawl()
     for body in bodies:
         await crawl.fetch(body)
-    return crawl.told
+    return crawl.events
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ async def told(*bodies: str | None) -> list[RulesChanged]:
         (FILE, FILE.replace("User-agent: ShopBot\n", "")
          + "User-agent: shopbot/2.0\nRequest-rate: 1/10s\nDisallow: /~shop\n"),
         (FILE, f"{FILE}Sitemap: {ORIGIN}/sitemap.xml\nContent-Signal: search=no\n"),
-        (FILE, f"{FILE}User-agent: MailBot\n{OF_ALL}"),
+        (FILE, f"{FILE}User-agent: MailBot\n{RULES_FOR_ALL}"),
         (FILE, f"User-agent:\nDisallow: /\n\n{FILE}"),
         (NO_FILE, ""),
         (NO_FILE, "User-agent: *\nAllow: /\n"),
@@ -104,25 +104,25 @@ async def told(*bodies: str | None) -> list[RulesChanged]:
     ids=[
         "groups in another order",
         "comments",
-        "white space",
+        "whitespace",
         "case of fields and agents",
         "an escape",
-        "a rule twice",
+        "a repeated rule",
         "an empty rule",
-        "a group split",
+        "a split group",
         "a sitemap and a usage preference",
-        "a group like that of *",
-        "a group of no agent",
+        "a group with the rules of *",
+        "a group without an agent",
         "an empty file",
-        "a file that allows all",
+        "a file that allows everything",
         "a rule that matches nothing",
-        "a rule that matches nothing, and allow rules",
+        "a rule that matches nothing, with allow rules",
     ],
 )  # fmt: skip
-async def test_other_text_with_the_same_rules_is_no_change(
+async def test_different_text_with_the_same_rules_is_not_a_change(
     before: str | None, after: str
 ) -> None:
-    assert await told(before, after, before) == []
+    assert await changes_in(before, after, before) == []
 
 
 @pytest.mark.parametrize(
@@ -144,20 +144,20 @@ async def test_other_text_with_the_same_rules_is_no_change(
         "a request rate",
         "another agent",
         "a new group",
-        "a new group without rules, where * has some",
-        "the file is gone",
+        "a new group without rules, while * has some",
+        "the file was removed",
     ],
 )
-async def test_other_rules_are_told_once_each_way(after: str | None) -> None:
-    there, back = await told(FILE, FILE, after, after, FILE, FILE)
+async def test_different_rules_are_reported_once_each_way(after: str | None) -> None:
+    there, back = await changes_in(FILE, FILE, after, after, FILE, FILE)
 
     assert there.origin == back.origin == ORIGIN
     assert (there.before, there.after) == (back.after, back.before)
     assert there.before != there.after
 
 
-async def test_digests_say_for_which_agents_the_rules_have_changed() -> None:
-    (event,) = await told(FILE, FILE.replace("Crawl-delay: 5", "Crawl-delay: 6"))
+async def test_digests_show_which_agents_are_affected() -> None:
+    (event,) = await changes_in(FILE, FILE.replace("Crawl-delay: 5", "Crawl-delay: 6"))
 
     assert set(event.before) == set(event.after) == {"*", "newsbot", "shopbot"}
     changed = [one for one in event.before if event.before[one] != event.after[one]]
@@ -166,24 +166,24 @@ async def test_digests_say_for_which_agents_the_rules_have_changed() -> None:
     assert json.loads(json.dumps(event.as_dict()))["after"] == event.after
 
 
-async def test_file_that_is_gone_has_no_digests() -> None:
-    (event,) = await told(FILE, NO_FILE)
+async def test_removed_file_has_no_digests() -> None:
+    (event,) = await changes_in(FILE, NO_FILE)
 
     assert event.after == {}
 
 
-async def test_change_is_told_after_an_outage() -> None:
+async def test_change_is_reported_after_an_outage() -> None:
     crawl = Crawl()
     await crawl.fetch(FILE)
     await crawl.fetch("", status=503)
-    assert crawl.told == []
+    assert crawl.events == []
 
     await crawl.fetch("User-agent: *\nDisallow: /\n")
 
-    assert len(crawl.told) == 1
+    assert len(crawl.events) == 1
 
 
-async def test_origin_that_restricts_is_not_compared() -> None:
+async def test_restricted_origin_is_not_compared() -> None:
     crawl = Crawl()
     crawl.start(Policy(on_access_denied=AccessResult.RESTRICTED))
     await crawl.fetch(FILE)
@@ -191,7 +191,7 @@ async def test_origin_that_restricts_is_not_compared() -> None:
     await crawl.fetch("", status=403)
     await crawl.fetch("User-agent: *\nDisallow: /\n")
 
-    assert crawl.told == []
+    assert crawl.events == []
 
 
 async def test_forgotten_rules_are_not_compared() -> None:
@@ -201,10 +201,10 @@ async def test_forgotten_rules_are_not_compared() -> None:
 
     await crawl.fetch(NO_FILE)
 
-    assert crawl.told == []
+    assert crawl.events == []
 
 
-async def test_change_is_told_by_the_one_process_that_stores_it() -> None:
+async def test_change_is_reported_only_by_the_process_that_stores_it() -> None:
     crawl = Crawl()
     await crawl.fetch(FILE)
     first = crawl.checker
@@ -214,26 +214,26 @@ async def test_change_is_told_by_the_one_process_that_stores_it() -> None:
 
     await crawl.fetch(NO_FILE)
 
-    assert len(crawl.told) == 1
+    assert len(crawl.events) == 1
 
 
-async def test_change_that_the_store_lost_is_told_once_it_is_stored() -> None:
+async def test_change_that_was_not_stored_is_reported_once_it_is() -> None:
     store = FailingStore()
     crawl = Crawl(store)
     await crawl.fetch(FILE)
     store.failing = ("update",)
     await crawl.fetch(NO_FILE)
-    assert crawl.told == []
+    assert crawl.events == []
     store.failing = ()
 
     await crawl.fetch(NO_FILE)
     crawl.start()
     await crawl.fetch(NO_FILE)
 
-    assert len(crawl.told) == 1
+    assert len(crawl.events) == 1
 
 
-async def test_change_is_told_by_the_next_run_if_one_ends_before_it_is_stored() -> None:
+async def test_change_not_stored_before_a_run_ends_is_reported_by_the_next() -> None:
     store = GatedStore("update")
     store.gate.set()
     crawl = Crawl(store)
@@ -245,16 +245,16 @@ async def test_change_is_told_by_the_next_run_if_one_ends_before_it_is_stored() 
         assert store.waiting == 1
         tasks.cancel_scope.cancel()
     await crawl.checker.aclose()
-    assert crawl.told == []
+    assert crawl.events == []
     store.gate.set()
 
     crawl.start()
     await crawl.fetch(NO_FILE)
 
-    assert len(crawl.told) == 1
+    assert len(crawl.events) == 1
 
 
-async def test_change_is_told_by_a_checker_that_is_closed_while_it_compares() -> None:
+async def test_change_is_reported_even_if_the_checker_is_closed_meanwhile() -> None:
     crawl = Crawl()
     await crawl.fetch(FILE)
     reporter = crawl.checker._reporter
@@ -266,16 +266,16 @@ async def test_change_is_told_by_a_checker_that_is_closed_while_it_compares() ->
             callers.cancel_scope.cancel()
         tasks.start_soon(crawl.checker.aclose)
         await let_others_run()
-        assert crawl.told == []
+        assert crawl.events == []
 
-    assert len(crawl.told) == 1
+    assert len(crawl.events) == 1
 
 
 # --- hostile files ----------------------------------------------------------------
 
 
 def overlapping(agents: int) -> str:
-    """A file with a large group that `agents` share, and a small one of each."""
+    """A file with a large group shared by `agents`, and a small one for each agent."""
     names = [f"bot{number}" for number in range(agents)]
     return "".join(
         [
@@ -287,10 +287,10 @@ def overlapping(agents: int) -> str:
 
 
 @pytest.mark.parametrize(("agents", "compared"), [(30, 30), (60, 0)])
-async def test_large_group_is_read_again_only_for_a_few_agents(
+async def test_large_shared_group_is_compared_only_for_a_few_agents(
     monkeypatch: pytest.MonkeyPatch, agents: int, compared: int
 ) -> None:
-    """A hostile file took minutes, and gigabytes for all of its rule sets."""
+    """A hostile file used to take minutes, and gigabytes for all of its rule sets."""
     sizes: list[int] = []
     make = RuleSet.__init__
 
@@ -300,27 +300,27 @@ async def test_large_group_is_read_again_only_for_a_few_agents(
 
     monkeypatch.setattr(RuleSet, "__init__", make_and_count)
 
-    events = await told(NO_FILE, overlapping(agents))
+    events = await changes_in(NO_FILE, overlapping(agents))
 
     assert [len(event.after) for event in events] == [compared] * bool(compared)
     assert sizes == [501] * compared
 
 
 @pytest.mark.parametrize(
-    ("line", "most_looks"),
+    ("line", "most_reads"),
     [("Crawl-delay: 1", 30), ("Request-rate: 1/2", 30), ("License: x", 0)],
 )
-async def test_lines_between_many_agents_are_not_looked_through_for_each_of_them(
-    monkeypatch: pytest.MonkeyPatch, line: str, most_looks: int
+async def test_lines_between_many_agents_are_not_searched_for_each_agent(
+    monkeypatch: pytest.MonkeyPatch, line: str, most_reads: int
 ) -> None:
-    looks = 0
+    reads = 0
 
     class Watched(tuple[Any, ...]):
         __slots__ = ()
 
         def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 (as in tuple)
-            nonlocal looks
-            looks += 1
+            nonlocal reads
+            reads += 1
             return super().__getitem__(index)
 
     note = _parser._note
@@ -335,7 +335,7 @@ async def test_lines_between_many_agents_are_not_looked_through_for_each_of_them
     monkeypatch.setattr(_parser, "_note", note_and_watch)
     body = "".join(f"User-agent: bot{number}\n{line}\n" for number in range(300))
 
-    (event,) = await told(NO_FILE, f"{body}Disallow: /\n")
+    (event,) = await changes_in(NO_FILE, f"{body}Disallow: /\n")
 
     assert len(event.after) == 300
-    assert looks <= most_looks * 300
+    assert reads <= most_reads * 300
