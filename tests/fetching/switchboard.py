@@ -66,7 +66,7 @@ class Switchboard:
             except ValueError:
                 raise socket.gaierror(socket.EAI_NONAME, "no such name") from None
         text = answers.pop(0) if len(answers) > 1 else answers[0]
-        return [ip_address(one) for one in text.split()]
+        return [ip_address(address) for address in text.split()]
 
     async def connect(self, address: str, port: int) -> _dialling.SocketStream:
         """A connection to the server behind `address`."""

@@ -158,7 +158,7 @@ def test_nothing_is_read_beyond_the_limit(coding: str, sent: bytes) -> None:
 
 @pytest.mark.parametrize("coding", ["", "identity", "gzip", "deflate"])
 @pytest.mark.parametrize("chunks", [[], [b""], [b"", b""]], ids=repr)
-def test_no_bytes_are_an_empty_body_in_every_coding(
+def test_empty_input_is_an_empty_body_in_every_coding(
     chunks: list[bytes], coding: str
 ) -> None:
     body = read_body(chunks, coding, max_bytes=10)
@@ -175,7 +175,7 @@ def test_coding_that_was_not_requested_is_an_error(coding: str) -> None:
         read_body([TEXT], coding, max_bytes=10)
 
 
-def test_absurdly_long_name_of_a_coding_is_shortened() -> None:
+def test_absurdly_long_coding_name_is_shortened() -> None:
     with pytest.raises(CodingError) as caught:
         read_body([TEXT], "x" * 100_000, max_bytes=10)
 

@@ -116,7 +116,7 @@ async def test_bytes_that_arrived_before_the_timeout_are_read_after_it(
     assert outcome == SUCCESS
 
 
-async def test_connect_timeout_of_the_operating_system_is_a_timeout() -> None:
+async def test_connect_timeout_from_the_operating_system_is_a_timeout() -> None:
     async def connect_late(address: str, port: int) -> SocketStream:
         raise TimeoutError(errno.ETIMEDOUT, f"{address}:{port} does not answer")
 
@@ -145,7 +145,7 @@ async def test_proxy_in_the_environment_is_ignored(
     assert await fetched(server.url) == SUCCESS
 
 
-# --- mocks of httpx -------------------------------------------------------------
+# --- httpx mocks ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -205,7 +205,7 @@ async def test_tracer_does_not_change_how_a_request_is_sent(
     transport_class = getattr(*target)
     send = transport_class.handle_async_request
 
-    async def trace(self: Any, request: Any) -> Any:  # noqa: ANN401 (of either library)
+    async def trace(self: Any, request: Any) -> Any:  # noqa: ANN401 (either library's)
         traced.append(request)
         return await send(self, request)
 
@@ -271,7 +271,7 @@ async def test_file_may_arrive_line_by_line_and_a_small_one_byte_by_byte(
 # --- TLS ------------------------------------------------------------------------
 
 
-async def test_certificate_of_an_unknown_authority_is_a_tls_failure(
+async def test_certificate_from_an_unknown_authority_is_a_tls_failure(
     serve: Serve,
 ) -> None:
     """By default, only the usual authorities are trusted."""

@@ -1,4 +1,4 @@
-"""Which kind of failure an exception is, and the error text it gets."""
+"""Which kind of failure an exception becomes, and its error text."""
 
 from __future__ import annotations
 

@@ -121,13 +121,13 @@ RESPONSES: dict[str, tuple[FetchedResponse, Answered | Failed]] = {
 
 
 @pytest.mark.parametrize(("returned", "outcome"), RESPONSES.values(), ids=RESPONSES)
-async def test_response_of_a_fetcher_becomes_an_outcome(
+async def test_fetchers_response_becomes_an_outcome(
     returned: FetchedResponse, outcome: object
 ) -> None:
     assert await fetched("http://a.test", client=ScriptedFetcher(returned)) == outcome
 
 
-async def test_unexpected_exception_of_a_fetcher_is_raised() -> None:
+async def test_unexpected_exception_in_a_fetcher_is_raised() -> None:
     with pytest.raises(KeyError):
         await fetched("http://a.test", client=ScriptedFetcher(KeyError()))
 
@@ -171,7 +171,7 @@ async def test_checkers_own_request_is_recognized_in_a_thread_of_the_fetch() -> 
     assert seen == [True, False]
 
 
-async def test_hook_of_a_client_can_recognize_the_checkers_own_requests(
+async def test_client_hook_can_recognize_the_checkers_own_requests(
     serve: Callable[..., LoopbackServer],
 ) -> None:
     server = serve(Reply(body=RULES))

@@ -161,7 +161,7 @@ async def test_process_warns_once_that_the_guard_cannot_see_what_clients_dial(
     assert "off with policy=Policy(address_guard=AddressGuard.OFF)" in log.messages[0]
 
 
-async def test_no_warning_if_the_guard_is_off_or_sees_every_address(
+async def test_nothing_is_logged_if_the_guard_is_off_or_sees_every_address(
     log: pytest.LogCaptureFixture, serve: Serve
 ) -> None:
     server = serve(Reply(body=RULES))

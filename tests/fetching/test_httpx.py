@@ -304,9 +304,7 @@ async def test_location_that_a_client_cannot_parse_does_not_allow_everything(
     assert server.targets == ["/robots.txt"]
 
 
-async def test_hook_of_a_client_may_read_the_body(
-    serve: Serve, library: ModuleType
-) -> None:
+async def test_client_hook_may_read_the_body(serve: Serve, library: ModuleType) -> None:
     """Hooks that log bodies call `aread`; the body is still there afterwards."""
     server = serve(Reply(body=RULES))
 
@@ -317,7 +315,7 @@ async def test_hook_of_a_client_may_read_the_body(
         assert await fetched(server.url, client=client) == SUCCESS
 
 
-async def test_timeout_of_a_client_is_reported_without_event_loop_internals(
+async def test_client_timeout_is_reported_without_event_loop_internals(
     serve: Serve, library: ModuleType
 ) -> None:
     server = serve(Raw(b"", Connection.hang))
@@ -331,7 +329,7 @@ async def test_timeout_of_a_client_is_reported_without_event_loop_internals(
     )
 
 
-async def test_full_pool_of_a_transport_is_not_blamed_on_the_origin(
+async def test_full_transport_pool_is_not_blamed_on_the_origin(
     serve: Serve, library: ModuleType
 ) -> None:
     server = serve(Reply(body=RULES))
@@ -353,7 +351,7 @@ async def test_full_pool_of_a_transport_is_not_blamed_on_the_origin(
 async def test_endless_body_that_never_suspends_is_a_failure(
     library: ModuleType,
 ) -> None:
-    class EndlessBody(library.AsyncByteStream):  # type: ignore[misc]  # of either
+    class EndlessBody(library.AsyncByteStream):  # type: ignore[misc]  # either library's
         async def __aiter__(self) -> AsyncIterator[bytes]:
             while True:
                 yield b""
@@ -370,7 +368,7 @@ async def test_endless_body_that_never_suspends_is_a_failure(
 async def test_response_that_cannot_be_closed_still_counts(library: ModuleType) -> None:
     """The body is already complete."""
 
-    class FailsToClose(library.ByteStream):  # type: ignore[misc]  # of either
+    class FailsToClose(library.ByteStream):  # type: ignore[misc]  # either library's
         async def aclose(self) -> None:
             raise library.CloseError("already gone")
 
@@ -381,7 +379,7 @@ async def test_response_that_cannot_be_closed_still_counts(library: ModuleType) 
     assert await fetched("http://example.com", client=transport) == SUCCESS
 
 
-async def test_error_of_a_transport_is_a_failure_with_that_cause(
+async def test_transport_error_is_a_failure_with_that_cause(
     library: ModuleType,
 ) -> None:
     error = library.ReadError("why")
@@ -408,7 +406,7 @@ class ForeignError(Exception):
     """The error of a client whose methods only look like those of httpx."""
 
 
-async def test_error_of_a_client_that_only_looks_like_httpx_is_a_failure() -> None:
+async def test_error_from_a_client_that_only_looks_like_httpx_is_a_failure() -> None:
     class ForeignClient:
         def build_request(self, *_: object, **__: object) -> httpx.Request:
             return httpx.Request("GET", "http://example.com/robots.txt")

@@ -202,7 +202,7 @@ async def test_redirects_are_kept_in_order_up_to_2_kb_without_userinfo(
     assert outcome.redirects == ((f"{server.url}/a", 302), (url, 307))
 
 
-async def test_headers_of_the_last_response_are_used(serve: Serve) -> None:
+async def test_headers_from_the_last_response_are_used(serve: Serve) -> None:
     first = {"Location": "/a", "Cache-Control": "max-age=7200", "Age": "5"}
     last = Reply(headers={"Cache-Control": "max-age=600"}, body=RULES)
     server = serve(
@@ -276,7 +276,7 @@ async def test_failure_after_a_redirect_includes_the_redirect(serve: Serve) -> N
 async def test_name_that_does_not_resolve_is_a_failure(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def getaddrinfo(*_: Any, **__: Any) -> Any:  # noqa: ANN401 (those of the original)
+    def getaddrinfo(*_: Any, **__: Any) -> Any:  # noqa: ANN401 (as in the original)
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)

@@ -23,7 +23,7 @@ TAG = '<meta name="robots">'
 def from_meta(
     *contents: str, agent: str = "bot", name: str = "robots"
 ) -> PageDirectives:
-    tags = "".join(f'<meta name="{name}" content="{one}">' for one in contents)
+    tags = "".join(f'<meta name="{name}" content="{content}">' for content in contents)
     return PageDirectives.from_html(f"<html><head>{tags}</head>", agent)
 
 
@@ -265,7 +265,7 @@ def test_headers_may_come_from_any_client(
     assert list(PageDirectives.from_headers(headers, "bot").directives) == names
 
 
-def test_most_restrictive_of_all_sources_wins() -> None:
+def test_most_restrictive_directive_of_all_sources_wins() -> None:
     html = from_meta("index, follow, max-snippet:9, unavailable_after: 1970-01-03")
     headers = from_header("noindex, max-snippet:5, max-image-preview:none")
     more = from_header("unavailable_after: 1970-01-02, max-snippet:-1")
@@ -274,7 +274,7 @@ def test_most_restrictive_of_all_sources_wins() -> None:
         html.combined(headers, more),
         PageDirectives.combined(more, headers, html),
     ):
-        assert {name: one.value for name, one in page.directives.items()} == {
+        assert {name: each.value for name, each in page.directives.items()} == {
             "noindex": None,
             "follow": None,
             "max-snippet": 5,

@@ -24,7 +24,7 @@ def _diagnostics(
     max_bytes: int | None = 512_000,
 ) -> list[tuple[int, DiagnosticKind, str]]:
     robots = RobotsTxt.parse(body, dialect=dialect, max_bytes=max_bytes)
-    return [(one.line, one.kind, one.message) for one in robots.diagnostics]
+    return [(each.line, each.kind, each.message) for each in robots.diagnostics]
 
 
 @cases("body line kind message", {
@@ -206,8 +206,9 @@ def test_docs_list_every_kind_with_its_severity() -> None:
 
     rows = re.findall(r"^### (.+)\n\n\*\*(\w+)\.\*\*$", page, re.MULTILINE)
     assert [kind for kind, _ in rows] == [kind.value for kind in DiagnosticKind]
-    assert dict(rows) == {one.kind.value: one.severity.value for one in diagnostics}
-    assert [one.line for one in diagnostics] == sorted(one.line for one in diagnostics)
+    assert dict(rows) == {each.kind.value: each.severity.value for each in diagnostics}
+    lines = [each.line for each in diagnostics]
+    assert lines == sorted(lines)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])

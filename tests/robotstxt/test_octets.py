@@ -44,7 +44,7 @@ def test_normalizing_agrees_with_the_reference_and_is_idempotent(
 
 
 @given(st.text())
-def test_octets_of_a_text_read_as_the_same_text(text: str) -> None:
+def test_text_converted_to_octets_reads_back_unchanged(text: str) -> None:
     octets = as_octets(text)
 
     assert all(ord(character) < 256 for character in octets)

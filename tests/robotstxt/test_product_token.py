@@ -145,8 +145,8 @@ def test_crawlers_header_is_reduced_to_its_name(header: str, token: str) -> None
 
 
 @pytest.mark.parametrize("header", BROWSERS.values(), ids=BROWSERS)
-def test_browsers_header_names_no_crawler(header: str) -> None:
-    """It used to be read as "mozilla", on a user-agent line for all browsers."""
+def test_browsers_header_does_not_name_a_crawler(header: str) -> None:
+    """It used to mean "mozilla"; on a user-agent line, that matched every browser."""
     robots = RobotsTxt.parse(f"User-agent: {header}\nDisallow: /")
 
     with pytest.raises(InvalidProductTokenError) as caught:

@@ -479,7 +479,7 @@ def test_encoding_given_by_a_byte_order_mark_is_read(encoding: str) -> None:
     assert [rule.pattern for rule in robots.groups[0].rules] == ["/Ċé", "/"]
     for limit in range(len(body)):
         cut = RobotsTxt.parse(body, max_bytes=limit)
-        assert {one.pattern for group in cut.groups for one in group.rules} <= {
+        assert {rule.pattern for group in cut.groups for rule in group.rules} <= {
             "/Ċé",
             "/",
         }

@@ -107,7 +107,7 @@ def test_groups_include_rules_that_cannot_match_anything() -> None:
     )
 
 
-def test_sitemaps_are_listed_as_written_each_once() -> None:
+def test_sitemaps_are_listed_once_each_as_written() -> None:
     assert RobotsTxt.parse(_FILE).sitemaps == (
         "https://example.com/sitemap.xml",
         "HTTPS://example.com/s%C3%A9.xml",
@@ -134,7 +134,7 @@ def test_other_lines_are_kept_with_their_line_numbers() -> None:
 def test_other_lines_with_the_same_field_are_all_kept() -> None:
     lines = RobotsTxt.parse("Host : a\nHost : b").other_lines
 
-    assert [(one.line, one.field, one.value) for one in lines] == [
+    assert [(line.line, line.field, line.value) for line in lines] == [
         (1, "host", "a"),
         (2, "host", "b"),
     ]

@@ -44,8 +44,8 @@ def usage(body: str | bytes, path: str = "/a", agent: str = "bot") -> dict[str, 
     """The preference and line of each Content-Usage category."""
     preferences = RobotsTxt.parse(body).usage_preferences(agent, path)
     return {
-        category: (one.preference, one.line)
-        for category, one in preferences.content_usage.items()
+        category: (each.preference, each.line)
+        for category, each in preferences.content_usage.items()
     }
 
 
@@ -164,9 +164,9 @@ def test_most_restrictive_content_signal_of_group_and_file_wins(
     preferences = RobotsTxt.parse(body).usage_preferences("bot", "/a")
 
     stated = {
-        category: (one.preference, one.line)
-        for category, one in preferences.content_signal.items()
-        if one.preference is not UNKNOWN
+        category: (each.preference, each.line)
+        for category, each in preferences.content_signal.items()
+        if each.preference is not UNKNOWN
     }
     assert stated == signals
 
@@ -228,7 +228,7 @@ def test_content_usage_outside_any_group_applies_to_no_agent() -> None:
 def test_usage_fields_are_not_reported_as_unknown() -> None:
     body = "User-agent: *\n" + "".join(f"{field}: x\n" for field in USAGE_FIELDS)
 
-    kinds = [one.kind for one in RobotsTxt.parse(body).diagnostics]
+    kinds = [each.kind for each in RobotsTxt.parse(body).diagnostics]
 
     assert DiagnosticKind.UNKNOWN_FIELD not in kinds
 
@@ -312,7 +312,7 @@ def test_more_lines_never_lift_a_restriction(
     values: list[str], value: str, signals: list[str], signal: str
 ) -> None:
     """Unless the new line has a longer path than all the others."""
-    assume(value[0] != "/" or any(one[0] == "/" for one in values))
+    assume(value[0] != "/" or any(other[0] == "/" for other in values))
 
     before = restrictiveness(values, signals)
     after = restrictiveness([*values, value], [*signals, signal])
@@ -323,11 +323,11 @@ def test_more_lines_never_lift_a_restriction(
 def restrictiveness(usages: list[str], signals: list[str]) -> list[int]:
     """Each category's rank, 0 being the most restrictive."""
     body = "User-agent: *\n"
-    body += "".join(f"Content-Usage: {one}\n" for one in usages)
-    body += "".join(f"Content-Signal: {one}\n" for one in signals)
+    body += "".join(f"Content-Usage: {usage}\n" for usage in usages)
+    body += "".join(f"Content-Signal: {signal}\n" for signal in signals)
     stated = RobotsTxt.parse(body).usage_preferences("bot", "/a")
     categories = [*stated.content_usage.values(), *stated.content_signal.values()]
-    return [list(Preference).index(one.preference) for one in categories]
+    return [list(Preference).index(category.preference) for category in categories]
 
 
 def test_preferences_agree_with_the_reference_on_random_files() -> None:
@@ -338,8 +338,8 @@ def test_preferences_agree_with_the_reference_on_random_files() -> None:
         for agent in ("a", "c"):
             path = aipref.random_path(rng)
             preferences = robots.usage_preferences(agent, path).content_usage
-            stated = {name: one.preference.value for name, one in preferences.items()}
-            assert stated == aipref.preferences(file, agent, path), (seed, agent, path)
+            values = {name: each.preference.value for name, each in preferences.items()}
+            assert values == aipref.preferences(file, agent, path), (seed, agent, path)
 
 
 @cases("head urls", {

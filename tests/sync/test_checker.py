@@ -196,11 +196,11 @@ def test_error_on_opening_or_closing_is_raised_in_the_calling_thread() -> None:
 def test_checker_created_in_a_thread_that_runs_trio_works() -> None:
     """It used to create its locks for trio but use them in its own event loop."""
 
-    async def ask() -> bool:
+    async def check() -> bool:
         with open_checker(site_of()) as checker:
             return checker.can_fetch(AGENT, PUBLIC)
 
-    assert anyio.run(ask, backend="trio")
+    assert anyio.run(check, backend="trio")
 
 
 def test_dropped_checker_warns_and_stops_its_thread() -> None:
@@ -219,13 +219,13 @@ import contextlib, threading
 from robotsgate import sync
 from tests.checking.builders import AGENT, PUBLIC, GatedSite
 
-def ask():
+def check():
     with contextlib.suppress(RuntimeError):
         checker.can_fetch(AGENT, PUBLIC)
 
 site = GatedSite()
 checker = sync.RobotsChecker(client=site, store="sqlite:///{path}")
-threading.Thread(target=ask, daemon=True).start()
+threading.Thread(target=check, daemon=True).start()
 while not site.under_way:
     checker.stats  # lets the event loop's thread run
 """

@@ -112,8 +112,8 @@ def test_members_and_arguments_match_the_asynchronous_gate() -> None:
     def signatures(*kinds: type) -> dict[str, list[tuple[object, ...]]]:
         return {
             name: [
-                (one.name, one.kind, type(one.default))
-                for one in inspect.signature(member).parameters.values()
+                (parameter.name, parameter.kind, type(parameter.default))
+                for parameter in inspect.signature(member).parameters.values()
             ]
             for kind in kinds
             for name, member in vars(kind).items()
@@ -232,7 +232,7 @@ def test_turn_that_started_for_an_interrupted_thread_is_given_back(
     portal = crawl.checker._portal
     call = portal.call
 
-    def call_and_interrupt(*arguments: Any) -> None:  # noqa: ANN401 (of any call)
+    def call_and_interrupt(*arguments: Any) -> None:  # noqa: ANN401 (for any call)
         call(*arguments)
         raise KeyboardInterrupt
 

@@ -208,16 +208,16 @@ async def test_site_lets_other_tasks_run_before_it_answers() -> None:
     site = FakeSite()
     events: list[str] = []
 
-    async def ask(name: str) -> None:
-        events.append(f"{name} asks")
+    async def request(name: str) -> None:
+        events.append(f"{name} is sent")
         await response_of(site, ROBOTS_TXT)
-        events.append(f"{name} has it")
+        events.append(f"{name} is answered")
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask, "one")
-        tasks.start_soon(ask, "other")
+        tasks.start_soon(request, "first")
+        tasks.start_soon(request, "second")
 
-    assert sorted(events[:2]) == ["one asks", "other asks"]
+    assert sorted(events[:2]) == ["first is sent", "second is sent"]
 
 
 @pytest.mark.anyio
@@ -250,7 +250,7 @@ async def test_site_sends_its_answers_in_order_and_repeats_the_last() -> None:
     last = [await response_of(site, ROBOTS_TXT) for _ in range(2)]
 
     assert (first.status_code, first.headers["retry-after"]) == (503, "7")
-    assert [(one.status_code, one.text) for one in last] == [(200, RULES)] * 2
+    assert [(each.status_code, each.text) for each in last] == [(200, RULES)] * 2
     assert len(answers) == 3
 
 
@@ -263,13 +263,13 @@ async def test_site_delays_each_answer_by_its_clock() -> None:
     checker = RobotsChecker(client=site, clock=clock)
     answers: list[tuple[float, str | None]] = []
 
-    async def ask(url: str) -> None:
+    async def check(url: str) -> None:
         verdict = await checker.check(AGENT, url)
         answers.append((clock.monotonic(), verdict.error))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask, ORIGIN)
-        tasks.start_soon(ask, OTHER_ORIGIN)
+        tasks.start_soon(check, ORIGIN)
+        tasks.start_soon(check, OTHER_ORIGIN)
         await clock.pass_time(10)
 
     assert answers == [(5, None), (7, "ReadTimeout: too slow")]
@@ -303,7 +303,7 @@ async def test_site_accepts_a_single_response() -> None:
 })  # fmt: skip
 def test_serve_rejects_invalid_arguments(
     origin: str,
-    body: Any,  # noqa: ANN401 (the mistakes of a caller)
+    body: Any,  # noqa: ANN401 (the caller's mistakes)
     arguments: dict[str, Any],
     message: str,
 ) -> None:

@@ -585,7 +585,7 @@ def parts(match: Match, robots_txt: RobotsTxt) -> None:
 def origins(url: httpx.URL) -> None:
     origin = Origin.from_url(url)
     urls: list[URLLike] = [url, yarl.URL("https://e.com")]
-    assert_type([Origin.from_url(one) for one in urls], list[Origin])
+    assert_type([Origin.from_url(each) for each in urls], list[Origin])
     Origin.from_url(None)  # type: ignore[arg-type]  # not a URL
     Origin.from_url(42)  # type: ignore[arg-type]  # not a URL
     Origin.from_url(b"https://e.com")  # type: ignore[arg-type]  # not text

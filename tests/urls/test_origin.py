@@ -117,7 +117,7 @@ def test_target_is_path_and_query(url: str, target: str) -> None:
     assert split_url(url)[1] == target
 
 
-def test_url_object_of_a_client_is_accepted() -> None:
+def test_url_object_from_a_client_is_accepted() -> None:
     assert str(Origin.from_url(httpx.URL("https://EXAMPLE.com:443/a"))) == (
         "https://example.com"
     )

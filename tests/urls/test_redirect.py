@@ -79,7 +79,7 @@ def test_unusable_location_raises(location: str | None, message: str) -> None:
 
 
 @pytest.mark.parametrize("base", ["https://example.com/robots.txt", URL])
-def test_location_without_a_scheme_keeps_that_of_the_base_url(base: str) -> None:
+def test_location_without_a_scheme_keeps_the_scheme_of_the_base_url(base: str) -> None:
     target = redirect_target(base, "//b.com/x")
 
     assert target == f"{base.partition(':')[0]}://b.com/x"
